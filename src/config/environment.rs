@@ -1,0 +1,70 @@
+//! The surroundings of the process, read once.
+//!
+//! Everything else takes an [`Environment`], so that tests own theirs and no module reads a variable behind the
+//! reader's back.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The environment variables and the working directory pml was started with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    variables: BTreeMap<OsString, OsString>,
+    working_directory: PathBuf,
+}
+
+impl Environment {
+    /// Reads the environment of this process.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the environment"
+    )]
+    pub fn of_process() -> std::io::Result<Self> {
+        Ok(Self {
+            variables: std::env::vars_os().collect(),
+            working_directory: std::env::current_dir()?,
+        })
+    }
+
+    /// Builds an environment from its parts.
+    pub fn new<K, V>(
+        variables: impl IntoIterator<Item = (K, V)>,
+        working_directory: impl Into<PathBuf>,
+    ) -> Self
+    where
+        K: Into<OsString>,
+        V: Into<OsString>,
+    {
+        let variables = variables
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        Self {
+            variables,
+            working_directory: working_directory.into(),
+        }
+    }
+
+    /// Returns a variable; an empty one counts as unset, as shells and package managers do.
+    #[must_use]
+    pub fn variable(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
+        self.variables
+            .get(name.as_ref())
+            .map(OsString::as_os_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// Returns every variable with its value.
+    pub fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.variables
+            .iter()
+            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+
+    /// Returns the directory pml was started in.
+    #[must_use]
+    pub fn working_directory(&self) -> &Path {
+        &self.working_directory
+    }
+}

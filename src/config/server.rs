@@ -1,0 +1,68 @@
+//! One declared server: what was written, checked but not yet expanded.
+//!
+//! `${VAR}` stays unexpanded here: an unset variable is the trouble of that server alone, and approvals are bound
+//! to what was declared, not to today's value of a secret.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Source;
+
+/// One entry of `mcpServers`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// How it is started.
+    pub launch: Launch,
+    /// The variables it declares, unexpanded.
+    pub env: BTreeMap<String, String>,
+    /// The directory of the file that declares it (for a project: its root). Relative commands and the server's
+    /// own working directory start here.
+    pub directory: PathBuf,
+    /// Whether install scripts of its package may run.
+    pub allow_scripts: bool,
+    /// When it is started.
+    pub startup: Startup,
+    /// How long it may take to answer `initialize`.
+    pub start_timeout: Duration,
+    /// How long one call may take; `None` is for ever.
+    pub call_timeout: Option<Duration>,
+    /// After how long without a call it is stopped; `None` is never.
+    pub idle: Option<Duration>,
+    /// Where it is declared.
+    pub source: Source,
+}
+
+/// How a server is started, as declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Launch {
+    /// `"command"` and `"args"`: a package runner such as `npx` or `uvx`, or a plain command. Unexpanded.
+    Command {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+    },
+    /// `"package"`: an exact package by name, such as `npm:@scope/name@1.2.3`, with the server's arguments.
+    Package {
+        /// The package with its ecosystem.
+        package: String,
+        /// The server's arguments.
+        args: Vec<String>,
+    },
+    /// `"url"`: a server reached over HTTP.
+    Remote {
+        /// Its address.
+        url: String,
+    },
+}
+
+/// When a server is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Startup {
+    /// On its first call.
+    #[default]
+    Lazy,
+    /// In the background when pml starts, if a rule allows it.
+    Eager,
+}

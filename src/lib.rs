@@ -1,0 +1,29 @@
+//! pml: one MCP server in front of many, every install gated by a rule or a person.
+//!
+//! ```text
+//! main -> cli -+-> stdio -+
+//!              +-> inbox -+-> proxy -+-> permissions -+
+//!                                    +-> workflow  ---+-> config, protocol   (report: usable by all, uses none)
+//!                                    +-> loader    ---+
+//! ```
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`protocol`] | pure data: lines, envelopes, names, patterns, the JSON shapes that are pml's own |
+//! | [`config`] | finding, reading and checking `.pml.json` |
+//! | [`permissions`] | rules to verdicts; the one writer of `.pml.json`; what a person has approved |
+//! | [`workflow`] | the state machine of a suspended call, and its store |
+//! | [`loader`] | plan, install, spawn, session; the catalog of known tools |
+//! | [`proxy`] | the conductor: the only place that sees permissions, workflow and loader |
+//! | [`stdio`] | the conversation with the client |
+//! | [`cli`] | one file per command; the only place that prints |
+//! | [`report`] | how errors speak |
+//!
+//! `permissions`, `workflow` and `loader` do not see one another; `tests/it/architecture.rs` holds that.
+
+pub mod config;
+pub mod loader;
+pub mod permissions;
+pub mod protocol;
+pub mod report;
+pub mod workflow;

@@ -1,0 +1,3 @@
+//! Parses, runs, turns the outcome into an exit code; nothing else.
+
+fn main() {}

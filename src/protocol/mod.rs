@@ -1,0 +1,13 @@
+//! Pure data: what travels on the wire and how it is named.
+//!
+//! Nothing here does IO, reads a clock or knows a module of pml other than its own.
+
+mod name;
+mod pattern;
+mod shown;
+
+pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
+pub use pattern::{Pattern, PatternError, Specificity};
+pub use shown::Shown;
+
+pub mod approval;

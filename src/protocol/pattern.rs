@@ -1,0 +1,304 @@
+//! A rule's pattern over policy names, and how specific it is.
+//!
+//! `*`, `?`, `{a,b}` and `[…]` by globset on `dependency:tool`, case-sensitive, with the same meaning on every
+//! platform. A pattern without `:` names whole dependencies: `serena` is `serena:*`. Matching is linear: the
+//! glob becomes a finite automaton, never a backtracking search.
+
+use std::fmt;
+use std::str::FromStr;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::{Shown, ToolName};
+
+/// Longer than any tool name a client accepts; a bound on what a file from outside can make us compile.
+const PATTERN_LIMIT: usize = 512;
+
+/// Says why a pattern was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// The pattern has no characters.
+    #[error("a pattern is empty")]
+    Empty,
+    /// The pattern is longer than any name it could match.
+    #[error("a pattern of {length} bytes is too long; at most {PATTERN_LIMIT} are allowed")]
+    TooLong {
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// The pattern contains a character no name can show.
+    #[error("pattern `{pattern}` contains a control or invisible character")]
+    Invisible {
+        /// The refused pattern, escaped.
+        pattern: String,
+    },
+    /// The glob does not parse.
+    #[error("pattern `{pattern}` is not a glob: {reason}")]
+    Glob {
+        /// The refused pattern.
+        pattern: String,
+        /// What globset says about it.
+        reason: String,
+    },
+}
+
+/// How narrowly a pattern aims: an exact name, then the pattern with more literal characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Specificity {
+    /// A pattern with wildcards and its count of literal characters (`:` apart).
+    Wild(usize),
+    /// A name without wildcards.
+    Exact,
+}
+
+/// A checked pattern, ready to match.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    text: String,
+    matcher: GlobMatcher,
+    specificity: Specificity,
+}
+
+impl Pattern {
+    /// Returns the pattern that matches `tool` and nothing else.
+    #[must_use]
+    pub fn exact_text(tool: &ToolName) -> String {
+        let mut text = String::new();
+        for found in tool.to_string().chars() {
+            if matches!(found, '*' | '?' | '{' | '}' | '[' | ']' | '\\' | ',' | '!') {
+                text.push('\\');
+            }
+            text.push(found);
+        }
+        text
+    }
+
+    /// Returns the pattern as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Tells whether the pattern covers `tool`.
+    #[must_use]
+    pub fn matches(&self, tool: &ToolName) -> bool {
+        self.matcher.is_match(tool.to_string())
+    }
+
+    /// Returns how narrowly the pattern aims.
+    #[must_use]
+    pub fn specificity(&self) -> Specificity {
+        self.specificity
+    }
+
+    /// Tells whether the pattern names nothing in particular, such as `*`.
+    #[must_use]
+    pub fn is_catch_all(&self) -> bool {
+        self.specificity == Specificity::Wild(0)
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        if text.is_empty() {
+            return Err(PatternError::Empty);
+        }
+        if text.len() > PATTERN_LIMIT {
+            return Err(PatternError::TooLong { length: text.len() });
+        }
+        let shown = Shown::line(text).to_string();
+        if shown != text {
+            return Err(PatternError::Invisible { pattern: shown });
+        }
+        let glob = if text.contains(':') || text == "*" {
+            text.to_owned()
+        } else {
+            format!("{text}:*")
+        };
+        let matcher = GlobBuilder::new(&glob)
+            .backslash_escape(true)
+            .literal_separator(false)
+            .case_insensitive(false)
+            .empty_alternates(true)
+            .build()
+            .map_err(|error| PatternError::Glob {
+                pattern: shown,
+                reason: error.kind().to_string(),
+            })?
+            .compile_matcher();
+        Ok(Self {
+            text: text.to_owned(),
+            matcher,
+            specificity: specificity(&glob),
+        })
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Pattern {}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+/// Counts the literal characters of a glob that is known to parse.
+fn specificity(glob: &str) -> Specificity {
+    let mut counter = Counter {
+        rest: glob.chars(),
+        wild: false,
+    };
+    let (literals, _) = counter.count(Nesting::Outside);
+    if counter.wild {
+        Specificity::Wild(literals)
+    } else {
+        Specificity::Exact
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nesting {
+    Outside,
+    InAlternative,
+}
+
+/// What ended a stretch of a glob.
+#[derive(PartialEq, Eq)]
+enum End {
+    Glob,
+    Alternative,
+    Alternatives,
+}
+
+struct Counter<'a> {
+    rest: std::str::Chars<'a>,
+    wild: bool,
+}
+
+impl Counter<'_> {
+    fn count(&mut self, nesting: Nesting) -> (usize, End) {
+        let mut literals = 0;
+        while let Some(found) = self.rest.next() {
+            match found {
+                ',' if nesting == Nesting::InAlternative => return (literals, End::Alternative),
+                '}' if nesting == Nesting::InAlternative => return (literals, End::Alternatives),
+                '\\' => literals += usize::from(self.rest.next().is_some()),
+                '*' | '?' => self.wild = true,
+                '[' => self.skip_class(),
+                '{' => literals += self.count_alternatives(),
+                ':' => {}
+                _ => literals += 1,
+            }
+        }
+        (literals, End::Glob)
+    }
+
+    /// Of alternatives the shortest counts: the pattern is no narrower than its widest branch.
+    fn count_alternatives(&mut self) -> usize {
+        self.wild = true;
+        let mut shortest = usize::MAX;
+        loop {
+            let (literals, end) = self.count(Nesting::InAlternative);
+            shortest = shortest.min(literals);
+            if end != End::Alternative {
+                return shortest;
+            }
+        }
+    }
+
+    /// The first member of a class, after an optional `!` or `^`, may be `]` itself.
+    fn skip_class(&mut self) {
+        self.wild = true;
+        if matches!(self.rest.next(), Some('!' | '^')) {
+            self.rest.next();
+        }
+        while !matches!(self.rest.next(), None | Some(']')) {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn matches(pattern: &str, tool: &str) -> bool {
+        pattern
+            .parse::<Pattern>()
+            .unwrap()
+            .matches(&tool.parse().unwrap())
+    }
+
+    fn aims(pattern: &str) -> Specificity {
+        pattern.parse::<Pattern>().unwrap().specificity()
+    }
+
+    #[test]
+    fn patterns_match_policy_names() {
+        assert!(matches("*", "serena:analyze"));
+        assert!(matches("serena", "serena:analyze"));
+        assert!(!matches("serena", "serena2:analyze"));
+        assert!(matches("serena:*", "serena:files/read"));
+        assert!(matches("github:{get,list}_*", "github:list_issues"));
+        assert!(!matches("github:{get,list}_*", "github:delete_issue"));
+        assert!(matches("fs:read_[a-f]?", "fs:read_ab"));
+        assert!(matches("{fs,git}", "git:log"));
+        assert!(!matches("Serena:*", "serena:analyze"));
+        assert!(matches("a:b\\*", "a:b*"));
+        assert!(!matches("a:b\\*", "a:bc"));
+    }
+
+    #[test]
+    fn an_exact_name_aims_narrowest_and_literals_count() {
+        assert_eq!(aims("serena:analyze"), Specificity::Exact);
+        assert_eq!(aims("*"), Specificity::Wild(0));
+        assert_eq!(aims("*:*"), Specificity::Wild(0));
+        assert_eq!(aims("serena"), Specificity::Wild(6));
+        assert_eq!(aims("github:{get,list}_*"), Specificity::Wild(10));
+        assert_eq!(aims("a:[]x]b"), Specificity::Wild(2));
+        assert_eq!(aims("a:[!]x]b"), Specificity::Wild(2));
+        assert_eq!(aims("a:b,c*"), Specificity::Wild(4));
+        assert!(Specificity::Exact > Specificity::Wild(usize::MAX));
+        assert!("**".parse::<Pattern>().unwrap().is_catch_all());
+        assert!(!"serena".parse::<Pattern>().unwrap().is_catch_all());
+    }
+
+    #[test]
+    fn refused_patterns_say_why() {
+        let refused = |text: &str| text.parse::<Pattern>().unwrap_err().to_string();
+        assert_eq!(refused(""), "a pattern is empty");
+        assert_eq!(
+            refused("a:\u{202e}b"),
+            "pattern `a:\\u{202e}b` contains a control or invisible character"
+        );
+        assert!(refused("a:[b").starts_with("pattern `a:[b` is not a glob: "));
+        assert!(refused("a:{b").starts_with("pattern `a:{b` is not a glob: "));
+        assert!(refused(&"a".repeat(513)).contains("too long"));
+    }
+
+    proptest! {
+        #[test]
+        fn the_exact_pattern_of_a_tool_matches_that_tool_only(
+            tool in "[a-z*?{}\\[\\]!,^\\\\:.-]{1,12}", other in "[a-z*?{}\\[\\]!,^\\\\:.-]{1,12}",
+        ) {
+            let dependency: super::super::DependencyName = "fs".parse().unwrap();
+            let name = ToolName::new(dependency.clone(), tool.clone());
+            let pattern: Pattern = Pattern::exact_text(&name).parse().unwrap();
+            prop_assert!(pattern.matches(&name));
+            prop_assert_eq!(pattern.specificity(), Specificity::Exact);
+            prop_assert_eq!(pattern.matches(&ToolName::new(dependency, other.clone())), tool == other);
+        }
+
+        #[test]
+        fn any_text_is_a_pattern_or_a_reason(text in "\\PC{0,40}") {
+            let _ = text.parse::<Pattern>();
+        }
+    }
+}
