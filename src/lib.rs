@@ -21,6 +21,7 @@
 //!
 //! `permissions`, `workflow` and `loader` do not see one another; `tests/it/architecture.rs` holds that.
 
+pub mod cli;
 pub mod config;
 pub mod loader;
 pub mod permissions;

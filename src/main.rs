@@ -1,3 +1,7 @@
 //! Parses, runs, turns the outcome into an exit code; nothing else.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pml::cli::run()
+}

@@ -1,1 +1,1 @@
-//! placeholder
+//! Filled by the commits that follow.

@@ -2,10 +2,12 @@
 //!
 //! Nothing here does IO, reads a clock or knows a module of pml other than its own.
 
+mod digest;
 mod name;
 mod pattern;
 mod shown;
 
+pub use digest::Digest;
 pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
 pub use pattern::{Pattern, PatternError, Specificity};
 pub use shown::Shown;

@@ -9,7 +9,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+
+use super::Digest;
 
 /// Clients show `mcp__pml__<wire name>` and some stop at 64 characters.
 pub const WIRE_NAME_LIMIT: usize = 54;
@@ -220,14 +221,13 @@ pub fn wire_name(tool: &ToolName) -> String {
     if plain.len() <= WIRE_NAME_LIMIT && plain.chars().all(fits) {
         return plain;
     }
-    let digest = Sha256::digest(tool.to_string().as_bytes());
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = Digest::of([tool.to_string()]);
     let kept: String = plain
         .chars()
         .map(|found| if fits(found) { found } else { '_' })
         .take(WIRE_NAME_LIMIT - WIRE_DIGEST_LENGTH - 1)
         .collect();
-    format!("{kept}_{}", &digest[..WIRE_DIGEST_LENGTH])
+    format!("{kept}_{}", &digest.as_str()[..WIRE_DIGEST_LENGTH])
 }
 
 #[cfg(test)]

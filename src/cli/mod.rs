@@ -1,0 +1,74 @@
+//! The commands: one file each, and the only place that prints.
+//!
+//! Data goes to stdout, everything said about it to stderr. Exit codes: 0 done, 1 refused or a negative answer,
+//! 2 error or usage.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{Environment, Locations};
+
+/// One MCP server in front of many: every install gated by a rule or a person.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pml",
+    version,
+    about,
+    propagate_version = true,
+    disable_help_subcommand = true
+)]
+struct Arguments {
+    /// Use this file instead of looking for `.pml.json`
+    #[arg(long, global = true, value_name = "FILE", env = "PML_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {}
+
+/// What every command stands on.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    /// The surroundings of the process.
+    pub(crate) environment: Environment,
+    /// The user's directories.
+    pub(crate) locations: Locations,
+    /// The file given by `--config` or `PML_CONFIG`.
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Parses the command line, runs the command and returns its exit code.
+pub fn run() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match ground(arguments.config).and_then(|ground| dispatch(&ground, arguments.command)) {
+        Ok(code) => code,
+        Err(error) => {
+            anstream::eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
+    let environment = Environment::of_process()?;
+    let locations = Locations::of(&environment)?;
+    Ok(Ground {
+        environment,
+        locations,
+        config,
+    })
+}
+
+fn dispatch(_ground: &Ground, command: Command) -> anyhow::Result<ExitCode> {
+    match command {}
+}
