@@ -19,3 +19,4 @@ pub use pattern::{Pattern, PatternError, Specificity};
 pub use shown::Shown;
 
 pub mod approval;
+pub mod continuation;
