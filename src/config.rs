@@ -20,8 +20,10 @@ pub use error::{ConfigError, Problem, nearest};
 pub use expand::{ExpandError, expand};
 pub use file::schema;
 pub use find::{Files, PROJECT_FILE, find};
+pub(crate) use layer::load as load_text;
 pub use locations::{Locations, LocationsError};
 pub use server::{Launch, Server, Startup};
+pub(crate) use watch::Stamp;
 pub use watch::{Current, Watched};
 
 use std::collections::BTreeMap;
@@ -63,6 +65,18 @@ pub enum RuleList {
     Ask,
     /// Never runs.
     Deny,
+}
+
+impl RuleList {
+    /// Returns the list's key in `permissions`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
 }
 
 /// A place in a file.
@@ -113,6 +127,11 @@ pub fn check(path: &Path, text: &str) -> Result<Config, ConfigError> {
     let mut config = Config::default();
     layer::add(&mut config, path, text)?;
     Ok(config)
+}
+
+/// Checks that a text is JSON, comments and trailing commas apart.
+pub fn check_json(path: &Path, text: &str) -> Result<(), ConfigError> {
+    layer::located(path, text, |text| document::parse(text).map(drop))
 }
 
 /// Loads the text of both files, the user's first.

@@ -17,7 +17,7 @@ const SIZE_LIMIT: u64 = 1024 * 1024;
 /// How long a server may take to start unless it says otherwise: a cold package on a slow disk takes most of it.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Reads the bytes of a file as text without its byte order mark; `None` if there is no such file.
+/// Reads a file as text; `None` if there is no such file.
 pub(crate) fn load(path: &Path) -> Result<Option<String>, ConfigError> {
     let failed = |source| ConfigError::Read {
         path: path.to_owned(),
@@ -60,9 +60,18 @@ pub(crate) fn load(path: &Path) -> Result<Option<String>, ConfigError> {
 
 /// Adds what `text` declares on top of `config`.
 pub(super) fn add(config: &mut Config, path: &Path, text: &str) -> Result<(), ConfigError> {
+    located(path, text, |text| try_add(config, path, text))
+}
+
+/// Runs a reader over `text` and turns its fault into a line and a column of `path`.
+pub(super) fn located(
+    path: &Path,
+    text: &str,
+    reader: impl FnOnce(&str) -> Result<(), Fault>,
+) -> Result<(), ConfigError> {
     // Columns are counted without the mark: no editor shows it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    try_add(config, path, text).map_err(|fault| {
+    reader(text).map_err(|fault| {
         let (line, column) = document::position(text, fault.at.unwrap_or(0));
         ConfigError::Invalid {
             path: path.to_owned(),

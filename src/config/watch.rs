@@ -92,7 +92,7 @@ fn read(files: &Files) -> ([Option<String>; 2], Current) {
 
 /// What a file looked like from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stamp {
+pub(crate) enum Stamp {
     Missing,
     /// It cannot be looked at; equal to nothing, so that it is tried again.
     Unknown,
@@ -106,7 +106,7 @@ enum Stamp {
 }
 
 impl Stamp {
-    fn of(path: &Path) -> Self {
+    pub(crate) fn of(path: &Path) -> Self {
         match path.metadata() {
             Ok(found) => Self::Present {
                 device: found.dev(),

@@ -1,7 +1,15 @@
 //! Rules to verdicts, the one writer of `.pml.json`, and what a person has approved.
 //!
-//! The decision is pure; only [`writer`] and [`approved`] touch the disk. Knows nothing of workflows or loading.
+//! The decision is pure; only [`writer`] and [`approved`] touch the disk, both through `durable`. Knows nothing of
+//! workflows or loading.
 
+pub mod approved;
+mod durable;
+mod edit;
 mod policy;
+pub mod writer;
 
-pub use policy::{AskKind, Decision, Policy, Verdict};
+pub use approved::Approved;
+pub use durable::DurableError;
+pub use edit::{Change, EditError, apply};
+pub use policy::{AskKind, Decision, Policy, Verdict, by_strength};

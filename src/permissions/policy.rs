@@ -3,6 +3,7 @@
 //! Pure. The rules of every file count together: whose file a rule stands in gives it no weight, so a project can
 //! never loosen what the user narrowed to an exact name, and a deny anywhere is final.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -95,11 +96,20 @@ impl Policy {
         let exact = self.exact.get(name).into_iter().flatten();
         let wild = self.wild.iter().filter(|rule| rule.pattern.covers(name));
         exact.chain(wild).reduce(|strongest, rule| {
-            let stronger = strength(rule.list, rule.pattern.specificity())
-                > strength(strongest.list, strongest.pattern.specificity());
-            if stronger { rule } else { strongest }
+            if by_strength(rule, strongest).is_gt() {
+                rule
+            } else {
+                strongest
+            }
         })
     }
+}
+
+/// Orders two rules by which of them decides where both cover a tool; the greater one does.
+#[must_use]
+pub fn by_strength(one: &Rule, other: &Rule) -> Ordering {
+    let strength_of = |rule: &Rule| strength(rule.list, rule.pattern.specificity());
+    strength_of(one).cmp(&strength_of(other))
 }
 
 /// Orders rules: any deny first, then the narrower pattern, then the more careful list.
