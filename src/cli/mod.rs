@@ -3,6 +3,12 @@
 //! Data goes to stdout, everything said about it to stderr. Exit codes: 0 done, 1 refused or a negative answer,
 //! 2 error or usage.
 
+mod check;
+mod failure;
+mod output;
+mod rule;
+mod rules;
+mod stdio;
 mod supervise;
 
 use std::path::PathBuf;
@@ -10,7 +16,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Environment, Locations};
+use self::failure::Hinted as _;
+use crate::config::{self, Environment, Files, Locations, RuleList};
 
 /// One MCP server in front of many: every install gated by a rule or a person.
 #[derive(Debug, Parser)]
@@ -23,14 +30,88 @@ use crate::config::{Environment, Locations};
 )]
 struct Arguments {
     /// Use this file instead of looking for `.pml.json`
-    #[arg(long, global = true, value_name = "FILE", env = "PML_CONFIG")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "PML_CONFIG",
+        hide_env_values = true
+    )]
     config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
 
+/// How rules weigh, told wherever rules are made.
+const RULES_HELP: &str = "\
+How rules weigh: deny always wins; otherwise the most specific pattern (an exact name, then the one with more
+literal characters); a tie asks; no rule asks. Patterns: `*`, `?`, `{a,b}`, `[a-z]`; `server` means `server:*`.";
+
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve an MCP client on standard input and output
+    #[command(after_help = "\
+A client starts this; people do not. To register it in Claude Code:
+  claude mcp add pml -- pml stdio
+
+Logs go to stderr; `PML_LOG=debug` shows more of them.")]
+    Stdio,
+    /// Let tools run without a question
+    #[command(after_help = format!("\
+Examples:
+  pml allow filesystem:read_file       one tool
+  pml allow filesystem                 every tool of a server
+  pml allow 'github:{{get,list}}_*'      several, by a pattern
+  pml allow --user time                in every project of yours
+
+{RULES_HELP}"))]
+    Allow(rule::RuleArguments),
+    /// Never let tools run
+    #[command(after_help = format!("\
+Examples:
+  pml deny 'github:delete_*'           whatever deletes
+  pml deny --user shell                a whole server, in every project of yours
+
+{RULES_HELP}"))]
+    Deny(rule::RuleArguments),
+    /// Ask a person before every call of tools
+    #[command(after_help = format!("\
+Examples:
+  pml ask 'filesystem:write_*'         before every write
+  pml ask '*'                          before anything is first installed or started
+
+{RULES_HELP}"))]
+    Ask(rule::RuleArguments),
+    /// Take patterns out of every list
+    #[command(after_help = "\
+Examples:
+  pml forget filesystem:read_file
+  pml forget --user 'github:delete_*'
+
+To see what is written where: pml rules")]
+    Forget(rule::ForgetArguments),
+    /// Say what the rules decide about a tool, and which of them does
+    #[command(after_help = "\
+Examples:
+  pml check filesystem:read_file
+  pml check filesystem__read_file      as the client spells it
+  pml check --json github:get_issue
+
+Exit code: 0 it runs, 1 it asks or is denied, 2 error.")]
+    Check(check::CheckArguments),
+    /// List the rules of every file, the strongest first
+    #[command(after_help = "\
+Read it from the top: the first rule that covers a tool decides.
+
+Examples:
+  pml rules
+  pml rules --json")]
+    Rules(rules::RulesArguments),
+    /// Print the JSON Schema of `.pml.json`
+    #[command(after_help = "\
+Examples:
+  pml schema > pml.schema.json         then name it as \"$schema\" in .pml.json: editors complete and check")]
+    Schema,
     #[command(hide = true)]
     Supervise(supervise::Arguments),
 }
@@ -46,6 +127,13 @@ pub(crate) struct Ground {
     pub(crate) config: Option<PathBuf>,
 }
 
+impl Ground {
+    /// Finds the configuration.
+    pub(crate) fn files(&self) -> Files {
+        config::find(self.config.as_deref(), &self.environment, &self.locations)
+    }
+}
+
 /// Parses the command line, runs the command and returns its exit code.
 pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -58,8 +146,9 @@ pub fn run() -> ExitCode {
     let config = arguments.config;
     match dispatch(arguments.command, || ground(config)) {
         Ok(code) => code,
+        Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            anstream::eprintln!("error: {error:#}");
+            failure::print(&error);
             ExitCode::from(2)
         }
     }
@@ -67,7 +156,7 @@ pub fn run() -> ExitCode {
 
 fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
     let environment = Environment::of_process()?;
-    let locations = Locations::of(&environment)?;
+    let locations = Locations::of(&environment).hint("set `HOME` to your home directory")?;
     Ok(Ground {
         environment,
         locations,
@@ -76,8 +165,36 @@ fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
 }
 
 /// Runs a command; those that need no ground do not ask for it, because they must run without a home.
-fn dispatch(command: Command, _ground: impl FnOnce() -> anyhow::Result<Ground>) -> anyhow::Result<ExitCode> {
+fn dispatch(command: Command, ground: impl FnOnce() -> anyhow::Result<Ground>) -> anyhow::Result<ExitCode> {
+    if let Command::Supervise(arguments) = &command {
+        return Ok(supervise::run(arguments));
+    }
+    let ground = &ground()?;
+    log(&ground.environment);
     match command {
+        Command::Stdio => stdio::run(ground),
+        Command::Allow(arguments) => rule::add(ground, RuleList::Allow, &arguments),
+        Command::Deny(arguments) => rule::add(ground, RuleList::Deny, &arguments),
+        Command::Ask(arguments) => rule::add(ground, RuleList::Ask, &arguments),
+        Command::Forget(arguments) => rule::forget(ground, &arguments),
+        Command::Check(arguments) => check::run(ground, &arguments),
+        Command::Rules(arguments) => rules::run(ground, &arguments),
+        Command::Schema => {
+            output::data(config::schema().trim_end())?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Supervise(arguments) => Ok(supervise::run(&arguments)),
     }
+}
+
+/// Logs to stderr: stdout is data, or the wire.
+fn log(environment: &Environment) {
+    let wanted = environment.variable("PML_LOG").and_then(|filter| filter.to_str()).unwrap_or("warn");
+    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
+    let logging = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(rustix::termios::isatty(std::io::stderr()));
+    // Only the first call of a process counts; there is only one.
+    let _ = logging.try_init();
 }
