@@ -4,10 +4,12 @@
 //! and column, and a file that does not parse is never replaced by defaults. Writing is `permissions::writer`'s.
 
 mod environment;
+mod expand;
 mod locations;
 mod server;
 
 pub use environment::Environment;
+pub use expand::{ExpandError, expand};
 pub use locations::{Locations, LocationsError};
 pub use server::{Launch, Server, Startup};
 
