@@ -396,15 +396,16 @@ fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
 
 /// Reads the first line of a file, as far as a kernel would read it.
 pub(super) fn first_line(path: &Path) -> String {
+    first_bytes(path).lines().next().unwrap_or_default().to_owned()
+}
+
+/// Reads the beginning of a file.
+pub(super) fn first_bytes(path: &Path) -> String {
     let mut start = Vec::new();
     if let Ok(file) = File::open(path) {
         let _ = file.take(256).read_to_end(&mut start);
     }
-    String::from_utf8_lossy(&start)
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .to_owned()
+    String::from_utf8_lossy(&start).into_owned()
 }
 
 fn open_lock(path: &Path) -> std::io::Result<File> {

@@ -3,9 +3,11 @@
 //! Owns the processes of the installers and their environment. Knows no store: a recipe fills the directory it is
 //! given and says what is in it. No code of a package runs before its lock has been checked.
 
+mod indexes;
 mod lock;
 mod npm;
 mod process;
+mod pypi;
 mod tail;
 mod tools;
 
@@ -97,7 +99,7 @@ pub(super) async fn resolve(
 ) -> Result<Resolved, InstallError> {
     match package.ecosystem() {
         Ecosystem::Npm => npm::resolve(tools, package, directory).await,
-        Ecosystem::Pypi => npm::resolve(tools, package, directory).await,
+        Ecosystem::Pypi => pypi::resolve(tools, package, directory).await,
     }
 }
 
@@ -105,7 +107,7 @@ pub(super) async fn resolve(
 pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, InstallError> {
     match order.package.ecosystem() {
         Ecosystem::Npm => npm::install(tools, order).await,
-        Ecosystem::Pypi => npm::install(tools, order).await,
+        Ecosystem::Pypi => pypi::install(tools, order).await,
     }
 }
 
