@@ -3,18 +3,31 @@
 //! The file is untrusted text: its size and depth are bounded, unknown keys and wrong types are errors with line
 //! and column, and a file that does not parse is never replaced by defaults. Writing is `permissions::writer`'s.
 
+mod document;
 mod environment;
+mod error;
 mod expand;
+mod file;
+mod find;
+mod layer;
 mod locations;
 mod server;
+mod watch;
 
+pub(crate) use document::dialect;
 pub use environment::Environment;
+pub use error::{ConfigError, Problem, nearest};
 pub use expand::{ExpandError, expand};
+pub use file::schema;
+pub use find::{Files, PROJECT_FILE, find};
+pub(crate) use layer::load as load_text;
 pub use locations::{Locations, LocationsError};
 pub use server::{Launch, Server, Startup};
+pub(crate) use watch::Stamp;
+pub use watch::{Current, Watched};
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::protocol::{DependencyName, Pattern};
@@ -54,6 +67,18 @@ pub enum RuleList {
     Deny,
 }
 
+impl RuleList {
+    /// Returns the list's key in `permissions`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -90,4 +115,50 @@ impl Default for LineLimit {
         // Larger than any result a client accepts; without a cap a peer that never sends a newline fills memory.
         Self(64 * 1024 * 1024)
     }
+}
+
+/// Reads both files; a missing one declares nothing, and without a rule for everything everything asks.
+pub fn read(files: &Files) -> Result<Config, ConfigError> {
+    assemble(files, &load(files)?)
+}
+
+/// Checks the text of one file as if it stood at `path`.
+pub fn check(path: &Path, text: &str) -> Result<Config, ConfigError> {
+    let mut config = Config::default();
+    layer::add(&mut config, path, text)?;
+    Ok(config)
+}
+
+/// Checks that a text is JSON, comments and trailing commas apart.
+pub fn check_json(path: &Path, text: &str) -> Result<(), ConfigError> {
+    layer::located(path, text, |text| document::parse(text).map(drop))
+}
+
+/// Loads the text of both files, the user's first.
+fn load(files: &Files) -> Result<[Option<String>; 2], ConfigError> {
+    // `--config` may name the user's own file: its rules count once.
+    let user = if files.user == files.project {
+        None
+    } else {
+        layer::load(&files.user)?
+    };
+    Ok([user, layer::load(&files.project)?])
+}
+
+fn assemble(files: &Files, texts: &[Option<String>; 2]) -> Result<Config, ConfigError> {
+    let mut config = Config::default();
+    for (path, text) in [&files.user, &files.project].into_iter().zip(texts) {
+        if let Some(text) = text {
+            layer::add(&mut config, path, text)?;
+        }
+    }
+    // The built-in default steps back for any rule about everything: next to `allow: ["*"]` it would be a tie.
+    if !config.rules.iter().any(|rule| rule.pattern.is_catch_all()) {
+        config.rules.push(Rule {
+            pattern: Pattern::everything(),
+            list: RuleList::Ask,
+            source: None,
+        });
+    }
+    Ok(config)
 }

@@ -1,44 +1,157 @@
-//! Replaces `${VAR}` and `${VAR:-default}` by the values of the environment.
+//! `${VAR}` and `${VAR:-default}` in what a server declares.
+//!
+//! Done when a server is started, never while reading. `$${` stands for a literal `${`; any other `$` stays. A
+//! default is plain text up to the next `}`. A variable that is set but empty counts as unset, as in a shell's
+//! `:-`. Errors name the variable and never repeat the text around it, which may hold a secret.
 
 use super::Environment;
 
-/// Says why text could not be expanded.
+/// Says why a text could not be expanded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
-    /// The variable is not set and has no default.
-    #[error("`${{{name}}}` is not set")]
+    /// The variable is unset or empty and has no default.
+    #[error("the environment variable `{variable}` is not set")]
     Unset {
-        /// The variable.
-        name: String,
+        /// Its name.
+        variable: String,
     },
+    /// The variable's value cannot be passed on as text.
+    #[error("the environment variable `{variable}` is not UTF-8")]
+    NotUtf8 {
+        /// Its name.
+        variable: String,
+    },
+    /// What stands in the braces is not the name of a variable.
+    #[error("`${{{found}}}` does not name an environment variable; write `$${{` for a literal `${{`")]
+    Name {
+        /// The text in place of a name, escaped.
+        found: String,
+    },
+    /// A `${` has no `}`.
+    #[error("a `${{` is never closed by `}}`; write `$${{` for a literal `${{`")]
+    Unclosed,
 }
 
-/// Expands every `${VAR}` and `${VAR:-default}` of `text`; everything else stays as it is.
+impl crate::report::Hint for ExpandError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unset { variable } => Some(format!(
+                "set `{variable}` where your client starts pml, or write a default: ${{{variable}:-default}}"
+            )),
+            Self::NotUtf8 { .. } | Self::Name { .. } | Self::Unclosed => None,
+        }
+    }
+}
+
+/// Expands the variables of `text`.
 pub fn expand(text: &str, environment: &Environment) -> Result<String, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((inside, after)) = after.split_once('}') else {
-            break;
-        };
-        expanded.push_str(before);
-        let (name, default) = inside
-            .split_once(":-")
-            .map_or((inside, None), |(name, default)| (name, Some(default)));
-        match (
-            environment.variable(name).and_then(|value| value.to_str()),
-            default,
-        ) {
-            (Some(value), _) => expanded.push_str(value),
-            (None, Some(default)) => expanded.push_str(default),
-            (None, None) => {
-                return Err(ExpandError::Unset {
-                    name: name.to_owned(),
-                });
-            }
+    while let Some(at) = rest.find('$') {
+        expanded.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some(after) = rest.strip_prefix("$${") {
+            expanded.push_str("${");
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("${") {
+            let (inside, after) = after.split_once('}').ok_or(ExpandError::Unclosed)?;
+            expanded.push_str(&value(inside, environment)?);
+            rest = after;
+        } else {
+            expanded.push('$');
+            rest = &rest[1..];
         }
-        rest = after;
     }
     expanded.push_str(rest);
     Ok(expanded)
+}
+
+fn value(inside: &str, environment: &Environment) -> Result<String, ExpandError> {
+    let (name, default) = match inside.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inside, None),
+    };
+    let is_name = !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name
+            .chars()
+            .all(|found| found.is_ascii_alphanumeric() || found == '_');
+    if !is_name {
+        return Err(ExpandError::Name {
+            found: crate::protocol::Shown::line(name).to_string(),
+        });
+    }
+    match (environment.variable(name), default) {
+        (Some(value), _) => value
+            .to_str()
+            .map(str::to_owned)
+            .ok_or_else(|| ExpandError::NotUtf8 {
+                variable: name.to_owned(),
+            }),
+        (None, Some(default)) => Ok(default.to_owned()),
+        (None, None) => Err(ExpandError::Unset {
+            variable: name.to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn environment() -> Environment {
+        Environment::new([("TOKEN", "s3cret"), ("EMPTY", ""), ("BRACES", "${TOKEN}")], "/")
+    }
+
+    #[test]
+    fn variables_and_defaults_expand() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("${TOKEN}", "s3cret"),
+            ("a ${TOKEN}/${TOKEN} z", "a s3cret/s3cret z"),
+            ("${UNSET:-fallback}", "fallback"),
+            ("${UNSET:-}", ""),
+            ("${EMPTY:-fallback}", "fallback"),
+            ("${TOKEN:-fallback}", "s3cret"),
+            ("$TOKEN costs 5$", "$TOKEN costs 5$"),
+            ("$${TOKEN}", "${TOKEN}"),
+            ("$$${TOKEN}", "$${TOKEN}"),
+            ("${BRACES}", "${TOKEN}"),
+            ("}{", "}{"),
+        ] {
+            assert_eq!(expand(text, &environment()), Ok(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_variable_and_nothing_else() {
+        for (text, expected) in [
+            ("s3cret ${UNSET}", "the environment variable `UNSET` is not set"),
+            ("${EMPTY}", "the environment variable `EMPTY` is not set"),
+            (
+                "${1X}",
+                "`${1X}` does not name an environment variable; write `$${` for a literal `${`",
+            ),
+            (
+                "s3cret ${TOKEN",
+                "a `${` is never closed by `}`; write `$${` for a literal `${`",
+            ),
+        ] {
+            let error = expand(text, &environment()).unwrap_err().to_string();
+            assert_eq!(error, expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn text_without_braces_is_left_alone(text in "[^{]{0,60}") {
+            prop_assert_eq!(expand(&text, &environment()), Ok(text));
+        }
+
+        #[test]
+        fn any_text_expands_or_is_refused(text in "[${}:A-Z-]{0,30}") {
+            let _ = expand(&text, &environment());
+        }
+    }
 }

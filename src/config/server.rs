@@ -16,9 +16,12 @@ pub struct Server {
     pub launch: Launch,
     /// The variables it declares, unexpanded.
     pub env: BTreeMap<String, String>,
-    /// The directory of the file that declares it (for a project: its root). Relative commands and the server's
-    /// own working directory start here.
+    /// The directory of the file that declares it (for a project: its root). Relative commands start here.
     pub directory: PathBuf,
+    /// The directory it is started in: `directory`, or the declared `cwd` from there.
+    pub cwd: PathBuf,
+    /// Whether it is left out.
+    pub disabled: bool,
     /// Whether install scripts of its package may run.
     pub allow_scripts: bool,
     /// When it is started.
@@ -54,6 +57,8 @@ pub enum Launch {
     Remote {
         /// Its address.
         url: String,
+        /// The headers of every request.
+        headers: BTreeMap<String, String>,
     },
 }
 

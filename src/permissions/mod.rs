@@ -1,1 +1,15 @@
-//! Filled by the commits that follow.
+//! Rules to verdicts, the one writer of `.pml.json`, and what a person has approved.
+//!
+//! The decision is pure; only [`writer`] and [`approved`] touch the disk, both through `durable`. Knows nothing of
+//! workflows or loading.
+
+pub mod approved;
+mod durable;
+mod edit;
+mod policy;
+pub mod writer;
+
+pub use approved::Approved;
+pub use durable::DurableError;
+pub use edit::{Change, EditError, apply};
+pub use policy::{AskKind, Decision, Policy, Verdict, by_strength};

@@ -55,8 +55,16 @@ pub enum Specificity {
 #[derive(Debug, Clone)]
 pub struct Pattern {
     text: String,
-    matcher: GlobMatcher,
+    matcher: Matcher,
     specificity: Specificity,
+}
+
+/// Most rules name one tool; they are compared, not compiled.
+#[derive(Debug, Clone)]
+enum Matcher {
+    Everything,
+    Name(String),
+    Glob(GlobMatcher),
 }
 
 impl Pattern {
@@ -73,6 +81,16 @@ impl Pattern {
         text
     }
 
+    /// Returns the pattern `*`.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self {
+            text: "*".to_owned(),
+            matcher: Matcher::Everything,
+            specificity: Specificity::Wild(0),
+        }
+    }
+
     /// Returns the pattern as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -82,7 +100,26 @@ impl Pattern {
     /// Tells whether the pattern covers `tool`.
     #[must_use]
     pub fn matches(&self, tool: &ToolName) -> bool {
-        self.matcher.is_match(tool.to_string())
+        self.covers(&tool.to_string())
+    }
+
+    /// Tells whether the pattern covers the tool of this policy name.
+    #[must_use]
+    pub fn covers(&self, name: &str) -> bool {
+        match &self.matcher {
+            Matcher::Everything => true,
+            Matcher::Name(only) => only == name,
+            Matcher::Glob(glob) => glob.is_match(name),
+        }
+    }
+
+    /// Returns the one policy name the pattern covers, if it has no wildcard.
+    #[must_use]
+    pub fn only_name(&self) -> Option<&str> {
+        match &self.matcher {
+            Matcher::Name(name) => Some(name),
+            Matcher::Everything | Matcher::Glob(_) => None,
+        }
     }
 
     /// Returns how narrowly the pattern aims.
@@ -117,7 +154,7 @@ impl FromStr for Pattern {
         } else {
             format!("{text}:*")
         };
-        let matcher = GlobBuilder::new(&glob)
+        let parsed = GlobBuilder::new(&glob)
             .backslash_escape(true)
             .literal_separator(false)
             .case_insensitive(false)
@@ -126,12 +163,17 @@ impl FromStr for Pattern {
             .map_err(|error| PatternError::Glob {
                 pattern: shown,
                 reason: error.kind().to_string(),
-            })?
-            .compile_matcher();
+            })?;
+        let specificity = specificity(&glob);
+        let matcher = match specificity {
+            Specificity::Exact => Matcher::Name(unescape(&glob)),
+            Specificity::Wild(_) if text == "*" => Matcher::Everything,
+            Specificity::Wild(_) => Matcher::Glob(parsed.compile_matcher()),
+        };
         Ok(Self {
             text: text.to_owned(),
             matcher,
-            specificity: specificity(&glob),
+            specificity,
         })
     }
 }
@@ -148,6 +190,16 @@ impl fmt::Display for Pattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }
+}
+
+/// Returns what a glob without wildcards stands for.
+fn unescape(glob: &str) -> String {
+    let mut name = String::with_capacity(glob.len());
+    let mut rest = glob.chars();
+    while let Some(found) = rest.next() {
+        name.extend(if found == '\\' { rest.next() } else { Some(found) });
+    }
+    name
 }
 
 /// Counts the literal characters of a glob that is known to parse.

@@ -1,0 +1,139 @@
+//! What can be wrong with a configuration, and where.
+
+use std::path::PathBuf;
+
+use crate::report::Hint;
+
+/// Says why the configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is there but cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The path leads to a directory, a pipe or a device.
+    #[error("`{}` is not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file is larger than any configuration.
+    #[error("`{}` is larger than {limit} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// The file is wrong at one place.
+    #[error("{}:{line}:{column}: {problem}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column in characters, from 1.
+        column: usize,
+        /// What is wrong there.
+        problem: Problem,
+    },
+}
+
+impl Hint for ConfigError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Invalid { problem, .. } => match problem {
+                Problem::UnknownKey {
+                    expected, nearest, ..
+                } => match nearest {
+                    Some(nearest) => Some(format!("did you mean `{nearest}`?")),
+                    None => Some(format!("the keys here are {}", list(expected))),
+                },
+                Problem::NotUtf8 => Some("save the file as UTF-8".to_owned()),
+                _ => None,
+            },
+            Self::NotAFile { path } => Some(format!("to see what it is: ls -ld {}", path.display())),
+            Self::Read { .. } | Self::TooLarge { .. } => None,
+        }
+    }
+}
+
+/// What is wrong at one place of a file; never repeats a value that could be a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The text is not JSON, comments and trailing commas apart.
+    #[error("{0}")]
+    Syntax(String),
+    /// The file holds no value at all.
+    #[error("the file is empty; write at least `{{}}`")]
+    Empty,
+    /// The bytes are not text.
+    #[error("not UTF-8 from here on")]
+    NotUtf8,
+    /// The key means nothing here.
+    #[error("unknown key `{key}`{}", suggestion(nearest.as_deref()))]
+    UnknownKey {
+        /// The key, escaped.
+        key: String,
+        /// The valid key that looks most like it.
+        nearest: Option<String>,
+        /// Every valid key.
+        expected: &'static [&'static str],
+    },
+    /// The key stands twice in one object.
+    #[error("the key `{key}` stands here a second time")]
+    DuplicateKey {
+        /// The key, escaped.
+        key: String,
+    },
+    /// The value is none of the possible words.
+    #[error("`{value}` is not known here; possible are {}", list(expected))]
+    UnknownValue {
+        /// The value, escaped.
+        value: String,
+        /// The possible words.
+        expected: &'static [&'static str],
+    },
+    /// The value is of another type.
+    #[error("expected {expected}, found {found}")]
+    Type {
+        /// The type that stands there.
+        found: &'static str,
+        /// The type that should.
+        expected: String,
+    },
+    /// The value is of the right type and still not possible.
+    #[error("{0}")]
+    Refused(String),
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"))
+}
+
+fn list(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    quoted.join(", ")
+}
+
+/// Returns the candidate that `name` was probably meant to be.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            (
+                strsim::jaro_winkler(&lower, &candidate.to_lowercase()),
+                candidate,
+            )
+        })
+        // Below this, suggestions stop being typing errors and start being guesses.
+        .filter(|(likeness, _)| *likeness >= 0.8)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,259 @@
+//! The shape of `.pml.json`, and nothing but the shape: serde reads it, the JSON Schema is generated from it.
+//!
+//! The documentation of each field is what an editor shows while a person writes the file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+use crate::protocol::{DependencyName, Pattern};
+
+/// The configuration of pml: rules, and the servers they are about.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "an object with the keys of `.pml.json`"
+)]
+#[schemars(title = ".pml.json")]
+pub(super) struct File {
+    /// The JSON Schema of this file, for editors.
+    #[serde(rename = "$schema")]
+    pub(super) schema: Option<String>,
+    /// The version of this format.
+    pub(super) version: Option<Version>,
+    /// Which tools run, which need a person, which never run. Deny always wins; otherwise the most specific pattern; a tie asks; no rule asks.
+    pub(super) permissions: Permissions,
+    /// The servers behind pml, in the shape of a client's own `.mcp.json`.
+    #[schemars(with = "BTreeMap<String, ServerEntry>", extend("propertyNames" = {"pattern": "^[A-Za-z0-9]([A-Za-z0-9._-]{0,30}[A-Za-z0-9])?$", "not": {"pattern": "__"}}))]
+    pub(super) mcp_servers: BTreeMap<DependencyName, ServerEntry>,
+    /// How approvals are asked for.
+    pub(super) approvals: ApprovalsEntry,
+    /// What pml bears before it refuses.
+    pub(super) limits: LimitsEntry,
+}
+
+/// The version of the format of this file.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Version;
+
+impl TryFrom<String> for Version {
+    type Error = String;
+
+    fn try_from(version: String) -> Result<Self, String> {
+        let numbers: Vec<_> = version.split('.').map(str::parse::<u32>).collect();
+        match numbers.as_slice() {
+            [Ok(0), Ok(_), Ok(_)] => Ok(Self),
+            [Ok(_), Ok(_), Ok(_)] => Err(format!(
+                "this file is of version `{version}`; this pml reads versions `0.x.y`"
+            )),
+            _ => Err("a version is three numbers, such as `0.1.0`".to_owned()),
+        }
+    }
+}
+
+impl JsonSchema for Version {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Version".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": r"^0\.[0-9]+\.[0-9]+$", "examples": ["0.1.0"]})
+    }
+}
+
+/// The three lists of patterns over `server:tool`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "an object with the lists `allow`, `deny`, `ask`"
+)]
+pub(super) struct Permissions {
+    /// Tools that run without a question.
+    pub(super) allow: Vec<PatternText>,
+    /// Tools that never run.
+    pub(super) deny: Vec<PatternText>,
+    /// Tools that need a person: `*` before a server is first installed or started, anything narrower before every call.
+    pub(super) ask: Vec<PatternText>,
+}
+
+/// A pattern over `server:tool`: `*`, `?`, `{a,b}`, `[a-z]`; `server` alone means `server:*`.
+#[derive(Debug)]
+pub(super) struct PatternText(pub(super) Pattern);
+
+impl<'de> Deserialize<'de> for PatternText {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for PatternText {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Pattern".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 512,
+            "description": "A pattern over `server:tool`: `*`, `?`, `{a,b}`, `[a-z]`; `server` alone means `server:*`.",
+            "examples": ["*", "filesystem", "github:get_*", "github:{get,list}_issues"],
+        })
+    }
+}
+
+/// One server: exactly one of `command`, `package` and `url` says how it is reached.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "an object that declares a server"
+)]
+#[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["package"]}, {"required": ["url"]}]))]
+pub(super) struct ServerEntry {
+    /// How the server talks; implied by `command`, `package` or `url`.
+    #[serde(rename = "type")]
+    pub(super) transport: Option<Transport>,
+    /// The program to start, such as `npx`, `uvx` or `./server`. `${VAR}` and `${VAR:-default}` expand.
+    pub(super) command: Option<String>,
+    /// An exact package, such as `npm:@scope/name@1.2.3` or `pypi:name==1.2.3`.
+    pub(super) package: Option<String>,
+    /// The address of a server reached over HTTP.
+    pub(super) url: Option<String>,
+    /// The arguments of the command or of the package's program. `${VAR}` expands.
+    pub(super) args: Option<Vec<String>>,
+    /// The environment variables the server gets beside a small fixed list. `${VAR}` expands.
+    pub(super) env: Option<BTreeMap<String, String>>,
+    /// The headers of every request to `url`.
+    pub(super) headers: Option<BTreeMap<String, String>>,
+    /// The directory the server is started in, relative to this file's.
+    pub(super) cwd: Option<String>,
+    /// Leaves the server out without losing its entry.
+    #[serde(default)]
+    pub(super) disabled: bool,
+    /// Lets install scripts of the package and its dependencies run.
+    #[serde(default)]
+    pub(super) allow_scripts: bool,
+    /// When the server is started.
+    #[serde(default)]
+    pub(super) startup: StartupEntry,
+    /// How long the server may take to start; 60 by default.
+    pub(super) start_timeout_seconds: Option<Seconds<1, 3600>>,
+    /// How long one call may take; no limit by default.
+    pub(super) call_timeout_seconds: Option<Seconds<1, 86400>>,
+    /// After how long without a call the server is stopped; never by default.
+    pub(super) idle_seconds: Option<Seconds<1, 86400>>,
+}
+
+/// How a server talks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Transport {
+    /// Lines over the pipes of a process.
+    Stdio,
+    /// Streamable HTTP.
+    Http,
+    /// HTTP with server-sent events.
+    Sse,
+}
+
+/// When a server is started.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum StartupEntry {
+    /// On its first call.
+    #[default]
+    Lazy,
+    /// In the background when pml starts, if a rule allows it.
+    Eager,
+}
+
+/// How approvals are asked for.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "an object with the keys of `approvals`"
+)]
+pub(super) struct ApprovalsEntry {
+    /// How long a suspended call waits for its answer; 300 by default.
+    pub(super) ttl_seconds: Option<Seconds<30, 3600>>,
+}
+
+/// What pml bears before it refuses.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "an object with the keys of `limits`"
+)]
+pub(super) struct LimitsEntry {
+    /// The longest line read from a client or a server; 64 MiB by default.
+    pub(super) line_bytes: Option<Within<65_536, 1_073_741_824>>,
+}
+
+/// A whole number with a least and a greatest value.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+pub(super) struct Within<const LEAST: u64, const GREATEST: u64>(pub(super) u64);
+
+impl<const LEAST: u64, const GREATEST: u64> TryFrom<u64> for Within<LEAST, GREATEST> {
+    type Error = String;
+
+    fn try_from(number: u64) -> Result<Self, String> {
+        if (LEAST..=GREATEST).contains(&number) {
+            Ok(Self(number))
+        } else {
+            Err(format!(
+                "`{number}` is out of range; from {LEAST} to {GREATEST} is possible"
+            ))
+        }
+    }
+}
+
+impl<const LEAST: u64, const GREATEST: u64> JsonSchema for Within<LEAST, GREATEST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("From{LEAST}To{GREATEST}").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer", "minimum": LEAST, "maximum": GREATEST})
+    }
+}
+
+/// A bounded number of seconds.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(super) struct Seconds<const LEAST: u64, const GREATEST: u64>(Within<LEAST, GREATEST>);
+
+impl<const LEAST: u64, const GREATEST: u64> Seconds<LEAST, GREATEST> {
+    pub(super) fn duration(self) -> Duration {
+        Duration::from_secs(self.0.0)
+    }
+}
+
+/// Returns the JSON Schema of `.pml.json`, ending in a line feed.
+#[must_use]
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(File);
+    // A schema is made of strings and numbers: it always serialises.
+    serde_json::to_string_pretty(&schema).map_or_else(|_| String::new(), |text| text + "\n")
+}

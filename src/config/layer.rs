@@ -1,0 +1,215 @@
+//! One file on its way to a [`Config`]: bytes, shape, meaning.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::common::Ranged as _;
+
+use super::document::{self, Fault};
+use super::file::{File, PatternText, ServerEntry, StartupEntry, Transport};
+use super::{Config, ConfigError, Launch, LineLimit, Problem, Rule, RuleList, Server, Source, Startup};
+
+/// Far above any real configuration; a bound on what a file from outside can make us hold and compile.
+const SIZE_LIMIT: u64 = 1024 * 1024;
+
+/// How long a server may take to start unless it says otherwise: a cold package on a slow disk takes most of it.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Reads a file as text; `None` if there is no such file.
+pub(crate) fn load(path: &Path) -> Result<Option<String>, ConfigError> {
+    let failed = |source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    // Opening a pipe would wait for its writer: look first.
+    match path.metadata() {
+        Ok(found) if !found.is_file() => {
+            return Err(ConfigError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(SIZE_LIMIT + 1).read_to_end(&mut bytes))
+        .map_err(failed)?;
+    if bytes.len() as u64 > SIZE_LIMIT {
+        return Err(ConfigError::TooLarge {
+            path: path.to_owned(),
+            limit: SIZE_LIMIT,
+        });
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..valid]);
+        let (line, column) = document::position(&before, valid);
+        ConfigError::Invalid {
+            path: path.to_owned(),
+            line,
+            column,
+            problem: Problem::NotUtf8,
+        }
+    })?;
+    Ok(Some(text))
+}
+
+/// Adds what `text` declares on top of `config`.
+pub(super) fn add(config: &mut Config, path: &Path, text: &str) -> Result<(), ConfigError> {
+    located(path, text, |text| try_add(config, path, text))
+}
+
+/// Runs a reader over `text` and turns its fault into a line and a column of `path`.
+pub(super) fn located(
+    path: &Path,
+    text: &str,
+    reader: impl FnOnce(&str) -> Result<(), Fault>,
+) -> Result<(), ConfigError> {
+    // Columns are counted without the mark: no editor shows it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    reader(text).map_err(|fault| {
+        let (line, column) = document::position(text, fault.at.unwrap_or(0));
+        ConfigError::Invalid {
+            path: path.to_owned(),
+            line,
+            column,
+            problem: fault.problem,
+        }
+    })
+}
+
+fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), Fault> {
+    let tree = document::parse(text)?;
+    let file: File = document::read(&tree)?;
+    let source = |at: usize| {
+        let (line, column) = document::position(text, at);
+        Source {
+            file: path.to_owned(),
+            line,
+            column,
+        }
+    };
+
+    let permissions = object(tree.as_object(), "permissions");
+    for (list, name, patterns) in [
+        (RuleList::Allow, "allow", file.permissions.allow),
+        (RuleList::Ask, "ask", file.permissions.ask),
+        (RuleList::Deny, "deny", file.permissions.deny),
+    ] {
+        let places = permissions
+            .and_then(|object| object.get_array(name))
+            .map_or(&[][..], |array| &array.elements);
+        for (PatternText(pattern), place) in patterns.into_iter().zip(places) {
+            config.rules.push(Rule {
+                pattern,
+                list,
+                source: Some(source(place.start())),
+            });
+        }
+    }
+
+    let servers = object(tree.as_object(), "mcpServers");
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    for (name, entry) in file.mcp_servers {
+        let place = servers.and_then(|object| object.get(name.as_str()));
+        let at = place.map_or(0, |property| property.name.start());
+        let server = server(entry, directory, source(at)).map_err(|reason| {
+            let problem = Problem::Refused(format!("server `{name}`: {reason}"));
+            Fault::new(at, problem)
+        })?;
+        config.servers.insert(name, server);
+    }
+
+    if let Some(seconds) = file.approvals.ttl_seconds {
+        config.approvals.time_to_live = seconds.duration();
+    }
+    if let Some(bytes) = file.limits.line_bytes {
+        config.line_limit = LineLimit(usize::try_from(bytes.0).unwrap_or(usize::MAX));
+    }
+    Ok(())
+}
+
+fn object<'a, 'b>(parent: Option<&'b Object<'a>>, name: &str) -> Option<&'b Object<'a>> {
+    parent?.get(name).and_then(|property| match &property.value {
+        Value::Object(object) => Some(object),
+        _ => None,
+    })
+}
+
+fn server(entry: ServerEntry, directory: &Path, source: Source) -> Result<Server, String> {
+    let launch = launch(&entry)?;
+    let env = entry.env.unwrap_or_default();
+    if env
+        .keys()
+        .any(|name| name.is_empty() || name.contains(['=', '\0']))
+    {
+        return Err("a variable's name in `env` is empty or contains `=`".to_owned());
+    }
+    Ok(Server {
+        launch,
+        env,
+        cwd: entry
+            .cwd
+            .map_or_else(|| directory.to_owned(), |cwd| directory.join(cwd)),
+        directory: directory.to_owned(),
+        disabled: entry.disabled,
+        allow_scripts: entry.allow_scripts,
+        startup: match entry.startup {
+            StartupEntry::Lazy => Startup::Lazy,
+            StartupEntry::Eager => Startup::Eager,
+        },
+        start_timeout: entry
+            .start_timeout_seconds
+            .map_or(START_TIMEOUT, |seconds| seconds.duration()),
+        call_timeout: entry.call_timeout_seconds.map(|seconds| seconds.duration()),
+        idle: entry.idle_seconds.map(|seconds| seconds.duration()),
+        source,
+    })
+}
+
+fn launch(entry: &ServerEntry) -> Result<Launch, String> {
+    let args = || entry.args.clone().unwrap_or_default();
+    let launch = match (&entry.command, &entry.package, &entry.url) {
+        (Some(command), None, None) => Launch::Command {
+            command: filled("command", command)?,
+            args: args(),
+        },
+        (None, Some(package), None) => Launch::Package {
+            package: filled("package", package)?,
+            args: args(),
+        },
+        (None, None, Some(url)) => Launch::Remote {
+            url: filled("url", url)?,
+            headers: entry.headers.clone().unwrap_or_default(),
+        },
+        (None, None, None) => return Err("one of `command`, `package` and `url` is needed".to_owned()),
+        _ => return Err("only one of `command`, `package` and `url` is possible".to_owned()),
+    };
+    match (&launch, entry.transport) {
+        (Launch::Remote { .. }, Some(Transport::Stdio)) => {
+            Err("a server with a `url` is not of type `stdio`".to_owned())
+        }
+        (Launch::Command { .. } | Launch::Package { .. }, Some(Transport::Http | Transport::Sse)) => {
+            Err("a server of type `http` or `sse` needs a `url`".to_owned())
+        }
+        (Launch::Remote { .. }, _) if entry.args.is_some() => {
+            Err("`args` mean nothing to a server with a `url`".to_owned())
+        }
+        (Launch::Command { .. } | Launch::Package { .. }, _) if entry.headers.is_some() => {
+            Err("`headers` mean nothing to a server without a `url`".to_owned())
+        }
+        _ => Ok(launch),
+    }
+}
+
+fn filled(key: &str, text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        Err(format!("`{key}` is empty"))
+    } else {
+        Ok(text.to_owned())
+    }
+}

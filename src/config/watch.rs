@@ -1,0 +1,122 @@
+//! The configuration as it is now: a stat of both files per call, read again only when one of them changed.
+//!
+//! File times tick in milliseconds, so a second write right after a read can leave the same stamp. A stamp is
+//! therefore believed only once the file has been read a while after the stamp was first seen.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Config, ConfigError, Files};
+
+/// Several ticks of the coarsest clock that file systems stamp with (10 ms on a 100 Hz kernel).
+const SETTLING: Duration = Duration::from_millis(50);
+
+/// What the configuration says, or why it says nothing.
+pub type Current = Result<Arc<Config>, Arc<ConfigError>>;
+
+/// The configuration of two files, kept current.
+#[derive(Debug)]
+pub struct Watched {
+    files: Files,
+    stamps: [Stamp; 2],
+    first_seen: Instant,
+    settled: bool,
+    texts: [Option<String>; 2],
+    current: Current,
+    generation: u64,
+}
+
+impl Watched {
+    /// Reads `files` for the first time.
+    #[must_use]
+    pub fn new(files: Files) -> Self {
+        let stamps = [Stamp::of(&files.user), Stamp::of(&files.project)];
+        let (texts, current) = read(&files);
+        Self {
+            files,
+            stamps,
+            first_seen: Instant::now(),
+            settled: false,
+            texts,
+            current,
+            generation: 0,
+        }
+    }
+
+    /// Returns what the files say now; a file that does not parse is an error until it is fixed.
+    pub fn current(&mut self) -> Current {
+        let stamps = [Stamp::of(&self.files.user), Stamp::of(&self.files.project)];
+        let unchanged = stamps == self.stamps && !stamps.contains(&Stamp::Unknown);
+        if !(unchanged && self.settled) {
+            if !unchanged {
+                self.first_seen = Instant::now();
+            }
+            self.settled = self.first_seen.elapsed() >= SETTLING;
+            self.stamps = stamps;
+            let (texts, current) = read(&self.files);
+            // An unreadable file leaves no text to compare.
+            let same = texts == self.texts && self.current.is_ok() && current.is_ok();
+            if !same {
+                self.texts = texts;
+                self.current = current;
+                self.generation += 1;
+            }
+        }
+        self.current.clone()
+    }
+
+    /// Returns a number that changes whenever [`Watched::current`] returns something new.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Returns the files that are watched.
+    #[must_use]
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+}
+
+fn read(files: &Files) -> ([Option<String>; 2], Current) {
+    match super::load(files) {
+        Ok(texts) => {
+            let current = super::assemble(files, &texts).map(Arc::new).map_err(Arc::new);
+            (texts, current)
+        }
+        Err(error) => ([None, None], Err(Arc::new(error))),
+    }
+}
+
+/// What a file looked like from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    Missing,
+    /// It cannot be looked at; equal to nothing, so that it is tried again.
+    Unknown,
+    Present {
+        device: u64,
+        inode: u64,
+        size: u64,
+        modified: (i64, i64),
+        changed: (i64, i64),
+    },
+}
+
+impl Stamp {
+    pub(crate) fn of(path: &Path) -> Self {
+        match path.metadata() {
+            Ok(found) => Self::Present {
+                device: found.dev(),
+                inode: found.ino(),
+                size: found.size(),
+                modified: (found.mtime(), found.mtime_nsec()),
+                changed: (found.ctime(), found.ctime_nsec()),
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::Missing,
+            Err(_) => Self::Unknown,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What a person has approved: one small file per digest in the user's state directory.
+//!
+//! An approval covers a dependency at one exact digest; when anything the digest covers changes, there is simply
+//! no file. Answers are remembered together with the file's stamp, so a call costs one stat and yet a removal by
+//! another process counts at once. A record that cannot be read is an error, never an approval.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::durable::{Audience, DurableError, Locked};
+use crate::config::Stamp;
+use crate::protocol::{DependencyName, Digest};
+
+/// What was approved, kept for people to read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The dependency's name when it was approved.
+    pub dependency: DependencyName,
+    /// Its exact version, where there is one.
+    pub version: Option<String>,
+    /// Its integrity, where there is one.
+    pub integrity: Option<String>,
+    /// When it was approved.
+    pub at_unix_ms: u64,
+}
+
+/// Says why approvals cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovedError {
+    /// The record cannot be read.
+    #[error("cannot read the approval `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The record is not one.
+    #[error("the approval `{}` is damaged and counts as none", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The record cannot be written.
+    #[error("cannot write the approval `{}`", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Which step failed.
+        #[source]
+        source: DurableError,
+    },
+    /// The record cannot be removed.
+    #[error("cannot remove the approval `{}`", path.display())]
+    Remove {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl crate::report::Hint for ApprovedError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Damaged { path } => Some(format!("to be asked again: rm {}", path.display())),
+            Self::Read { .. } | Self::Write { .. } | Self::Remove { .. } => None,
+        }
+    }
+}
+
+/// The approvals in one directory.
+#[derive(Debug)]
+pub struct Approved {
+    directory: PathBuf,
+    /// What was found under a digest, and what its file looked like then.
+    seen: Mutex<HashMap<Digest, (Stamp, Record)>>,
+}
+
+impl Approved {
+    /// Looks at `directory`, which need not exist yet.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Records an approval, durably before it returns.
+    pub fn record(&self, digest: &Digest, record: &Record) -> Result<(), ApprovedError> {
+        let path = self.path(digest);
+        let failed = |source| ApprovedError::Write {
+            path: path.clone(),
+            source,
+        };
+        let bytes =
+            serde_json::to_vec_pretty(record).map_err(|_| ApprovedError::Damaged { path: path.clone() })?;
+        let locked = Locked::lock(&self.directory, Audience::Owner).map_err(failed)?;
+        locked
+            .replace(Path::new(&file_name(digest)), &bytes, Audience::Owner)
+            .map_err(failed)
+    }
+
+    /// Finds the approval of exactly this digest.
+    pub fn find(&self, digest: &Digest) -> Result<Option<Record>, ApprovedError> {
+        let path = self.path(digest);
+        let stamp = Stamp::of(&path);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, record)) = seen.get(digest)
+            && *known == stamp
+            && stamp != Stamp::Unknown
+        {
+            return Ok(Some(record.clone()));
+        }
+        seen.remove(digest);
+        let found = read(&path)?;
+        if let Some(record) = &found {
+            seen.insert(digest.clone(), (stamp, record.clone()));
+        }
+        Ok(found)
+    }
+
+    /// Forgets every approval of a dependency and returns how many there were.
+    pub fn forget(&self, dependency: &DependencyName) -> Result<usize, ApprovedError> {
+        let entries = match std::fs::read_dir(&self.directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(source) => {
+                return Err(ApprovedError::Read {
+                    path: self.directory.clone(),
+                    source,
+                });
+            }
+        };
+        let mut forgotten = 0;
+        for entry in entries {
+            let path = match entry {
+                Ok(entry) => entry.path(),
+                Err(source) => {
+                    return Err(ApprovedError::Read {
+                        path: self.directory.clone(),
+                        source,
+                    });
+                }
+            };
+            // A damaged record approves nothing, so there is nothing to forget.
+            let is_meant = matches!(read(&path), Ok(Some(record)) if record.dependency == *dependency);
+            if is_meant {
+                match std::fs::remove_file(&path) {
+                    Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                        return Err(ApprovedError::Remove { path, source });
+                    }
+                    _ => forgotten += 1,
+                }
+            }
+        }
+        Ok(forgotten)
+    }
+
+    fn path(&self, digest: &Digest) -> PathBuf {
+        self.directory.join(file_name(digest))
+    }
+}
+
+/// A digest read from outside could be any text; digested again it is always a plain file name.
+fn file_name(digest: &Digest) -> String {
+    format!("{}.json", Digest::of([digest.as_str()]))
+}
+
+fn read(path: &Path) -> Result<Option<Record>, ApprovedError> {
+    match std::fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|_| ApprovedError::Damaged {
+                path: path.to_owned(),
+            }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ApprovedError::Read {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}

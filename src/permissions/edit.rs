@@ -1,0 +1,256 @@
+//! Edits the text of a configuration and nothing around it: comments, order, indentation and line ends stay.
+//!
+//! Pure: text in, text out. The edit is made on the concrete syntax tree, and the same change is made a second
+//! time on the bare values: only if both agree is the text given out. A fault in the editing of text can thus
+//! refuse a change but never write another one.
+
+use jsonc_parser::CollectOptions;
+use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};
+use jsonc_parser::errors::ParseError;
+use serde_json::{Map, Value};
+
+use crate::config::{RuleList, dialect};
+use crate::protocol::Pattern;
+
+/// One change of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Puts a pattern into a list and takes it out of the others.
+    AddRule {
+        /// The list.
+        list: RuleList,
+        /// The pattern.
+        pattern: Pattern,
+    },
+    /// Takes a pattern out of every list.
+    ForgetRule {
+        /// The pattern as it is written.
+        pattern: String,
+    },
+    /// Declares a server, in place of one of the same name.
+    PutServer {
+        /// Its name.
+        name: String,
+        /// Its entry.
+        entry: Value,
+    },
+    /// Takes a server out.
+    RemoveServer {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// Says why a text cannot be edited.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// The text is not JSON.
+    #[error("{reason}")]
+    Syntax {
+        /// What the parser says, with line and column.
+        reason: String,
+    },
+    /// The value at a key is not of the type the change needs.
+    #[error("{place} is not {expected}")]
+    Shape {
+        /// The key, or the whole file.
+        place: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// The edited text would not mean what it should.
+    #[error("the edit would not have come out as meant")]
+    Astray,
+}
+
+const LISTS: [RuleList; 3] = [RuleList::Allow, RuleList::Deny, RuleList::Ask];
+
+/// Returns `text` with `changes` made, in order; byte for byte the same if there was nothing to change.
+pub fn apply(text: &str, changes: &[Change]) -> Result<String, EditError> {
+    let (mark, body) = match text.strip_prefix('\u{feff}') {
+        Some(body) => ("\u{feff}", body),
+        None => ("", text),
+    };
+    let before = values(body)?;
+    let mut expected = before.clone();
+    for change in changes {
+        change_values(&mut expected, change)?;
+    }
+    if expected == before {
+        return Ok(text.to_owned());
+    }
+    let edited = change_text(body, changes)?;
+    if values(&edited)? == expected {
+        Ok(format!("{mark}{edited}"))
+    } else {
+        Err(EditError::Astray)
+    }
+}
+
+fn values(text: &str) -> Result<Map<String, Value>, EditError> {
+    let parsed = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &dialect()).map_err(syntax)?;
+    match parsed.value.map(Value::from) {
+        Some(Value::Object(object)) => Ok(object),
+        _ => Err(NOT_AN_OBJECT),
+    }
+}
+
+fn syntax(error: ParseError) -> EditError {
+    EditError::Syntax {
+        reason: error.to_string(),
+    }
+}
+
+const NOT_AN_OBJECT: EditError = EditError::Shape {
+    place: "the file",
+    expected: "an object",
+};
+
+fn object_at<'a>(
+    parent: &'a mut Map<String, Value>,
+    key: &'static str,
+) -> Result<&'a mut Map<String, Value>, EditError> {
+    match parent.entry(key).or_insert_with(|| Value::Object(Map::new())) {
+        Value::Object(object) => Ok(object),
+        _ => Err(shape(key)),
+    }
+}
+
+fn shape(key: &'static str) -> EditError {
+    EditError::Shape {
+        place: key,
+        expected: match key {
+            "allow" | "deny" | "ask" => "a list",
+            _ => "an object",
+        },
+    }
+}
+
+/// Makes a change on bare values; what it says is what the text must say afterwards.
+fn change_values(root: &mut Map<String, Value>, change: &Change) -> Result<(), EditError> {
+    match change {
+        Change::AddRule { list, pattern } => {
+            let permissions = object_at(root, "permissions")?;
+            for other in LISTS.into_iter().filter(|other| other != list) {
+                take_out(permissions, other, pattern.as_str())?;
+            }
+            let entries = permissions
+                .entry(list.key())
+                .or_insert_with(|| Value::Array(Vec::new()))
+                .as_array_mut()
+                .ok_or(shape(list.key()))?;
+            if !entries.iter().any(|entry| entry == pattern.as_str()) {
+                entries.push(Value::from(pattern.as_str()));
+            }
+        }
+        Change::ForgetRule { pattern } => {
+            if root.contains_key("permissions") {
+                let permissions = object_at(root, "permissions")?;
+                for list in LISTS {
+                    take_out(permissions, list, pattern)?;
+                }
+            }
+        }
+        Change::PutServer { name, entry } => {
+            object_at(root, "mcpServers")?.insert(name.clone(), entry.clone());
+        }
+        Change::RemoveServer { name } => {
+            if root.contains_key("mcpServers") {
+                // `swap_remove` would change the order of the others.
+                object_at(root, "mcpServers")?.shift_remove(name);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn take_out(permissions: &mut Map<String, Value>, list: RuleList, pattern: &str) -> Result<(), EditError> {
+    if let Some(entries) = permissions.get_mut(list.key()) {
+        let entries = entries.as_array_mut().ok_or(shape(list.key()))?;
+        entries.retain(|entry| entry != pattern);
+    }
+    Ok(())
+}
+
+fn change_text(text: &str, changes: &[Change]) -> Result<String, EditError> {
+    let tree = CstRootNode::parse(text, &dialect()).map_err(syntax)?;
+    let root = tree.object_value().ok_or(NOT_AN_OBJECT)?;
+    for change in changes {
+        change_tree(&root, change)?;
+    }
+    Ok(tree.to_string())
+}
+
+fn change_tree(root: &CstObject, change: &Change) -> Result<(), EditError> {
+    let child = |key| root.object_value_or_create(key).ok_or(shape(key));
+    match change {
+        Change::AddRule { list, pattern } => {
+            let permissions = child("permissions")?;
+            for other in LISTS.into_iter().filter(|other| other != list) {
+                remove_elements(permissions.array_value(other.key()).as_ref(), pattern.as_str());
+            }
+            let entries = permissions
+                .array_value_or_create(list.key())
+                .ok_or(shape(list.key()))?;
+            if !entries.elements().iter().any(|entry| is(entry, pattern.as_str())) {
+                entries.append(CstInputValue::String(pattern.as_str().to_owned()));
+            }
+        }
+        Change::ForgetRule { pattern } => {
+            if let Some(permissions) = root.object_value("permissions") {
+                for list in LISTS {
+                    remove_elements(permissions.array_value(list.key()).as_ref(), pattern);
+                }
+            }
+        }
+        Change::PutServer { name, entry } => {
+            let servers = child("mcpServers")?;
+            match servers.get(name) {
+                Some(old) if old.to_serde_value().as_ref() == Some(entry) => {}
+                Some(old) => old.set_value(input(entry)),
+                None => drop(servers.append(name, input(entry))),
+            }
+        }
+        Change::RemoveServer { name } => {
+            let server = root
+                .object_value("mcpServers")
+                .and_then(|servers| servers.get(name));
+            if let Some(server) = server {
+                server.remove();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove_elements(array: Option<&CstArray>, text: &str) {
+    let elements = array.map(CstArray::elements).unwrap_or_default();
+    for element in elements {
+        if is(&element, text) {
+            element.remove();
+        }
+    }
+}
+
+fn is(element: &CstNode, text: &str) -> bool {
+    element
+        .as_string_lit()
+        .and_then(|literal| literal.decoded_value().ok())
+        .is_some_and(|value| value == text)
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(elements) => CstInputValue::Array(elements.iter().map(input).collect()),
+        Value::Object(properties) => CstInputValue::Object(
+            properties
+                .iter()
+                .map(|(key, value)| (key.clone(), input(value)))
+                .collect(),
+        ),
+    }
+}
