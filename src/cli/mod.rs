@@ -3,6 +3,8 @@
 //! Data goes to stdout, everything said about it to stderr. Exit codes: 0 done, 1 refused or a negative answer,
 //! 2 error or usage.
 
+mod supervise;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,7 +30,10 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    #[command(hide = true)]
+    Supervise(supervise::Arguments),
+}
 
 /// What every command stands on.
 #[derive(Debug)]
@@ -50,7 +55,8 @@ pub fn run() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    match ground(arguments.config).and_then(|ground| dispatch(&ground, arguments.command)) {
+    let config = arguments.config;
+    match dispatch(arguments.command, || ground(config)) {
         Ok(code) => code,
         Err(error) => {
             anstream::eprintln!("error: {error:#}");
@@ -69,6 +75,9 @@ fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
     })
 }
 
-fn dispatch(_ground: &Ground, command: Command) -> anyhow::Result<ExitCode> {
-    match command {}
+/// Runs a command; those that need no ground do not ask for it, because they must run without a home.
+fn dispatch(command: Command, _ground: impl FnOnce() -> anyhow::Result<Ground>) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Supervise(arguments) => Ok(supervise::run(&arguments)),
+    }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::package::{Package, PackageError, VersionSpec};
+use super::package::{Ecosystem, Package, PackageError, VersionSpec};
 use super::packages::Resolved;
 use super::runner::{Run, Runner, RunnerError};
 use crate::config::{Environment, ExpandError, Launch, Server, expand};
@@ -119,7 +119,7 @@ pub enum PlanError {
 impl Hint for PlanError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Expand { .. } => Some("set the variable, or give it a default: ${NAME:-default}".to_owned()),
+            Self::Expand { source, .. } => source.hint(),
             Self::Option { runner, .. } => Some(format!(
                 "declare the package itself instead of a `{runner}` line: \"package\": \"{}\", \"args\": […]",
                 if runner.starts_with("np") { "npm:NAME@VERSION" } else { "pypi:NAME==VERSION" }
@@ -258,7 +258,7 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
         source,
         arguments,
         variables,
-        directory: server.directory.clone(),
+        directory: server.cwd.clone(),
         scripts,
         digest,
         catalog_key,
@@ -359,7 +359,10 @@ impl Plan {
             version: version.map(|version| Shown::line(&version).to_string()),
             install: Shown::line(&install).to_string(),
             integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
-            scripts: self.scripts == Scripts::Allowed && self.package().is_some(),
+            scripts: self.scripts == Scripts::Allowed
+                && self
+                    .package()
+                    .is_some_and(|package| package.ecosystem() == Ecosystem::Npm),
         }
     }
 }
@@ -468,7 +471,7 @@ fn digest(name: &DependencyName, server: &Server, source: &PlanSource, scripts: 
                     .collect::<Vec<_>>(),
             );
         }
-        Launch::Remote { url } => list("url", &[url]),
+        Launch::Remote { url, .. } => list("url", &[url]),
     }
     list(
         "env",
@@ -490,7 +493,7 @@ fn digest(name: &DependencyName, server: &Server, source: &PlanSource, scripts: 
             &[]
         },
     );
-    parts.push(server.directory.as_os_str().as_encoded_bytes().to_vec());
+    parts.extend([&server.directory, &server.cwd].map(|path| path.as_os_str().as_encoded_bytes().to_vec()));
     Digest::of(parts)
 }
 
