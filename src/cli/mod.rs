@@ -189,7 +189,10 @@ fn dispatch(command: Command, ground: impl FnOnce() -> anyhow::Result<Ground>) -
 
 /// Logs to stderr: stdout is data, or the wire.
 fn log(environment: &Environment) {
-    let wanted = environment.variable("PML_LOG").and_then(|filter| filter.to_str()).unwrap_or("warn");
+    let wanted = environment
+        .variable("PML_LOG")
+        .and_then(|filter| filter.to_str())
+        .unwrap_or("warn");
     let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
     let logging = tracing_subscriber::fmt()
         .with_env_filter(filter)

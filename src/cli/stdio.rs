@@ -12,7 +12,9 @@ use crate::stdio::{Shutdown, serve, streams};
 
 /// Serves the client on standard input and output until it leaves.
 pub(crate) fn run(ground: &Ground) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(serve_client(ground))?;
     // A thread that still waits for a lock or the disk must not keep pml alive.
     runtime.shutdown_background();
@@ -22,7 +24,12 @@ pub(crate) fn run(ground: &Ground) -> anyhow::Result<ExitCode> {
 async fn serve_client(ground: &Ground) -> anyhow::Result<()> {
     let files = config::find(ground.config.as_deref(), &ground.environment, &ground.locations);
     let tasks = TaskTracker::new();
-    let proxy = Proxy::new(ground.environment.clone(), &ground.locations, files, tasks.clone());
+    let proxy = Proxy::new(
+        ground.environment.clone(),
+        &ground.locations,
+        files,
+        tasks.clone(),
+    );
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let asked_to_go = async {
         tokio::select! {

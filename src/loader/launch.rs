@@ -15,7 +15,10 @@ use tokio_util::task::TaskTracker;
 
 use super::process::{self, Exit, LaunchLine, Process, SpawnError};
 use super::restart::GivenUpError;
-use super::{Ended, InstallError, Installed, Known, KnownTool, Plan, PlanSource, Reply, Resolved, Session, Unasked, Urgency, variables};
+use super::{
+    Ended, InstallError, Installed, Known, KnownTool, Plan, PlanSource, Reply, Resolved, Session, Unasked,
+    Urgency, variables,
+};
 use crate::config::Environment;
 use crate::protocol::{DependencyName, Shown};
 use crate::report::Hint;
@@ -86,8 +89,12 @@ impl Hint for LoadError {
             Self::Install(error) => error.hint(),
             Self::Spawn(error) => error.hint(),
             Self::GivenUp(error) => error.hint(),
-            Self::NotReady { .. } => Some("raise \"startTimeoutSeconds\" of this server in .pml.json".to_owned()),
-            Self::Changed { dependency, .. } => Some(format!("to start over with a new approval: pml uninstall {dependency}")),
+            Self::NotReady { .. } => {
+                Some("raise \"startTimeoutSeconds\" of this server in .pml.json".to_owned())
+            }
+            Self::Changed { dependency, .. } => Some(format!(
+                "to start over with a new approval: pml uninstall {dependency}"
+            )),
             Self::Ended(_) | Self::Handshake { .. } | Self::Closing => None,
         }
     }
@@ -138,7 +145,10 @@ struct Keeper {
 
 impl fmt::Debug for Started {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Started").field("resolved", &self.resolved).finish_non_exhaustive()
+        formatter
+            .debug_struct("Started")
+            .field("resolved", &self.resolved)
+            .finish_non_exhaustive()
     }
 }
 
@@ -170,7 +180,10 @@ impl Started {
     /// Waits until it is gone.
     pub(super) async fn gone(&self) -> Gone {
         let reason = exit_of(self.process.exit.clone()).await.to_string();
-        Gone { reason, asked_for: self.process.asked.load(Ordering::Relaxed) }
+        Gone {
+            reason,
+            asked_for: self.process.asked.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -183,7 +196,14 @@ async fn exit_of(mut exit: watch::Receiver<Option<Exit>>) -> Exit {
 
 /// Starts the process, opens the conversation and learns the tools.
 pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<Started, LoadError> {
-    let Opening { plan, installed, line_limit, start_timeout, tasks, on_change } = opening;
+    let Opening {
+        plan,
+        installed,
+        line_limit,
+        start_timeout,
+        tasks,
+        on_change,
+    } = opening;
     let line = launch_line(plan, installed.as_ref(), &settings.environment);
     let supervisor = process::supervisor().map_err(|cause| SpawnError::Supervisor {
         name: plan.dependency().clone(),
@@ -197,7 +217,10 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
     let (ended_exit, ended_stderr) = (exit.clone(), stderr.clone());
     let ending = async move {
         let reason = exit_of(ended_exit).await.to_string();
-        Ended { reason, stderr: ended_stderr.tail() }
+        Ended {
+            reason,
+            stderr: ended_stderr.tail(),
+        }
     };
     // The conversation exists only after it is opened, but it can speak from its first line on.
     let (told, changes) = watch::channel(());
@@ -206,19 +229,35 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
         (pipes.stdout, pipes.stdin),
         line_limit,
         tasks,
-        move |Unasked::ToolsChanged| drop(told.send(())),
+        move |Unasked::ToolsChanged| {
+            let _ = told.send(());
+        },
         ending,
     );
-    let keeper = Keeper { urgent, asked: AtomicBool::new(false), exit };
+    let keeper = Keeper {
+        urgent,
+        asked: AtomicBool::new(false),
+        exit,
+    };
     // Closes the process on every way out but the last.
     let guard = CloseOnDrop(Some(session.clone()));
     let tools = match tokio::time::timeout(start_timeout, handshake(&session)).await {
         Ok(tools) => tools?,
-        Err(_elapsed) => return Err(LoadError::NotReady { after: start_timeout, stderr: stderr.tail() }),
+        Err(_elapsed) => {
+            return Err(LoadError::NotReady {
+                after: start_timeout,
+                stderr: stderr.tail(),
+            });
+        }
     };
     guard.disarm();
     follow_changes(changes, plan, &session, resolved.clone(), on_change, tasks);
-    Ok(Started { session, resolved, tools: tools.into(), process: Arc::new(keeper) })
+    Ok(Started {
+        session,
+        resolved,
+        tools: tools.into(),
+        process: Arc::new(keeper),
+    })
 }
 
 struct CloseOnDrop(Option<Session>);
@@ -254,7 +293,10 @@ fn follow_changes(
 }
 
 /// Waits for the end of a process in a task of its own, which also signals it when it must go at once.
-fn watch_over(mut process: Process, tasks: &TaskTracker) -> (CancellationToken, watch::Receiver<Option<Exit>>) {
+fn watch_over(
+    mut process: Process,
+    tasks: &TaskTracker,
+) -> (CancellationToken, watch::Receiver<Option<Exit>>) {
     let urgent = CancellationToken::new();
     let (tell, exit) = watch::channel(None);
     let hurry = urgent.clone();
@@ -281,7 +323,10 @@ fn launch_line(plan: &Plan, installed: Option<&Installed>, environment: &Environ
     };
     LaunchLine {
         program,
-        arguments: leading.into_iter().chain(plan.arguments().iter().map(Into::into)).collect(),
+        arguments: leading
+            .into_iter()
+            .chain(plan.arguments().iter().map(Into::into))
+            .collect(),
         variables: variables::variables(environment, plan.variables()),
         directory: plan.directory().to_owned(),
     }
@@ -300,7 +345,11 @@ async fn handshake(session: &Session) -> Result<Vec<KnownTool>, LoadError> {
     });
     let opened: Opened = ask(session, "initialize", &params.to_string()).await?;
     session.notify("notifications/initialized");
-    if opened.capabilities.contains_key("tools") { tools(session).await } else { Ok(Vec::new()) }
+    if opened.capabilities.contains_key("tools") {
+        tools(session).await
+    } else {
+        Ok(Vec::new())
+    }
 }
 
 /// Lists the tools of a dependency, page by page; a definition without a name is left out.
@@ -315,7 +364,11 @@ pub(super) async fn tools(session: &Session) -> Result<Vec<KnownTool>, LoadError
     let mut params = json!({});
     for _ in 0..PAGE_LIMIT {
         let page: Page = ask(session, "tools/list", &params.to_string()).await?;
-        tools.extend(page.tools.into_iter().filter_map(|definition| KnownTool::try_from(definition).ok()));
+        tools.extend(
+            page.tools
+                .into_iter()
+                .filter_map(|definition| KnownTool::try_from(definition).ok()),
+        );
         match page.next_cursor {
             Some(cursor) => params = json!({ "cursor": cursor }),
             None => return Ok(tools),

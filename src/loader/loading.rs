@@ -75,7 +75,9 @@ impl Loader {
             slots: DashMap::new(),
             resolving: DashSet::new(),
             changes: watch::Sender::new(0),
-            settings: Settings { environment: environment.clone() },
+            settings: Settings {
+                environment: environment.clone(),
+            },
             tasks,
             closing: CancellationToken::new(),
         }))
@@ -110,7 +112,9 @@ impl Loader {
         let known = self.0.catalog.find(plan.catalog_key())?;
         let Some(resolved) = self.resolved(plan) else {
             // Nothing is resolved yet: an exact version is still the version that would run.
-            let exact = plan.package().is_none_or(|package| Some(package.version().as_str()) == known.version.as_deref());
+            let exact = plan
+                .package()
+                .is_none_or(|package| Some(package.version().as_str()) == known.version.as_deref());
             return exact.then_some(known);
         };
         let same = known.version.as_deref() == Some(&resolved.version)
@@ -220,7 +224,11 @@ impl Loader {
     }
 
     fn slot(&self, plan: &Plan) -> Arc<Slot> {
-        let mut slot = self.0.slots.entry(plan.dependency().clone()).or_insert_with(|| Slot::new(plan));
+        let mut slot = self
+            .0
+            .slots
+            .entry(plan.dependency().clone())
+            .or_insert_with(|| Slot::new(plan));
         if slot.digest != *plan.digest() {
             if let Some(started) = slot.running() {
                 started.stop(Urgency::Gentle);
@@ -245,7 +253,11 @@ impl Loader {
         self.0.tasks.spawn(async move {
             let shared = &loader.0;
             let starting = loader.bring_up(&slot, &plan, &server, line_limit, expected.as_deref(), &tell);
-            let outcome = shared.closing.run_until_cancelled(starting).await.unwrap_or(Err(LoadError::Closing));
+            let outcome = shared
+                .closing
+                .run_until_cancelled(starting)
+                .await
+                .unwrap_or(Err(LoadError::Closing));
             *lock(&slot.state) = match &outcome {
                 Ok(started) => State::Running(started.clone()),
                 Err(_) => State::Idle,
@@ -273,10 +285,19 @@ impl Loader {
         match allowed {
             Start::Now => {}
             Start::After(wait) => {
-                step(format!("{name} died; waiting {} s before it is started again", wait.as_secs().max(1)));
+                step(format!(
+                    "{name} died; waiting {} s before it is started again",
+                    wait.as_secs().max(1)
+                ));
                 tokio::time::sleep(wait).await;
             }
-            Start::GivenUp(given_up) => return Err(GivenUpError { name: name.clone(), given_up }.into()),
+            Start::GivenUp(given_up) => {
+                return Err(GivenUpError {
+                    name: name.clone(),
+                    given_up,
+                }
+                .into());
+            }
         }
         let installed = self.installed(plan, expected, &step).await?;
         step(format!("starting {name}"));
@@ -394,7 +415,10 @@ impl Slot {
 
 /// Whoever was shown an integrity gets that one or nothing, also where somebody else started the dependency.
 fn checked(plan: &Plan, started: Started, expected: Option<&str>) -> Result<Started, Arc<LoadError>> {
-    let found = started.resolved.as_ref().and_then(|resolved| resolved.integrity.as_deref());
+    let found = started
+        .resolved
+        .as_ref()
+        .and_then(|resolved| resolved.integrity.as_deref());
     match (expected, found) {
         (Some(expected), Some(found)) if expected != found => Err(Arc::new(LoadError::Changed {
             dependency: plan.dependency().clone(),

@@ -7,6 +7,8 @@
 mod catalog;
 mod error;
 mod install;
+mod launch;
+mod loading;
 mod package;
 mod packages;
 mod plan;
@@ -23,6 +25,8 @@ pub mod variables;
 pub use catalog::{Catalog, Known, KnownTool, Nameless, Remembered};
 pub use error::{InstallError, InstallStep};
 pub use install::{LockError, Progress, Tail};
+pub use launch::{LoadError, Started};
+pub use loading::{Loader, Steps};
 pub use package::{Ecosystem, Package, PackageError, VersionSpec};
 pub use packages::{Installed, Packages, Resolved, Uninstalled};
 pub use plan::{Plan, PlanError, PlanSource, Scripts, plan};

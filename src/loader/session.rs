@@ -134,7 +134,11 @@ impl Session {
     /// Returns for how long no call was under way; `None` while one is.
     #[must_use]
     pub fn unused_for(&self) -> Option<Duration> {
-        if self.is_busy() { None } else { Some(lock(&self.0.used_at).elapsed()) }
+        if self.is_busy() {
+            None
+        } else {
+            Some(lock(&self.0.used_at).elapsed())
+        }
     }
 
     /// Tells whether `other` is the same conversation.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use rmcp::model::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities, SubscriptionFilter};
+use rmcp::model::{
+    DiscoverResult, Implementation, InitializeResult, ServerCapabilities, SubscriptionFilter, ToolsCapability,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -46,7 +48,10 @@ pub enum Shutdown {
 /// Serves one client until it closes its end or `signal` resolves; then everything that was started is ended.
 pub async fn serve(
     proxy: Proxy,
-    (source, sink): (impl AsyncRead + Unpin + Send, impl AsyncWrite + Unpin + Send + 'static),
+    (source, sink): (
+        impl AsyncRead + Unpin + Send,
+        impl AsyncWrite + Unpin + Send + 'static,
+    ),
     tasks: TaskTracker,
     signal: impl Future<Output = ()>,
 ) -> Shutdown {
@@ -117,7 +122,9 @@ impl Conversation {
             Line::Whole(line) => line,
             Line::TooLong { head } => {
                 let fault = Fault::new(Fault::INVALID_REQUEST, "the line is longer than pml reads");
-                return self.answer(id_in_head(&head).as_deref().unwrap_or("null"), fault.into()).await;
+                return self
+                    .answer(id_in_head(&head).as_deref().unwrap_or("null"), fault.into())
+                    .await;
             }
         };
         match Message::parse(&line) {
@@ -151,7 +158,10 @@ impl Conversation {
         let answer = match method {
             "initialize" => Ok(self.initialize(params)),
             "server/discover" => Ok(discover()),
-            "ping" => Ok(present::own_result(json!({}), self.era(params).unwrap_or(Era::Legacy))),
+            "ping" => Ok(present::own_result(
+                json!({}),
+                self.era(params).unwrap_or(Era::Legacy),
+            )),
             "tools/list" => self.era(params).map(|era| self.list(era)),
             "tools/call" => match self.era(params) {
                 Ok(era) => return self.call(line, under_way, params, era),
@@ -164,7 +174,8 @@ impl Conversation {
             },
             _ => Err(Fault::new(Fault::METHOD_NOT_FOUND, "Method not found")),
         };
-        self.answer(&under_way.id, answer.unwrap_or_else(Answer::from)).await;
+        self.answer(&under_way.id, answer.unwrap_or_else(Answer::from))
+            .await;
     }
 
     fn notified(&self, method: &str, params: Option<&RawValue>) {
@@ -178,7 +189,14 @@ impl Conversation {
 
     fn era(&self, params: Option<&RawValue>) -> Result<Era, Fault> {
         let initialized = self.0.initialized.load(Ordering::Relaxed);
-        era::of_request(params, if initialized { Opened::ByInitialize } else { Opened::Not })
+        era::of_request(
+            params,
+            if initialized {
+                Opened::ByInitialize
+            } else {
+                Opened::Not
+            },
+        )
     }
 
     fn initialize(&self, params: Option<&RawValue>) -> Answer {
@@ -209,17 +227,28 @@ impl Conversation {
         self.0.tasks.spawn(async move {
             let cancelled = under_way.cancelled.clone();
             // Nothing more is sent for a cancelled call.
-            let Some(answer) = cancelled.run_until_cancelled(conversation.called(params, era)).await else { return };
+            let Some(answer) = cancelled
+                .run_until_cancelled(conversation.called(params, era))
+                .await
+            else {
+                return;
+            };
             conversation.answer(&under_way.id, answer).await;
         });
     }
 
     async fn called(&self, params: Option<Bytes>, era: Era) -> Answer {
         let invalid = |reason: &str| Answer::from(Fault::new(Fault::INVALID_PARAMS, reason));
-        let Some(params) = params else { return invalid("`params` is missing") };
+        let Some(params) = params else {
+            return invalid("`params` is missing");
+        };
         let text = String::from_utf8_lossy(&params);
-        let Some(object) = Object::parse(&text) else { return invalid("`params` is not an object") };
-        let Some(name) = object.text("name") else { return invalid("`params.name` is not a string") };
+        let Some(object) = Object::parse(&text) else {
+            return invalid("`params` is not an object");
+        };
+        let Some(name) = object.text("name") else {
+            return invalid("`params.name` is not a string");
+        };
         let arguments = object.value("arguments").filter(|raw| raw.get() != "null");
         let arguments = match arguments.map(|raw| Object::parse(raw.get())) {
             Some(None) => return invalid("`params.arguments` is not an object"),
@@ -241,13 +270,20 @@ impl Conversation {
             (_, None) => Ok(None),
         };
         let (progress, progressed) = mpsc::channel(PROGRESS_AHEAD);
-        let carried = Carried { params: outgoing, progress: token.is_some().then_some(progress) };
+        let carried = Carried {
+            params: outgoing,
+            progress: token.is_some().then_some(progress),
+        };
         let outcome = async {
             match continuation {
                 Err(error) => Outcome::Refused(Refusal::Continuation(error)),
                 Ok(None) => self.0.proxy.call(&name, carried).await,
                 Ok(Some(continuation)) => {
-                    let carrier = if name == CONTINUE { Carrier::AnyTool } else { Carrier::Tool(&name) };
+                    let carrier = if name == CONTINUE {
+                        Carrier::AnyTool
+                    } else {
+                        Carrier::Tool(&name)
+                    };
                     self.0.proxy.resume(carrier, &continuation, carried).await
                 }
             }
@@ -300,7 +336,9 @@ impl Conversation {
         self.0.tasks.spawn(async move {
             let id = under_way.id.clone();
             let acknowledged = json!({ "notifications": granted });
-            conversation.notify_subscriber("notifications/subscriptions/acknowledged", &id, acknowledged).await;
+            conversation
+                .notify_subscriber("notifications/subscriptions/acknowledged", &id, acknowledged)
+                .await;
             if granted.tools_list_changed.is_some() {
                 conversation.subscriptions().push(id.clone());
             }
@@ -310,7 +348,10 @@ impl Conversation {
     }
 
     fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.0.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .subscriptions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the client when the list of tools has changed.
@@ -318,11 +359,16 @@ impl Conversation {
         let mut changes = self.0.proxy.list_changes();
         while changes.changed().await.is_ok() {
             if self.0.initialized.load(Ordering::Relaxed) {
-                let _ = self.0.outbox.send(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
+                let _ = self
+                    .0
+                    .outbox
+                    .send(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
+                    .await;
             }
             let subscribers = self.subscriptions().clone();
             for id in subscribers {
-                self.notify_subscriber("notifications/tools/list_changed", &id, json!({})).await;
+                self.notify_subscriber("notifications/tools/list_changed", &id, json!({}))
+                    .await;
             }
         }
     }
@@ -365,7 +411,9 @@ impl Told {
                 self.starts += 1;
                 let message = json!(text);
                 let at = self.last();
-                Some(vec![Bytes::from(format!(r#"{{"progressToken":{token},"progress":{at},"message":{message}}}"#))])
+                Some(vec![Bytes::from(format!(
+                    r#"{{"progressToken":{token},"progress":{at},"message":{message}}}"#
+                ))])
             }
             Progress::Forwarded(params) => {
                 let text = String::from_utf8_lossy(&params);
@@ -399,7 +447,11 @@ fn outgoing(params: &Bytes, object: &Object<'_>, arguments: Option<&Object<'_>>,
         splice.replace(place, arguments.without(&[MEMBER]));
         changed = true;
     }
-    if changed { Bytes::from(splice.into_text()) } else { params.clone() }
+    if changed {
+        Bytes::from(splice.into_text())
+    } else {
+        params.clone()
+    }
 }
 
 fn discover() -> Answer {
@@ -411,7 +463,11 @@ fn discover() -> Answer {
 }
 
 fn capabilities() -> ServerCapabilities {
-    ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build()
+    let mut tools = ToolsCapability::default();
+    tools.list_changed = Some(true);
+    let mut capabilities = ServerCapabilities::default();
+    capabilities.tools = Some(tools);
+    capabilities
 }
 
 fn implementation() -> Implementation {

@@ -33,7 +33,11 @@ impl Requests {
         }
         let cancelled = CancellationToken::new();
         requests.insert(id.to_owned(), cancelled.clone());
-        Ok(UnderWay { requests: self.clone(), id: id.to_owned(), cancelled })
+        Ok(UnderWay {
+            requests: self.clone(),
+            id: id.to_owned(),
+            cancelled,
+        })
     }
 
     /// Cancels a request; one that is not under way is none of our business.
@@ -66,7 +70,11 @@ pub(crate) struct UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.requests.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.requests
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.id);
     }
 }
 
@@ -92,7 +100,9 @@ mod tests {
     #[test]
     fn a_flood_of_requests_has_an_end() {
         let requests = Requests::default();
-        let taken: Vec<_> = (0..LIMIT).map(|id| requests.begin(&id.to_string()).unwrap()).collect();
+        let taken: Vec<_> = (0..LIMIT)
+            .map(|id| requests.begin(&id.to_string()).unwrap())
+            .collect();
         assert_eq!(requests.begin("more").unwrap_err(), NotTaken::TooMany);
         drop(taken);
     }
