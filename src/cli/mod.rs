@@ -3,6 +3,7 @@
 //! Data goes to stdout, everything said about it to stderr. Exit codes: 0 done, 1 refused or a negative answer,
 //! 2 error or usage.
 
+mod sample_server;
 mod supervise;
 
 use std::path::PathBuf;
@@ -32,7 +33,11 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     #[command(hide = true)]
-    Supervise(supervise::Arguments),
+    Supervise(supervise::Supervise),
+    #[command(hide = true)]
+    Launch(supervise::Launch),
+    #[command(hide = true)]
+    SampleServer,
 }
 
 /// What every command stands on.
@@ -78,6 +83,8 @@ fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
 /// Runs a command; those that need no ground do not ask for it, because they must run without a home.
 fn dispatch(command: Command, _ground: impl FnOnce() -> anyhow::Result<Ground>) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Supervise(arguments) => Ok(supervise::run(&arguments)),
+        Command::Supervise(arguments) => Ok(supervise::supervise(&arguments)),
+        Command::Launch(arguments) => Ok(supervise::launch(&arguments)),
+        Command::SampleServer => sample_server::run(),
     }
 }
