@@ -13,6 +13,7 @@ use pml::loader::process::{Exit, LaunchLine, Pipes, Process, SpawnError, Urgency
 use pml::loader::variables::variables;
 use pml::protocol::DependencyName;
 use pretty_assertions::assert_eq;
+use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::support::{DEADLINE, MARK, assert_no_survivor, eventually, fake_server, mark, marked, pml};
@@ -170,10 +171,25 @@ async fn a_server_gets_three_descriptors_whatever_pml_inherited() {
     );
 }
 
-#[tokio::test]
-async fn a_server_ignores_no_signal_by_inheritance() {
-    let (status, _) = run("grep -E 'SigIgn|SigBlk' /proc/self/status").await;
-    assert_eq!(status, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+/// A pml started by `nohup` or by a shell in the background ignores signals; its servers must not.
+#[test]
+fn a_server_ignores_no_signal_because_pml_does() {
+    let script = r#"trap "" INT QUIT HUP TERM; exec "$0" supervise -- grep SigIgn /proc/self/status"#;
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .arg(pml())
+        .stdin(Stdio::piped())
+        .output()
+        .unwrap();
+    let status = String::from_utf8(output.stdout).unwrap();
+    let mask = status.strip_prefix("SigIgn:").unwrap().trim();
+    let ignored = u64::from_str_radix(mask, 16).unwrap();
+    let found: Vec<i32> = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::PIPE, Signal::TERM]
+        .map(Signal::as_raw)
+        .into_iter()
+        .filter(|signal| ignored & (1 << (signal - 1)) != 0)
+        .collect();
+    assert_eq!(found, [] as [i32; 0]);
 }
 
 #[tokio::test]
