@@ -4,10 +4,12 @@
 //! 2 error or usage.
 
 mod check;
+mod commands;
 mod failure;
 mod output;
 mod rule;
 mod rules;
+mod sample_server;
 mod stdio;
 mod supervise;
 
@@ -16,8 +18,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::commands::{Command, Inner};
 use self::failure::Hinted as _;
-use crate::config::{self, Environment, Files, Locations, RuleList};
+use crate::config::{self, Environment, Files, Locations};
 
 /// One MCP server in front of many: every install gated by a rule or a person.
 #[derive(Debug, Parser)]
@@ -39,81 +42,15 @@ struct Arguments {
     )]
     config: Option<PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: Whole,
 }
 
-/// How rules weigh, told wherever rules are made.
-const RULES_HELP: &str = "\
-How rules weigh: deny always wins; otherwise the most specific pattern (an exact name, then the one with more
-literal characters); a tie asks; no rule asks. Patterns: `*`, `?`, `{a,b}`, `[a-z]`; `server` means `server:*`.";
-
 #[derive(Debug, Subcommand)]
-enum Command {
-    /// Serve an MCP client on standard input and output
-    #[command(after_help = "\
-A client starts this; people do not. To register it in Claude Code:
-  claude mcp add pml -- pml stdio
-
-Logs go to stderr; `PML_LOG=debug` shows more of them.")]
-    Stdio,
-    /// Let tools run without a question
-    #[command(after_help = format!("\
-Examples:
-  pml allow filesystem:read_file       one tool
-  pml allow filesystem                 every tool of a server
-  pml allow 'github:{{get,list}}_*'      several, by a pattern
-  pml allow --user time                in every project of yours
-
-{RULES_HELP}"))]
-    Allow(rule::RuleArguments),
-    /// Never let tools run
-    #[command(after_help = format!("\
-Examples:
-  pml deny 'github:delete_*'           whatever deletes
-  pml deny --user shell                a whole server, in every project of yours
-
-{RULES_HELP}"))]
-    Deny(rule::RuleArguments),
-    /// Ask a person before every call of tools
-    #[command(after_help = format!("\
-Examples:
-  pml ask 'filesystem:write_*'         before every write
-  pml ask '*'                          before anything is first installed or started
-
-{RULES_HELP}"))]
-    Ask(rule::RuleArguments),
-    /// Take patterns out of every list
-    #[command(after_help = "\
-Examples:
-  pml forget filesystem:read_file
-  pml forget --user 'github:delete_*'
-
-To see what is written where: pml rules")]
-    Forget(rule::ForgetArguments),
-    /// Say what the rules decide about a tool, and which of them does
-    #[command(after_help = "\
-Examples:
-  pml check filesystem:read_file
-  pml check filesystem__read_file      as the client spells it
-  pml check --json github:get_issue
-
-Exit code: 0 it runs, 1 it asks or is denied, 2 error.")]
-    Check(check::CheckArguments),
-    /// List the rules of every file, the strongest first
-    #[command(after_help = "\
-Read it from the top: the first rule that covers a tool decides.
-
-Examples:
-  pml rules
-  pml rules --json")]
-    Rules(rules::RulesArguments),
-    /// Print the JSON Schema of `.pml.json`
-    #[command(after_help = "\
-Examples:
-  pml schema > pml.schema.json         then name it as \"$schema\" in .pml.json: editors complete and check")]
-    Schema,
-    #[command(hide = true)]
-    Supervise(supervise::Arguments),
+enum Whole {
+    #[command(flatten)]
+    Command(Command),
+    #[command(flatten)]
+    Inner(Inner),
 }
 
 /// What every command stands on.
@@ -144,7 +81,14 @@ pub fn run() -> ExitCode {
         }
     };
     let config = arguments.config;
-    match dispatch(arguments.command, || ground(config)) {
+    let outcome = match arguments.command {
+        Whole::Inner(inner) => inner.run(),
+        Whole::Command(command) => ground(config).and_then(|ground| {
+            log(&ground.environment);
+            command.run(&ground)
+        }),
+    };
+    match outcome {
         Ok(code) => code,
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -162,29 +106,6 @@ fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
         locations,
         config,
     })
-}
-
-/// Runs a command; those that need no ground do not ask for it, because they must run without a home.
-fn dispatch(command: Command, ground: impl FnOnce() -> anyhow::Result<Ground>) -> anyhow::Result<ExitCode> {
-    if let Command::Supervise(arguments) = &command {
-        return Ok(supervise::run(arguments));
-    }
-    let ground = &ground()?;
-    log(&ground.environment);
-    match command {
-        Command::Stdio => stdio::run(ground),
-        Command::Allow(arguments) => rule::add(ground, RuleList::Allow, &arguments),
-        Command::Deny(arguments) => rule::add(ground, RuleList::Deny, &arguments),
-        Command::Ask(arguments) => rule::add(ground, RuleList::Ask, &arguments),
-        Command::Forget(arguments) => rule::forget(ground, &arguments),
-        Command::Check(arguments) => check::run(ground, &arguments),
-        Command::Rules(arguments) => rules::run(ground, &arguments),
-        Command::Schema => {
-            output::data(config::schema().trim_end())?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Command::Supervise(arguments) => Ok(supervise::run(&arguments)),
-    }
 }
 
 /// Logs to stderr: stdout is data, or the wire.

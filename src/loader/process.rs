@@ -4,8 +4,8 @@
 //! pml never kills the supervisor, because the supervisor is what kills the server and everything below it.
 //! Closing the server's stdin, a SIGTERM to the supervisor or the death of pml each lead to the same end.
 //!
-//! If somebody else kills a supervisor by SIGKILL, the server sees the end of its stdin as soon as its [`Pipes`]
-//! are dropped, and most servers end then; one that does not is out of pml's reach.
+//! If somebody else kills a supervisor by SIGKILL, the kernel kills the server (Linux). What the server had started
+//! sees the end of stdin once the [`Pipes`] are dropped; what ignores that too is out of pml's reach.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

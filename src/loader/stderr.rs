@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn long_output_loses_its_beginning_and_says_so() {
-        let text: String = (0..10_000).map(|line| format!("line {line}\n")).collect();
-        let told = tail(&[text.as_bytes()]);
+        let text: Vec<String> = (0..10_000).map(|line| format!("line {line}\n")).collect();
+        let told = tail(&[text.concat().as_bytes()]);
         let lines: Vec<&str> = told.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[40]), (41, "…", "line 9999"));
     }
@@ -164,8 +164,9 @@ mod tests {
     #[test]
     fn an_endless_line_is_bounded() {
         let mut ring = Ring::default();
+        let read = vec![b'x'; READ_BYTES];
         for _ in 0..1_000 {
-            ring.push(&[b'x'; READ_BYTES]);
+            ring.push(&read);
         }
         assert_eq!(ring.bytes.len(), KEPT_BYTES);
         assert_eq!(ring.tail(), format!("…\n{}", "x".repeat(KEPT_BYTES)));
