@@ -194,3 +194,8 @@ impl Workflows {
         }
     }
 }
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;

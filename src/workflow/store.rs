@@ -365,3 +365,10 @@ fn many(
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod processes;
+#[cfg(test)]
+mod tests;
