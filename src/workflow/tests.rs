@@ -209,6 +209,25 @@ fn what_expires_is_swept_without_anybody_asking() {
 }
 
 #[test]
+fn a_sweep_that_fails_breaks_nothing() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let hands = Hands::at_noon();
+        let workflows = Workflows::new(file(&directory), hands.clock());
+        let id = workflows.create(new("{}")).await.unwrap().workflow().id;
+        let outside = Store::open(file(&directory)).unwrap();
+        outside.execute("ALTER TABLE workflow RENAME TO hidden");
+        hands.pass(FIVE_MINUTES);
+        for _ in 0..3 {
+            let error = workflows.wait(id).await.unwrap_err();
+            assert!(matches!(error, WorkflowError::Database { .. }), "{error:?}");
+        }
+        outside.execute("ALTER TABLE hidden RENAME TO workflow");
+        assert_eq!(workflows.wait(id).await.unwrap().state, State::Expired);
+    });
+}
+
+#[test]
 fn a_waiter_that_leaves_is_forgotten() {
     run(async {
         let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());

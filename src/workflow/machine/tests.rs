@@ -92,7 +92,68 @@ fn every_state_has_one_outcome_for_every_event_before_and_at_the_deadline() {
         ("expire", Event::Expire),
         ("withdraw", Event::Withdraw),
     ];
-    insta::assert_snapshot!(table(&events, |state, event, now| transition(state, DEADLINE, event, now)), @"TABLE1");
+    insta::assert_snapshot!(table(&events, |state, event, now| transition(state, DEADLINE, event, now)), @r"
+    pending   approve  before | => approved by dialog at 1970-01-01 00:00:59Z
+    pending   approve  at     | expired at 1970-01-01 00:01:00Z
+    pending   refuse   before | => refused by dialog at 1970-01-01 00:00:59Z
+    pending   refuse   at     | expired at 1970-01-01 00:01:00Z
+    pending   take     before | is not answered yet
+    pending   take     at     | expired at 1970-01-01 00:01:00Z
+    pending   expire   before | does not expire before 1970-01-01 00:01:00Z
+    pending   expire   at     | => expired
+    pending   withdraw before | => withdrawn
+    pending   withdraw at     | expired at 1970-01-01 00:01:00Z
+    approved  approve  before | was already approved by cli at 1970-01-01 00:00:01Z; the first answer counts
+    approved  approve  at     | expired at 1970-01-01 00:01:00Z
+    approved  refuse   before | was already approved by cli at 1970-01-01 00:00:01Z; the first answer counts
+    approved  refuse   at     | expired at 1970-01-01 00:01:00Z
+    approved  take     before | => taken at 1970-01-01 00:00:59Z, approved by cli at 1970-01-01 00:00:01Z
+    approved  take     at     | expired at 1970-01-01 00:01:00Z
+    approved  expire   before | does not expire before 1970-01-01 00:01:00Z
+    approved  expire   at     | => expired
+    approved  withdraw before | => withdrawn
+    approved  withdraw at     | expired at 1970-01-01 00:01:00Z
+    refused   approve  before | was already refused by web at 1970-01-01 00:00:01Z; the first answer counts
+    refused   approve  at     | was already refused by web at 1970-01-01 00:00:01Z; the first answer counts
+    refused   refuse   before | was already refused by web at 1970-01-01 00:00:01Z; the first answer counts
+    refused   refuse   at     | was already refused by web at 1970-01-01 00:00:01Z; the first answer counts
+    refused   take     before | was refused by web: no\u{1b}
+    refused   take     at     | was refused by web: no\u{1b}
+    refused   expire   before | was refused by web: no\u{1b}
+    refused   expire   at     | was refused by web: no\u{1b}
+    refused   withdraw before | was refused by web: no\u{1b}
+    refused   withdraw at     | was refused by web: no\u{1b}
+    taken     approve  before | was already used at 1970-01-01 00:00:02Z
+    taken     approve  at     | was already used at 1970-01-01 00:00:02Z
+    taken     refuse   before | was already used at 1970-01-01 00:00:02Z
+    taken     refuse   at     | was already used at 1970-01-01 00:00:02Z
+    taken     take     before | was already used at 1970-01-01 00:00:02Z
+    taken     take     at     | was already used at 1970-01-01 00:00:02Z
+    taken     expire   before | was already used at 1970-01-01 00:00:02Z
+    taken     expire   at     | was already used at 1970-01-01 00:00:02Z
+    taken     withdraw before | was already used at 1970-01-01 00:00:02Z
+    taken     withdraw at     | was already used at 1970-01-01 00:00:02Z
+    expired   approve  before | expired at 1970-01-01 00:01:00Z
+    expired   approve  at     | expired at 1970-01-01 00:01:00Z
+    expired   refuse   before | expired at 1970-01-01 00:01:00Z
+    expired   refuse   at     | expired at 1970-01-01 00:01:00Z
+    expired   take     before | expired at 1970-01-01 00:01:00Z
+    expired   take     at     | expired at 1970-01-01 00:01:00Z
+    expired   expire   before | expired at 1970-01-01 00:01:00Z
+    expired   expire   at     | expired at 1970-01-01 00:01:00Z
+    expired   withdraw before | expired at 1970-01-01 00:01:00Z
+    expired   withdraw at     | expired at 1970-01-01 00:01:00Z
+    withdrawn approve  before | was withdrawn
+    withdrawn approve  at     | was withdrawn
+    withdrawn refuse   before | was withdrawn
+    withdrawn refuse   at     | was withdrawn
+    withdrawn take     before | was withdrawn
+    withdrawn take     at     | was withdrawn
+    withdrawn expire   before | was withdrawn
+    withdrawn expire   at     | was withdrawn
+    withdrawn withdraw before | was withdrawn
+    withdrawn withdraw at     | was withdrawn
+    ");
 }
 
 #[test]
@@ -100,7 +161,32 @@ fn a_continuation_answers_and_takes_at_once_or_says_why_not() {
     let answers = [("approve", APPROVE), ("refuse", refuse())];
     let step =
         |state: &State, answer, now| answer_and_take(state, DEADLINE, answer, Provenance::Continuation, now);
-    insta::assert_snapshot!(table(&answers, step), @"TABLE2");
+    insta::assert_snapshot!(table(&answers, step), @r"
+    pending   approve  before | => taken at 1970-01-01 00:00:59Z, approved by continuation at 1970-01-01 00:00:59Z
+    pending   approve  at     | expired at 1970-01-01 00:01:00Z
+    pending   refuse   before | => refused by continuation at 1970-01-01 00:00:59Z
+    pending   refuse   at     | expired at 1970-01-01 00:01:00Z
+    approved  approve  before | => taken at 1970-01-01 00:00:59Z, approved by cli at 1970-01-01 00:00:01Z
+    approved  approve  at     | expired at 1970-01-01 00:01:00Z
+    approved  refuse   before | was already approved by cli at 1970-01-01 00:00:01Z; the first answer counts
+    approved  refuse   at     | expired at 1970-01-01 00:01:00Z
+    refused   approve  before | was refused by web: no\u{1b}
+    refused   approve  at     | was refused by web: no\u{1b}
+    refused   refuse   before | was refused by web: no\u{1b}
+    refused   refuse   at     | was refused by web: no\u{1b}
+    taken     approve  before | was already used at 1970-01-01 00:00:02Z
+    taken     approve  at     | was already used at 1970-01-01 00:00:02Z
+    taken     refuse   before | was already used at 1970-01-01 00:00:02Z
+    taken     refuse   at     | was already used at 1970-01-01 00:00:02Z
+    expired   approve  before | expired at 1970-01-01 00:01:00Z
+    expired   approve  at     | expired at 1970-01-01 00:01:00Z
+    expired   refuse   before | expired at 1970-01-01 00:01:00Z
+    expired   refuse   at     | expired at 1970-01-01 00:01:00Z
+    withdrawn approve  before | was withdrawn
+    withdrawn approve  at     | was withdrawn
+    withdrawn refuse   before | was withdrawn
+    withdrawn refuse   at     | was withdrawn
+    ");
 }
 
 #[test]

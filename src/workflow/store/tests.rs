@@ -134,6 +134,17 @@ fn arguments_are_not_shown_by_debug() {
 }
 
 #[test]
+fn a_finished_call_cannot_be_suspended_again() {
+    let mut store = Store::open(Place::Memory).unwrap();
+    let mut again = new("{}");
+    again.call.arguments = Arguments::Erased;
+    assert!(matches!(
+        store.create(again, NOON),
+        Err(WorkflowError::Erased { .. })
+    ));
+}
+
+#[test]
 fn identical_asks_share_one_workflow_while_it_is_pending() {
     let (directory, mut store) = opened();
     let mut elsewhere = Store::open(file(&directory)).unwrap();
@@ -504,7 +515,14 @@ fn a_broken_file_is_refused_with_what_to_do_and_left_alone() {
     let error = Store::open(Place::File(path.clone())).unwrap_err();
     assert!(matches!(error, WorkflowError::Corrupt { .. }), "{error:?}");
     let told = report::render_hinted(&error).replace(directory.path().to_str().unwrap(), "DIR");
-    insta::assert_snapshot!(told, @"TOLD");
+    insta::assert_snapshot!(told, @r"
+    the workflows in `DIR/it's broken.db` cannot be read
+      caused by: file is not a database
+      caused by: Error code 26: file is not a database
+
+    hint: to set it aside and begin anew (what waits in it is lost):
+      mkdir 'DIR/it'\''s broken.broken' && mv 'DIR/it'\''s broken.db'* 'DIR/it'\''s broken.broken'
+    ");
     assert_eq!(
         std::fs::read(&path).unwrap(),
         b"this is not a database ".repeat(100)
