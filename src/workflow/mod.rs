@@ -195,3 +195,8 @@ impl Workflows {
         }
     }
 }
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
