@@ -10,4 +10,5 @@
 mod orphans;
 mod process;
 mod sample_server;
+mod stdio;
 mod support;

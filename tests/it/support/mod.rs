@@ -1,5 +1,7 @@
 //! What several behaviours need: the binaries, and a look at what runs.
 
+pub(crate) mod world;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
