@@ -168,9 +168,19 @@ impl Keeper {
         let had_live_ones = self.sweep_at.is_some();
         self.sweep_at = store.earliest_deadline()?;
         if had_live_ones && self.sweep_at.is_none() {
-            store.shorten_log()?;
+            let shortened = store.shorten_log();
+            if let Err(error) = shortened {
+                warn(&error, "cannot shorten the log");
+            }
         }
         Ok(())
+    }
+}
+
+impl Drop for Keeper {
+    /// Lets the waiters go however the thread ends; they ask again, which starts another.
+    fn drop(&mut self) {
+        self.waiters.clear();
     }
 }
 

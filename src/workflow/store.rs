@@ -256,7 +256,7 @@ impl Store {
 
     /// Lets a test break what only the store may touch.
     #[cfg(test)]
-    pub(super) fn execute(&self, statement: &str) {
+    pub(in crate::workflow) fn execute(&self, statement: &str) {
         self.connection.execute_batch(statement).unwrap();
     }
 

@@ -228,6 +228,32 @@ fn a_sweep_that_fails_breaks_nothing() {
 }
 
 #[test]
+fn a_waiter_outlives_the_thread_that_watched_for_it() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let workflows = Workflows::new(file(&directory), Hands::at_noon().clock());
+        let id = workflows.create(new("{}")).await.unwrap().workflow().id;
+        let answer = async {
+            registered(&workflows, 1).await;
+            workflows.close().await;
+            let mut elsewhere = Store::open(file(&directory)).unwrap();
+            elsewhere
+                .apply(
+                    id,
+                    Event::Answer {
+                        answer: APPROVE,
+                        by: Provenance::Cli,
+                    },
+                    NOON,
+                )
+                .unwrap()
+        };
+        let (heard, answered) = tokio::join!(workflows.wait(id), answer);
+        assert_eq!(heard.unwrap(), answered);
+    });
+}
+
+#[test]
 fn a_waiter_that_leaves_is_forgotten() {
     run(async {
         let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());

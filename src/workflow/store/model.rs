@@ -49,6 +49,59 @@ impl Row {
             (None, None) => Standing::Open,
         }
     }
+
+    fn end(&mut self, end: End, said: &'static str) -> &'static str {
+        self.end = Some(end);
+        said
+    }
+
+    fn answer(&mut self, answer: &Answer, by: Provenance, now: Timestamp) -> &'static str {
+        match self.standing(now) {
+            Standing::Open => {
+                self.first = Some((answer.clone(), by));
+                "answered"
+            }
+            Standing::Refused => "already answered",
+            other => no(other),
+        }
+    }
+
+    fn take(&mut self, now: Timestamp) -> &'static str {
+        match self.standing(now) {
+            Standing::Approved => self.end(End::Taken, "taken"),
+            other => no(other),
+        }
+    }
+
+    fn withdraw(&mut self, now: Timestamp) -> &'static str {
+        match self.standing(now) {
+            Standing::Open | Standing::Approved => self.end(End::Withdrawn, "is withdrawn"),
+            other => no(other),
+        }
+    }
+
+    fn expire(&mut self, now: Timestamp) -> &'static str {
+        match self.standing(now) {
+            Standing::Open | Standing::Approved => "not due",
+            Standing::Dead => self.end(End::Expired, "is expired"),
+            other => no(other),
+        }
+    }
+
+    fn resume(&mut self, answer: &Answer, expected: &Expected, now: Timestamp) -> &'static str {
+        let wrong_tool = *expected != Expected::AnyTool && *expected != on_its_tool();
+        match self.standing(now) {
+            Standing::Ended(End::Deleted) => "unknown",
+            _ if wrong_tool => "wrong tool",
+            Standing::Open if *answer == REFUSE => self.answer(answer, Provenance::Continuation, now),
+            Standing::Open => {
+                self.first = Some((answer.clone(), Provenance::Continuation));
+                self.end(End::Taken, "taken")
+            }
+            Standing::Approved if *answer == APPROVE => self.end(End::Taken, "taken"),
+            other => no(other),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -102,7 +155,7 @@ enum Step {
 }
 
 /// What a refused move says, for every standing where nothing depends on the move.
-fn no(standing: Standing) -> String {
+fn no(standing: Standing) -> &'static str {
     match standing {
         Standing::Open => "not answered",
         Standing::Approved => "already answered",
@@ -112,7 +165,41 @@ fn no(standing: Standing) -> String {
         Standing::Ended(End::Withdrawn) => "withdrawn",
         Standing::Ended(End::Deleted) => "unknown",
     }
-    .to_owned()
+}
+
+impl Model {
+    fn create(&mut self, arguments: usize, seconds: u64) -> String {
+        let same = |row: &Row| row.arguments == arguments && row.first.is_none() && row.end.is_none();
+        if let Some(twin) = self.rows.iter().position(same) {
+            if self.rows[twin].standing(self.now) == Standing::Open {
+                return format!("existing {twin}");
+            }
+            self.rows[twin].end = Some(End::Expired);
+        }
+        let expires_at = self.now.plus(Duration::from_secs(seconds));
+        self.rows.push(Row {
+            arguments,
+            expires_at,
+            first: None,
+            end: None,
+        });
+        "new".to_owned()
+    }
+
+    fn sweep(&mut self) -> String {
+        let mut swept = [0, 0];
+        for row in &mut self.rows {
+            if row.standing(self.now) == Standing::Dead {
+                row.end = Some(End::Expired);
+                swept[0] += 1;
+            }
+            if row.end != Some(End::Deleted) && row.expires_at.plus(KEPT_AFTER_DEADLINE) <= self.now {
+                row.end = Some(End::Deleted);
+                swept[1] += 1;
+            }
+        }
+        format!("swept {swept:?}")
+    }
 }
 
 impl ReferenceStateMachine for Model {
@@ -179,114 +266,21 @@ impl ReferenceStateMachine for Model {
 
     fn apply(mut model: Self, step: &Step) -> Self {
         let now = model.now;
-        let standing = |row: &Row| row.standing(now);
         model.said = match step {
             Step::Create {
                 arguments, seconds, ..
-            } => {
-                let same =
-                    |row: &Row| row.arguments == *arguments && row.first.is_none() && row.end.is_none();
-                let twin = model.rows.iter().position(same);
-                match twin.map(|twin| (twin, standing(&model.rows[twin]))) {
-                    Some((twin, Standing::Open)) => format!("existing {twin}"),
-                    dead => {
-                        if let Some((twin, _)) = dead {
-                            model.rows[twin].end = Some(End::Expired);
-                        }
-                        let expires_at = now.plus(Duration::from_secs(*seconds));
-                        model.rows.push(Row {
-                            arguments: *arguments,
-                            expires_at,
-                            first: None,
-                            end: None,
-                        });
-                        "new".to_owned()
-                    }
-                }
-            }
-            Step::Answer { row, answer, by, .. } => {
-                let row = &mut model.rows[*row];
-                match standing(row) {
-                    Standing::Open => {
-                        row.first = Some((answer.clone(), *by));
-                        "answered".to_owned()
-                    }
-                    Standing::Refused => "already answered".to_owned(),
-                    other => no(other),
-                }
-            }
-            Step::Take { row, .. } => {
-                let row = &mut model.rows[*row];
-                match standing(row) {
-                    Standing::Approved => {
-                        row.end = Some(End::Taken);
-                        "taken".to_owned()
-                    }
-                    other => no(other),
-                }
-            }
-            Step::Withdraw { row, .. } => {
-                let row = &mut model.rows[*row];
-                match standing(row) {
-                    Standing::Open | Standing::Approved => {
-                        row.end = Some(End::Withdrawn);
-                        "is withdrawn".to_owned()
-                    }
-                    other => no(other),
-                }
-            }
-            Step::Expire { row, .. } => {
-                let row = &mut model.rows[*row];
-                match standing(row) {
-                    Standing::Open | Standing::Approved => "not due".to_owned(),
-                    Standing::Dead => {
-                        row.end = Some(End::Expired);
-                        "is expired".to_owned()
-                    }
-                    other => no(other),
-                }
-            }
+            } => model.create(*arguments, *seconds),
+            Step::Answer { row, answer, by, .. } => model.rows[*row].answer(answer, *by, now).to_owned(),
+            Step::Take { row, .. } => model.rows[*row].take(now).to_owned(),
+            Step::Withdraw { row, .. } => model.rows[*row].withdraw(now).to_owned(),
+            Step::Expire { row, .. } => model.rows[*row].expire(now).to_owned(),
             Step::Continue {
                 row,
                 answer,
                 expected,
                 ..
-            } => {
-                let row = &mut model.rows[*row];
-                let approves = *answer == APPROVE;
-                match standing(row) {
-                    Standing::Ended(End::Deleted) => "unknown".to_owned(),
-                    _ if !matches!(expected, Expected::AnyTool) && *expected != on_its_tool() => {
-                        "wrong tool".to_owned()
-                    }
-                    Standing::Open => {
-                        row.first = Some((answer.clone(), Provenance::Continuation));
-                        if approves {
-                            row.end = Some(End::Taken);
-                        }
-                        if approves { "taken" } else { "answered" }.to_owned()
-                    }
-                    Standing::Approved if approves => {
-                        row.end = Some(End::Taken);
-                        "taken".to_owned()
-                    }
-                    other => no(other),
-                }
-            }
-            Step::Sweep { .. } => {
-                let mut swept = [0, 0];
-                for row in &mut model.rows {
-                    if standing(row) == Standing::Dead {
-                        row.end = Some(End::Expired);
-                        swept[0] += 1;
-                    }
-                    if row.end != Some(End::Deleted) && row.expires_at.plus(KEPT_AFTER_DEADLINE) <= now {
-                        row.end = Some(End::Deleted);
-                        swept[1] += 1;
-                    }
-                }
-                format!("swept {swept:?}")
-            }
+            } => model.rows[*row].resume(answer, expected, now).to_owned(),
+            Step::Sweep { .. } => model.sweep(),
             Step::Restart { .. } => "restarted".to_owned(),
             Step::Pass { seconds } => {
                 model.now = now.plus(Duration::from_secs(*seconds));

@@ -118,7 +118,7 @@ fn restrict(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that opens the database")]
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -190,3 +190,6 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), WorkflowError
         .map_err(failed)?;
     transaction.commit().map_err(failed)
 }
+
+#[cfg(test)]
+mod tests;

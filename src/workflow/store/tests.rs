@@ -1,8 +1,6 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::path::PathBuf;
 
 use pretty_assertions::assert_eq;
 use tempfile::TempDir;
@@ -11,7 +9,7 @@ use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, new, on_its_too
 use super::super::{Ask, Scope};
 use super::*;
 use crate::protocol::Digest;
-use crate::report::{self, Hint as _};
+use crate::report;
 
 fn file(directory: &TempDir) -> Place {
     Place::File(directory.path().join("state/workflows.db"))
@@ -21,10 +19,6 @@ fn opened() -> (TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(file(&directory)).unwrap();
     (directory, store)
-}
-
-fn mode(path: &Path) -> u32 {
-    std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
 fn refused(outcome: Result<Workflow, WorkflowError>) -> Refusal {
@@ -288,7 +282,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
 #[test]
 fn unknown_expired_withdrawn_and_refused_are_told_apart() {
     let (_directory, mut store) = opened();
-    let mut resume = |store: &mut Store, id, now| {
+    let resume = |store: &mut Store, id, now| {
         store.answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Continuation, now)
     };
     let unknown = WorkflowId::new(Uuid::from_u128(1));
@@ -414,7 +408,10 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
             next: Some(long.expires_at)
         }
     );
-    assert_eq!(store.pending(short.expires_at).unwrap(), [long.clone()]);
+    assert_eq!(
+        store.pending(short.expires_at).unwrap(),
+        std::slice::from_ref(&long)
+    );
     let next_day = short.expires_at.plus(Duration::from_hours(24));
     assert_eq!(
         store.sweep(next_day).unwrap(),
@@ -428,119 +425,6 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
 }
 
 #[test]
-fn only_the_user_can_read_the_files() {
-    let directory = tempfile::tempdir().unwrap();
-    let state = directory.path().join("state");
-    let open_and_check = || {
-        let mut store = Store::open(file(&directory)).unwrap();
-        store.create(new("{}"), NOON).unwrap();
-        assert_eq!(mode(&state), 0o700);
-        let mut names: Vec<_> = std::fs::read_dir(&state)
-            .unwrap()
-            .map(|entry| entry.unwrap())
-            .map(|entry| (entry.file_name().into_string().unwrap(), mode(&entry.path())))
-            .collect();
-        names.sort();
-        let expected = ["workflows.db", "workflows.db-shm", "workflows.db-wal"];
-        assert_eq!(names, expected.map(|name| (name.to_owned(), 0o600)));
-    };
-    open_and_check();
-    std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o755)).unwrap();
-    std::fs::set_permissions(state.join("workflows.db"), std::fs::Permissions::from_mode(0o644)).unwrap();
-    open_and_check();
-}
-
-#[test]
-fn an_empty_file_of_format_zero_is_brought_up_to_date() {
-    let (directory, store) = opened();
-    drop(store);
-    let path = directory.path().join("state/workflows.db");
-    std::fs::remove_file(&path).unwrap();
-    let old = schema::connect(&path_created_empty(&path)).unwrap();
-    assert_eq!(
-        old.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
-            .unwrap(),
-        0
-    );
-    drop(old);
-    let mut store = Store::open(file(&directory)).unwrap();
-    let workflow = store.create(new("{}"), NOON).unwrap().workflow();
-    drop(store);
-    assert_eq!(
-        Store::open(file(&directory)).unwrap().pending(NOON).unwrap(),
-        [workflow]
-    );
-}
-
-fn path_created_empty(path: &Path) -> PathBuf {
-    std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .unwrap();
-    path.to_owned()
-}
-
-#[test]
-fn a_file_from_the_future_is_refused_and_left_alone() {
-    let (directory, mut store) = opened();
-    store.create(new("{}"), NOON).unwrap();
-    store.connection.pragma_update(None, "user_version", 99).unwrap();
-    drop(store);
-    let path = directory.path().join("state/workflows.db");
-    let before = std::fs::read(&path).unwrap();
-    let error = Store::open(file(&directory)).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "`{}` has format 99; this pml knows formats up to 1",
-            path.display()
-        )
-    );
-    assert!(error.hint().unwrap().starts_with("update this pml"));
-    assert_eq!(std::fs::read(&path).unwrap(), before);
-}
-
-#[test]
-fn a_broken_file_is_refused_with_what_to_do_and_left_alone() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("it's broken.db");
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .unwrap();
-    std::io::Write::write_all(&mut file, &b"this is not a database ".repeat(100)).unwrap();
-    drop(file);
-    let error = Store::open(Place::File(path.clone())).unwrap_err();
-    assert!(matches!(error, WorkflowError::Corrupt { .. }), "{error:?}");
-    let told = report::render_hinted(&error).replace(directory.path().to_str().unwrap(), "DIR");
-    insta::assert_snapshot!(told, @r"
-    the workflows in `DIR/it's broken.db` cannot be read
-      caused by: file is not a database
-      caused by: Error code 26: file is not a database
-
-    hint: to set it aside and begin anew (what waits in it is lost):
-      mkdir 'DIR/it'\''s broken.broken' && mv 'DIR/it'\''s broken.db'* 'DIR/it'\''s broken.broken'
-    ");
-    assert_eq!(
-        std::fs::read(&path).unwrap(),
-        b"this is not a database ".repeat(100)
-    );
-}
-
-#[test]
-fn a_place_that_cannot_be_written_is_an_error_with_its_path() {
-    let directory = tempfile::tempdir().unwrap();
-    let blocked = path_created_empty(&directory.path().join("file"));
-    let error = Store::open(Place::File(blocked.join("workflows.db"))).unwrap_err();
-    assert!(
-        matches!(&error, WorkflowError::Directory { path, .. } if *path == blocked),
-        "{error:?}"
-    );
-}
-
-#[test]
 fn a_row_that_a_later_pml_wrote_hides_nothing_and_still_expires() {
     let (_directory, mut store) = opened();
     let strange = store.create(new("strange"), NOON).unwrap().workflow();
@@ -550,7 +434,7 @@ fn a_row_that_a_later_pml_wrote_hides_nothing_and_still_expires() {
         assert_eq!(store.connection.execute(changed, [id.to_string()]).unwrap(), 1);
     };
     change(&store, strange.id);
-    assert_eq!(store.pending(NOON).unwrap(), [plain.clone()]);
+    assert_eq!(store.pending(NOON).unwrap(), std::slice::from_ref(&plain));
     let taken = store.answer_and_take(
         strange.id,
         &on_its_tool(),
@@ -561,91 +445,4 @@ fn a_row_that_a_later_pml_wrote_hides_nothing_and_still_expires() {
     assert!(matches!(taken, Err(WorkflowError::Database { .. })), "{taken:?}");
     assert_eq!(store.sweep(plain.expires_at).unwrap().expired.len(), 2);
     assert_eq!(store.earliest_deadline().unwrap(), None);
-}
-
-#[test]
-fn the_life_of_a_workflow_is_logged_without_its_arguments() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer({
-            let log = log.clone();
-            move || log.clone()
-        })
-        .with_ansi(false)
-        .without_time()
-        .finish();
-    tracing::subscriber::with_default(subscriber, || {
-        let mut store = Store::open(Place::Memory).unwrap();
-        let mut create = |store: &mut Store| {
-            let mut new = new(r#"{"token":"secret"}"#);
-            new.call.tool = "serena:a\u{1b}b".parse().unwrap();
-            store.create(new, NOON).unwrap().workflow().id
-        };
-        let id = create(&mut store);
-        store
-            .answer_and_take(id, &Expected::AnyTool, APPROVE, Provenance::Continuation, NOON)
-            .unwrap();
-        let id = create(&mut store);
-        let refuse = Answer::Refuse {
-            reason: Some("secret".to_owned()),
-        };
-        store
-            .apply(
-                id,
-                Event::Answer {
-                    answer: refuse,
-                    by: Provenance::Web,
-                },
-                NOON,
-            )
-            .unwrap();
-        let id = create(&mut store);
-        store.apply(id, Event::Withdraw, NOON).unwrap();
-        create(&mut store);
-        store.sweep(NOON.plus(FIVE_MINUTES)).unwrap();
-    });
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let steps: Vec<&str> = log
-        .lines()
-        .map(|line| {
-            line.strip_prefix(" INFO pml::workflow: ")
-                .unwrap()
-                .split(' ')
-                .next()
-                .unwrap()
-        })
-        .collect();
-    assert_eq!(
-        steps,
-        [
-            "created",
-            "answered",
-            "taken",
-            "created",
-            "answered",
-            "created",
-            "withdrawn",
-            "created",
-            "expired"
-        ]
-    );
-    assert!(!log.contains("secret"), "{log}");
-    assert!(
-        !log.contains('\u{1b}') && log.contains(r"tool=serena:a\u{1b}b"),
-        "{log}"
-    );
-}
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
