@@ -5,6 +5,7 @@
 
 pub mod process;
 pub mod restart;
+pub mod secrets;
 pub mod stderr;
 pub mod supervise;
 pub mod variables;

@@ -7,7 +7,10 @@
     reason = "a test starts processes and fails by panicking, also in the functions that tests share"
 )]
 
+mod fake_server;
+#[cfg(target_os = "linux")]
 mod orphans;
+#[cfg(target_os = "linux")]
 mod process;
 mod sample_server;
 mod support;
