@@ -16,6 +16,7 @@ pub mod process;
 mod programs;
 pub mod restart;
 mod runner;
+pub mod secrets;
 mod session;
 pub mod stderr;
 mod store;

@@ -7,8 +7,11 @@
     reason = "a test starts processes and fails by panicking, also in the functions that tests share"
 )]
 
+mod fake_server;
 mod lifecycle;
+#[cfg(target_os = "linux")]
 mod orphans;
+#[cfg(target_os = "linux")]
 mod process;
 mod sample_server;
 mod stdio;

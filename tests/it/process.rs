@@ -259,12 +259,13 @@ async fn a_server_below_a_wrapper_has_time_to_clean_up_after_sigterm() {
     let directory = tempfile::tempdir().unwrap();
     let cleaned = directory.path().join("cleaned");
     let script = format!(
-        "sh -c 'trap \"sleep 0.05; touch {}; exit\" TERM; echo ready; while :; do sleep 0.01; done' & wait",
+        "sh -c 'trap \"sleep 0.02; touch {}; exit\" TERM; echo ready; while :; do sleep 0.01; done' & wait",
         cleaned.display()
     );
     let (process, mut pipes, mark) = marked_shell(&script);
     assert_eq!(first_line(&mut pipes).await, "ready\n");
-    process.stop(Urgency::AtOnce).await;
+    drop(pipes);
+    process.stop(Urgency::Gentle).await;
     assert!(cleaned.exists());
     assert_no_survivor(&mark, "after the stop");
 }
@@ -313,6 +314,25 @@ async fn a_crash_leaves_the_end_of_stderr_however_much_came_before() {
         (exit, process.stderr().tail().as_str()),
         (Exit::Code(3), "…\n  at the very end")
     );
+}
+
+#[tokio::test]
+async fn a_stop_right_after_the_start_leaves_nothing_behind() {
+    for _ in 0..20 {
+        let (process, _pipes, mark) = marked_shell("trap '' TERM; sleep 1000");
+        let exit = process.stop(Urgency::AtOnce).await;
+        assert!(matches!(exit, Exit::Signal(9 | 15)), "{exit:?}");
+        assert_no_survivor(&mark, "after the stop");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_a_server_prints_is_not_told() {
+    let mut line = line("sh", &["-c", "echo \"wrong token: $TOKEN\" >&2; exit 1"]);
+    line.variables.insert("TOKEN".into(), "canary-canary".into());
+    let (mut process, _pipes) = started(&line);
+    assert_eq!(process.exited().await, Exit::Code(1));
+    assert_eq!(process.stderr().tail(), "wrong token: [TOKEN]");
 }
 
 #[tokio::test]
