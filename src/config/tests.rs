@@ -127,7 +127,7 @@ fn what_is_wrong_is_said_with_line_and_column() {
         ),
         (
             "{\"mcpServers\": {\"x\": {\"Command\": \"y\"}}}",
-            "1:24: unknown key `Command`; did you mean `command`?",
+            "1:23: unknown key `Command`; did you mean `command`?",
         ),
         ("{\"zzz\": 1}", "1:2: unknown key `zzz`"),
         (
@@ -176,7 +176,7 @@ fn what_is_wrong_is_said_with_line_and_column() {
         ),
         (
             "{\"mcpServers\": {\"x\": {\"command\": \"a\", \"startup\": \"soon\"}}}",
-            "1:51: `soon` is not known here; possible are `lazy`, `eager`",
+            "1:50: `soon` is not known here; possible are `lazy`, `eager`",
         ),
         (
             "{\"approvals\": {\"ttlSeconds\": 29}}",
