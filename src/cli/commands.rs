@@ -9,8 +9,9 @@ use crate::config::{self, RuleList};
 
 /// How rules weigh, told wherever rules are made.
 const RULES_HELP: &str = "\
-How rules weigh: deny always wins; otherwise the most specific pattern (an exact name, then the one with more
-literal characters); a tie asks; no rule asks. Patterns: `*`, `?`, `{a,b}`, `[a-z]`; `server` means `server:*`.";
+How rules weigh: deny always wins; otherwise the most specific pattern does
+(an exact name, then the pattern with more literal characters); a tie asks;
+no rule asks. Patterns: `*`, `?`, `{a,b}`, `[a-z]`; `server` is `server:*`.";
 
 /// Every command, in the order of `pml --help`.
 #[derive(Debug, Subcommand)]

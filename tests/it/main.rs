@@ -8,11 +8,14 @@
 )]
 
 mod fake_server;
+mod home;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
 mod process;
+mod rule_commands;
+mod rule_writers;
 mod sample_server;
 mod stdio;
 mod support;
