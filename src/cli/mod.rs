@@ -3,14 +3,16 @@
 //! Data goes to stdout, everything said about it to stderr. Exit codes: 0 done, 1 refused or a negative answer,
 //! 2 error or usage.
 
+mod install;
 mod supervise;
+mod uninstall;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Environment, Locations};
+use crate::config::{self, Environment, Locations};
 
 /// One MCP server in front of many: every install gated by a rule or a person.
 #[derive(Debug, Parser)]
@@ -31,6 +33,10 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Fetch the packages of servers before anybody calls them
+    Install(install::Arguments),
+    /// Remove the package of a server
+    Uninstall(uninstall::Arguments),
     #[command(hide = true)]
     Supervise(supervise::Arguments),
 }
@@ -76,8 +82,23 @@ fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
 }
 
 /// Runs a command; those that need no ground do not ask for it, because they must run without a home.
-fn dispatch(command: Command, _ground: impl FnOnce() -> anyhow::Result<Ground>) -> anyhow::Result<ExitCode> {
+fn dispatch(command: Command, ground: impl FnOnce() -> anyhow::Result<Ground>) -> anyhow::Result<ExitCode> {
+    let read = |ground: &Ground| {
+        config::read(&config::find(
+            ground.config.as_deref(),
+            &ground.environment,
+            &ground.locations,
+        ))
+    };
     match command {
+        Command::Install(arguments) => {
+            let ground = ground()?;
+            install::run(&ground, &read(&ground)?, &arguments)
+        }
+        Command::Uninstall(arguments) => {
+            let ground = ground()?;
+            uninstall::run(&ground, &read(&ground)?, &arguments)
+        }
         Command::Supervise(arguments) => Ok(supervise::run(&arguments)),
     }
 }
