@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::durable::{Audience, DurableError, Locked};
 use crate::config::Stamp;
+use crate::config::Locations;
 use crate::protocol::{DependencyName, Digest};
 
 /// What was approved, kept for people to read.
@@ -84,6 +85,12 @@ pub struct Approved {
 }
 
 impl Approved {
+    /// Looks at the approvals of the user.
+    #[must_use]
+    pub fn of(locations: &Locations) -> Self {
+        Self::new(locations.state().join("approved"))
+    }
+
     /// Looks at `directory`, which need not exist yet.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {

@@ -56,11 +56,10 @@ impl Proxy {
     #[must_use]
     pub fn new(environment: Environment, locations: &Locations, files: Files, tasks: TaskTracker) -> Self {
         let watched = Watched::new(files.clone());
-        let place = Place::File(locations.state().join("workflows.db"));
         Self(Arc::new(Shared {
             loader: Loader::new(&environment, locations, tasks.clone()),
-            workflows: Workflows::new(place, Arc::new(now)),
-            approved: Approved::new(locations.state().join("approved")),
+            workflows: Workflows::new(Place::of(locations), Arc::new(now)),
+            approved: Approved::of(locations),
             grants: Grants::default(),
             view: Mutex::new(Viewed {
                 watched,
