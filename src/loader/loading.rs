@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::launch::{Opening, Settings, Started, open};
 use super::restart::{GivenUpError, Jitter, Restart, Start};
-use super::{Catalog, Installed, Known, LoadError, Packages, Plan, Remembered, Resolved, Session, Urgency};
+use super::{Catalog, Installed, Known, LoadError, Packages, Plan, Remembered, Resolved, Urgency};
 use crate::config::{Environment, Locations, Server};
 use crate::protocol::{DependencyName, Digest};
 
@@ -109,6 +109,9 @@ impl Loader {
     /// Returns the tools of a dependency as they were last seen at the version that is installed or would be.
     #[must_use]
     pub fn known(&self, plan: &Plan) -> Option<Arc<Known>> {
+        if let Some(started) = self.running(plan) {
+            return Some(started.known());
+        }
         let known = self.0.catalog.find(plan.catalog_key())?;
         let Some(resolved) = self.resolved(plan) else {
             // Nothing is resolved yet: an exact version is still the version that would run.
@@ -302,14 +305,14 @@ impl Loader {
         let installed = self.installed(plan, expected, &step).await?;
         step(format!("starting {name}"));
         lock(&slot.restart).started(Instant::now());
-        let changed = self.clone();
+        let (loader, changing) = (self.clone(), Arc::clone(plan));
         let opening = Opening {
             plan,
             installed,
             line_limit,
             start_timeout: server.start_timeout,
             tasks: &self.0.tasks,
-            on_change: Box::new(move |plan, session, resolved| changed.relearn(plan, session, resolved)),
+            on_change: Box::new(move |started| loader.relearn(Arc::clone(&changing), started)),
         };
         let opened = open(&self.0.settings, opening).await;
         match opened {
@@ -383,11 +386,11 @@ impl Loader {
     }
 
     /// Asks a dependency for its tools again, because it said that they changed.
-    fn relearn(&self, plan: Arc<Plan>, session: Session, resolved: Option<Resolved>) {
+    fn relearn(&self, plan: Arc<Plan>, started: Started) {
         let loader = self.clone();
         self.0.tasks.spawn(async move {
-            match super::launch::tools(&session).await {
-                Ok(tools) => loader.learn(&plan, &Known::new(resolved.as_ref(), tools)),
+            match started.relearn().await {
+                Ok(known) => loader.learn(&plan, &known),
                 Err(error) => {
                     tracing::info!(dependency = %plan.dependency(), %error, "the changed tools could not be listed");
                 }
