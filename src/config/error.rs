@@ -49,11 +49,10 @@ impl Hint for ConfigError {
         match self {
             Self::Invalid { problem, .. } => match problem {
                 Problem::UnknownKey {
-                    expected, nearest, ..
-                } => match nearest {
-                    Some(nearest) => Some(format!("did you mean `{nearest}`?")),
-                    None => Some(format!("the keys here are {}", list(expected))),
-                },
+                    expected,
+                    nearest: None,
+                    ..
+                } => Some(format!("the keys here are {}", list(expected))),
                 Problem::NotUtf8 => Some("save the file as UTF-8".to_owned()),
                 _ => None,
             },

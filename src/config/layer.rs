@@ -8,7 +8,7 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged as _;
 
 use super::document::{self, Fault};
-use super::file::{File, PatternText, ServerEntry, StartupEntry, Transport};
+use super::file::{File, PatternText, Seconds, ServerEntry, StartupEntry, Transport};
 use super::{Config, ConfigError, Launch, LineLimit, Problem, Rule, RuleList, Server, Source, Startup};
 
 /// Far above any real configuration; a bound on what a file from outside can make us hold and compile.
@@ -164,9 +164,9 @@ fn server(entry: ServerEntry, directory: &Path, source: Source) -> Result<Server
         },
         start_timeout: entry
             .start_timeout_seconds
-            .map_or(START_TIMEOUT, |seconds| seconds.duration()),
-        call_timeout: entry.call_timeout_seconds.map(|seconds| seconds.duration()),
-        idle: entry.idle_seconds.map(|seconds| seconds.duration()),
+            .map_or(START_TIMEOUT, Seconds::duration),
+        call_timeout: entry.call_timeout_seconds.map(Seconds::duration),
+        idle: entry.idle_seconds.map(Seconds::duration),
         source,
     })
 }

@@ -47,7 +47,7 @@ pub enum WriteError {
         path: PathBuf,
         /// Where and why.
         #[source]
-        source: ConfigError,
+        source: Box<ConfigError>,
     },
     /// The change does not fit into the file.
     #[error("cannot edit `{}`", path.display())]
@@ -65,7 +65,7 @@ pub enum WriteError {
         path: PathBuf,
         /// Where and why, in the text that was not written.
         #[source]
-        source: ConfigError,
+        source: Box<ConfigError>,
     },
     /// The file cannot be written.
     #[error("cannot write `{}`", path.display())]
@@ -125,7 +125,7 @@ pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Write
 pub fn preview(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, WriteError> {
     let broken = |source| WriteError::Broken {
         path: path.to_owned(),
-        source,
+        source: Box::new(source),
     };
     let before = config::load_text(path).map_err(broken)?;
     if let Some(before) = &before {
@@ -138,7 +138,7 @@ pub fn preview(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Wr
     })?;
     check(path, kind, &after).map_err(|source| WriteError::Breaking {
         path: path.to_owned(),
-        source,
+        source: Box::new(source),
     })?;
     Ok(Edited { before, after })
 }
