@@ -15,6 +15,7 @@
 //! | [`workflow`] | the state machine of a suspended call, and its store |
 //! | [`loader`] | plan, install, spawn, session; the catalog of known tools |
 //! | [`proxy`] | the conductor: the only place that sees permissions, workflow and loader |
+//! | [`wire`] | one line reader and one bounded writer per peer |
 //! | [`stdio`] | the conversation with the client |
 //! | [`cli`] | one file per command; the only place that prints |
 //! | [`report`] | how errors speak |
@@ -26,5 +27,8 @@ pub mod config;
 pub mod loader;
 pub mod permissions;
 pub mod protocol;
+pub mod proxy;
 pub mod report;
+pub mod stdio;
+pub mod wire;
 pub mod workflow;

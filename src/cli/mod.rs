@@ -4,18 +4,23 @@
 //! 2 error or usage.
 
 mod check;
+mod commands;
 mod failure;
 mod output;
 mod rule;
 mod rules;
+mod sample_server;
+mod stdio;
+mod supervise;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::commands::{Command, Inner};
 use self::failure::Hinted as _;
-use crate::config::{self, Environment, Files, Locations, RuleList};
+use crate::config::{self, Environment, Files, Locations};
 
 /// One MCP server in front of many: every install gated by a rule or a person.
 #[derive(Debug, Parser)]
@@ -37,73 +42,15 @@ struct Arguments {
     )]
     config: Option<PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: Whole,
 }
 
-/// How rules weigh, told wherever rules are made.
-const RULES_HELP: &str = "\
-How rules weigh: deny always wins; otherwise the most specific pattern does
-(an exact name, then the pattern with more literal characters); a tie asks;
-no rule asks. Patterns: `*`, `?`, `{a,b}`, `[a-z]`; `server` is `server:*`.";
-
 #[derive(Debug, Subcommand)]
-enum Command {
-    /// Let tools run without a question
-    #[command(after_help = format!("\
-Examples:
-  pml allow filesystem:read_file       one tool
-  pml allow filesystem                 every tool of a server
-  pml allow 'github:{{get,list}}_*'      several, by a pattern
-  pml allow --user time                in every project of yours
-
-{RULES_HELP}"))]
-    Allow(rule::RuleArguments),
-    /// Never let tools run
-    #[command(after_help = format!("\
-Examples:
-  pml deny 'github:delete_*'           whatever deletes
-  pml deny --user shell                a whole server, in every project of yours
-
-{RULES_HELP}"))]
-    Deny(rule::RuleArguments),
-    /// Ask a person before every call of tools
-    #[command(after_help = format!("\
-Examples:
-  pml ask 'filesystem:write_*'         before every write
-  pml ask '*'                          before anything is first installed or started
-
-{RULES_HELP}"))]
-    Ask(rule::RuleArguments),
-    /// Take patterns out of every list
-    #[command(after_help = "\
-Examples:
-  pml forget filesystem:read_file
-  pml forget --user 'github:delete_*'
-
-To see what is written where: pml rules")]
-    Forget(rule::ForgetArguments),
-    /// Say what the rules decide about a tool, and which of them does
-    #[command(after_help = "\
-Examples:
-  pml check filesystem:read_file
-  pml check filesystem__read_file      as the client spells it
-  pml check --json github:get_issue
-
-Exit code: 0 it runs, 1 it asks or is denied, 2 error.")]
-    Check(check::CheckArguments),
-    /// List the rules of every file, the strongest first
-    #[command(after_help = "\
-Read it from the top: the first rule that covers a tool decides.
-
-Examples:
-  pml rules
-  pml rules --json")]
-    Rules(rules::RulesArguments),
-    /// Print the JSON Schema of `.pml.json`
-    #[command(after_help = "\
-Examples:
-  pml schema > pml.schema.json         then name it as \"$schema\" in .pml.json: editors complete and check")]
-    Schema,
+enum Whole {
+    #[command(flatten)]
+    Command(Command),
+    #[command(flatten)]
+    Inner(Inner),
 }
 
 /// What every command stands on.
@@ -134,7 +81,15 @@ pub fn run() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    match ground(arguments.config).and_then(|ground| dispatch(&ground, arguments.command)) {
+    let config = arguments.config;
+    let outcome = match arguments.command {
+        Whole::Inner(inner) => inner.run(),
+        Whole::Command(command) => ground(config).and_then(|ground| {
+            log(&ground.environment);
+            command.run(&ground)
+        }),
+    };
+    match outcome {
         Ok(code) => code,
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -154,17 +109,17 @@ fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
     })
 }
 
-fn dispatch(ground: &Ground, command: Command) -> anyhow::Result<ExitCode> {
-    match command {
-        Command::Allow(arguments) => rule::add(ground, RuleList::Allow, &arguments),
-        Command::Deny(arguments) => rule::add(ground, RuleList::Deny, &arguments),
-        Command::Ask(arguments) => rule::add(ground, RuleList::Ask, &arguments),
-        Command::Forget(arguments) => rule::forget(ground, &arguments),
-        Command::Check(arguments) => check::run(ground, &arguments),
-        Command::Rules(arguments) => rules::run(ground, &arguments),
-        Command::Schema => {
-            output::data(config::schema().trim_end())?;
-            Ok(ExitCode::SUCCESS)
-        }
-    }
+/// Logs to stderr: stdout is data, or the wire.
+fn log(environment: &Environment) {
+    let wanted = environment
+        .variable("PML_LOG")
+        .and_then(|filter| filter.to_str())
+        .unwrap_or("warn");
+    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
+    let logging = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(rustix::termios::isatty(std::io::stderr()));
+    // Only the first call of a process counts; there is only one.
+    let _ = logging.try_init();
 }

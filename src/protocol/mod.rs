@@ -3,13 +3,20 @@
 //! Nothing here does IO, reads a clock or knows a module of pml other than its own.
 
 mod digest;
+mod envelope;
+mod line;
 mod name;
+mod object;
 mod pattern;
 mod shown;
 
 pub use digest::Digest;
+pub use envelope::{EnvelopeError, Message, Outcome, id_in_head, text};
+pub use line::{Line, LineDecoder};
 pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
+pub use object::{Object, Splice};
 pub use pattern::{Pattern, PatternError, Specificity};
 pub use shown::Shown;
 
 pub mod approval;
+pub mod continuation;

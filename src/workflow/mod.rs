@@ -1,1 +1,202 @@
-//! Filled by the commits that follow.
+//! The state machine of a suspended call, and its store.
+//!
+//! [`Workflows`] is the async front: cheap to clone, free of side effects until its first use, and failing closed
+//! when the database cannot be opened. It must not know permissions or the loader: what is suspended is data.
+//!
+//! The non-obvious thing: one thread owns the database (SQLite blocks), and that thread also sweeps and watches
+//! for answers from other processes. It sleeps until the next deadline, and looks around every 100 ms only while
+//! somebody waits; an idle pml wakes up for nothing.
+
+mod error;
+mod identity;
+mod keeper;
+mod lifecycle;
+mod machine;
+mod store;
+mod suspended;
+
+pub use crate::protocol::continuation::Scope;
+pub use error::WorkflowError;
+pub use identity::{Code, NotACode, Timestamp, WorkflowId};
+pub use machine::{Answer, Event, Phase, Provenance, Refusal, State, transition};
+pub use store::{LIVE_LIMIT, Place, Store};
+pub use suspended::{Arguments, Ask, Call, Created, Expected, New, Swept, Workflow};
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{oneshot, watch};
+
+use keeper::{Job, Keeper, Thread, Waiters};
+
+/// Tells the time; given by whoever builds [`Workflows`], so that tests own it.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The workflows of the user, as the rest of pml uses them.
+#[derive(Clone)]
+pub struct Workflows {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    place: Place,
+    clock: Clock,
+    /// Who waits in this process for a state to leave `Pending`.
+    waiters: Arc<Waiters>,
+    /// The thread that owns the database; started by the first use.
+    thread: Mutex<Option<Thread>>,
+}
+
+impl std::fmt::Debug for Workflows {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Workflows")
+            .field("place", &self.shared.place)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Workflows {
+    /// Describes where workflows are kept; touches nothing yet.
+    #[must_use]
+    pub fn new(place: Place, clock: Clock) -> Self {
+        let shared = Shared {
+            place,
+            clock,
+            waiters: Arc::default(),
+            thread: Mutex::new(None),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Suspends a call, or returns the pending workflow that already asks the very same.
+    pub async fn create(&self, new: New) -> Result<Created, WorkflowError> {
+        self.run(move |store, now| store.create(new, now)).await
+    }
+
+    /// Moves a workflow by one event.
+    ///
+    /// Await a `Take` to its end: a caller that leaves early may have taken a call that nobody runs.
+    pub async fn apply(&self, id: WorkflowId, event: Event) -> Result<Workflow, WorkflowError> {
+        self.run(move |store, now| store.apply(id, event, now)).await
+    }
+
+    /// Answers a workflow and, if that is an approval, takes its call, all at once; see [`Store::answer_and_take`].
+    ///
+    /// The call may run exactly if this returns a workflow in the state `Taken`. Await it to its end.
+    pub async fn answer_and_take(
+        &self,
+        id: WorkflowId,
+        expected: Expected,
+        answer: Answer,
+        by: Provenance,
+    ) -> Result<Workflow, WorkflowError> {
+        self.run(move |store, now| store.answer_and_take(id, &expected, answer, by, now))
+            .await
+    }
+
+    /// Finds a workflow by its id.
+    pub async fn find(&self, id: WorkflowId) -> Result<Workflow, WorkflowError> {
+        self.run(move |store, _| store.find(id)).await
+    }
+
+    /// Finds the one workflow a person means by a code or by the beginning of an id.
+    pub async fn find_by_code_or_prefix(&self, text: &str) -> Result<Workflow, WorkflowError> {
+        let text = text.to_owned();
+        self.run(move |store, _| store.find_by_code_or_prefix(&text))
+            .await
+    }
+
+    /// Lists what waits for an answer, the oldest first.
+    pub async fn pending(&self) -> Result<Vec<Workflow>, WorkflowError> {
+        self.run(|store, now| store.pending(now)).await
+    }
+
+    /// Waits until a workflow is no longer pending, whichever process moved it.
+    pub async fn wait(&self, id: WorkflowId) -> Result<Workflow, WorkflowError> {
+        loop {
+            // Subscribed before the first look, so that no answer falls between the two.
+            let mut moved = self
+                .shared
+                .waiters
+                .entry(id)
+                .or_insert_with(|| watch::Sender::new(None))
+                .subscribe();
+            let workflow = self.find(id).await?;
+            if workflow.state != State::Pending {
+                return Ok(workflow);
+            }
+            let seen = moved.wait_for(Option::is_some).await.map(|seen| seen.clone());
+            if let Ok(Some(workflow)) = seen {
+                return Ok(workflow);
+            }
+            // The keeper let go of the waiters because it could not look: ask again to learn why.
+        }
+    }
+
+    /// Lets the thread finish what it was given and close the database; a later use opens it again.
+    pub async fn close(&self) {
+        let thread = self
+            .shared
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(Thread { jobs, ended }) = thread {
+            drop(jobs);
+            // The thread never sends: its end drops the sender.
+            let _ = ended.await;
+        }
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut Store, Timestamp) -> Result<T, WorkflowError> + Send + 'static,
+    ) -> Result<T, WorkflowError> {
+        let (reply, outcome) = oneshot::channel();
+        self.send(Box::new(move |store, now| {
+            // Whoever asked may have left; what happened is in the database all the same.
+            let _ = reply.send(store.and_then(|store| operation(store, now)));
+        }))?;
+        outcome.await.unwrap_or_else(|_| Err(self.stopped()))
+    }
+
+    fn send(&self, job: Job) -> Result<(), WorkflowError> {
+        let mut slot = self.shared.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let thread = match slot.take() {
+            Some(thread) => thread,
+            None => self.start()?,
+        };
+        // A thread that is gone stays out of the slot, so that the next use starts another.
+        thread.jobs.send(job).map_err(|_| self.stopped())?;
+        *slot = Some(thread);
+        Ok(())
+    }
+
+    fn start(&self) -> Result<Thread, WorkflowError> {
+        let Shared {
+            place,
+            clock,
+            waiters,
+            ..
+        } = &*self.shared;
+        Keeper::start(place.clone(), Arc::clone(clock), Arc::clone(waiters)).map_err(|source| {
+            WorkflowError::Thread {
+                path: place.path().to_owned(),
+                source,
+            }
+        })
+    }
+
+    fn stopped(&self) -> WorkflowError {
+        WorkflowError::Stopped {
+            path: self.shared.place.path().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! `pml supervise` and `pml launch`: the processes between pml and one server; started by pml, not by people.
+//!
+//! They need no home, no configuration and no log, and must start fast: a server waits behind them.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::loader::supervise::{self, SuperviseError};
+
+/// Runs one server and ends everything it started.
+#[derive(Debug, Args)]
+pub(crate) struct Supervise {
+    #[command(flatten)]
+    line: Line,
+}
+
+/// Becomes one server that dies with its supervisor.
+#[derive(Debug, Args)]
+pub(crate) struct Launch {
+    /// The process to die with
+    supervisor: i32,
+    #[command(flatten)]
+    line: Line,
+}
+
+#[derive(Debug, Args)]
+struct Line {
+    /// The server's program
+    program: OsString,
+    /// Its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    arguments: Vec<OsString>,
+}
+
+/// Supervises until the server is gone.
+pub(crate) fn supervise(Supervise { line }: &Supervise) -> ExitCode {
+    match supervise::run(&line.program, &line.arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => tell(&error),
+    }
+}
+
+/// Becomes the server.
+pub(crate) fn launch(Launch { supervisor, line }: &Launch) -> ExitCode {
+    match supervise::launch(*supervisor, &line.program, &line.arguments) {
+        Ok(never) => match never {},
+        Err(error) => tell(&error),
+    }
+}
+
+/// Writes the one line that pml reads from stderr.
+fn tell(error: &SuperviseError) -> ExitCode {
+    anstream::eprintln!("{error}");
+    ExitCode::from(error.exit_code())
+}

@@ -1,0 +1,203 @@
+//! Why a package is not installed.
+//!
+//! What an installer printed is untrusted text and may quote the user's settings: it is kept as a [`Tail`], which
+//! is cut, escaped and has its secrets taken out.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::install::{LockError, Tail};
+use crate::protocol::DependencyName;
+use crate::report::Hint;
+
+/// Says why a package could not be resolved, installed or removed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum InstallError {
+    /// A runtime or an installer is not on the user's `PATH`.
+    #[error("`{package}` needs `{program}`, which is not on the PATH")]
+    Missing {
+        /// The package.
+        package: String,
+        /// The program that was looked for.
+        program: &'static str,
+    },
+    /// The registry does not have the package or the version.
+    #[error("the registry has no `{package}`")]
+    NotFound {
+        /// The package.
+        package: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// The registry did not answer.
+    #[error("cannot reach the registry for `{package}`")]
+    Unreachable {
+        /// The package.
+        package: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// The installer failed.
+    #[error("`{program}` could not install `{package}` ({ending})")]
+    Installer {
+        /// The package.
+        package: String,
+        /// The installer.
+        program: &'static str,
+        /// How it ended.
+        ending: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// The installer answered something that cannot be read.
+    #[error("cannot read what `{program}` says about `{package}`")]
+    Answer {
+        /// The package.
+        package: String,
+        /// The installer.
+        program: &'static str,
+        /// What it said instead.
+        #[source]
+        source: Tail,
+    },
+    /// The resolved dependencies are not pinned to registry content.
+    #[error("`{package}` is refused")]
+    Refused {
+        /// The package.
+        package: String,
+        /// What is wrong with its lock.
+        #[source]
+        source: LockError,
+    },
+    /// The registry serves other content than what was shown or recorded.
+    #[error("`{package}` has changed: expected {expected}, found {found}")]
+    Changed {
+        /// The package.
+        package: String,
+        /// The integrity that was shown or recorded.
+        expected: String,
+        /// The integrity that was found.
+        found: String,
+    },
+    /// It cannot be told which executable of the package is the server.
+    #[error("{}", executable_text(.package, .wanted.as_deref(), .choices))]
+    Executable {
+        /// The package.
+        package: String,
+        /// The executable that was asked for.
+        wanted: Option<String>,
+        /// The executables that the package has.
+        choices: Vec<String>,
+    },
+    /// The server is a plain command.
+    #[error("`{dependency}` is a plain command; there is no package to install")]
+    NoPackage {
+        /// The server.
+        dependency: DependencyName,
+    },
+    /// A file of the store cannot be read or written.
+    #[error("cannot {action} `{}`", .path.display())]
+    File {
+        /// What was attempted.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+}
+
+impl InstallError {
+    /// Makes an error of a failed file operation.
+    pub(super) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File {
+            action,
+            path,
+            source: Arc::new(source),
+        }
+    }
+}
+
+impl Hint for InstallError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing { program: "uv", .. } => {
+                Some("install uv, e.g. `pip install uv` or https://docs.astral.sh/uv/, and try again".to_owned())
+            }
+            Self::Missing { program: "npm" | "node", .. } => {
+                Some("install Node.js 20 or later, which brings npm: https://nodejs.org/, and try again".to_owned())
+            }
+            Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
+            Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),
+            Self::Changed { .. } => Some(
+                "nothing was installed; a published version must not change: ask its author. To accept it anyway: pml uninstall NAME, then approve it again"
+                    .to_owned(),
+            ),
+            Self::Executable { choices, .. } if !choices.is_empty() => Some(format!(
+                "name the executable: npx --package=PACKAGE {0}, or uvx --from PACKAGE {0}",
+                choices[0]
+            )),
+            _ => None,
+        }
+    }
+}
+
+fn executable_text(package: &str, wanted: Option<&str>, choices: &[String]) -> String {
+    let list = choices
+        .iter()
+        .map(|choice| format!("`{choice}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    match (wanted, choices.is_empty()) {
+        (_, true) => format!("`{package}` has no executable"),
+        (Some(wanted), false) => format!("`{package}` has no executable `{wanted}`; it has {list}"),
+        (None, false) => format!("`{package}` has several executables: {list}"),
+    }
+}
+
+/// One step of an installation, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InstallStep {
+    /// Another call or another process installs the same package.
+    Waiting,
+    /// The registry is asked for the exact version.
+    Resolving,
+    /// The package and its dependencies are fetched.
+    Downloading,
+    /// The lock is checked before any code of the package can run.
+    Verifying,
+    /// Install scripts run, because the server allows them.
+    RunningScripts,
+    /// The finished installation is moved into the store.
+    Activating,
+}
+
+impl InstallStep {
+    /// How many steps there are.
+    pub const TOTAL: u32 = 6;
+
+    /// Returns the position of the step, from 1; it only rises during one installation.
+    #[must_use]
+    pub fn index(self) -> u32 {
+        self as u32 + 1
+    }
+}
+
+impl fmt::Display for InstallStep {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Waiting => "waiting for another installation",
+            Self::Resolving => "resolving the version",
+            Self::Downloading => "downloading",
+            Self::Verifying => "verifying the lock",
+            Self::RunningScripts => "running install scripts",
+            Self::Activating => "moving into the store",
+        })
+    }
+}

@@ -1,0 +1,255 @@
+//! Checks what an installer has resolved, before any code of it can run.
+//!
+//! Pure: text in, integrity or refusal out. npm accepts a lock without integrity silently and older versions do
+//! not know `--allow-git=none`, so nothing here relies on what npm promises.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::loader::package::{is_npm_name, is_python_version, normalize};
+use crate::protocol::{Digest, Shown};
+
+/// Says why resolved dependencies are refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LockError {
+    /// The lock is not what the installer writes.
+    #[error("its lock cannot be read: {reason}")]
+    Unreadable {
+        /// What is wrong, escaped.
+        reason: String,
+    },
+    /// The package itself is not in its lock.
+    #[error("its lock does not contain `{name}` at version {version}")]
+    Absent {
+        /// The package.
+        name: String,
+        /// The version that was asked for.
+        version: String,
+    },
+    /// An entry has no strong integrity.
+    #[error("its dependency `{entry}` has no {algorithm} integrity")]
+    Integrity {
+        /// The entry, escaped.
+        entry: String,
+        /// The algorithm that is demanded.
+        algorithm: &'static str,
+    },
+    /// An entry is a link, or lies outside the installation.
+    #[error("its dependency `{entry}` is a link or lies outside the installation")]
+    Link {
+        /// The entry, escaped.
+        entry: String,
+    },
+    /// An entry does not come from a registry.
+    #[error("its dependency `{entry}` does not come from a registry: `{origin}`")]
+    Origin {
+        /// The entry, escaped.
+        entry: String,
+        /// Where it would come from, escaped.
+        origin: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Lock {
+    lockfile_version: u32,
+    packages: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    name: Option<String>,
+    version: Option<String>,
+    resolved: Option<String>,
+    integrity: Option<String>,
+    #[serde(default)]
+    link: bool,
+    #[serde(default)]
+    in_bundle: bool,
+    #[serde(default)]
+    dependencies: BTreeMap<String, String>,
+    #[serde(default)]
+    optional_dependencies: BTreeMap<String, String>,
+    #[serde(default)]
+    peer_dependencies: BTreeMap<String, String>,
+}
+
+/// Checks an npm lock and returns the integrity of `name` at `version`.
+pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<String, LockError> {
+    let lock: Lock = serde_json::from_str(text).map_err(|error| LockError::Unreadable {
+        reason: Shown::line(&error.to_string()).to_string(),
+    })?;
+    // Version 2 carries the same `packages`; version 1 has none.
+    if !matches!(lock.lockfile_version, 2 | 3) {
+        return Err(LockError::Unreadable {
+            reason: format!("version {} of the format is not known", lock.lockfile_version),
+        });
+    }
+    for (path, entry) in &lock.packages {
+        if !path.is_empty() {
+            check_entry(path, entry, &lock.packages)?;
+        }
+        let wanted = entry
+            .dependencies
+            .iter()
+            .chain(&entry.optional_dependencies)
+            .chain(&entry.peer_dependencies);
+        for (dependency, spec) in wanted {
+            if !is_registry_spec(spec) {
+                return Err(LockError::Origin {
+                    entry: Shown::line(dependency).to_string(),
+                    origin: Shown::line(spec).to_string(),
+                });
+            }
+        }
+    }
+    let root = lock.packages.get(&format!("node_modules/{name}"));
+    root.filter(|entry| {
+        entry.version.as_deref() == Some(version) && entry.name.as_deref().is_none_or(|found| found == name)
+    })
+    .and_then(|entry| strong(entry.integrity.as_deref()?))
+    .ok_or_else(|| LockError::Absent {
+        name: name.to_owned(),
+        version: version.to_owned(),
+    })
+}
+
+fn check_entry(path: &str, entry: &Entry, packages: &BTreeMap<String, Entry>) -> Result<(), LockError> {
+    let shown = || Shown::line(path.rsplit_once("node_modules/").map_or(path, |(_, name)| name)).to_string();
+    let inside = path.starts_with("node_modules/")
+        && path.split("/node_modules/").enumerate().all(|(depth, part)| {
+            is_folder_name(if depth == 0 {
+                part.trim_start_matches("node_modules/")
+            } else {
+                part
+            })
+        });
+    if entry.link || !inside {
+        return Err(LockError::Link { entry: shown() });
+    }
+    if let Some(resolved) = &entry.resolved
+        && !resolved.starts_with("https://")
+        && !resolved.starts_with("http://")
+    {
+        return Err(LockError::Origin {
+            entry: shown(),
+            origin: Shown::line(resolved).to_string(),
+        });
+    }
+    // A bundled dependency lies in the archive of its owner, whose integrity covers it.
+    let covered = |path: &str| {
+        let mut path = path;
+        while let Some((owner, _)) = path.rsplit_once("/node_modules/") {
+            match packages.get(owner) {
+                Some(entry) if !entry.in_bundle => {
+                    return entry.integrity.as_deref().and_then(strong).is_some();
+                }
+                _ => path = owner,
+            }
+        }
+        false
+    };
+    let bundled = entry.in_bundle && entry.integrity.is_none() && covered(path);
+    if !bundled && entry.integrity.as_deref().and_then(strong).is_none() {
+        return Err(LockError::Integrity {
+            entry: shown(),
+            algorithm: "sha512",
+        });
+    }
+    Ok(())
+}
+
+/// Returns the SHA-512 of an integrity that may list several algorithms.
+pub(super) fn strong(integrity: &str) -> Option<String> {
+    let base64 = |found: char| found.is_ascii_alphanumeric() || matches!(found, '+' | '/' | '=');
+    integrity
+        .split_whitespace()
+        // 64 bytes in base64.
+        .find(|part| part.strip_prefix("sha512-").is_some_and(|hash| hash.len() == 88 && hash.chars().all(base64)))
+        .map(str::to_owned)
+}
+
+/// Tells whether `name` can be the folder of a package; old packages have upper-case names.
+fn is_folder_name(name: &str) -> bool {
+    is_npm_name(
+        &name
+            .to_ascii_lowercase()
+            .replace(['~', '\'', '!', '(', ')', '*'], "x"),
+    ) || name.starts_with('_') && !name.contains('/')
+}
+
+/// Tells whether a dependency's spec names a registry: a range, a tag, or an alias of another package.
+fn is_registry_spec(spec: &str) -> bool {
+    let spec = spec.trim();
+    if let Some(alias) = spec.strip_prefix("npm:") {
+        let unscoped = alias.strip_prefix('@').unwrap_or(alias);
+        return !alias.contains(':') && unscoped.matches('/').count() == usize::from(alias.starts_with('@'));
+    }
+    !spec.contains([':', '/', '\\']) && !spec.starts_with(['.', '~'])
+        || spec.starts_with('~') && !spec.contains([':', '/', '\\'])
+}
+
+/// Checks compiled requirements and returns the integrity of `name` at `version`.
+///
+/// Every line is `name==version` with at least one SHA-256. The integrity is the hash of the only archive, or a
+/// digest over the hashes of all archives of that version.
+pub(super) fn check_requirements(
+    text: &str,
+    name: &str,
+    version: Option<&str>,
+) -> Result<(String, String), LockError> {
+    let joined = text.replace("\\\n", " ");
+    let mut found = None;
+    for line in joined.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let mut words = line.split_whitespace();
+        let requirement = words.next().unwrap_or_default();
+        let origin = || LockError::Origin {
+            entry: Shown::line(requirement).to_string(),
+            origin: Shown::line(line).to_string(),
+        };
+        let (entry, pinned) = requirement.split_once("==").ok_or_else(origin)?;
+        let entry = entry.split_once('[').map_or(entry, |(entry, _)| entry);
+        if !is_python_version(pinned) || !crate::loader::package::is_pypi_name(entry) {
+            return Err(origin());
+        }
+        let mut hashes = Vec::new();
+        for word in words {
+            match word.strip_prefix("--hash=") {
+                Some(hash) => hashes.extend(hash.strip_prefix("sha256:").filter(|hash| is_sha256(hash))),
+                // A marker such as `; python_version < "3.12"` would make the line conditional.
+                None => return Err(origin()),
+            }
+        }
+        if hashes.is_empty() {
+            return Err(LockError::Integrity {
+                entry: Shown::line(entry).to_string(),
+                algorithm: "sha256",
+            });
+        }
+        if normalize(entry) == normalize(name) {
+            hashes.sort_unstable();
+            hashes.dedup();
+            let integrity = match hashes.as_slice() {
+                [hash] => format!("sha256-{hash}"),
+                hashes => format!("sha256-{}", Digest::of(hashes)),
+            };
+            found = Some((pinned.to_owned(), integrity));
+        }
+    }
+    found
+        .filter(|(pinned, _)| version.is_none_or(|version| version == pinned))
+        .ok_or_else(|| LockError::Absent {
+            name: name.to_owned(),
+            version: version.unwrap_or("any").to_owned(),
+        })
+}
+
+fn is_sha256(hash: &str) -> bool {
+    hash.len() == 64 && hash.chars().all(|found| found.is_ascii_hexdigit())
+}

@@ -1,0 +1,119 @@
+//! The recipes of npm and PyPI: how a package gets into a directory, and the proof that it is what was shown.
+//!
+//! Owns the processes of the installers and their environment. Knows no store: a recipe fills the directory it is
+//! given and says what is in it. No code of a package runs before its lock has been checked.
+
+mod indexes;
+mod lock;
+mod npm;
+mod process;
+mod pypi;
+mod tail;
+mod tools;
+
+pub use lock::LockError;
+pub use tail::Tail;
+pub(super) use tools::Tools;
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{InstallError, InstallStep};
+use super::package::{Ecosystem, Package};
+use super::packages::Resolved;
+use super::plan::Scripts;
+
+/// Hears of each step.
+pub type Progress<'a> = &'a (dyn Fn(InstallStep) + Send + Sync);
+
+/// What a recipe is asked for.
+pub(super) struct Order<'a> {
+    pub(super) package: &'a Package,
+    pub(super) version: &'a str,
+    /// The integrity that was shown or recorded.
+    pub(super) expected: Option<&'a str>,
+    pub(super) scripts: Scripts,
+    /// An empty directory of its own.
+    pub(super) directory: &'a Path,
+    pub(super) progress: Progress<'a>,
+}
+
+impl Order<'_> {
+    fn spec(&self) -> String {
+        self.package.at(self.version)
+    }
+
+    /// Refuses content other than what was shown or recorded.
+    fn check(&self, found: &str) -> Result<(), InstallError> {
+        match self.expected {
+            Some(expected) if expected != found => Err(InstallError::Changed {
+                package: self.spec(),
+                expected: expected.to_owned(),
+                found: found.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a recipe has put into its directory.
+pub(super) struct Built {
+    pub(super) integrity: String,
+    pub(super) executables: BTreeMap<String, Executable>,
+    /// The lock or requirements file, whose content pins everything.
+    pub(super) lock: &'static str,
+}
+
+/// One executable of an installed package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Executable {
+    /// Its path below the installation.
+    pub(super) path: PathBuf,
+    /// How it is started.
+    pub(super) start: Start,
+}
+
+/// How an executable is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Start {
+    /// By the user's `node`, with the options of its first line.
+    Node { options: Vec<String> },
+    /// By the Python of its own environment.
+    Python,
+    /// By itself.
+    Direct,
+}
+
+/// Where a PyPI installation keeps its Python, below the installation.
+pub(super) const PYTHON: &str = "env/bin/python";
+
+/// Asks the registry for the exact version and its integrity; runs no code of the package.
+pub(super) async fn resolve(
+    tools: &Tools,
+    package: &Package,
+    directory: &Path,
+) -> Result<Resolved, InstallError> {
+    match package.ecosystem() {
+        Ecosystem::Npm => npm::resolve(tools, package, directory).await,
+        Ecosystem::Pypi => pypi::resolve(tools, package, directory).await,
+    }
+}
+
+/// Installs into the order's directory.
+pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, InstallError> {
+    match order.package.ecosystem() {
+        Ecosystem::Npm => npm::install(tools, order).await,
+        Ecosystem::Pypi => pypi::install(tools, order).await,
+    }
+}
+
+/// Tells whether a path stays below where it starts.
+fn stays_below(path: &Path) -> bool {
+    path.components()
+        .all(|component| matches!(component, Component::Normal(_) | Component::CurDir))
+        && path.components().next().is_some()
+}

@@ -1,0 +1,150 @@
+//! Runs one installer to its end, or kills it with everything it started.
+//!
+//! An installer leads its own process group. Dropping the future, a deadline and a normal end all finish with the
+//! whole group killed: a `postinstall` cannot leave a process behind in it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::Command;
+
+/// The answer of `npm view` for a range of many versions is the longest one that is read.
+const STDOUT_LIMIT: usize = 16 * 1024 * 1024;
+
+/// What is kept of the end of stderr; a person sees its last lines.
+const STDERR_LIMIT: usize = 64 * 1024;
+
+/// After the group is killed its pipes close at once; only a process that left the group holds them open.
+const PIPE_GRACE: Duration = Duration::from_secs(1);
+
+/// One run of an installer.
+pub(super) struct Run<'a> {
+    pub(super) program: &'a Path,
+    pub(super) arguments: Vec<OsString>,
+    pub(super) directory: &'a Path,
+    /// The whole environment: nothing else is inherited.
+    pub(super) variables: BTreeMap<OsString, OsString>,
+    pub(super) limit: Duration,
+}
+
+/// What an installer left.
+pub(super) struct Finished {
+    pub(super) ending: Ending,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+/// How an installer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ending {
+    Success,
+    Failed(String),
+}
+
+/// Kills the process group when it goes out of scope.
+struct Group(Option<rustix::process::Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // While a member lives the kernel does not give the number away; without one there is nobody to hit.
+        if let Some(leader) = self.0.take() {
+            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Runs the installer; an error means that it could not be started or waited for.
+    pub(super) async fn finish(self) -> std::io::Result<Finished> {
+        #[expect(clippy::disallowed_methods, reason = "the one place that starts installers")]
+        let mut command = Command::new(self.program);
+        command
+            .args(&self.arguments)
+            .current_dir(self.directory)
+            .env_clear()
+            .envs(&self.variables)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        let mut child = command.spawn()?;
+        let group = Group(
+            child
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .and_then(rustix::process::Pid::from_raw),
+        );
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let ending = {
+            let reading = async {
+                tokio::join!(keep_start(output, &mut stdout), keep_end(errors, &mut stderr));
+            };
+            tokio::pin!(reading);
+            let deadline = tokio::time::sleep(self.limit);
+            tokio::pin!(deadline);
+            let mut read = false;
+            let ending = loop {
+                tokio::select! {
+                    status = child.wait() => {
+                        let status = status?;
+                        break if status.success() { Ending::Success } else { Ending::Failed(status.to_string()) };
+                    }
+                    () = &mut reading, if !read => read = true,
+                    () = &mut deadline => {
+                        break Ending::Failed(format!("stopped after {} seconds", self.limit.as_secs()));
+                    }
+                }
+            };
+            drop(group);
+            if !read {
+                let _ = tokio::time::timeout(PIPE_GRACE, &mut reading).await;
+            }
+            ending
+        };
+        Ok(Finished {
+            ending,
+            stdout,
+            stderr,
+        })
+    }
+}
+
+async fn keep_start(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    each_chunk(source, |chunk| {
+        let room = STDOUT_LIMIT - kept.len();
+        kept.extend_from_slice(&chunk[..chunk.len().min(room)]);
+    })
+    .await;
+}
+
+async fn keep_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    each_chunk(source, |chunk| {
+        kept.extend_from_slice(chunk);
+        if kept.len() > 2 * STDERR_LIMIT {
+            kept.drain(..kept.len() - STDERR_LIMIT);
+        }
+    })
+    .await;
+}
+
+/// Reads to the end: an installer must never block on a full pipe.
+async fn each_chunk(source: Option<impl AsyncRead + Unpin>, mut take: impl FnMut(&[u8])) {
+    let Some(mut source) = source else { return };
+    let mut chunk = vec![0; 8192];
+    while let Ok(count @ 1..) = source.read(&mut chunk).await {
+        take(&chunk[..count]);
+    }
+}
+
+/// Names a program and where it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) path: PathBuf,
+}

@@ -1,0 +1,525 @@
+//! From a declared server to what would be installed and run; nothing happens here.
+//!
+//! Pure: text and an environment in, a [`Plan`] or an error out. An approval is bound to [`Plan::digest`], which
+//! is made of what was *declared*: a secret that changes its value does not ask again, a changed line does.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::package::{Ecosystem, Package, PackageError, VersionSpec};
+use super::packages::Resolved;
+use super::runner::{Run, Runner, RunnerError};
+use crate::config::{Environment, ExpandError, Launch, Server, expand};
+use crate::protocol::approval::ShownDependency;
+use crate::protocol::{DependencyName, Digest, Shown};
+use crate::report::Hint;
+
+/// Variables that decide which code runs: a person must see them, because the line alone would not say it.
+const STEERING: [&str; 14] = [
+    "BASH_ENV",
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "ENV",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PATH",
+    "PERL5OPT",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "RUBYOPT",
+];
+
+/// Says why a declared server cannot be planned.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A `${VAR}` of the server cannot be expanded.
+    #[error("cannot expand the declaration of `{dependency}`")]
+    Expand {
+        /// The server.
+        dependency: DependencyName,
+        /// What is missing.
+        #[source]
+        source: ExpandError,
+    },
+    /// The runner's line has an option that pml does not know.
+    #[error("`{dependency}`: pml does not know the option `{option}` of `{runner}`")]
+    Option {
+        /// The server.
+        dependency: DependencyName,
+        /// The runner.
+        runner: &'static str,
+        /// The option, escaped.
+        option: String,
+    },
+    /// The runner's line ends in an option that needs a value.
+    #[error("`{dependency}`: the option `{option}` of `{runner}` has no value")]
+    Value {
+        /// The server.
+        dependency: DependencyName,
+        /// The runner.
+        runner: &'static str,
+        /// The option, escaped.
+        option: String,
+    },
+    /// The runner's line names more than one package.
+    #[error("`{dependency}`: `{runner}` is given a second package `{package}`; a server has one")]
+    Packages {
+        /// The server.
+        dependency: DependencyName,
+        /// The runner.
+        runner: &'static str,
+        /// The second package, escaped.
+        package: String,
+    },
+    /// The runner's line names no package.
+    #[error("`{dependency}`: `{runner}` is not told what to run")]
+    Missing {
+        /// The server.
+        dependency: DependencyName,
+        /// The runner.
+        runner: &'static str,
+    },
+    /// A word is not a package of a registry.
+    #[error("`{dependency}` names no package that pml can install")]
+    Package {
+        /// The server.
+        dependency: DependencyName,
+        /// What is wrong with it.
+        #[source]
+        source: PackageError,
+    },
+    /// A word with `${VAR}` does not become a package; what it became may be a secret and is not shown.
+    #[error("`{dependency}`: `{text}` does not expand to a package that pml can install")]
+    Expanded {
+        /// The server.
+        dependency: DependencyName,
+        /// The word as declared, escaped.
+        text: String,
+    },
+    /// The command is empty.
+    #[error("`{dependency}` has an empty command")]
+    Empty {
+        /// The server.
+        dependency: DependencyName,
+    },
+    /// A server reached by address has nothing to install or start.
+    #[error("`{dependency}` is a remote server; there is nothing to install")]
+    Remote {
+        /// The server.
+        dependency: DependencyName,
+    },
+}
+
+impl Hint for PlanError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Expand { source, .. } => source.hint(),
+            Self::Option { runner, .. } => Some(format!(
+                "declare the package itself instead of a `{runner}` line: \"package\": \"{}\", \"args\": […]",
+                if runner.starts_with("np") { "npm:NAME@VERSION" } else { "pypi:NAME==VERSION" }
+            )),
+            Self::Package { source: PackageError::Source { .. }, .. } => Some(
+                "pml installs from registries only; for local code declare the command that runs it, such as \
+                 \"command\": \"node\", \"args\": [\"./server.js\"]"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// Whether install scripts may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scripts {
+    /// No code of the package runs while it is installed.
+    Off,
+    /// `"allowScripts": true`: the scripts of the package and its dependencies run.
+    Allowed,
+}
+
+/// What would be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlanSource {
+    /// A package of a registry, installed into pml's store.
+    Package(Package),
+    /// A program as given: an absolute path, or a bare name that is looked up on the user's `PATH`.
+    Command {
+        /// The program.
+        program: PathBuf,
+    },
+}
+
+/// What would be installed and run for one declared server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Plan {
+    dependency: DependencyName,
+    source: PlanSource,
+    arguments: Vec<String>,
+    variables: BTreeMap<String, String>,
+    directory: PathBuf,
+    scripts: Scripts,
+    digest: Digest,
+    catalog_key: Digest,
+    line: Line,
+}
+
+/// The line as a person would write it, unexpanded.
+#[derive(Clone, PartialEq, Eq)]
+struct Line {
+    steering: Vec<String>,
+    runner: Option<Runner>,
+    words: Vec<String>,
+}
+
+/// Plans the server that is declared as `name`.
+pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -> Result<Plan, PlanError> {
+    let expanded = |text: &String| {
+        expand(text, environment).map_err(|source| PlanError::Expand {
+            dependency: name.clone(),
+            source,
+        })
+    };
+    let variables = server
+        .env
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), expanded(value)?)))
+        .collect::<Result<_, _>>()?;
+    let (source, runner, arguments, words) = match &server.launch {
+        Launch::Command { command, args } => {
+            let program = expanded(command)?;
+            let given = args.iter().map(expanded).collect::<Result<Vec<_>, _>>()?;
+            let file_name = Path::new(&program)
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            if let Some((runner, own)) = Runner::of(file_name, &given) {
+                let run = runner
+                    .read(&given, own)
+                    .map_err(|error| runner_error(name, runner, &error, args, &given))?;
+                let Run {
+                    package,
+                    arguments: own,
+                    ..
+                } = run;
+                let pick =
+                    |words: &[String]| own.iter().map(|index| words[*index].clone()).collect::<Vec<_>>();
+                (
+                    PlanSource::Package(package),
+                    Some(runner),
+                    pick(&given),
+                    pick(args),
+                )
+            } else {
+                let words = std::iter::once(command).chain(args).cloned().collect();
+                let program = program_path(&program, &server.directory).ok_or_else(|| PlanError::Empty {
+                    dependency: name.clone(),
+                })?;
+                (PlanSource::Command { program }, None, given, words)
+            }
+        }
+        Launch::Package { package: text, args } => {
+            let package =
+                Package::explicit(&expanded(text)?).map_err(|source| package_error(name, source, text))?;
+            let given = args.iter().map(expanded).collect::<Result<Vec<_>, _>>()?;
+            let runner = Runner::for_ecosystem(package.ecosystem());
+            (PlanSource::Package(package), Some(runner), given, args.clone())
+        }
+        Launch::Remote { .. } => {
+            return Err(PlanError::Remote {
+                dependency: name.clone(),
+            });
+        }
+    };
+    let scripts = if server.allow_scripts {
+        Scripts::Allowed
+    } else {
+        Scripts::Off
+    };
+    let digest = digest(name, server, &source, scripts);
+    let catalog_key = match &source {
+        PlanSource::Package(package) => catalog_key(package, &words, server),
+        PlanSource::Command { .. } => digest.clone(),
+    };
+    let steering = server
+        .env
+        .iter()
+        .filter(|(name, _)| STEERING.contains(&name.as_str()))
+        .map(|(name, value)| format!("{name}={}", quoted(value)))
+        .collect();
+    Ok(Plan {
+        dependency: name.clone(),
+        source,
+        arguments,
+        variables,
+        directory: server.cwd.clone(),
+        scripts,
+        digest,
+        catalog_key,
+        line: Line {
+            steering,
+            runner,
+            words,
+        },
+    })
+}
+
+impl Plan {
+    /// Returns the server this is the plan of.
+    #[must_use]
+    pub fn dependency(&self) -> &DependencyName {
+        &self.dependency
+    }
+
+    /// Returns what would be run.
+    #[must_use]
+    pub fn source(&self) -> &PlanSource {
+        &self.source
+    }
+
+    /// Returns the package, if the plan has one.
+    #[must_use]
+    pub fn package(&self) -> Option<&Package> {
+        match &self.source {
+            PlanSource::Package(package) => Some(package),
+            PlanSource::Command { .. } => None,
+        }
+    }
+
+    /// Returns the server's own arguments, expanded; they may hold secrets.
+    #[must_use]
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// Returns the declared variables, expanded; they may hold secrets.
+    #[must_use]
+    pub fn variables(&self) -> &BTreeMap<String, String> {
+        &self.variables
+    }
+
+    /// Returns the working directory of the server.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns whether install scripts may run.
+    #[must_use]
+    pub fn scripts(&self) -> Scripts {
+        self.scripts
+    }
+
+    /// Returns what an approval is bound to: the declaration, without values of the environment.
+    #[must_use]
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// Returns what remembered tools are bound to, beside the resolved version.
+    #[must_use]
+    pub fn catalog_key(&self) -> &Digest {
+        &self.catalog_key
+    }
+
+    /// Returns what a person is shown before it is installed or started; the line is never cut.
+    #[must_use]
+    pub fn shown(&self, resolved: Option<&Resolved>) -> ShownDependency {
+        let (version, words) = match (&self.source, self.line.runner) {
+            (PlanSource::Package(package), Some(runner)) => {
+                let version = match (resolved, package.version()) {
+                    (Some(resolved), _) => Some(resolved.version.clone()),
+                    (None, VersionSpec::Exact(version)) => Some(version.clone()),
+                    (None, VersionSpec::Floating(range)) => {
+                        Some(range.clone()).filter(|range| !range.is_empty())
+                    }
+                };
+                let spec = resolved.map_or_else(|| package.spec(), |resolved| package.at(&resolved.version));
+                (version, runner.line(package, spec))
+            }
+            _ => (None, Vec::new()),
+        };
+        let words = words.iter().chain(&self.line.words).map(|word| quoted(word));
+        let install = self
+            .line
+            .steering
+            .iter()
+            .cloned()
+            .chain(words)
+            .collect::<Vec<_>>()
+            .join(" ");
+        ShownDependency {
+            name: self.dependency.to_string(),
+            version: version.map(|version| Shown::line(&version).to_string()),
+            install: Shown::line(&install).to_string(),
+            integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
+            scripts: self.scripts == Scripts::Allowed
+                && self
+                    .package()
+                    .is_some_and(|package| package.ecosystem() == Ecosystem::Npm),
+        }
+    }
+}
+
+impl fmt::Debug for Plan {
+    /// Leaves out arguments and variables: they may hold secrets.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Plan")
+            .field("dependency", &self.dependency)
+            .field("source", &self.source)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}
+
+fn program_path(program: &str, directory: &Path) -> Option<PathBuf> {
+    if program.is_empty() {
+        None
+    } else if program.contains('/') {
+        Some(directory.join(program))
+    } else {
+        Some(PathBuf::from(program))
+    }
+}
+
+fn runner_error(
+    name: &DependencyName,
+    runner: Runner,
+    error: &RunnerError,
+    declared: &[String],
+    given: &[String],
+) -> PlanError {
+    let dependency = name.clone();
+    let runner = runner.as_str();
+    // What was declared, not what it expanded to; of `--option=value` the option alone.
+    let option = |word: usize| {
+        let text = declared[word]
+            .split_once('=')
+            .map_or(declared[word].as_str(), |(option, _)| option);
+        Shown::line(text).to_string()
+    };
+    match error {
+        RunnerError::Option { word } => PlanError::Option {
+            dependency,
+            runner,
+            option: option(*word),
+        },
+        RunnerError::Value { word } => PlanError::Value {
+            dependency,
+            runner,
+            option: option(*word),
+        },
+        RunnerError::Packages { word } => PlanError::Packages {
+            dependency,
+            runner,
+            package: Shown::line(&declared[*word]).to_string(),
+        },
+        RunnerError::Missing => PlanError::Missing { dependency, runner },
+        RunnerError::Package { word, error } if declared[*word] == given[*word] => PlanError::Package {
+            dependency,
+            source: error.clone(),
+        },
+        RunnerError::Package { word, .. } => PlanError::Expanded {
+            dependency,
+            text: Shown::line(&declared[*word]).to_string(),
+        },
+    }
+}
+
+fn package_error(name: &DependencyName, source: PackageError, declared: &str) -> PlanError {
+    let dependency = name.clone();
+    if declared.contains("${") {
+        PlanError::Expanded {
+            dependency,
+            text: Shown::line(declared).to_string(),
+        }
+    } else {
+        PlanError::Package { dependency, source }
+    }
+}
+
+fn digest(name: &DependencyName, server: &Server, source: &PlanSource, scripts: Scripts) -> Digest {
+    let mut parts: Vec<Vec<u8>> = vec![b"plan 1".to_vec(), name.as_str().into()];
+    let mut list = |label: &str, words: &[&str]| {
+        parts.push(label.into());
+        parts.push(words.len().to_string().into());
+        parts.extend(words.iter().map(|word| Vec::from(*word)));
+    };
+    match &server.launch {
+        Launch::Command { command, args } => {
+            list(
+                "command",
+                &std::iter::once(command)
+                    .chain(args)
+                    .map(String::as_str)
+                    .collect::<Vec<_>>(),
+            );
+        }
+        Launch::Package { package, args } => {
+            list(
+                "package",
+                &std::iter::once(package)
+                    .chain(args)
+                    .map(String::as_str)
+                    .collect::<Vec<_>>(),
+            );
+        }
+        Launch::Remote { url, .. } => list("url", &[url]),
+    }
+    list(
+        "env",
+        &server
+            .env
+            .iter()
+            .flat_map(|(name, value)| [name.as_str(), value.as_str()])
+            .collect::<Vec<_>>(),
+    );
+    match source {
+        PlanSource::Package(package) => list("source", &[&package.to_string()]),
+        PlanSource::Command { .. } => list("source", &[]),
+    }
+    list(
+        "scripts",
+        if scripts == Scripts::Allowed {
+            &["allowed"]
+        } else {
+            &[]
+        },
+    );
+    parts.extend([&server.directory, &server.cwd].map(|path| path.as_os_str().as_encoded_bytes().to_vec()));
+    Digest::of(parts)
+}
+
+fn catalog_key(package: &Package, arguments: &[String], server: &Server) -> Digest {
+    let name = package.registry_name();
+    let count = arguments.len().to_string();
+    let parts = ["catalog 1", package.ecosystem().as_str(), &name].into_iter();
+    let extras = package.extras().join(",");
+    let parts = parts.chain([
+        extras.as_str(),
+        package.executable().unwrap_or_default(),
+        count.as_str(),
+    ]);
+    Digest::of(
+        parts
+            .chain(arguments.iter().map(String::as_str))
+            .chain(server.env.keys().map(String::as_str)),
+    )
+}
+
+/// Quotes a word as a shell would need it, so that the borders of words can be seen.
+fn quoted(word: &str) -> String {
+    let plain = |found: char| found.is_ascii_alphanumeric() || "@%+=:,./_-^~".contains(found);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

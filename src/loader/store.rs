@@ -1,0 +1,453 @@
+//! The store on disk: installations, records of what a spec was resolved to, locks and workspaces.
+//!
+//! Owns every file below the data directory. An installation is a directory that was renamed into place with its
+//! manifest already inside, so that a killed install leaves nothing that looks installed. Locks are advisory
+//! locks of the kernel: they end with the process, so a stale lock cannot exist, and a workspace whose lock is
+//! free belongs to nobody.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::InstallError;
+use super::install::Executable;
+use super::package::{Ecosystem, Package};
+use super::packages::Resolved;
+use super::plan::Scripts;
+use crate::protocol::Digest;
+
+/// The name of the file that makes a directory an installation.
+const MANIFEST: &str = "pml-manifest.json";
+
+/// Raised when an older pml must not read a manifest or a record.
+const FORMAT: u32 = 1;
+
+/// How often a held lock is tried again. Polled, because a thread that blocks in the kernel cannot be cancelled and
+/// would keep pml from exiting.
+const LOCK_POLL: Duration = Duration::from_millis(50);
+
+/// Names of files end at 255 bytes; the digest keeps shortened ones apart.
+const READABLE_LENGTH: usize = 120;
+
+/// One package at one exact version, as it is installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Identity {
+    ecosystem: Ecosystem,
+    name: String,
+    version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    python: Option<String>,
+    scripts: Scripts,
+}
+
+impl Identity {
+    pub(super) fn new(package: &Package, version: &str, scripts: Scripts) -> Self {
+        let extras = package.extras();
+        let name = package.registry_name();
+        Self {
+            ecosystem: package.ecosystem(),
+            name: if extras.is_empty() {
+                name
+            } else {
+                format!("{name}[{}]", extras.join(","))
+            },
+            version: version.to_owned(),
+            python: package.python().map(str::to_owned),
+            // PyPI packages are installed from wheels, which have no scripts.
+            scripts: match package.ecosystem() {
+                Ecosystem::Npm => scripts,
+                Ecosystem::Pypi => Scripts::Off,
+            },
+        }
+    }
+
+    /// Returns a file name for this identity; `more` tells apart what shares it.
+    fn file_name(&self, more: &str) -> String {
+        let readable: String = format!("{}@{}", self.name, self.version)
+            .replace('/', "+")
+            .chars()
+            .take(READABLE_LENGTH)
+            .collect();
+        let parts = [
+            self.ecosystem.as_str(),
+            &self.name,
+            &self.version,
+            self.python.as_deref().unwrap_or_default(),
+            more,
+        ];
+        let scripts = if self.scripts == Scripts::Allowed {
+            "+scripts"
+        } else {
+            ""
+        };
+        let digest = Digest::of(parts.into_iter().chain([scripts]));
+        format!("{readable}-{}{scripts}", &digest.as_str()[..16])
+    }
+
+    /// Returns the name of its lock and the beginning of its workspaces' names.
+    pub(super) fn key(&self) -> String {
+        format!("{}-{}", self.ecosystem.as_str(), self.file_name("lock"))
+    }
+}
+
+/// What an installation says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Manifest {
+    pub(super) format: u32,
+    pub(super) identity: Identity,
+    pub(super) integrity: String,
+    /// The digest of the lock: everything that was installed beside the package.
+    pub(super) lock: Digest,
+    pub(super) executables: BTreeMap<String, Executable>,
+}
+
+/// What a declared spec was resolved to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Record {
+    format: u32,
+    package: String,
+    version: String,
+    integrity: Option<String>,
+}
+
+/// The files below the data directory.
+#[derive(Debug, Clone)]
+pub(super) struct Store {
+    root: PathBuf,
+}
+
+/// Holds a lock until it goes out of scope.
+#[derive(Debug)]
+pub(super) struct Held(#[expect(dead_code, reason = "the open file is the lock")] File);
+
+impl Store {
+    pub(super) fn new(data: &Path) -> Self {
+        Self {
+            root: data.to_owned(),
+        }
+    }
+
+    /// Returns what a spec was resolved to; an unreadable record counts as none and is written anew.
+    pub(super) fn record(&self, package: &Package) -> Option<Resolved> {
+        let text = std::fs::read(self.record_path(package)).ok()?;
+        let record: Record = serde_json::from_slice(&text).ok()?;
+        (record.format == FORMAT && record.package == package.to_string()).then_some(Resolved {
+            version: record.version,
+            integrity: record.integrity,
+        })
+    }
+
+    /// Remembers what a spec was resolved to; a record that is there already stays and is returned.
+    pub(super) fn keep(&self, package: &Package, resolved: Resolved) -> Result<Resolved, InstallError> {
+        let path = self.record_path(package);
+        match self.record(package) {
+            Some(kept) if kept.integrity.is_some() => return Ok(kept),
+            _ => {}
+        }
+        let record = Record {
+            format: FORMAT,
+            package: package.to_string(),
+            version: resolved.version.clone(),
+            integrity: resolved.integrity.clone(),
+        };
+        create_directory(&self.root.join("resolved"))?;
+        replace(&path, &json(&record)).map_err(InstallError::file("write", &path))?;
+        Ok(resolved)
+    }
+
+    /// Forgets what a spec was resolved to.
+    pub(super) fn forget(&self, package: &Package) -> Result<(), InstallError> {
+        let path = self.record_path(package);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(InstallError::file("remove", &path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells whether any spec is resolved to this version of a package.
+    pub(super) fn is_needed(&self, package: &Package, version: &str) -> bool {
+        let Ok(entries) = std::fs::read_dir(self.root.join("resolved")) else {
+            return false;
+        };
+        entries.flatten().any(|entry| {
+            let record = std::fs::read(entry.path())
+                .ok()
+                .and_then(|text| serde_json::from_slice::<Record>(&text).ok());
+            let other = record
+                .filter(|record| record.version == version)
+                .and_then(|record| Package::explicit(&record.package).ok());
+            other.is_some_and(|other| {
+                other.ecosystem() == package.ecosystem() && other.registry_name() == package.registry_name()
+            })
+        })
+    }
+
+    fn record_path(&self, package: &Package) -> PathBuf {
+        let readable: String = package
+            .to_string()
+            .replace([':', '/'], "+")
+            .chars()
+            .filter(|found| found.is_ascii_alphanumeric() || "+@.-_".contains(*found))
+            .take(READABLE_LENGTH)
+            .collect();
+        let digest = Digest::of([package.to_string()]);
+        self.root
+            .join("resolved")
+            .join(format!("{readable}-{}.json", &digest.as_str()[..16]))
+    }
+
+    /// Returns where an identity with this integrity is installed.
+    pub(super) fn directory(&self, identity: &Identity, integrity: &str) -> PathBuf {
+        self.root
+            .join("store")
+            .join(identity.ecosystem.as_str())
+            .join(identity.file_name(integrity))
+    }
+
+    /// Returns the manifest of an installation, if there is a whole one.
+    pub(super) fn manifest(&self, identity: &Identity, integrity: &str) -> Option<Manifest> {
+        let manifest = read_manifest(&self.directory(identity, integrity))?;
+        (manifest.identity == *identity && manifest.integrity == integrity).then_some(manifest)
+    }
+
+    /// Waits for the lock of `key`, shared by threads and processes; `waiting` is called once if it is held.
+    pub(super) async fn lock(&self, key: &str, waiting: impl FnOnce()) -> Result<Held, InstallError> {
+        let path = self.lock_path(key);
+        create_directory(&self.root.join("locks"))?;
+        let file = open_lock(&path).map_err(InstallError::file("open", &path))?;
+        let mut waiting = Some(waiting);
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Held(file)),
+                Err(TryLockError::WouldBlock) => {
+                    if let Some(waiting) = waiting.take() {
+                        waiting();
+                    }
+                    tokio::time::sleep(LOCK_POLL).await;
+                }
+                Err(TryLockError::Error(error)) => return Err(InstallError::file("lock", &path)(error)),
+            }
+        }
+    }
+
+    fn lock_path(&self, key: &str) -> PathBuf {
+        self.root.join("locks").join(format!("{key}.lock"))
+    }
+
+    /// Makes an empty directory for the holder of `key`'s lock.
+    pub(super) fn workspace(&self, key: &str) -> Result<PathBuf, InstallError> {
+        let path = self
+            .workspaces()
+            .join(format!("{key}~{}", uuid::Uuid::new_v4().simple()));
+        create_directory(&path)?;
+        Ok(path)
+    }
+
+    fn workspaces(&self) -> PathBuf {
+        self.root.join("temporary")
+    }
+
+    /// Removes workspaces that belong to nobody; `own` is the key whose lock the caller holds.
+    pub(super) fn sweep(&self, own: &str) {
+        let Ok(entries) = std::fs::read_dir(self.workspaces()) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some((key, _)) = name.to_str().and_then(|name| name.rsplit_once('~')) else {
+                continue;
+            };
+            let free =
+                key == own || open_lock(&self.lock_path(key)).is_ok_and(|file| file.try_lock().is_ok());
+            if free {
+                remove(&entry.path());
+            }
+        }
+    }
+
+    /// Moves a finished workspace into place, its manifest written last.
+    pub(super) fn activate(&self, workspace: &Path, manifest: &Manifest) -> Result<(), InstallError> {
+        let target = self.directory(&manifest.identity, &manifest.integrity);
+        let parent = self.root.join("store").join(manifest.identity.ecosystem.as_str());
+        create_directory(&parent)?;
+        protect(workspace);
+        let path = workspace.join(MANIFEST);
+        write_new(&path, &json(manifest)).map_err(InstallError::file("write", &path))?;
+        sync_directory(workspace);
+        // What is there was not whole, or its runtime is gone: it makes room.
+        if target.exists() {
+            let aside = self.workspaces().join(format!(
+                "{}~{}",
+                manifest.identity.key(),
+                uuid::Uuid::new_v4().simple()
+            ));
+            std::fs::rename(&target, &aside).map_err(InstallError::file("replace", &target))?;
+            remove(&aside);
+        }
+        std::fs::rename(workspace, &target).map_err(InstallError::file("move into place", &target))?;
+        sync_directory(&parent);
+        Ok(())
+    }
+
+    /// Removes every installation of this version of a package and returns where they were.
+    pub(super) fn remove_installations(
+        &self,
+        package: &Package,
+        version: &str,
+    ) -> Result<Vec<PathBuf>, InstallError> {
+        let parent = self.root.join("store").join(package.ecosystem().as_str());
+        let Ok(entries) = std::fs::read_dir(&parent) else {
+            return Ok(Vec::new());
+        };
+        let wanted = |manifest: &Manifest| {
+            let name = manifest
+                .identity
+                .name
+                .split_once('[')
+                .map_or(manifest.identity.name.as_str(), |(name, _)| name);
+            name == package.registry_name() && manifest.identity.version == version
+        };
+        let mut removed = Vec::new();
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if let Some(manifest) = read_manifest(&path).filter(wanted) {
+                create_directory(&self.workspaces())?;
+                let aside = self.workspaces().join(format!(
+                    "{}~{}",
+                    manifest.identity.key(),
+                    uuid::Uuid::new_v4().simple()
+                ));
+                std::fs::rename(&path, &aside).map_err(InstallError::file("remove", &path))?;
+                remove(&aside);
+                removed.push(path);
+            }
+        }
+        removed.sort();
+        Ok(removed)
+    }
+}
+
+fn read_manifest(directory: &Path) -> Option<Manifest> {
+    let text = std::fs::read(directory.join(MANIFEST)).ok()?;
+    let manifest: Manifest = serde_json::from_slice(&text).ok()?;
+    (manifest.format == FORMAT).then_some(manifest)
+}
+
+impl Manifest {
+    pub(super) fn new(
+        identity: Identity,
+        integrity: String,
+        lock: Digest,
+        executables: BTreeMap<String, Executable>,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            identity,
+            integrity,
+            lock,
+            executables,
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    // These types have text keys and no fallible parts; an empty file would be refused when it is read.
+    serde_json::to_vec_pretty(value).unwrap_or_default()
+}
+
+/// Creates a directory and its parents for this user alone.
+fn create_directory(path: &Path) -> Result<(), InstallError> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(InstallError::file("create", path))
+}
+
+/// Writes a file that is not there yet, and syncs it.
+pub(super) fn write_new(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Replaces a file in one step.
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new("/")))?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Reads the first line of a file, as far as a kernel would read it.
+pub(super) fn first_line(path: &Path) -> String {
+    first_bytes(path).lines().next().unwrap_or_default().to_owned()
+}
+
+/// Reads the beginning of a file.
+pub(super) fn first_bytes(path: &Path) -> String {
+    let mut start = Vec::new();
+    if let Ok(file) = File::open(path) {
+        let _ = file.take(256).read_to_end(&mut start);
+    }
+    String::from_utf8_lossy(&start).into_owned()
+}
+
+fn open_lock(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+fn sync_directory(path: &Path) {
+    if let Ok(directory) = File::open(path) {
+        let _ = directory.sync_all();
+    }
+}
+
+/// Takes the right to write from every file, so that a server cannot edit what the next start runs by accident.
+fn protect(directory: &Path) {
+    for_each_file(directory, &mut |path, permissions| {
+        let _ = std::fs::set_permissions(path, Permissions::from_mode(permissions.mode() & !0o222));
+    });
+}
+
+fn for_each_file(directory: &Path, visit: &mut impl FnMut(&Path, Permissions)) {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        // Not followed: a link may point out of the installation.
+        let Ok(metadata) = entry.path().symlink_metadata() else {
+            continue;
+        };
+        if metadata.is_dir() {
+            for_each_file(&entry.path(), visit);
+        } else if metadata.is_file() {
+            visit(&entry.path(), metadata.permissions());
+        }
+    }
+}
+
+/// Removes a tree; what cannot be removed now is tried again by the next sweep.
+pub(super) fn remove(path: &Path) {
+    let _ = std::fs::remove_dir_all(path);
+}

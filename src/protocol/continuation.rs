@@ -1,0 +1,283 @@
+//! `continue_workflow`: how a client carries a decision back, read strictly.
+//!
+//! The member is written by a model, so nothing is guessed: `"false"` is an error and not a yes, an unknown member
+//! is named, a contradiction is refused.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::Shown;
+
+/// The member of a tool's arguments that continues a suspended call.
+pub const MEMBER: &str = "continue_workflow";
+
+/// How far an approval reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// This call.
+    Once,
+    /// This call and the same tool while this pml runs.
+    Session,
+    /// This call, and a rule in the allow list.
+    Always,
+}
+
+/// A decision about a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Continuation {
+    /// The id as it was written; whether it names a workflow is the store's to say.
+    pub workflow_id: String,
+    /// What was decided.
+    pub decision: Decision,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Go on.
+    Approve(Scope),
+    /// Stop.
+    Refuse,
+}
+
+/// Says which member of a continuation is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ContinuationError {
+    /// It is not an object.
+    #[error("`{MEMBER}` must be an object, not {found}")]
+    NotAnObject {
+        /// What it is instead.
+        found: String,
+    },
+    /// A required member is not there.
+    #[error("`{MEMBER}.{member}` is missing")]
+    Missing {
+        /// The member.
+        member: &'static str,
+    },
+    /// A member has the wrong type.
+    #[error("`{MEMBER}.{member}` must be {expected}, not {found}")]
+    Type {
+        /// The member.
+        member: &'static str,
+        /// What it must be.
+        expected: &'static str,
+        /// What it is instead.
+        found: String,
+    },
+    /// A member is not known.
+    #[error("`{MEMBER}` has no member `{member}`; it takes `workflow_id`, `approved`, `always`, `scope`")]
+    Unknown {
+        /// The member, escaped.
+        member: String,
+    },
+    /// Two members say different things.
+    #[error("`{MEMBER}` contradicts itself: {reason}")]
+    Contradiction {
+        /// Which members.
+        reason: &'static str,
+    },
+}
+
+impl Continuation {
+    /// Reads the value of `continue_workflow`; `null` is no continuation.
+    pub fn parse(raw: &RawValue) -> Result<Option<Self>, ContinuationError> {
+        match serde_json::from_str(raw.get()) {
+            Ok(Value::Null) => Ok(None),
+            Ok(Value::Object(members)) => Self::from_members(&members).map(Some),
+            Ok(other) => Err(ContinuationError::NotAnObject {
+                found: describe(&other),
+            }),
+            Err(_) => Err(ContinuationError::NotAnObject {
+                found: "something unreadable".to_owned(),
+            }),
+        }
+    }
+
+    fn from_members(members: &Map<String, Value>) -> Result<Self, ContinuationError> {
+        if let Some(member) = members
+            .keys()
+            .find(|name| !matches!(name.as_str(), "workflow_id" | "approved" | "always" | "scope"))
+        {
+            return Err(ContinuationError::Unknown {
+                member: Shown::line(member).to_string(),
+            });
+        }
+        let workflow_id = match members.get("workflow_id") {
+            Some(Value::String(id)) => id.clone(),
+            Some(other) => return Err(wrong("workflow_id", "a string", other)),
+            None => {
+                return Err(ContinuationError::Missing {
+                    member: "workflow_id",
+                });
+            }
+        };
+        let approved =
+            truth(members, "approved")?.ok_or(ContinuationError::Missing { member: "approved" })?;
+        let always = truth(members, "always")?;
+        let scope = match members.get("scope") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) if text == "once" => Some(Scope::Once),
+            Some(Value::String(text)) if text == "session" => Some(Scope::Session),
+            Some(Value::String(text)) if text == "always" => Some(Scope::Always),
+            Some(other) => return Err(wrong("scope", "\"once\", \"session\" or \"always\"", other)),
+        };
+        let decision = match (approved, always, scope) {
+            (false, Some(true), _) => {
+                return Err(ContinuationError::Contradiction {
+                    reason: "`approved` is false and `always` is true",
+                });
+            }
+            (false, _, _) => Decision::Refuse,
+            (true, Some(true), None | Some(Scope::Always)) | (true, None, Some(Scope::Always)) => {
+                Decision::Approve(Scope::Always)
+            }
+            (true, Some(true), Some(_)) => {
+                return Err(ContinuationError::Contradiction {
+                    reason: "`always` is true and `scope` is narrower",
+                });
+            }
+            (true, Some(false), Some(Scope::Always)) => {
+                return Err(ContinuationError::Contradiction {
+                    reason: "`always` is false and `scope` is \"always\"",
+                });
+            }
+            (true, _, scope) => Decision::Approve(scope.unwrap_or(Scope::Once)),
+        };
+        Ok(Self {
+            workflow_id,
+            decision,
+        })
+    }
+}
+
+fn truth(members: &Map<String, Value>, member: &'static str) -> Result<Option<bool>, ContinuationError> {
+    match members.get(member) {
+        None => Ok(None),
+        Some(Value::Bool(truth)) => Ok(Some(*truth)),
+        Some(other) => Err(wrong(member, "true or false", other)),
+    }
+}
+
+fn wrong(member: &'static str, expected: &'static str, found: &Value) -> ContinuationError {
+    ContinuationError::Type {
+        member,
+        expected,
+        found: describe(found),
+    }
+}
+
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Number(number) => format!("the number {number}"),
+        Value::String(text) => {
+            let text: String = text.chars().take(40).collect();
+            format!("the string \"{}\"", Shown::line(&text))
+        }
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+/// The schema of a continuation, as it is advertised on tools that may be asked for and on `pml_continue`.
+#[must_use]
+pub fn schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "Only to continue a call that answered `approval_required`, after a person has decided. Leave it out otherwise.",
+        "properties": {
+            "workflow_id": { "type": "string", "description": "The `workflow_id` of the `approval_required` result" },
+            "approved": { "type": "boolean", "description": "true if the person approved, false if they refused" },
+            "always": { "type": "boolean", "description": "true if the person wants this tool allowed from now on" },
+            "scope": {
+                "type": "string",
+                "enum": ["once", "session", "always"],
+                "description": "How far the approval reaches; `once` if left out"
+            }
+        },
+        "required": ["workflow_id", "approved"],
+        "additionalProperties": false
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<Decision>, String> {
+        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        Continuation::parse(&raw)
+            .map(|found| found.map(|found| found.decision))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn decisions_are_read() {
+        let once = Ok(Some(Decision::Approve(Scope::Once)));
+        assert_eq!(read(r#"{"workflow_id":"x","approved":true}"#), once);
+        assert_eq!(
+            read(r#"{"workflow_id":"x","approved":true,"always":false}"#),
+            once
+        );
+        assert_eq!(
+            read(r#"{"workflow_id":"x","approved":true,"scope":"session"}"#),
+            Ok(Some(Decision::Approve(Scope::Session)))
+        );
+        assert_eq!(
+            read(r#"{"workflow_id":"x","approved":true,"always":true}"#),
+            Ok(Some(Decision::Approve(Scope::Always)))
+        );
+        assert_eq!(
+            read(r#"{"workflow_id":"x","approved":false}"#),
+            Ok(Some(Decision::Refuse))
+        );
+        assert_eq!(read("null"), Ok(None));
+    }
+
+    #[test]
+    fn nothing_is_guessed() {
+        for (text, reason) in [
+            (
+                r#"{"workflow_id":"x","approved":"false"}"#,
+                "`continue_workflow.approved` must be true or false, not the string \"false\"",
+            ),
+            (
+                r#"{"workflow_id":"x","approved":1}"#,
+                "`continue_workflow.approved` must be true or false, not the number 1",
+            ),
+            (
+                r#"{"workflow_id":"x"}"#,
+                "`continue_workflow.approved` is missing",
+            ),
+            (
+                r#"{"approved":true}"#,
+                "`continue_workflow.workflow_id` is missing",
+            ),
+            (
+                r#"{"workflow_id":7,"approved":true}"#,
+                "`continue_workflow.workflow_id` must be a string, not the number 7",
+            ),
+            (
+                r#""yes""#,
+                "`continue_workflow` must be an object, not the string \"yes\"",
+            ),
+            (
+                r#"{"workflow_id":"x","approved":true,"allways":true}"#,
+                "`continue_workflow` has no member `allways`; it takes `workflow_id`, `approved`, `always`, `scope`",
+            ),
+            (
+                r#"{"workflow_id":"x","approved":false,"always":true}"#,
+                "`continue_workflow` contradicts itself: `approved` is false and `always` is true",
+            ),
+            (
+                r#"{"workflow_id":"x","approved":true,"always":true,"scope":"once"}"#,
+                "`continue_workflow` contradicts itself: `always` is true and `scope` is narrower",
+            ),
+        ] {
+            assert_eq!(read(text), Err(reason.to_owned()));
+        }
+    }
+}

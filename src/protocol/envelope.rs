@@ -1,0 +1,325 @@
+//! The JSON-RPC envelope over raw values: only `id`, `method`, `params`, `result` and `error` are looked at.
+//!
+//! What stands inside `params`, `result` and `error` is never parsed here, so nothing of it can be lost: unknown
+//! fields, key order, long integers, `1.0` and escapes stay the bytes they were.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// One message of a peer.
+#[derive(Debug)]
+pub enum Message<'a> {
+    /// A call that wants an answer.
+    Request {
+        /// The raw id: a string or a number.
+        id: &'a RawValue,
+        /// What is wanted.
+        method: Cow<'a, str>,
+        /// Its parameters.
+        params: Option<&'a RawValue>,
+    },
+    /// A message without an answer.
+    Notification {
+        /// What is told.
+        method: Cow<'a, str>,
+        /// Its parameters.
+        params: Option<&'a RawValue>,
+    },
+    /// The answer to a request of ours.
+    Response {
+        /// The raw id of that request.
+        id: &'a RawValue,
+        /// What came back.
+        outcome: Outcome<'a>,
+    },
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub enum Outcome<'a> {
+    /// With a result.
+    Result(&'a RawValue),
+    /// With an error object.
+    Error(&'a RawValue),
+}
+
+/// Says why a line is no message.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvelopeError {
+    /// The line is not JSON.
+    #[error("the line is not valid JSON: {0}")]
+    Syntax(String),
+    /// The line is JSON, but not a JSON-RPC message.
+    #[error("the line is not a JSON-RPC message: {reason}")]
+    Shape {
+        /// What is wrong with it.
+        reason: &'static str,
+        /// The raw id, where one could be read.
+        id: Option<String>,
+    },
+}
+
+impl<'a> Message<'a> {
+    /// Reads one line.
+    pub fn parse(line: &'a [u8]) -> Result<Self, EnvelopeError> {
+        let mut fields = Fields::default();
+        read_fields(line, &mut fields).map_err(|error| {
+            if error.is_data() {
+                EnvelopeError::Shape {
+                    reason: "it is not an object, or a member stands twice",
+                    id: fields.id_text(),
+                }
+            } else {
+                EnvelopeError::Syntax(error.to_string())
+            }
+        })?;
+        fields.message()
+    }
+}
+
+/// Finds the id in the head of a line that was too long to keep.
+#[must_use]
+pub fn id_in_head(head: &[u8]) -> Option<String> {
+    let mut fields = Fields::default();
+    // The head is cut in the middle, so reading it fails; what was read until then is what we want.
+    let _ = read_fields(head, &mut fields);
+    fields.id_text()
+}
+
+#[derive(Default)]
+struct Fields<'a> {
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+}
+
+impl<'a> Fields<'a> {
+    fn id_text(&self) -> Option<String> {
+        self.id.filter(|id| is_id(id)).map(|id| id.get().to_owned())
+    }
+
+    fn message(self) -> Result<Message<'a>, EnvelopeError> {
+        let shape = |reason| EnvelopeError::Shape {
+            reason,
+            id: self.id_text(),
+        };
+        let method = match self.method {
+            None => None,
+            Some(raw) => Some(text(raw).ok_or_else(|| shape("`method` is not a string"))?),
+        };
+        // `"error": null` beside a result is what some servers write for "no error".
+        let error = self.error.filter(|error| error.get() != "null");
+        match (self.id, method) {
+            (Some(id), _) if !is_id(id) => Err(shape("`id` is neither a string nor a number")),
+            (Some(id), Some(method)) => Ok(Message::Request {
+                id,
+                method,
+                params: self.params,
+            }),
+            (None, Some(method)) => Ok(Message::Notification {
+                method,
+                params: self.params,
+            }),
+            (Some(id), None) => match (self.result, error) {
+                (Some(_), Some(_)) => Err(shape("it has both `result` and `error`")),
+                (Some(result), None) => Ok(Message::Response {
+                    id,
+                    outcome: Outcome::Result(result),
+                }),
+                (None, Some(error)) => Ok(Message::Response {
+                    id,
+                    outcome: Outcome::Error(error),
+                }),
+                (None, None) => Err(shape("it has neither `method` nor `result` nor `error`")),
+            },
+            (None, None) => Err(shape("it has neither `id` nor `method`")),
+        }
+    }
+}
+
+fn is_id(raw: &RawValue) -> bool {
+    raw.get()
+        .starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
+}
+
+/// Reads a raw JSON string, borrowed where it has no escapes.
+#[must_use]
+pub fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
+}
+
+fn read_fields<'a>(line: &'a [u8], fields: &mut Fields<'a>) -> Result<(), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(line);
+    deserializer.deserialize_map(FieldsVisitor(fields))?;
+    deserializer.end()
+}
+
+struct FieldsVisitor<'f, 'a>(&'f mut Fields<'a>);
+
+impl<'de> Visitor<'de> for FieldsVisitor<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON-RPC message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Key>()? {
+            let slot = match key {
+                Key::Id => &mut self.0.id,
+                Key::Method => &mut self.0.method,
+                Key::Params => &mut self.0.params,
+                Key::Result => &mut self.0.result,
+                Key::Error => &mut self.0.error,
+                Key::Other => {
+                    map.next_value::<serde::de::IgnoredAny>()?;
+                    continue;
+                }
+            };
+            // Two ids in one message: each reader would believe another one.
+            if slot.is_some() {
+                return Err(serde::de::Error::custom("a member stands twice"));
+            }
+            *slot = Some(map.next_value()?);
+        }
+        Ok(())
+    }
+}
+
+enum Key {
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl Visitor<'_> for KeyVisitor {
+            type Value = Key;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a member name")
+            }
+            fn visit_str<E>(self, name: &str) -> Result<Key, E> {
+                Ok(match name {
+                    "id" => Key::Id,
+                    "method" => Key::Method,
+                    "params" => Key::Params,
+                    "result" => Key::Result,
+                    "error" => Key::Error,
+                    _ => Key::Other,
+                })
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn describe(line: &str) -> String {
+        match Message::parse(line.as_bytes()) {
+            Ok(Message::Request { id, method, params }) => {
+                format!("request {id} {method} {}", params.map_or("-", RawValue::get))
+            }
+            Ok(Message::Notification { method, params }) => {
+                format!("notification {method} {}", params.map_or("-", RawValue::get))
+            }
+            Ok(Message::Response {
+                id,
+                outcome: Outcome::Result(raw),
+            }) => format!("result {id} {raw}"),
+            Ok(Message::Response {
+                id,
+                outcome: Outcome::Error(raw),
+            }) => format!("error {id} {raw}"),
+            Err(EnvelopeError::Syntax(_)) => "syntax".to_owned(),
+            Err(EnvelopeError::Shape { reason, id }) => format!("shape {reason} {id:?}"),
+        }
+    }
+
+    #[test]
+    fn the_payload_stays_the_bytes_it_was() {
+        let params = r#"{ "b":1.0, "a":12345678901234567890123, "c":"\u00e9\/", "n":null,"z":-0 }"#;
+        assert_eq!(
+            describe(&format!(
+                r#"{{"jsonrpc":"2.0","x":[1],"params":{params},"method":"tools\/call","id":"a"}}"#
+            )),
+            format!(r#"request "a" tools/call {params}"#)
+        );
+    }
+
+    #[test]
+    fn each_kind_of_message_is_told_apart() {
+        assert_eq!(describe(r#"{"method":"a"}"#), "notification a -");
+        assert_eq!(describe(r#"{"id":1,"result":null}"#), "result 1 null");
+        assert_eq!(describe(r#"{"id":1,"result":{},"error":null}"#), "result 1 {}");
+        assert_eq!(
+            describe(r#"{"id":1.0,"error":{"code":1}}"#),
+            r#"error 1.0 {"code":1}"#
+        );
+    }
+
+    #[test]
+    fn what_is_no_message_says_why() {
+        assert_eq!(describe("nonsense"), "syntax");
+        assert_eq!(describe("{\"id\":1"), "syntax");
+        assert_eq!(describe("{} {}"), "syntax");
+        assert_eq!(
+            describe("[]"),
+            "shape it is not an object, or a member stands twice None"
+        );
+        assert_eq!(
+            describe(r#"{"id":1,"id":2,"method":"a"}"#),
+            "shape it is not an object, or a member stands twice Some(\"1\")"
+        );
+        assert_eq!(
+            describe(r#"{"id":null,"method":"a"}"#),
+            "shape `id` is neither a string nor a number None"
+        );
+        assert_eq!(
+            describe(r#"{"id":1,"method":2}"#),
+            "shape `method` is not a string Some(\"1\")"
+        );
+        assert_eq!(
+            describe(r#"{"id":1,"result":1,"error":2}"#),
+            "shape it has both `result` and `error` Some(\"1\")"
+        );
+        assert_eq!(
+            describe(r#"{"id":1}"#),
+            "shape it has neither `method` nor `result` nor `error` Some(\"1\")"
+        );
+        assert_eq!(describe("{}"), "shape it has neither `id` nor `method` None");
+    }
+
+    #[test]
+    fn the_id_of_a_cut_line_is_found_in_its_head() {
+        assert_eq!(
+            id_in_head(br#"{"jsonrpc":"2.0","id":42,"result":{"content":"xxxx"#),
+            Some("42".to_owned())
+        );
+        assert_eq!(id_in_head(br#"{"jsonrpc":"2.0","result":{"id":42"#), None);
+    }
+
+    #[test]
+    fn a_depth_bomb_is_a_syntax_error() {
+        let bomb = format!(r#"{{"id":1,"method":"a","params":{}"#, "[".repeat(1_000_000));
+        assert_eq!(describe(&bomb), "syntax");
+    }
+}

@@ -1,0 +1,195 @@
+//! Bounded lines: bytes in, one JSON text per line out.
+//!
+//! The decoder does no IO: a reader fills its buffer, it hands out lines as slices of that buffer without copying.
+//! Without a cap a peer that never sends a newline would make the buffer grow until memory is gone; a line over
+//! the limit is thrown away as it arrives, and its head is kept so that the call it belonged to can be told.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+/// Enough of an overlong line to find its `id`, which stands before the payload in every known implementation.
+const HEAD_KEPT: usize = 1024;
+
+/// What a peer sent up to a newline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// A line within the limit, without its line break.
+    Whole(Bytes),
+    /// A line over the limit; all but its head is gone.
+    TooLong {
+        /// Its first bytes.
+        head: Bytes,
+    },
+}
+
+/// Cuts a stream of bytes into lines.
+#[derive(Debug)]
+pub struct LineDecoder {
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no newline.
+    scanned: usize,
+    limit: usize,
+    /// The head of the overlong line that is being thrown away.
+    discarding: Option<Bytes>,
+    at_start: bool,
+}
+
+impl LineDecoder {
+    /// Builds a decoder for lines of at most `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            scanned: 0,
+            limit,
+            discarding: None,
+            at_start: true,
+        }
+    }
+
+    /// Returns the buffer to read into.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// Returns the next complete line, if there is one; blank lines are passed over.
+    pub fn next_line(&mut self) -> Option<Line> {
+        loop {
+            let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) else {
+                self.scanned = self.buffer.len();
+                self.discard_overlong();
+                return None;
+            };
+            let end = self.scanned + offset;
+            let line = self.buffer.split_to(end + 1);
+            self.scanned = 0;
+            if let Some(line) = self.finish(line.freeze().slice(..end)) {
+                return Some(line);
+            }
+        }
+    }
+
+    /// Returns what stands after the last newline when the stream has ended.
+    pub fn last_line(&mut self) -> Option<Line> {
+        let rest = self.buffer.split().freeze();
+        self.scanned = 0;
+        self.finish(rest)
+    }
+
+    fn finish(&mut self, line: Bytes) -> Option<Line> {
+        if let Some(head) = self.discarding.take() {
+            return Some(Line::TooLong { head });
+        }
+        let mut line = line;
+        if std::mem::take(&mut self.at_start) && line.starts_with(b"\xef\xbb\xbf") {
+            line.advance(3);
+        }
+        if line.last() == Some(&b'\r') {
+            line.truncate(line.len() - 1);
+        }
+        if line.len() > self.limit {
+            return Some(Line::TooLong { head: head_of(&line) });
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            None
+        } else {
+            Some(Line::Whole(line))
+        }
+    }
+
+    fn discard_overlong(&mut self) {
+        // One byte of grace: the limit is without the line break, which may be `\r\n`.
+        if self.discarding.is_none() && self.buffer.len() > self.limit + 1 {
+            self.discarding = Some(head_of(&self.buffer));
+        }
+        if self.discarding.is_some() {
+            self.buffer.clear();
+            self.scanned = 0;
+        }
+    }
+}
+
+fn head_of(line: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(&line[..line.len().min(HEAD_KEPT)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decode(chunks: &[&[u8]], limit: usize) -> Vec<Line> {
+        let mut decoder = LineDecoder::new(limit);
+        let mut lines = Vec::new();
+        for chunk in chunks {
+            decoder.buffer().extend_from_slice(chunk);
+            while let Some(line) = decoder.next_line() {
+                lines.push(line);
+            }
+        }
+        lines.extend(decoder.last_line());
+        lines
+    }
+
+    fn whole(text: &str) -> Line {
+        Line::Whole(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    #[test]
+    fn lines_end_with_any_break_and_blank_ones_vanish() {
+        let lines = decode(&[b"\xef\xbb\xbf{}\r\n\n  \n[1", b"]\n", b"last"], 100);
+        assert_eq!(lines, [whole("{}"), whole("[1]"), whole("last")]);
+    }
+
+    #[test]
+    fn an_overlong_line_costs_only_itself_and_keeps_its_head() {
+        let lines = decode(&[b"0123456789", b"abcdef", b"\nok\n"], 8);
+        assert_eq!(
+            lines,
+            [
+                Line::TooLong {
+                    head: Bytes::from_static(b"0123456789")
+                },
+                whole("ok")
+            ]
+        );
+    }
+
+    #[test]
+    fn an_endless_line_does_not_grow_the_buffer() {
+        let mut decoder = LineDecoder::new(1000);
+        for _ in 0..1000 {
+            decoder.buffer().extend_from_slice(&[b'x'; 1000]);
+            assert_eq!(decoder.next_line(), None);
+        }
+        assert!(
+            decoder.buffer().capacity() < 16_000,
+            "{}",
+            decoder.buffer().capacity()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn where_the_reads_end_does_not_matter(
+            text in "[a-c \r\n]{0,60}", cuts in proptest::collection::vec(0usize..60, 0..6), limit in 0usize..12,
+        ) {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.sort_unstable();
+            let mut chunks = Vec::new();
+            let mut from = 0;
+            for cut in cuts {
+                chunks.push(&bytes[from..cut]);
+                from = cut;
+            }
+            chunks.push(&bytes[from..]);
+            let at_once = decode(&[bytes], limit);
+            let in_pieces = decode(&chunks, limit);
+            let shape = |lines: Vec<Line>| lines.into_iter().map(|line| match line {
+                Line::Whole(line) => Some(line),
+                Line::TooLong { .. } => None,
+            }).collect::<Vec<_>>();
+            prop_assert_eq!(shape(at_once), shape(in_pieces));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A shallow look into a raw JSON object, and splicing: changing one place while every other byte stays.
+//!
+//! Members are slices of the source text, so the place of each is known by its address, and a change is a
+//! replacement of that range. Nothing is parsed deeper than one level, nothing is written again.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The members of a JSON object, one level deep, in their order.
+#[derive(Debug)]
+pub struct Object<'a> {
+    source: &'a str,
+    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+impl<'a> Object<'a> {
+    /// Reads the members of `source`; `None` if it is not an object.
+    #[must_use]
+    pub fn parse(source: &'a str) -> Option<Self> {
+        let mut members = Vec::new();
+        let mut deserializer = serde_json::Deserializer::from_str(source);
+        deserializer.deserialize_map(Members(&mut members)).ok()?;
+        deserializer.end().ok()?;
+        Some(Self { source, members })
+    }
+
+    /// Returns the value of a member; the last one, where it stands more than once.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&'a RawValue> {
+        self.members
+            .iter()
+            .rev()
+            .find(|(found, _)| found == name)
+            .map(|(_, value)| *value)
+    }
+
+    /// Returns the text of a member that is a string.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.value(name).and_then(super::text)
+    }
+
+    /// Returns the members in their order.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.members.iter().map(|(name, value)| (name.as_ref(), *value))
+    }
+
+    /// Returns the place of a member's value in the source.
+    #[must_use]
+    pub fn place(&self, name: &str) -> Option<Range<usize>> {
+        self.value(name).map(|value| place_of(value.get(), self.source))
+    }
+
+    /// Returns where a member can be inserted before all others: right behind the opening brace.
+    #[must_use]
+    pub fn front(&self) -> usize {
+        self.source.find('{').map_or(0, |brace| brace + 1)
+    }
+
+    /// Tells whether the object has no members.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Writes the object again without the named members.
+    #[must_use]
+    pub fn without(&self, names: &[&str]) -> String {
+        let mut text = String::with_capacity(self.source.len());
+        for (name, value) in self.members() {
+            if names.contains(&name) {
+                continue;
+            }
+            text.push(if text.is_empty() { '{' } else { ',' });
+            text.push_str(&serde_json::Value::from(name).to_string());
+            text.push(':');
+            text.push_str(value.get());
+        }
+        if text.is_empty() {
+            text.push('{');
+        }
+        text.push('}');
+        text
+    }
+}
+
+/// Returns where `part`, a slice of `source`, stands in it.
+pub(crate) fn place_of(part: &str, source: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - source.as_ptr() as usize;
+    start..start + part.len()
+}
+
+struct Members<'m, 'a>(&'m mut Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Visitor<'de> for Members<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Name(name)) = map.next_key()? {
+            self.0.push((name, map.next_value()?));
+        }
+        Ok(())
+    }
+}
+
+/// A member name, borrowed where it has no escapes.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// A source text with places that change: collected in any order, written in one pass.
+#[derive(Debug)]
+pub struct Splice {
+    source: Bytes,
+    changes: Vec<(Range<usize>, Bytes)>,
+}
+
+impl Splice {
+    /// Starts from a source that stays as it is where nothing is changed.
+    #[must_use]
+    pub fn new(source: Bytes) -> Self {
+        Self {
+            source,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Puts `text` in the place of `range`; an empty range inserts. Ranges must not overlap.
+    pub fn replace(&mut self, range: Range<usize>, text: impl Into<Bytes>) {
+        self.changes.push((range, text.into()));
+    }
+
+    /// Returns the parts of the changed text; what was not changed is shared with the source.
+    #[must_use]
+    pub fn into_parts(mut self) -> Vec<Bytes> {
+        if self.changes.is_empty() {
+            return vec![self.source];
+        }
+        self.changes.sort_by_key(|(range, _)| (range.start, range.end));
+        let mut parts = Vec::with_capacity(self.changes.len() * 2 + 1);
+        let mut from = 0;
+        for (range, text) in self.changes {
+            parts.push(self.source.slice(from..range.start));
+            parts.push(text);
+            from = range.end;
+        }
+        parts.push(self.source.slice(from..));
+        parts
+    }
+
+    /// Returns the changed text in one piece.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        let bytes = self.into_parts().concat();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_the_changed_place_changes() {
+        let source = r#"{ "name" : "a", "x":1.0 , "arguments":{"n":12345678901234567890123}}"#;
+        let object = Object::parse(source).unwrap();
+        let mut splice = Splice::new(Bytes::from(source.to_owned()));
+        splice.replace(object.place("name").unwrap(), r#""b""#);
+        splice.replace(object.front()..object.front(), r#""first":0,"#);
+        assert_eq!(
+            splice.into_text(),
+            r#"{"first":0, "name" : "b", "x":1.0 , "arguments":{"n":12345678901234567890123}}"#
+        );
+    }
+
+    #[test]
+    fn members_are_found_by_their_unescaped_name() {
+        let object = Object::parse(r#"{"n\u0061me":"x\ty","a":[1]}"#).unwrap();
+        assert_eq!(object.text("name").unwrap(), "x\ty");
+        assert_eq!(object.value("a").unwrap().get(), "[1]");
+        assert_eq!(object.text("a"), None);
+        assert!(Object::parse("[]").is_none());
+    }
+
+    #[test]
+    fn a_member_is_taken_away_and_the_others_stay_as_they_are() {
+        let object = Object::parse(r#"{"a": 1.0,"continue_workflow":null, "b\"":{ "x" :2}}"#).unwrap();
+        assert_eq!(
+            object.without(&["continue_workflow"]),
+            r#"{"a":1.0,"b\"":{ "x" :2}}"#
+        );
+        assert_eq!(Object::parse(r#"{"a":1}"#).unwrap().without(&["a"]), "{}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_splice_without_changes_is_its_source(source in "\\PC{0,40}") {
+            prop_assert_eq!(Splice::new(Bytes::from(source.clone())).into_text(), source);
+        }
+    }
+}

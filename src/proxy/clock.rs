@@ -1,0 +1,19 @@
+//! The one place that reads the wall clock.
+//!
+//! Deadlines are shared by processes and outlive them, so they are moments of the wall clock, which goes on while
+//! the machine sleeps.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::workflow::Timestamp;
+
+/// Returns the moment it is now.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the wall clock"
+)]
+#[must_use]
+pub fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,171 @@
+//! The list of tools: complete and instant from the catalog, without starting anything.
+
+use std::collections::HashSet;
+
+use super::{Asking, Listed, Proxy, View};
+use crate::config::{RuleList, nearest};
+use crate::loader::Plan;
+use crate::permissions::{AskKind, Decision};
+use crate::protocol::{DependencyName, ToolName, wire_name};
+
+/// The tool of a dependency that was never seen.
+pub(super) const CONNECT: &str = "connect";
+
+impl Proxy {
+    /// Lists every tool that a call could reach, in a stable order.
+    ///
+    /// While the configuration cannot be read nothing is listed: every call would be refused.
+    #[must_use]
+    pub fn list(&self) -> Vec<Listed> {
+        match self.view() {
+            Ok(view) => self.list_of(&view),
+            Err(error) => {
+                tracing::warn!(%error, "no tools are listed while the configuration cannot be read");
+                Vec::new()
+            }
+        }
+    }
+
+    fn list_of(&self, view: &View) -> Vec<Listed> {
+        let mut listed = Vec::new();
+        for (name, server) in &view.config.servers {
+            if server.disabled {
+                continue;
+            }
+            let connect = ToolName::new(name.clone(), CONNECT);
+            let plan = match view.plan(name, server, &self.0.environment) {
+                Ok(plan) => plan,
+                Err(error) => {
+                    let about = format!("`{name}` cannot be started as it is declared: {error}");
+                    listed.push(Listed::Connect { tool: connect, about });
+                    continue;
+                }
+            };
+            let Some(known) = self.0.loader.known(&plan) else {
+                if view.policy.check(&connect).decision != Decision::Deny {
+                    listed.push(Listed::Connect {
+                        tool: connect,
+                        about: self.about(&plan),
+                    });
+                }
+                continue;
+            };
+            let mut seen = HashSet::new();
+            for tool in &known.tools {
+                let name = ToolName::new(name.clone(), tool.name());
+                let decision = view.policy.check(&name).decision;
+                // A tool that can never be called is no tool; one listed twice would shadow itself.
+                if decision == Decision::Deny || !seen.insert(tool.name()) {
+                    continue;
+                }
+                let asking = match decision {
+                    Decision::Allow => Asking::Never,
+                    Decision::Ask(AskKind::First) if self.is_approved(&plan) => Asking::Never,
+                    Decision::Ask(_) | Decision::Deny => Asking::Possible,
+                };
+                listed.push(Listed::Known {
+                    tool: name,
+                    definition: tool.definition().clone(),
+                    asking,
+                });
+            }
+        }
+        listed
+    }
+
+    fn about(&self, plan: &Plan) -> String {
+        let shown = plan.shown(self.0.loader.resolved(plan).as_ref());
+        format!(
+            "Starts the MCP server `{}` and lists its tools; they are not known yet. What runs: `{}`. \
+             Unless a rule allows it, calling this asks a person for approval first.",
+            shown.name, shown.install
+        )
+    }
+
+    /// Finds the tool a client means by either spelling.
+    pub(super) fn tool_named(&self, view: &View, name: &str) -> Result<ToolName, Option<String>> {
+        if let Ok(tool) = name.parse::<ToolName>() {
+            let declared = view.server(tool.dependency()).is_some();
+            return if declared {
+                Ok(tool)
+            } else {
+                Err(self.nearest(view, name))
+            };
+        }
+        // A name that had to change for the wire ends in a digest and is looked up; others split at their first `__`.
+        let looked_up = if ends_in_digest(name) {
+            self.spelled(view, name)
+        } else {
+            None
+        };
+        let split = || {
+            let (dependency, tool) = name.split_once("__")?;
+            let tool = ToolName::new(dependency.parse::<DependencyName>().ok()?, tool);
+            (view.server(tool.dependency()).is_some() && wire_name(&tool) == name).then_some(tool)
+        };
+        looked_up.or_else(split).ok_or_else(|| self.nearest(view, name))
+    }
+
+    fn spelled(&self, view: &View, wire: &str) -> Option<ToolName> {
+        self.names(view).into_iter().find(|tool| wire_name(tool) == wire)
+    }
+
+    fn nearest(&self, view: &View, name: &str) -> Option<String> {
+        let names: Vec<String> = self.names(view).iter().map(wire_name).collect();
+        nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
+    }
+
+    fn names(&self, view: &View) -> Vec<ToolName> {
+        let mut names = Vec::new();
+        for (name, server) in &view.config.servers {
+            let known = view
+                .plan(name, server, &self.0.environment)
+                .ok()
+                .and_then(|plan| self.0.loader.known(&plan));
+            match known {
+                Some(known) => {
+                    names.extend(
+                        known
+                            .tools
+                            .iter()
+                            .map(|tool| ToolName::new(name.clone(), tool.name())),
+                    );
+                }
+                None => names.push(ToolName::new(name.clone(), CONNECT)),
+            }
+        }
+        names
+    }
+
+    /// Tells whether a dependency may be started ahead of its first call: a person approved it, or one of its tools
+    /// is simply allowed.
+    pub(super) fn may_start(&self, view: &View, name: &DependencyName, plan: &Plan) -> bool {
+        let known = self.0.loader.known(plan);
+        let tools = known
+            .iter()
+            .flat_map(|known| known.tools.iter().map(|tool| tool.name().to_owned()));
+        let ruled = view
+            .config
+            .rules
+            .iter()
+            .filter(|rule| rule.list == RuleList::Allow)
+            .filter_map(|rule| {
+                let tool: ToolName = rule.pattern.only_name()?.parse().ok()?;
+                (tool.dependency() == name).then(|| tool.tool().to_owned())
+            });
+        let mut candidates = tools.chain(ruled).chain([CONNECT.to_owned()]);
+        let denied =
+            |tool: &str| view.policy.check(&ToolName::new(name.clone(), tool)).decision == Decision::Deny;
+        if denied(CONNECT) {
+            return false;
+        }
+        self.is_approved(plan)
+            || candidates
+                .any(|tool| view.policy.check(&ToolName::new(name.clone(), tool)).decision == Decision::Allow)
+    }
+}
+
+fn ends_in_digest(wire: &str) -> bool {
+    wire.rsplit_once('_')
+        .is_some_and(|(_, end)| end.len() == 6 && end.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}

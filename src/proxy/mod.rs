@@ -1,0 +1,141 @@
+//! The conductor: the only place that sees permissions, workflow and loader together.
+//!
+//! A call goes deny/ask/allow, then integrity, then installed, then running, then forward; every time, also when
+//! the dependency runs already. What it may not do: speak JSON-RPC, print, or keep a decision of its own.
+
+mod call;
+mod clock;
+mod grants;
+mod list;
+mod outcome;
+mod resume;
+mod view;
+
+pub use call::{Carried, Progress};
+pub use clock::now;
+pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
+pub use resume::Carrier;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{ConfigError, Environment, Files, Locations, Startup, Watched};
+use crate::loader::{Loader, Urgency};
+use crate::permissions::Approved;
+use crate::workflow::{Place, Workflows};
+
+use grants::Grants;
+use view::View;
+
+/// Everything between a client's call and a dependency's answer; clones share it.
+#[derive(Clone)]
+pub struct Proxy(Arc<Shared>);
+
+struct Shared {
+    environment: Environment,
+    files: Files,
+    view: Mutex<Viewed>,
+    loader: Loader,
+    workflows: Workflows,
+    approved: Approved,
+    grants: Grants,
+    /// Work that must end well even if the call that started it is cancelled.
+    tasks: TaskTracker,
+}
+
+struct Viewed {
+    watched: Watched,
+    latest: Option<(u64, Arc<View>)>,
+}
+
+impl Proxy {
+    /// Names the places and reads the configuration; installs, starts and creates nothing.
+    #[must_use]
+    pub fn new(environment: Environment, locations: &Locations, files: Files, tasks: TaskTracker) -> Self {
+        let watched = Watched::new(files.clone());
+        let place = Place::File(locations.state().join("workflows.db"));
+        Self(Arc::new(Shared {
+            loader: Loader::new(&environment, locations, tasks.clone()),
+            workflows: Workflows::new(place, Arc::new(now)),
+            approved: Approved::new(locations.state().join("approved")),
+            grants: Grants::default(),
+            view: Mutex::new(Viewed {
+                watched,
+                latest: None,
+            }),
+            environment,
+            files,
+            tasks,
+        }))
+    }
+
+    /// Tells when the list of tools may have changed.
+    #[must_use]
+    pub fn list_changes(&self) -> watch::Receiver<u64> {
+        self.0.loader.list_changes()
+    }
+
+    /// Returns the longest line to read from the client.
+    #[must_use]
+    pub fn line_limit(&self) -> usize {
+        self.view().map_or_else(
+            |_error| crate::config::LineLimit::default().0,
+            |view| view.config.line_limit.0,
+        )
+    }
+
+    /// Starts in the background what is declared `eager` and simply allowed; errors are for the first call to meet.
+    pub fn start_eager(&self) {
+        let Ok(view) = self.view() else { return };
+        for (name, server) in &view.config.servers {
+            if server.startup != Startup::Eager {
+                continue;
+            }
+            let Ok(plan) = view.plan(name, server, &self.0.environment) else {
+                continue;
+            };
+            if self.may_start(&view, name, &plan) {
+                let (proxy, server) = (self.clone(), server.clone());
+                let limit = view.config.line_limit.0;
+                self.0.tasks.spawn(async move {
+                    if let Err(error) = proxy.0.loader.start(&plan, &server, limit, None, None).await {
+                        tracing::info!(dependency = %plan.dependency(), %error, "an eager start failed");
+                    }
+                });
+            }
+        }
+    }
+
+    /// Ends every running dependency.
+    pub async fn close(&self, urgency: Urgency) {
+        self.0.loader.close(urgency).await;
+        self.0.workflows.close().await;
+    }
+
+    /// Returns the configuration as it is now, or why nothing may run.
+    fn view(&self) -> Result<Arc<View>, Arc<ConfigError>> {
+        let mut viewed = self.0.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let config = viewed.watched.current()?;
+        let generation = viewed.watched.generation();
+        if let Some((seen, view)) = &viewed.latest
+            && *seen == generation
+        {
+            return Ok(Arc::clone(view));
+        }
+        let view = Arc::new(View::new(config));
+        viewed.latest = Some((generation, Arc::clone(&view)));
+        Ok(view)
+    }
+
+    /// Returns the directory of the project whose file is read.
+    fn project(&self) -> &Path {
+        self.0
+            .files
+            .project
+            .parent()
+            .unwrap_or_else(|| self.0.environment.working_directory())
+    }
+}

@@ -1,0 +1,234 @@
+//! What becomes of a call, as plain data; how it is worded on the wire is the conversation's business.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::config::{ConfigError, Rule};
+use crate::loader::{Ended, LoadError, PlanError, Reply};
+use crate::protocol::approval::{ApprovalType, ShownDependency};
+use crate::protocol::continuation::ContinuationError;
+use crate::protocol::{DependencyName, Shown, ToolName};
+use crate::report::Hint;
+use crate::workflow::WorkflowError;
+
+/// What became of a call.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The dependency answered; pml has something to add where there are notes.
+    Replied {
+        /// Its answer, byte for byte.
+        reply: Reply,
+        /// What pml has to say about it.
+        notes: Vec<String>,
+    },
+    /// A person must decide; the call is suspended.
+    Asked(Asked),
+    /// The dependency runs now; the call wanted nothing else.
+    Connected {
+        /// The dependency.
+        dependency: DependencyName,
+        /// Its tools.
+        tools: Vec<ToolName>,
+        /// What pml has to say about it.
+        notes: Vec<String>,
+    },
+    /// A person said no.
+    Aborted,
+    /// No declared server has such a tool.
+    UnknownTool {
+        /// What was called.
+        name: String,
+        /// The nearest name that exists.
+        nearest: Option<String>,
+    },
+    /// The call did not run, or did not come back.
+    Refused(Refusal),
+}
+
+/// A suspended call as a person is shown it.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Why a person is asked.
+    pub kind: ApprovalType,
+    /// The tool that was called.
+    pub tool: ToolName,
+    /// What would be installed and run.
+    pub dependency: ShownDependency,
+    /// Whether anything would be installed before it runs.
+    pub installs: bool,
+    /// The id that continues the call.
+    pub workflow_id: Uuid,
+    /// How long the id is valid.
+    pub expires_in: Duration,
+}
+
+/// A tool of the list.
+#[derive(Debug, Clone)]
+pub enum Listed {
+    /// A tool of a dependency that was seen before.
+    Known {
+        /// Its name.
+        tool: ToolName,
+        /// Its definition, byte for byte.
+        definition: Arc<RawValue>,
+        /// Whether calling it may answer with a question.
+        asking: Asking,
+    },
+    /// The one tool of a dependency that was never seen: calling it starts the dependency.
+    Connect {
+        /// Its name.
+        tool: ToolName,
+        /// What it is and what calling it does.
+        about: String,
+    },
+}
+
+/// Whether calling a tool may answer with a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    /// A person may have to decide first.
+    Possible,
+    /// It simply runs.
+    Never,
+}
+
+/// Why a call did not run, or did not come back.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The configuration does not parse: nothing runs until it does.
+    #[error("no call runs while the configuration cannot be read")]
+    Config(#[source] Arc<ConfigError>),
+    /// A rule forbids it.
+    #[error("`{}` is denied by rule `{}`\n  in {}", shown(.tool), .rule.pattern, place(.rule))]
+    Denied {
+        /// The tool.
+        tool: ToolName,
+        /// The rule.
+        rule: Arc<Rule>,
+    },
+    /// The server is switched off.
+    #[error("server `{dependency}` is disabled in its configuration")]
+    Disabled {
+        /// The server.
+        dependency: DependencyName,
+    },
+    /// What is declared cannot be run.
+    #[error("`{dependency}` cannot be started as it is declared")]
+    Plan {
+        /// The server.
+        dependency: DependencyName,
+        /// Why.
+        #[source]
+        source: Arc<PlanError>,
+    },
+    /// It could not be installed or started.
+    #[error("`{dependency}` could not be started")]
+    Load {
+        /// The server.
+        dependency: DependencyName,
+        /// Why.
+        #[source]
+        source: Arc<LoadError>,
+    },
+    /// It died before it answered.
+    #[error("`{dependency}` {}{}", .ended.reason, tail(.ended))]
+    Died {
+        /// The server.
+        dependency: DependencyName,
+        /// How it ended.
+        ended: Arc<Ended>,
+    },
+    /// It answered something that cannot be passed on.
+    #[error("`{dependency}` sent no usable answer: {reason}")]
+    Unusable {
+        /// The server.
+        dependency: DependencyName,
+        /// Why.
+        reason: String,
+    },
+    /// It did not answer in time.
+    #[error("`{}` did not answer within {} seconds", shown(.tool), .after.as_secs())]
+    TimedOut {
+        /// The tool.
+        tool: ToolName,
+        /// Its `callTimeoutSeconds`.
+        after: Duration,
+    },
+    /// The id continues nothing.
+    #[error("Workflow expired or not found")]
+    Expired,
+    /// What a continuation said cannot be read as a decision.
+    #[error(transparent)]
+    Continuation(#[from] ContinuationError),
+    /// What would run is not what a person was shown.
+    #[error("`{}` changed since the person was asked: what would run is not what was shown", shown(.tool))]
+    Changed {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// The workflow cannot be suspended, found or moved.
+    #[error(transparent)]
+    Workflow(#[from] WorkflowError),
+    /// The approval could not be recorded.
+    #[error("the approval could not be recorded, so nothing was run")]
+    NotRecorded(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+fn shown(tool: &ToolName) -> String {
+    Shown::line(&tool.to_string()).to_string()
+}
+
+/// Says where a rule stands, in the words of an error.
+pub(crate) fn place(rule: &Rule) -> String {
+    match &rule.source {
+        Some(source) => format!(
+            "the {} list of {}, line {}",
+            rule.list.key(),
+            source.file.display(),
+            source.line
+        ),
+        None => format!("the built-in {} list", rule.list.key()),
+    }
+}
+
+fn tail(ended: &Ended) -> String {
+    if ended.stderr.is_empty() {
+        return String::new();
+    }
+    format!(
+        "; the last lines it wrote:\n{}",
+        Shown::block(ended.stderr.trim_end())
+    )
+}
+
+impl Hint for Refusal {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Config(error) => error
+                .hint()
+                .or_else(|| Some("to check it after the fix: pml rules".to_owned())),
+            Self::Denied { rule, .. } => Some(format!(
+                "only a person can lift it: pml forget '{}'",
+                rule.pattern
+            )),
+            Self::Plan { source, .. } => source.hint(),
+            Self::Load { source, .. } => source.hint(),
+            Self::Died { .. } => Some("calling it again starts it anew".to_owned()),
+            Self::TimedOut { .. } => {
+                Some("raise \"callTimeoutSeconds\" of this server in .pml.json, or leave it out".to_owned())
+            }
+            Self::Expired | Self::Changed { .. } => {
+                Some("call the tool again with its arguments; a person is asked anew".to_owned())
+            }
+            Self::Continuation(_) => Some(
+                "send {\"workflow_id\": \"…\", \"approved\": true or false, \"always\": true or false}"
+                    .to_owned(),
+            ),
+            Self::Workflow(error) => error.hint(),
+            Self::Disabled { .. } | Self::Unusable { .. } | Self::NotRecorded(_) => None,
+        }
+    }
+}

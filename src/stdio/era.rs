@@ -1,0 +1,186 @@
+//! Which MCP a request speaks, and what an answer needs to be understood there.
+//!
+//! `initialize` makes the whole conversation Legacy; otherwise every request says for itself that it is Modern.
+
+use std::borrow::Cow;
+
+use rmcp::model::ProtocolVersion;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::protocol::Object;
+
+/// The member of `_meta` by which a Modern request names its version.
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The member of `_meta` by which a Modern request says what its client can do.
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// What all members of the Modern envelope begin with.
+const ENVELOPE: &str = "io.modelcontextprotocol/";
+
+/// Which MCP is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// 2024-11-05 to 2025-11-25: `initialize` once.
+    Legacy,
+    /// 2026-07-28: an envelope in every request, `resultType` in every result.
+    Modern,
+}
+
+/// A JSON-RPC error that answers a request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fault {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) detail: Option<Value>,
+}
+
+impl Fault {
+    pub(crate) const PARSE: i64 = -32700;
+    pub(crate) const INVALID_REQUEST: i64 = -32600;
+    pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+    pub(crate) const INVALID_PARAMS: i64 = -32602;
+    const UNSUPPORTED_VERSION: i64 = -32022;
+
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            detail: None,
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if let Some(detail) = &self.detail {
+            error["data"] = detail.clone();
+        }
+        error.to_string()
+    }
+}
+
+/// The versions pml speaks, the newest first.
+pub(crate) fn versions() -> Vec<ProtocolVersion> {
+    ProtocolVersion::KNOWN_VERSIONS.iter().rev().cloned().collect()
+}
+
+/// Chooses the version that answers an `initialize`: the client's where it is known, the newest otherwise.
+pub(crate) fn negotiate(requested: Option<&str>) -> ProtocolVersion {
+    versions()
+        .into_iter()
+        .find(|version| version.has_initialize() && Some(version.as_str()) == requested)
+        .unwrap_or(ProtocolVersion::LATEST_WITH_INITIALIZE)
+}
+
+/// Tells which era a request belongs to; `opened` is whether `initialize` was answered before.
+pub(crate) fn of_request(params: Option<&RawValue>, opened: Opened) -> Result<Era, Fault> {
+    if opened == Opened::ByInitialize {
+        return Ok(Era::Legacy);
+    }
+    let meta = params
+        .and_then(|params| Object::parse(params.get()))
+        .and_then(|params| params.value("_meta"))
+        .and_then(|meta| Object::parse(meta.get()));
+    let Some((meta, version)) = meta.and_then(|meta| {
+        meta.text(VERSION)
+            .map(Cow::into_owned)
+            .map(|version| (meta, version))
+    }) else {
+        return Err(Fault::new(
+            Fault::INVALID_PARAMS,
+            format!(
+                "`params._meta[\"{VERSION}\"]` is missing; send it, or open the conversation with `initialize`"
+            ),
+        ));
+    };
+    if version != ProtocolVersion::V_2026_07_28.as_str() {
+        let supported: Vec<String> = versions().iter().map(ToString::to_string).collect();
+        return Err(Fault {
+            code: Fault::UNSUPPORTED_VERSION,
+            message: "Unsupported protocol version".to_owned(),
+            detail: Some(json!({ "supported": supported, "requested": version })),
+        });
+    }
+    match meta.value(CAPABILITIES).map(|raw| Object::parse(raw.get())) {
+        Some(Some(_)) => Ok(Era::Modern),
+        _ => Err(Fault::new(
+            Fault::INVALID_PARAMS,
+            format!("`params._meta[\"{CAPABILITIES}\"]` must be an object"),
+        )),
+    }
+}
+
+/// How the conversation was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// By nothing that binds it.
+    Not,
+    /// By `initialize`.
+    ByInitialize,
+}
+
+/// Takes the Modern envelope out of a request's `_meta`: a Legacy dependency that knows both eras would otherwise
+/// answer in the wrong one.
+pub(crate) fn without_envelope(meta: &str) -> Option<String> {
+    let object = Object::parse(meta)?;
+    let names: Vec<&str> = object
+        .members()
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with(ENVELOPE))
+        .collect();
+    if names.is_empty() {
+        None
+    } else {
+        Some(object.without(&names))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn era(params: &str, opened: Opened) -> Result<Era, (i64, String)> {
+        let raw = RawValue::from_string(params.to_owned()).unwrap();
+        of_request(Some(&raw), opened).map_err(|fault| (fault.code, fault.message))
+    }
+
+    #[test]
+    fn an_enveloped_request_is_modern_unless_the_conversation_was_initialized() {
+        let enveloped = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#;
+        assert_eq!(era(enveloped, Opened::Not), Ok(Era::Modern));
+        assert_eq!(era(enveloped, Opened::ByInitialize), Ok(Era::Legacy));
+        assert_eq!(era("{}", Opened::ByInitialize), Ok(Era::Legacy));
+    }
+
+    #[test]
+    fn a_bad_envelope_says_what_is_missing() {
+        assert_eq!(era("{}", Opened::Not).unwrap_err().0, -32602);
+        let no_capabilities = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
+        assert_eq!(era(no_capabilities, Opened::Not).unwrap_err().0, -32602);
+        let future = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2030-01-01","io.modelcontextprotocol/clientCapabilities":{}}}"#;
+        assert_eq!(
+            era(future, Opened::Not).unwrap_err(),
+            (-32022, "Unsupported protocol version".to_owned())
+        );
+    }
+
+    #[test]
+    fn initialize_is_answered_with_a_version_that_has_it() {
+        assert_eq!(negotiate(Some("2025-06-18")).as_str(), "2025-06-18");
+        assert_eq!(negotiate(Some("2024-11-05")).as_str(), "2024-11-05");
+        assert_eq!(negotiate(Some("2026-07-28")).as_str(), "2025-11-25");
+        assert_eq!(negotiate(Some("1999-01-01")).as_str(), "2025-11-25");
+        assert_eq!(negotiate(None).as_str(), "2025-11-25");
+    }
+
+    #[test]
+    fn only_the_envelope_is_taken_out_of_meta() {
+        assert_eq!(
+            without_envelope(
+                r#"{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"x","a/b":1.0}"#
+            )
+            .unwrap(),
+            r#"{"progressToken":1,"a/b":1.0}"#
+        );
+        assert_eq!(without_envelope(r#"{"a":1}"#), None);
+    }
+}

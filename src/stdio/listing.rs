@@ -1,0 +1,168 @@
+//! How tools are listed: the definition of their dependency with the wire name, and room for a continuation.
+//!
+//! A tool that may answer `approval_required` is listed without its `outputSchema`: clients refuse a result whose
+//! `structuredContent` does not match one. Everything else of a definition stays the text its dependency sent.
+
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::protocol::continuation::{self, MEMBER};
+use crate::protocol::{Object, Splice, wire_name};
+use crate::proxy::{Asking, Listed};
+
+/// The tool that continues any workflow, for clients that check arguments against a tool's own schema.
+pub(crate) const CONTINUE: &str = "pml_continue";
+
+/// Writes the `tools` array of a `tools/list` result.
+pub(crate) fn tools(listed: &[Listed]) -> String {
+    let mut text = String::from("[");
+    for tool in listed {
+        text.push_str(&match tool {
+            Listed::Known {
+                tool,
+                definition,
+                asking,
+            } => known(definition.get(), &wire_name(tool), *asking),
+            Listed::Connect { tool, about } => connect(&wire_name(tool), about),
+        });
+        text.push(',');
+    }
+    text.push_str(&own().to_string());
+    text.push(']');
+    text
+}
+
+fn known(definition: &str, wire: &str, asking: Asking) -> String {
+    // The catalog keeps objects only.
+    let Some(object) = Object::parse(definition) else {
+        return definition.to_owned();
+    };
+    let mut text = String::with_capacity(definition.len() + 1024);
+    for (name, value) in object.members() {
+        let value = match (name, asking) {
+            ("name", _) => json!(wire).to_string(),
+            ("outputSchema", Asking::Possible) => continue,
+            ("inputSchema", Asking::Possible) => with_continuation(value.get()),
+            _ => value.get().to_owned(),
+        };
+        text.push(if text.is_empty() { '{' } else { ',' });
+        text.push_str(&json!(name).to_string());
+        text.push(':');
+        text.push_str(&value);
+    }
+    text.push('}');
+    text
+}
+
+/// Adds `continue_workflow` to the properties of a schema, whatever else the schema says.
+fn with_continuation(schema: &str) -> String {
+    let member = format!("{}:{}", json!(MEMBER), continuation::schema());
+    let Some(object) = Object::parse(schema) else {
+        return format!(r#"{{"type":"object","properties":{{{member}}}}}"#);
+    };
+    let mut splice = Splice::new(Bytes::copy_from_slice(schema.as_bytes()));
+    let comma = |empty: bool| if empty { "" } else { "," };
+    match object.place("properties").zip(
+        object
+            .value("properties")
+            .and_then(|raw| Object::parse(raw.get())),
+    ) {
+        Some((place, properties)) => {
+            // The name is pml's: what a dependency declares under it is not what a call with it would reach.
+            let others = properties.without(&[MEMBER]);
+            let comma = comma(others == "{}");
+            splice.replace(place, format!("{{{member}{comma}{}", &others[1..]));
+        }
+        None => {
+            let comma = comma(object.is_empty());
+            splice.replace(
+                object.front()..object.front(),
+                format!(r#""properties":{{{member}}}{comma}"#),
+            );
+        }
+    }
+    splice.into_text()
+}
+
+fn connect(wire: &str, about: &str) -> String {
+    json!({
+        "name": wire,
+        "description": about,
+        "inputSchema": { "type": "object", "properties": { MEMBER: continuation::schema() } },
+        "annotations": { "openWorldHint": true },
+    })
+    .to_string()
+}
+
+fn own() -> serde_json::Value {
+    json!({
+        "name": CONTINUE,
+        "title": "Continue a suspended call",
+        "description": "Continues a tool call that answered `approval_required`, after a person has decided about it. \
+            Ask the person first; never decide for them. The suspended call runs with its original arguments and its \
+            result is returned here.",
+        "inputSchema": continuation::schema(),
+        "annotations": { "readOnlyHint": false, "destructiveHint": true, "openWorldHint": true },
+        "_meta": { "anthropic/alwaysLoad": true },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn listed(definition: &str, asking: Asking) -> String {
+        known(definition, "fs__read", asking)
+    }
+
+    #[test]
+    fn an_allowed_tool_is_listed_as_it_was_sent_but_for_its_name() {
+        let definition = r#"{"name":"read","x-long":12345678901234567890123,"outputSchema":{ "type":"object" },"inputSchema":{"type":"object"},"icons":[]}"#;
+        assert_eq!(
+            listed(definition, Asking::Never),
+            r#"{"name":"fs__read","x-long":12345678901234567890123,"outputSchema":{ "type":"object" },"inputSchema":{"type":"object"},"icons":[]}"#
+        );
+    }
+
+    #[test]
+    fn a_tool_that_may_be_asked_for_takes_a_continuation_and_promises_no_output() {
+        for schema in [
+            r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"],"additionalProperties":false}"#,
+            r#"{"type":"object","properties":{}}"#,
+            r#"{"type":"object"}"#,
+            "{}",
+            "true",
+            r#"{"properties":{"continue_workflow":{"type":"string"},"a":{}}}"#,
+        ] {
+            let text = listed(
+                &format!(r#"{{"inputSchema":{schema},"outputSchema":{{}},"name":"read"}}"#),
+                Asking::Possible,
+            );
+            let tool: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(
+                tool["inputSchema"]["properties"][MEMBER],
+                continuation::schema(),
+                "{text}"
+            );
+            assert_eq!(tool.get("outputSchema"), None);
+            let original: Value = serde_json::from_str(schema).unwrap();
+            for (name, value) in original
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| *name != "properties")
+            {
+                assert_eq!(&tool["inputSchema"][name], value);
+            }
+            for (name, value) in original["properties"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| *name != MEMBER)
+            {
+                assert_eq!(&tool["inputSchema"]["properties"][name], value);
+            }
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! One reader and one bounded writer per peer: the client on one side, each dependency on the other.
+//!
+//! Knows bytes and lines, nothing of what they say. Memory is bounded by back-pressure: who writes to a slow peer
+//! waits for room, and whoever it reads from waits in turn; nothing is dropped and nothing piles up.
+
+mod outbox;
+mod reader;
+
+pub use outbox::{Frame, Outbox, PeerGone};
+pub use reader::LineReader;

@@ -1,0 +1,171 @@
+//! Why a workflow could not be suspended, found or moved.
+
+use std::path::PathBuf;
+
+use super::{Code, Refusal, WorkflowId};
+use crate::protocol::{Shown, ToolName};
+use crate::report::Hint;
+
+/// Says why an operation on workflows failed; whatever it was, no call may run because of it.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkflowError {
+    /// No workflow has this id.
+    #[error("no workflow has the id `{id}`")]
+    Unknown {
+        /// The id that was asked for.
+        id: WorkflowId,
+    },
+    /// Nothing matches what a person typed.
+    #[error("no workflow has the code or the id `{text}`")]
+    NoMatch {
+        /// What was typed, escaped.
+        text: String,
+    },
+    /// More than one workflow matches what a person typed.
+    #[error("`{text}` could mean {matches} workflows")]
+    Ambiguous {
+        /// What was typed, escaped.
+        text: String,
+        /// How many it could mean.
+        matches: usize,
+    },
+    /// The continuation came in on another tool; the workflow stays as it was.
+    #[error("workflow `{code}` belongs to `{}`", shown(.expected))]
+    WrongTool {
+        /// The workflow.
+        code: Code,
+        /// The tool it belongs to.
+        expected: ToolName,
+    },
+    /// The machine does not allow the move.
+    #[error("workflow `{code}` {refusal}")]
+    Refused {
+        /// The workflow.
+        code: Code,
+        /// Why it did not move.
+        refusal: Refusal,
+    },
+    /// Too many calls wait already.
+    #[error("{limit} calls already wait for an answer")]
+    Full {
+        /// How many may wait.
+        limit: usize,
+    },
+    /// A finished call was to be suspended again.
+    #[error("the arguments of `{}` are gone: a finished call cannot be suspended again", shown(.tool))]
+    Erased {
+        /// The tool it called.
+        tool: ToolName,
+    },
+    /// The directory of the database cannot be made private.
+    #[error("cannot prepare `{}` for pml alone", .path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The database file cannot be created or made private.
+    #[error("cannot create `{}`", .path.display())]
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is not a database, or a broken one; it is left as it is.
+    #[error("the workflows in `{}` cannot be read", .path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The file was written by a later pml; it is left as it is.
+    #[error("`{}` has format {found}; this pml knows formats up to {known}", .path.display())]
+    Future {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The newest format this pml knows.
+        known: i64,
+    },
+    /// The database refused.
+    #[error("cannot {attempted} in `{}`", .path.display())]
+    Database {
+        /// What was attempted.
+        attempted: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The thread that owns the database could not be started.
+    #[error("cannot start the thread that keeps `{}`", .path.display())]
+    Thread {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The thread that owns the database ended before it answered.
+    #[error("the thread that keeps `{}` has stopped", .path.display())]
+    Stopped {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+fn shown(tool: &ToolName) -> String {
+    Shown::line(&tool.to_string()).to_string()
+}
+
+impl Hint for WorkflowError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoMatch { .. } | Self::Ambiguous { .. } | Self::Full { .. } => {
+                Some("to see what waits: pml pending".to_owned())
+            }
+            Self::WrongTool { expected, .. } => Some(format!("continue it by calling `{}`", shown(expected))),
+            Self::Corrupt { path, .. } => {
+                let file = quoted(&path.display().to_string());
+                let aside = quoted(&path.with_extension("broken").display().to_string());
+                // With its log: a log left behind would be replayed into the next file of that name.
+                Some(format!(
+                    "to set it aside and begin anew (what waits in it is lost):\n  mkdir {aside} && mv {file}* {aside}"
+                ))
+            }
+            Self::Future { .. } => {
+                Some("update this pml, or restart the client that runs an older one".to_owned())
+            }
+            Self::Directory { path, .. } => {
+                let path = quoted(&path.display().to_string());
+                Some(format!("to see who owns it: ls -ld {path}"))
+            }
+            Self::Create { path, .. } => {
+                let directory = path.parent().unwrap_or(path).display().to_string();
+                Some(format!(
+                    "to see who owns its directory: ls -ld {}",
+                    quoted(&directory)
+                ))
+            }
+            Self::Unknown { .. }
+            | Self::Refused { .. }
+            | Self::Erased { .. }
+            | Self::Database { .. }
+            | Self::Thread { .. }
+            | Self::Stopped { .. } => None,
+        }
+    }
+}
+
+/// Quotes a path for a shell.
+fn quoted(path: &str) -> String {
+    format!("'{}'", path.replace('\'', r"'\''"))
+}

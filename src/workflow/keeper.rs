@@ -1,0 +1,219 @@
+//! The thread that owns the database: runs what it is given, sweeps at deadlines, wakes those who wait.
+//!
+//! It must never touch the async runtime. Nothing that fails here breaks anything else: a sweep that fails is
+//! logged and tried again, a look that fails lets the waiters go, who then ask and are told why.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use dashmap::DashMap;
+use tokio::sync::{oneshot, watch};
+
+use super::{Clock, Place, State, Store, Timestamp, Workflow, WorkflowError, WorkflowId};
+
+/// Who waits in this process, by workflow; a sender without receivers is a waiter that left.
+pub(super) type Waiters = DashMap<WorkflowId, watch::Sender<Option<Workflow>>>;
+
+/// One operation on the store, or on the reason why there is none.
+pub(super) type Job = Box<dyn FnOnce(Result<&mut Store, WorkflowError>, Timestamp) + Send>;
+
+/// How often the keeper looks for answers from other processes while somebody waits: a person does not notice
+/// it, and an answer must reach a waiting call within 200 ms.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A sweep that failed is not urgent: no call runs because a row is not yet marked.
+const SWEEP_AGAIN_AFTER: Duration = Duration::from_mins(1);
+
+/// The running thread: ends when `jobs` is dropped, and drops the other end of `ended` then.
+pub(super) struct Thread {
+    pub(super) jobs: mpsc::Sender<Job>,
+    pub(super) ended: oneshot::Receiver<()>,
+}
+
+/// What the thread holds.
+pub(super) struct Keeper {
+    place: Place,
+    clock: Clock,
+    waiters: Arc<Waiters>,
+    jobs: mpsc::Receiver<Job>,
+    store: Option<Store>,
+    /// When the next workflow expires, as far as this process has seen.
+    sweep_at: Option<Timestamp>,
+    /// Dropped with the thread, which is how its end is seen.
+    _end: oneshot::Sender<()>,
+}
+
+/// Why the thread looks around.
+#[derive(Clone, Copy)]
+enum Occasion {
+    /// A job ran, so this process may have changed something.
+    Job,
+    /// Time passed.
+    Time,
+}
+
+/// Whether somebody waits for an answer that another process may give.
+#[derive(Clone, Copy)]
+enum Attention {
+    Watching,
+    Idle,
+}
+
+impl Keeper {
+    /// Starts the thread; the database is opened by its first job.
+    pub(super) fn start(place: Place, clock: Clock, waiters: Arc<Waiters>) -> io::Result<Thread> {
+        let (sender, jobs) = mpsc::channel();
+        let (end, ended) = oneshot::channel();
+        let keeper = Self {
+            place,
+            clock,
+            waiters,
+            jobs,
+            store: None,
+            sweep_at: None,
+            _end: end,
+        };
+        std::thread::Builder::new()
+            .name("pml-workflows".to_owned())
+            .spawn(move || keeper.keep())?;
+        Ok(Thread { jobs: sender, ended })
+    }
+
+    fn keep(mut self) {
+        loop {
+            let occasion = match self.next_job() {
+                Ok(job) => {
+                    let now = (self.clock)();
+                    job(self.open(now), now);
+                    Occasion::Job
+                }
+                Err(RecvTimeoutError::Timeout) => Occasion::Time,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            self.look_around(occasion);
+        }
+    }
+
+    fn next_job(&self) -> Result<Job, RecvTimeoutError> {
+        let attention = match &self.store {
+            Some(_) if !self.waiters.is_empty() => Attention::Watching,
+            _ => Attention::Idle,
+        };
+        match pause(attention, self.sweep_at, (self.clock)()) {
+            Some(pause) => self.jobs.recv_timeout(pause),
+            None => self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    /// Returns the store, opening it if there is none; what dead processes left behind is swept first.
+    fn open(&mut self, now: Timestamp) -> Result<&mut Store, WorkflowError> {
+        if self.store.is_none() {
+            self.store = Some(Store::open(self.place.clone())?);
+            self.sweep(now);
+        }
+        self.store.as_mut().ok_or_else(|| WorkflowError::Stopped {
+            path: self.place.path().to_owned(),
+        })
+    }
+
+    fn look_around(&mut self, occasion: Occasion) {
+        self.waiters.retain(|_, moved| moved.receiver_count() > 0);
+        let now = (self.clock)();
+        let due = self.sweep_at.is_some_and(|at| at <= now);
+        let occasion = if due { self.sweep(now) } else { occasion };
+        if let Err(error) = self.notice_changes(occasion) {
+            warn(&error, "cannot look for answers");
+            self.waiters.clear();
+        }
+    }
+
+    /// Sweeps; what changed by it counts as a job of this process.
+    fn sweep(&mut self, now: Timestamp) -> Occasion {
+        match self.store.as_mut().map(|store| store.sweep(now)) {
+            Some(Ok(swept)) => {
+                self.sweep_at = swept.next;
+                Occasion::Job
+            }
+            Some(Err(error)) => {
+                warn(&error, "cannot sweep; trying again later");
+                self.sweep_at = Some(now.plus(SWEEP_AGAIN_AFTER));
+                Occasion::Time
+            }
+            None => Occasion::Time,
+        }
+    }
+
+    /// Wakes those whose workflow is no longer pending, and learns the next deadline.
+    fn notice_changes(&mut self, occasion: Occasion) -> Result<(), WorkflowError> {
+        let Some(store) = &mut self.store else {
+            return Ok(());
+        };
+        let changed_elsewhere = store.changed_elsewhere()?;
+        if matches!(occasion, Occasion::Time) && !changed_elsewhere {
+            return Ok(());
+        }
+        let waited_for: Vec<WorkflowId> = self.waiters.iter().map(|waiter| *waiter.key()).collect();
+        for id in waited_for {
+            let workflow = store.find(id);
+            if matches!(&workflow, Ok(workflow) if workflow.state == State::Pending) {
+                continue;
+            }
+            // Without a workflow to send, dropping the sender lets the waiters ask for themselves.
+            if let (Some((_, moved)), Ok(workflow)) = (self.waiters.remove(&id), workflow) {
+                moved.send_replace(Some(workflow));
+            }
+        }
+        let had_live_ones = self.sweep_at.is_some();
+        self.sweep_at = store.earliest_deadline()?;
+        if had_live_ones && self.sweep_at.is_none() {
+            let shortened = store.shorten_log();
+            if let Err(error) = shortened {
+                warn(&error, "cannot shorten the log");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Keeper {
+    /// Lets the waiters go however the thread ends; they ask again, which starts another.
+    fn drop(&mut self) {
+        self.waiters.clear();
+    }
+}
+
+/// Returns how long the thread may sleep; nothing means until there is a job.
+fn pause(attention: Attention, sweep_at: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
+    // A deadline that is already past still costs a moment, so that nothing here can spin.
+    let until_sweep = sweep_at.map(|at| at.since(now).max(Duration::from_millis(1)));
+    let until_look = match attention {
+        Attention::Watching => Some(LOOK_EVERY),
+        Attention::Idle => None,
+    };
+    until_sweep.into_iter().chain(until_look).min()
+}
+
+fn warn(error: &WorkflowError, what: &str) {
+    let error = crate::report::render_hinted(error);
+    tracing::warn!(target: "pml::workflow", %error, "{what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_keeper_sleeps_until_there_is_something_to_do() {
+        let now = Timestamp::from_millis(0);
+        let at = |millis| Some(Timestamp::from_millis(millis));
+        let after = |millis| Some(Duration::from_millis(millis));
+        assert_eq!(pause(Attention::Idle, None, now), None);
+        assert_eq!(pause(Attention::Idle, at(300_000), now), after(300_000));
+        assert_eq!(pause(Attention::Idle, at(-5), now), after(1));
+        assert_eq!(pause(Attention::Watching, None, now), after(100));
+        assert_eq!(pause(Attention::Watching, at(300_000), now), after(100));
+        assert_eq!(pause(Attention::Watching, at(20), now), after(20));
+    }
+}

@@ -1,0 +1,298 @@
+//! The life of a suspended call as one pure function: no IO, no async, no clock.
+//!
+//! Whoever moves a workflow passes the moment in; whatever is not a move of [`transition`] is a [`Refusal`] with
+//! its own words. At its deadline a workflow is dead even if nobody has marked it so yet.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Timestamp;
+use crate::protocol::Shown;
+use crate::protocol::continuation::Scope;
+
+/// What came back from whoever was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
+pub enum Answer {
+    /// The call may run.
+    Approve {
+        /// How far the approval reaches.
+        scope: Scope,
+    },
+    /// The call must not run.
+    Refuse {
+        /// Why, in the words of whoever refused.
+        reason: Option<String>,
+    },
+}
+
+/// The road on which an answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// A continuation call, written by the model.
+    Continuation,
+    /// The client's native dialog, by `input_required`.
+    Dialog,
+    /// The client's native dialog, by `elicitation/create`.
+    Elicitation,
+    /// A slash command that only a person can run.
+    Prompt,
+    /// A terminal of the same user.
+    Cli,
+    /// The local web page.
+    Web,
+    /// A chat channel.
+    Chat,
+    /// A rule that was written meanwhile.
+    Rule,
+}
+
+impl fmt::Display for Provenance {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Continuation => "continuation",
+            Self::Dialog => "dialog",
+            Self::Elicitation => "elicitation",
+            Self::Prompt => "prompt",
+            Self::Cli => "cli",
+            Self::Web => "web",
+            Self::Chat => "chat",
+            Self::Rule => "rule",
+        })
+    }
+}
+
+/// Where a workflow stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum State {
+    /// Waits for its answer.
+    Pending,
+    /// Has its one answer; an approved call waits to be taken, a refused one never is.
+    Answered {
+        /// The first answer, which is the only one.
+        answer: Answer,
+        /// The road on which it came.
+        by: Provenance,
+        /// When it came.
+        at: Timestamp,
+    },
+    /// Was approved and handed to the one who runs it.
+    Taken {
+        /// The answer that allowed it.
+        answer: Answer,
+        /// The road on which that came.
+        by: Provenance,
+        /// When that came.
+        at: Timestamp,
+        /// When the call was handed out.
+        taken_at: Timestamp,
+    },
+    /// Reached its deadline before it was taken.
+    Expired,
+    /// Was taken back by the one who asked.
+    Withdrawn,
+}
+
+/// What a state still allows; the store keeps arguments only while something is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Can be answered.
+    Pending,
+    /// Is approved and can be taken.
+    Approved,
+    /// Never changes again.
+    Final,
+}
+
+impl State {
+    /// Tells what this state still allows.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match self {
+            Self::Pending => Phase::Pending,
+            Self::Answered {
+                answer: Answer::Approve { .. },
+                ..
+            } => Phase::Approved,
+            Self::Answered {
+                answer: Answer::Refuse { .. },
+                ..
+            }
+            | Self::Taken { .. }
+            | Self::Expired
+            | Self::Withdrawn => Phase::Final,
+        }
+    }
+}
+
+/// What may happen to a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Somebody answers.
+    Answer {
+        /// What they say.
+        answer: Answer,
+        /// The road on which it comes.
+        by: Provenance,
+    },
+    /// The call is handed out to be run.
+    Take,
+    /// The deadline is noticed.
+    Expire,
+    /// The one who asked takes the call back.
+    Withdraw,
+}
+
+/// Says why a workflow did not move; reads on after "workflow `abcde`".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The deadline has passed.
+    #[error("expired at {expires_at}")]
+    Expired {
+        /// The deadline.
+        expires_at: Timestamp,
+    },
+    /// The deadline is still ahead.
+    #[error("does not expire before {expires_at}")]
+    NotDue {
+        /// The deadline.
+        expires_at: Timestamp,
+    },
+    /// Somebody else was first.
+    #[error("was already {} by {by} at {at}; the first answer counts", word(.answer))]
+    AlreadyAnswered {
+        /// The first answer.
+        answer: Answer,
+        /// The road on which it came.
+        by: Provenance,
+        /// When it came.
+        at: Timestamp,
+    },
+    /// The call was handed out before.
+    #[error("was already used at {taken_at}")]
+    AlreadyUsed {
+        /// When it was handed out.
+        taken_at: Timestamp,
+    },
+    /// Nobody has answered.
+    #[error("is not answered yet")]
+    NotAnswered,
+    /// The answer was no.
+    #[error("was refused by {by}{}", because(.reason.as_deref()))]
+    Refused {
+        /// Why, in the words of whoever refused.
+        reason: Option<String>,
+        /// The road on which the refusal came.
+        by: Provenance,
+    },
+    /// The one who asked took it back.
+    #[error("was withdrawn")]
+    Withdrawn,
+}
+
+fn word(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Approve { .. } => "approved",
+        Answer::Refuse { .. } => "refused",
+    }
+}
+
+fn because(reason: Option<&str>) -> String {
+    reason.map_or_else(String::new, |reason| format!(": {}", Shown::line(reason)))
+}
+
+/// Moves a workflow with the deadline `expires_at` by `event` at the moment `now`, or says why it does not move.
+pub fn transition(
+    state: &State,
+    expires_at: Timestamp,
+    event: Event,
+    now: Timestamp,
+) -> Result<State, Refusal> {
+    match state {
+        State::Expired => Err(Refusal::Expired { expires_at }),
+        State::Withdrawn => Err(Refusal::Withdrawn),
+        State::Taken { taken_at, .. } => Err(Refusal::AlreadyUsed { taken_at: *taken_at }),
+        State::Answered {
+            answer: Answer::Refuse { reason },
+            by,
+            at,
+        } => Err(match event {
+            Event::Answer { .. } => Refusal::AlreadyAnswered {
+                answer: Answer::Refuse {
+                    reason: reason.clone(),
+                },
+                by: *by,
+                at: *at,
+            },
+            Event::Take | Event::Expire | Event::Withdraw => Refusal::Refused {
+                reason: reason.clone(),
+                by: *by,
+            },
+        }),
+        State::Pending
+        | State::Answered {
+            answer: Answer::Approve { .. },
+            ..
+        } if now >= expires_at => match event {
+            Event::Expire => Ok(State::Expired),
+            Event::Answer { .. } | Event::Take | Event::Withdraw => Err(Refusal::Expired { expires_at }),
+        },
+        State::Pending => match event {
+            Event::Answer { answer, by } => Ok(State::Answered { answer, by, at: now }),
+            Event::Take => Err(Refusal::NotAnswered),
+            Event::Expire => Err(Refusal::NotDue { expires_at }),
+            Event::Withdraw => Ok(State::Withdrawn),
+        },
+        State::Answered {
+            answer: answer @ Answer::Approve { .. },
+            by,
+            at,
+        } => match event {
+            Event::Answer { .. } => Err(Refusal::AlreadyAnswered {
+                answer: answer.clone(),
+                by: *by,
+                at: *at,
+            }),
+            Event::Take => Ok(State::Taken {
+                answer: answer.clone(),
+                by: *by,
+                at: *at,
+                taken_at: now,
+            }),
+            Event::Expire => Err(Refusal::NotDue { expires_at }),
+            Event::Withdraw => Ok(State::Withdrawn),
+        },
+    }
+}
+
+/// Moves a workflow by an answer that wants to go on at once: an approval also takes the call.
+///
+/// Where somebody else approved first, an approval takes the call under *their* answer; a refusal comes too late.
+pub(super) fn answer_and_take(
+    state: &State,
+    expires_at: Timestamp,
+    answer: Answer,
+    by: Provenance,
+    now: Timestamp,
+) -> Result<State, Refusal> {
+    let approves = matches!(answer, Answer::Approve { .. });
+    match state {
+        State::Pending if approves => {
+            let answered = transition(state, expires_at, Event::Answer { answer, by }, now)?;
+            transition(&answered, expires_at, Event::Take, now)
+        }
+        // A refused call stays refused, whatever is said now.
+        State::Answered {
+            answer: Answer::Refuse { .. },
+            ..
+        } => transition(state, expires_at, Event::Take, now),
+        _ if approves => transition(state, expires_at, Event::Take, now),
+        _ => transition(state, expires_at, Event::Answer { answer, by }, now),
+    }
+}
+
+#[cfg(test)]
+mod tests;

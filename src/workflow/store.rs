@@ -1,0 +1,383 @@
+//! Keeps workflows in SQLite, shared by every pml process of the user; blocking.
+//!
+//! Every move is one `BEGIN IMMEDIATE` transaction: read the row, ask the pure machine, write the row. So the
+//! machine's promises hold among threads and processes: one first answer, one taker.
+//!
+//! Arguments may hold secrets. The file is 0600 in a directory of mode 0700, and the arguments of a row are
+//! erased (overwritten, not only forgotten) in the same transaction that makes it final; the taker gets the only
+//! copy. The log of SQLite may hold the old bytes until [`Store::shorten_log`] or the last process leaves.
+//!
+//! A broken file is reported, never repaired, replaced or deleted.
+
+mod row;
+mod schema;
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use uuid::Uuid;
+
+pub use schema::Place;
+use schema::database_error;
+
+use super::machine::{self, Answer, Event, Phase, Provenance, State};
+use super::{
+    Arguments, Code, Created, Expected, New, Refusal, Swept, Timestamp, Workflow, WorkflowError, WorkflowId,
+    lifecycle,
+};
+use crate::protocol::Shown;
+
+/// More open asks than a person will ever read; without a cap a model that loops fills the disk.
+pub const LIVE_LIMIT: usize = 1_000;
+
+/// Finished rows are kept this long past their deadline, so that a late answer is told what happened.
+const KEPT_AFTER_DEADLINE: Duration = Duration::from_hours(24);
+
+/// The workflows of the user.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    place: Place,
+    /// What `PRAGMA data_version` said last: it moves when another connection commits.
+    version_seen: i64,
+}
+
+/// What ends a transaction early.
+enum Fault {
+    Sql(rusqlite::Error),
+    Other(WorkflowError),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<WorkflowError> for Fault {
+    fn from(error: WorkflowError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl Store {
+    /// Opens the database, creating it and bringing its tables up to date where needed.
+    pub fn open(place: Place) -> Result<Self, WorkflowError> {
+        let connection = schema::open(&place)?;
+        let mut store = Self {
+            connection,
+            place,
+            version_seen: 0,
+        };
+        store.changed_elsewhere()?;
+        Ok(store)
+    }
+
+    /// Suspends a call, or returns the pending workflow that already asks the very same.
+    pub fn create(&mut self, new: New, now: Timestamp) -> Result<Created, WorkflowError> {
+        if new.call.arguments == Arguments::Erased {
+            return Err(WorkflowError::Erased { tool: new.call.tool });
+        }
+        let (created, replaced) = self.write("suspend a call", |transaction| {
+            let identity = row::identity(&new)?;
+            let same = one(
+                transaction,
+                "identity = ?1 AND phase = 'pending'",
+                &identity.as_str(),
+            )?;
+            let replaced = match same {
+                Some(same) if same.expires_at > now => return Ok((Created::Existing(same), None)),
+                Some(dead) => Some(advance(transaction, dead, State::Expired)?),
+                None => None,
+            };
+            let live: i64 = transaction.query_row(
+                "SELECT count(*) FROM workflow WHERE phase <> 'final' AND expires_at > ?1",
+                [now.millis()],
+                |row| row.get(0),
+            )?;
+            if usize::try_from(live).unwrap_or(usize::MAX) >= LIVE_LIMIT {
+                return Err(WorkflowError::Full { limit: LIVE_LIMIT }.into());
+            }
+            let workflow = Workflow {
+                id: WorkflowId::new(Uuid::new_v4()),
+                code: free_code(transaction)?,
+                ask: new.ask,
+                call: new.call,
+                project: new.project,
+                created_at: now,
+                expires_at: now.plus(new.time_to_live),
+                state: State::Pending,
+            };
+            row::insert(transaction, &workflow, &identity)?;
+            Ok((Created::New(workflow), replaced))
+        })?;
+        if let Some(expired) = replaced {
+            lifecycle::moved(&State::Pending, &expired);
+        }
+        if let Created::New(workflow) = &created {
+            lifecycle::created(workflow);
+        }
+        Ok(created)
+    }
+
+    /// Moves a workflow by one event.
+    ///
+    /// Only the one who takes a call gets its arguments; every other final state comes without them.
+    pub fn apply(&mut self, id: WorkflowId, event: Event, now: Timestamp) -> Result<Workflow, WorkflowError> {
+        self.advance_by(id, &Expected::AnyTool, |workflow| {
+            machine::transition(&workflow.state, workflow.expires_at, event, now)
+        })
+    }
+
+    /// Answers a workflow and, if that is an approval, takes its call, all at once.
+    ///
+    /// Where somebody else approved before, an approval takes the call under their answer. A refusal is
+    /// recorded and takes nothing.
+    pub fn answer_and_take(
+        &mut self,
+        id: WorkflowId,
+        expected: &Expected,
+        answer: Answer,
+        by: Provenance,
+        now: Timestamp,
+    ) -> Result<Workflow, WorkflowError> {
+        self.advance_by(id, expected, |workflow| {
+            machine::answer_and_take(&workflow.state, workflow.expires_at, answer, by, now)
+        })
+    }
+
+    /// Finds a workflow by its id.
+    pub fn find(&self, id: WorkflowId) -> Result<Workflow, WorkflowError> {
+        one(&self.connection, "id = ?1", &id.to_string())
+            .map_err(|source| database_error("find a workflow", self.place.path(), source))?
+            .ok_or(WorkflowError::Unknown { id })
+    }
+
+    /// Finds the one workflow a person means by a code or by the beginning of an id.
+    ///
+    /// A live workflow is meant before a finished one; several of a kind are refused.
+    pub fn find_by_code_or_prefix(&self, text: &str) -> Result<Workflow, WorkflowError> {
+        let typed = text.trim().to_ascii_lowercase();
+        let shown = || Shown::line(text).to_string();
+        if typed.is_empty() {
+            return Err(WorkflowError::NoMatch { text: shown() });
+        }
+        let matching = "code = ?1 OR substr(id, 1, length(?1)) = ?1";
+        let found = many(&self.connection, matching, &[&typed])
+            .map_err(|source| database_error("find a workflow", self.place.path(), source))?;
+        let (live, finished): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .partition(|workflow| workflow.state.phase() != Phase::Final);
+        let mut meant = if live.is_empty() { finished } else { live };
+        match (meant.pop(), meant.len()) {
+            (None, _) => Err(WorkflowError::NoMatch { text: shown() }),
+            (Some(workflow), 0) => Ok(workflow),
+            (Some(_), others) => Err(WorkflowError::Ambiguous {
+                text: shown(),
+                matches: others + 1,
+            }),
+        }
+    }
+
+    /// Lists what waits for an answer, the oldest first.
+    pub fn pending(&self, now: Timestamp) -> Result<Vec<Workflow>, WorkflowError> {
+        let matching = "phase = 'pending' AND expires_at > ?1 ORDER BY created_at, id";
+        many(&self.connection, matching, &[&now.millis()])
+            .map_err(|source| database_error("list what is pending", self.place.path(), source))
+    }
+
+    /// Marks what has expired and deletes what finished long ago.
+    pub fn sweep(&mut self, now: Timestamp) -> Result<Swept, WorkflowError> {
+        let (expired, deleted) = self.write("sweep", |transaction| {
+            // In bulk and without reading the asks: the machine lets every live state expire at its deadline,
+            // and a row that a later pml wrote must not keep its arguments because this one cannot read it.
+            let expired = transaction
+                .prepare(
+                    "UPDATE workflow SET state = ?2, phase = 'final', identity = NULL, arguments = NULL
+                     WHERE phase <> 'final' AND expires_at <= ?1 RETURNING id, code, tool",
+                )?
+                .query_map(params![now.millis(), row::written(&State::Expired)?], |row| {
+                    Ok((
+                        row.get::<_, String>(0)?,
+                        row.get::<_, String>(1)?,
+                        row.get::<_, String>(2)?,
+                    ))
+                })?
+                .collect::<rusqlite::Result<Vec<_>>>()?;
+            let deleted = transaction.execute(
+                "DELETE FROM workflow WHERE expires_at <= ?1",
+                [now.minus(KEPT_AFTER_DEADLINE).millis()],
+            )?;
+            Ok((expired, deleted))
+        })?;
+        for (id, code, tool) in &expired {
+            lifecycle::expired(id, code, tool);
+        }
+        Ok(Swept {
+            expired: expired.iter().filter_map(|(id, ..)| id.parse().ok()).collect(),
+            deleted,
+            next: self.earliest_deadline()?,
+        })
+    }
+
+    /// Returns the earliest deadline of a live workflow.
+    pub fn earliest_deadline(&self) -> Result<Option<Timestamp>, WorkflowError> {
+        self.connection
+            .query_row(
+                "SELECT min(expires_at) FROM workflow WHERE phase <> 'final'",
+                [],
+                |row| row.get(0),
+            )
+            .map(|millis: Option<i64>| millis.map(Timestamp::from_millis))
+            .map_err(|source| database_error("look for a deadline", self.place.path(), source))
+    }
+
+    /// Tells whether another connection has changed anything since this was asked last.
+    pub fn changed_elsewhere(&mut self) -> Result<bool, WorkflowError> {
+        let version = self
+            .connection
+            .pragma_query_value(None, "data_version", |row| row.get(0))
+            .map_err(|source| database_error("look for changes", self.place.path(), source))?;
+        Ok(std::mem::replace(&mut self.version_seen, version) != version)
+    }
+
+    /// Empties SQLite's log, which may hold erased arguments; gives up at once if another process is reading.
+    pub fn shorten_log(&self) -> Result<(), WorkflowError> {
+        let shorten = || -> rusqlite::Result<()> {
+            self.connection.busy_timeout(Duration::ZERO)?;
+            let shortened = self
+                .connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            self.connection.busy_timeout(schema::BUSY_TIMEOUT)?;
+            shortened
+        };
+        shorten().map_err(|source| database_error("shorten the log", self.place.path(), source))
+    }
+
+    /// Lets a test break what only the store may touch.
+    #[cfg(test)]
+    pub(in crate::workflow) fn execute(&self, statement: &str) {
+        self.connection.execute_batch(statement).unwrap();
+    }
+
+    /// Moves one workflow by what `decide` says of it, in one transaction.
+    fn advance_by(
+        &mut self,
+        id: WorkflowId,
+        expected: &Expected,
+        decide: impl FnOnce(&Workflow) -> Result<State, Refusal>,
+    ) -> Result<Workflow, WorkflowError> {
+        let (before, workflow) = self.write("move a workflow", |transaction| {
+            let workflow =
+                one(transaction, "id = ?1", &id.to_string())?.ok_or(WorkflowError::Unknown { id })?;
+            match expected {
+                Expected::Tool(tool) if *tool != workflow.call.tool => {
+                    return Err(WorkflowError::WrongTool {
+                        code: workflow.code,
+                        expected: workflow.call.tool,
+                    }
+                    .into());
+                }
+                Expected::Tool(_) | Expected::AnyTool => {}
+            }
+            let state = decide(&workflow).map_err(|refusal| WorkflowError::Refused {
+                code: workflow.code.clone(),
+                refusal,
+            })?;
+            let before = workflow.state.clone();
+            Ok((before, advance(transaction, workflow, state)?))
+        })?;
+        lifecycle::moved(&before, &workflow);
+        Ok(workflow)
+    }
+
+    /// Runs `body` in one transaction that excludes every other writer from its start.
+    fn write<T>(
+        &mut self,
+        attempted: &'static str,
+        body: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
+    ) -> Result<T, WorkflowError> {
+        let connection = &mut self.connection;
+        let run = || -> Result<T, Fault> {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = body(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        };
+        run().map_err(|fault| match fault {
+            Fault::Sql(source) => database_error(attempted, self.place.path(), source),
+            Fault::Other(error) => error,
+        })
+    }
+}
+
+/// Writes a new state and returns the workflow as its mover may see it.
+fn advance(
+    transaction: &Transaction<'_>,
+    mut workflow: Workflow,
+    state: State,
+) -> rusqlite::Result<Workflow> {
+    row::update(transaction, workflow.id, &state)?;
+    if state.phase() == Phase::Final && !matches!(state, State::Taken { .. }) {
+        workflow.call.arguments = Arguments::Erased;
+    }
+    workflow.state = state;
+    Ok(workflow)
+}
+
+/// Draws a code that no live workflow has.
+fn free_code(transaction: &Transaction<'_>) -> rusqlite::Result<Code> {
+    loop {
+        // The low half of a random UUID has 62 random bits below its variant.
+        let code = Code::of_bits(Uuid::new_v4().as_u64_pair().1 & (u64::MAX >> 2));
+        let taken: bool = transaction.query_row(
+            "SELECT EXISTS (SELECT 1 FROM workflow WHERE code = ?1 AND phase <> 'final')",
+            [code.as_str()],
+            |row| row.get(0),
+        )?;
+        if !taken {
+            return Ok(code);
+        }
+    }
+}
+
+fn one(
+    connection: &Connection,
+    matching: &str,
+    parameter: &dyn rusqlite::ToSql,
+) -> rusqlite::Result<Option<Workflow>> {
+    let columns = row::COLUMNS;
+    connection
+        .query_row(
+            &format!("SELECT {columns} FROM workflow WHERE {matching}"),
+            [parameter],
+            row::read,
+        )
+        .optional()
+}
+
+/// Reads every matching row; one that this pml cannot read is left out and named in the log.
+fn many(
+    connection: &Connection,
+    matching: &str,
+    parameters: &[&dyn rusqlite::ToSql],
+) -> rusqlite::Result<Vec<Workflow>> {
+    let columns = row::COLUMNS;
+    let mut statement = connection.prepare(&format!("SELECT {columns} FROM workflow WHERE {matching}"))?;
+    let mut rows = statement.query(parameters)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        match row::read(row) {
+            Ok(workflow) => found.push(workflow),
+            Err(error) => lifecycle::unreadable(&row.get::<_, String>(0).unwrap_or_default(), &error),
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod processes;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! How a workflow lies in its row.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use rusqlite::types::Type;
+use rusqlite::{Row, Transaction, named_params};
+use serde::Deserialize as _;
+use serde::de::IntoDeserializer as _;
+use serde::de::value::Error as ValueError;
+
+use crate::protocol::Digest;
+use crate::workflow::{Arguments, Call, New, Phase, State, Timestamp, Workflow, WorkflowId};
+
+/// The columns [`read`] expects, in its order.
+pub(super) const COLUMNS: &str =
+    "id, code, ask, tool, arguments, launch, project, state, created_at, expires_at";
+
+/// Reads the row of a workflow.
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Workflow> {
+    let state: State = json(row, 7)?;
+    let arguments = match row.get::<_, Option<Vec<u8>>>(4)? {
+        _ if state.phase() == Phase::Final => Arguments::Erased,
+        None => Arguments::Absent,
+        Some(bytes) => Arguments::Json(String::from_utf8(bytes).map_err(|error| unreadable(4, error))?),
+    };
+    Ok(Workflow {
+        id: parsed(row, 0)?,
+        code: parsed(row, 1)?,
+        ask: json(row, 2)?,
+        call: Call {
+            tool: parsed(row, 3)?,
+            arguments,
+            launch: digest(row, 5)?,
+        },
+        project: PathBuf::from(OsString::from_vec(row.get(6)?)),
+        created_at: Timestamp::from_millis(row.get(8)?),
+        expires_at: Timestamp::from_millis(row.get(9)?),
+        state,
+    })
+}
+
+/// Writes the row of a new workflow.
+pub(super) fn insert(
+    transaction: &Transaction<'_>,
+    workflow: &Workflow,
+    identity: &Digest,
+) -> rusqlite::Result<()> {
+    transaction.execute(
+        "INSERT INTO workflow (id, code, ask, tool, arguments, launch, project, state, phase, identity, created_at, expires_at)
+         VALUES (:id, :code, :ask, :tool, :arguments, :launch, :project, :state, :phase, :identity, :created_at, :expires_at)",
+        named_params! {
+            ":id": workflow.id.to_string(),
+            ":code": workflow.code.as_str(),
+            ":ask": written(&workflow.ask)?,
+            ":tool": workflow.call.tool.to_string(),
+            ":arguments": bytes(&workflow.call.arguments),
+            ":launch": workflow.call.launch.as_str(),
+            ":project": path_bytes(&workflow.project),
+            ":state": written(&workflow.state)?,
+            ":phase": phase(workflow.state.phase()),
+            ":identity": identity.as_str(),
+            ":created_at": workflow.created_at.millis(),
+            ":expires_at": workflow.expires_at.millis(),
+        },
+    )?;
+    Ok(())
+}
+
+/// Moves a row to `state`; arguments leave with the last state that could still run.
+pub(super) fn update(transaction: &Transaction<'_>, id: WorkflowId, state: &State) -> rusqlite::Result<()> {
+    transaction.execute(
+        "UPDATE workflow SET state = :state, phase = :phase, identity = NULL,
+                arguments = CASE :phase WHEN 'final' THEN NULL ELSE arguments END
+         WHERE id = :id",
+        named_params! {
+            ":id": id.to_string(),
+            ":state": written(state)?,
+            ":phase": phase(state.phase()),
+        },
+    )?;
+    Ok(())
+}
+
+/// Returns the digest of everything that makes two asks the same.
+pub(super) fn identity(new: &New) -> rusqlite::Result<Digest> {
+    let ask = written(&new.ask)?;
+    let tool = new.call.tool.to_string();
+    let presence = match &new.call.arguments {
+        Arguments::Absent | Arguments::Erased => "absent",
+        Arguments::Json(_) => "json",
+    };
+    Ok(Digest::of([
+        ask.as_bytes(),
+        tool.as_bytes(),
+        presence.as_bytes(),
+        bytes(&new.call.arguments).unwrap_or_default(),
+        new.call.launch.as_str().as_bytes(),
+        path_bytes(&new.project),
+    ]))
+}
+
+/// Writes a value as the JSON of its column.
+pub(super) fn written(value: &impl serde::Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Pending => "pending",
+        Phase::Approved => "approved",
+        Phase::Final => "final",
+    }
+}
+
+fn bytes(arguments: &Arguments) -> Option<&[u8]> {
+    match arguments {
+        Arguments::Absent | Arguments::Erased => None,
+        Arguments::Json(text) => Some(text.as_bytes()),
+    }
+}
+
+fn path_bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+fn parsed<T>(row: &Row<'_>, column: usize) -> rusqlite::Result<T>
+where
+    T: std::str::FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    row.get::<_, String>(column)?
+        .parse()
+        .map_err(|error| unreadable(column, error))
+}
+
+fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    serde_json::from_str(&row.get::<_, String>(column)?).map_err(|error| unreadable(column, error))
+}
+
+fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
+    Digest::deserialize(row.get::<_, String>(column)?.into_deserializer())
+        .map_err(|error: ValueError| unreadable(column, error))
+}
+
+fn unreadable(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+}

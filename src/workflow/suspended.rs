@@ -1,0 +1,135 @@
+//! What is suspended and what a person is asked about it: plain data, pure.
+//!
+//! The arguments may hold secrets. Their `Debug` shows a length only, and they exist only while the call can
+//! still run: see [`Arguments::Erased`].
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Code, State, Timestamp, WorkflowId};
+use crate::protocol::approval::ShownDependency;
+use crate::protocol::{Digest, ToolName};
+
+/// What a person is asked; which tool it is about stands once, in the [`Call`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum Ask {
+    /// May this dependency be installed, or started for the first time at this version?
+    Install {
+        /// What the person is shown of it.
+        dependency: ShownDependency,
+    },
+    /// May this very call run?
+    Permit {
+        /// What the person is shown of the dependency it goes to.
+        dependency: ShownDependency,
+    },
+}
+
+/// The call that runs if it is approved; it comes from the store, so a continuation cannot change it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The tool, as policy names it.
+    pub tool: ToolName,
+    /// The arguments, byte for byte as they came.
+    pub arguments: Arguments,
+    /// The digest of what would be launched, as it was when the person was asked.
+    pub launch: Digest,
+}
+
+/// The arguments of a suspended call.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Arguments {
+    /// The call came without any.
+    Absent,
+    /// The JSON text exactly as it came.
+    Json(String),
+    /// The call can never run again, or was handed to somebody else: its arguments are gone.
+    Erased,
+}
+
+impl fmt::Debug for Arguments {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => formatter.write_str("Absent"),
+            Self::Json(text) => write!(formatter, "Json({} bytes)", text.len()),
+            Self::Erased => formatter.write_str("Erased"),
+        }
+    }
+}
+
+/// What it takes to suspend a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct New {
+    /// What a person is asked.
+    pub ask: Ask,
+    /// What runs if they approve.
+    pub call: Call,
+    /// How long the answer may take.
+    pub time_to_live: Duration,
+    /// The project the call belongs to.
+    pub project: PathBuf,
+}
+
+/// A call suspended until one answer arrives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workflow {
+    /// The name that continues it.
+    pub id: WorkflowId,
+    /// The name by which people speak of it.
+    pub code: Code,
+    /// What a person is asked.
+    pub ask: Ask,
+    /// What runs if they approve.
+    pub call: Call,
+    /// The project the call belongs to.
+    pub project: PathBuf,
+    /// When it was suspended.
+    pub created_at: Timestamp,
+    /// When it dies unless it was taken before.
+    pub expires_at: Timestamp,
+    /// Where it stands.
+    pub state: State,
+}
+
+/// Tells a new workflow from one that already asks the very same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// Nobody had asked this yet.
+    New(Workflow),
+    /// The same ask about the same call is pending; this is it, with its own deadline.
+    Existing(Workflow),
+}
+
+impl Created {
+    /// Returns the workflow, whichever it is.
+    #[must_use]
+    pub fn workflow(self) -> Workflow {
+        match self {
+            Self::New(workflow) | Self::Existing(workflow) => workflow,
+        }
+    }
+}
+
+/// Which tool a continuation came in on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// On a tool itself: the workflow must belong to it.
+    Tool(ToolName),
+    /// On a tool that continues every workflow.
+    AnyTool,
+}
+
+/// What a sweep did and when the next one is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// The workflows whose deadline had passed.
+    pub expired: Vec<WorkflowId>,
+    /// How many finished rows were too old to keep.
+    pub deleted: usize,
+    /// The next deadline of a live workflow.
+    pub next: Option<Timestamp>,
+}
