@@ -1,5 +1,4 @@
 //! Drives the real binary; one file per behaviour.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #![expect(
     clippy::disallowed_methods,
