@@ -258,11 +258,17 @@ fn change_tree(root: &CstObject, change: &Change) -> Result<(), EditError> {
 }
 
 fn remove_elements(array: Option<&CstArray>, text: &str) {
-    let elements = array.map(CstArray::elements).unwrap_or_default();
-    for element in elements {
+    let Some(array) = array else { return };
+    // The space between the first two would be left over after the bracket.
+    let space = || array.child_at_index(1).and_then(|child| child.as_whitespace());
+    let spaced = space().is_some();
+    for element in array.elements() {
         if is(&element, text) {
             element.remove();
         }
+    }
+    if !spaced && let Some(space) = space() {
+        space.remove();
     }
 }
 
