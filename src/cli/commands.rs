@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::{Ground, check, output, rule, rules, sample_server, stdio, supervise};
+use super::{Ground, check, install, output, rule, rules, sample_server, stdio, supervise, uninstall};
 use crate::config::{self, RuleList};
 
 /// How rules weigh, told wherever rules are made.
@@ -23,6 +23,10 @@ A client starts this; people do not. To register it in Claude Code:
 
 Logs go to stderr; `PML_LOG=debug` shows more of them.")]
     Stdio,
+    /// Fetch the packages of servers before anybody calls them
+    Install(install::Arguments),
+    /// Remove the package of a server, and the approval to run it
+    Uninstall(uninstall::Arguments),
     /// Let tools run without a question
     #[command(after_help = format!("\
 Examples:
@@ -97,6 +101,8 @@ impl Command {
     pub(super) fn run(self, ground: &Ground) -> anyhow::Result<ExitCode> {
         match self {
             Self::Stdio => stdio::run(ground),
+            Self::Install(arguments) => install::run(ground, &ground.read()?, &arguments),
+            Self::Uninstall(arguments) => uninstall::run(ground, &ground.read()?, &arguments),
             Self::Allow(arguments) => rule::add(ground, RuleList::Allow, &arguments),
             Self::Deny(arguments) => rule::add(ground, RuleList::Deny, &arguments),
             Self::Ask(arguments) => rule::add(ground, RuleList::Ask, &arguments),

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::durable::{Audience, DurableError, Locked};
-use crate::config::Stamp;
+use crate::config::{Locations, Stamp};
 use crate::protocol::{DependencyName, Digest, Shown};
 
 /// What was approved, kept for people to read.
@@ -84,6 +84,12 @@ pub struct Approved {
 }
 
 impl Approved {
+    /// Looks at the approvals of the user.
+    #[must_use]
+    pub fn of(locations: &Locations) -> Self {
+        Self::new(locations.state().join("approved"))
+    }
+
     /// Looks at `directory`, which need not exist yet.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
