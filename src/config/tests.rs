@@ -151,6 +151,38 @@ fn what_is_wrong_is_said_with_line_and_column() {
             "2:2: pattern `a:{b` is not a glob: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)",
         ),
         (
+            "{\"approvals\": {\"ttlSeconds\": 29}}",
+            "1:30: `29` is out of range; from 30 to 3600 is possible",
+        ),
+        (
+            "{\"approvals\": {\"ttlSeconds\": 30.5}}",
+            "1:30: expected a whole number, found a number with a fraction",
+        ),
+        (
+            "{\"approvals\": {\"ttlSeconds\": -30}}",
+            "1:30: expected a whole number, found a negative number",
+        ),
+        (
+            "{\"version\": \"1.0.0\"}",
+            "1:13: this file is of version `1.0.0`; this pml reads versions `0.x.y`",
+        ),
+        (
+            "{\"version\": \"x\"}",
+            "1:13: a version is three numbers, such as `0.1.0`",
+        ),
+        (
+            "{\"version\": 1}",
+            "1:13: expected a string, found a whole number",
+        ),
+    ] {
+        assert_eq!(refusal(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_server_is_said_at_its_name() {
+    for (text, expected) in [
+        (
             "{\"mcpServers\": {\"a__b\": {}}}",
             "1:17: server name `a__b` contains `__`, which separates server and tool in wire names",
         ),
@@ -177,30 +209,6 @@ fn what_is_wrong_is_said_with_line_and_column() {
         (
             "{\"mcpServers\": {\"x\": {\"command\": \"a\", \"startup\": \"soon\"}}}",
             "1:50: `soon` is not known here; possible are `lazy`, `eager`",
-        ),
-        (
-            "{\"approvals\": {\"ttlSeconds\": 29}}",
-            "1:30: `29` is out of range; from 30 to 3600 is possible",
-        ),
-        (
-            "{\"approvals\": {\"ttlSeconds\": 30.5}}",
-            "1:30: expected a whole number, found a number with a fraction",
-        ),
-        (
-            "{\"approvals\": {\"ttlSeconds\": -30}}",
-            "1:30: expected a whole number, found a negative number",
-        ),
-        (
-            "{\"version\": \"1.0.0\"}",
-            "1:13: this file is of version `1.0.0`; this pml reads versions `0.x.y`",
-        ),
-        (
-            "{\"version\": \"x\"}",
-            "1:13: a version is three numbers, such as `0.1.0`",
-        ),
-        (
-            "{\"version\": 1}",
-            "1:13: expected a string, found a whole number",
         ),
     ] {
         assert_eq!(refusal(text), expected, "{text}");

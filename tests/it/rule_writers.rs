@@ -72,9 +72,9 @@ fn a_writer_killed_at_any_moment_leaves_the_old_or_the_new_file() {
         child.kill().unwrap();
         let done = child.wait().unwrap().success();
         if done {
-            finished += 1
+            finished += 1;
         } else {
-            killed += 1
+            killed += 1;
         }
 
         let after = allowed(&home.config());
