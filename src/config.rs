@@ -162,3 +162,6 @@ fn assemble(files: &Files, texts: &[Option<String>; 2]) -> Result<Config, Config
     }
     Ok(config)
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,8 @@ pub mod config;
 pub mod loader;
 pub mod permissions;
 pub mod protocol;
+pub mod proxy;
 pub mod report;
+pub mod stdio;
 pub mod wire;
 pub mod workflow;

@@ -3,7 +3,15 @@
 //! Data goes to stdout, everything said about it to stderr. Exit codes: 0 done, 1 refused or a negative answer,
 //! 2 error or usage.
 
+mod check;
+mod commands;
+mod failure;
 mod install;
+mod output;
+mod rule;
+mod rules;
+mod sample_server;
+mod stdio;
 mod supervise;
 mod uninstall;
 
@@ -12,7 +20,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{self, Environment, Locations};
+use self::commands::{Command, Inner};
+use self::failure::Hinted as _;
+use crate::config::{self, Config, ConfigError, Environment, Files, Locations};
 
 /// One MCP server in front of many: every install gated by a rule or a person.
 #[derive(Debug, Parser)]
@@ -25,20 +35,24 @@ use crate::config::{self, Environment, Locations};
 )]
 struct Arguments {
     /// Use this file instead of looking for `.pml.json`
-    #[arg(long, global = true, value_name = "FILE", env = "PML_CONFIG")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "PML_CONFIG",
+        hide_env_values = true
+    )]
     config: Option<PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: Whole,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    /// Fetch the packages of servers before anybody calls them
-    Install(install::Arguments),
-    /// Remove the package of a server
-    Uninstall(uninstall::Arguments),
-    #[command(hide = true)]
-    Supervise(supervise::Arguments),
+enum Whole {
+    #[command(flatten)]
+    Command(Command),
+    #[command(flatten)]
+    Inner(Inner),
 }
 
 /// What every command stands on.
@@ -52,6 +66,18 @@ pub(crate) struct Ground {
     pub(crate) config: Option<PathBuf>,
 }
 
+impl Ground {
+    /// Finds the configuration.
+    pub(crate) fn files(&self) -> Files {
+        config::find(self.config.as_deref(), &self.environment, &self.locations)
+    }
+
+    /// Reads the configuration.
+    pub(crate) fn read(&self) -> Result<Config, ConfigError> {
+        config::read(&self.files())
+    }
+}
+
 /// Parses the command line, runs the command and returns its exit code.
 pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -62,10 +88,18 @@ pub fn run() -> ExitCode {
         }
     };
     let config = arguments.config;
-    match dispatch(arguments.command, || ground(config)) {
+    let outcome = match arguments.command {
+        Whole::Inner(inner) => inner.run(),
+        Whole::Command(command) => ground(config).and_then(|ground| {
+            log(&ground.environment);
+            command.run(&ground)
+        }),
+    };
+    match outcome {
         Ok(code) => code,
+        Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            anstream::eprintln!("error: {error:#}");
+            failure::print(&error);
             ExitCode::from(2)
         }
     }
@@ -73,7 +107,7 @@ pub fn run() -> ExitCode {
 
 fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
     let environment = Environment::of_process()?;
-    let locations = Locations::of(&environment)?;
+    let locations = Locations::of(&environment).hint("set `HOME` to your home directory")?;
     Ok(Ground {
         environment,
         locations,
@@ -81,24 +115,17 @@ fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
     })
 }
 
-/// Runs a command; those that need no ground do not ask for it, because they must run without a home.
-fn dispatch(command: Command, ground: impl FnOnce() -> anyhow::Result<Ground>) -> anyhow::Result<ExitCode> {
-    let read = |ground: &Ground| {
-        config::read(&config::find(
-            ground.config.as_deref(),
-            &ground.environment,
-            &ground.locations,
-        ))
-    };
-    match command {
-        Command::Install(arguments) => {
-            let ground = ground()?;
-            install::run(&ground, &read(&ground)?, &arguments)
-        }
-        Command::Uninstall(arguments) => {
-            let ground = ground()?;
-            uninstall::run(&ground, &read(&ground)?, &arguments)
-        }
-        Command::Supervise(arguments) => Ok(supervise::run(&arguments)),
-    }
+/// Logs to stderr: stdout is data, or the wire.
+fn log(environment: &Environment) {
+    let wanted = environment
+        .variable("PML_LOG")
+        .and_then(|filter| filter.to_str())
+        .unwrap_or("warn");
+    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
+    let logging = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(rustix::termios::isatty(std::io::stderr()));
+    // Only the first call of a process counts; there is only one.
+    let _ = logging.try_init();
 }

@@ -1,30 +1,57 @@
-//! `pml supervise -- PROGRAM ARGS…`: the process between pml and one server; started by pml, not by people.
+//! `pml supervise` and `pml launch`: the processes between pml and one server; started by pml, not by people.
+//!
+//! They need no home, no configuration and no log, and must start fast: a server waits behind them.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::loader::supervise;
+use crate::loader::supervise::{self, SuperviseError};
 
 /// Runs one server and ends everything it started.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct Supervise {
+    #[command(flatten)]
+    line: Line,
+}
+
+/// Becomes one server that dies with its supervisor.
+#[derive(Debug, Args)]
+pub(crate) struct Launch {
+    /// The process to die with
+    supervisor: i32,
+    #[command(flatten)]
+    line: Line,
+}
+
+#[derive(Debug, Args)]
+struct Line {
     /// The server's program
-    #[arg(required = true, value_name = "PROGRAM")]
     program: OsString,
     /// Its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     arguments: Vec<OsString>,
 }
 
-/// Supervises until the server is gone. Needs no home, no configuration and no log: it must start fast.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    match supervise::run(&arguments.program, &arguments.arguments) {
+/// Supervises until the server is gone.
+pub(crate) fn supervise(Supervise { line }: &Supervise) -> ExitCode {
+    match supervise::run(&line.program, &line.arguments) {
         Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            anstream::eprintln!("{error}");
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => tell(&error),
     }
+}
+
+/// Becomes the server.
+pub(crate) fn launch(Launch { supervisor, line }: &Launch) -> ExitCode {
+    match supervise::launch(*supervisor, &line.program, &line.arguments) {
+        Ok(never) => match never {},
+        Err(error) => tell(&error),
+    }
+}
+
+/// Writes the one line that pml reads from stderr.
+fn tell(error: &SuperviseError) -> ExitCode {
+    anstream::eprintln!("{error}");
+    ExitCode::from(error.exit_code())
 }

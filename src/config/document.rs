@@ -121,6 +121,19 @@ impl<'de> Deserializer<'de> for Node<'de> {
         visitor.visit_newtype_struct(self)
     }
 
+    /// Derived structs also read lists, field by field; a file that does so is a mistake.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match self.0 {
+            Value::Array(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _name: &'static str,
@@ -137,7 +150,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
 
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq
-        tuple tuple_struct map struct identifier ignored_any
+        tuple tuple_struct map identifier ignored_any
     }
 }
 
@@ -236,7 +249,12 @@ impl de::Error for Fault {
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Self::nowhere(Problem::Type {
             found: kind(&found),
-            expected: expected.to_string(),
+            expected: match expected.to_string().as_str() {
+                "a sequence" => "a list".to_owned(),
+                "a map" => "an object".to_owned(),
+                "u64" => "a whole number".to_owned(),
+                own => own.to_owned(),
+            },
         })
     }
 

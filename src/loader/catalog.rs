@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::Resolved;
 use crate::config::Locations;
 use crate::protocol::{Digest, Object};
 
@@ -25,6 +26,18 @@ pub struct Known {
     pub integrity: Option<String>,
     /// Its tools in their order.
     pub tools: Vec<KnownTool>,
+}
+
+impl Known {
+    /// Puts together what a dependency of an exact version has shown; a plain command has no version.
+    #[must_use]
+    pub fn new(resolved: Option<&Resolved>, tools: Vec<KnownTool>) -> Self {
+        Self {
+            version: resolved.map(|resolved| resolved.version.clone()),
+            integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
+            tools,
+        }
+    }
 }
 
 /// One tool as its dependency defines it.

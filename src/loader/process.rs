@@ -4,8 +4,8 @@
 //! pml never kills the supervisor, because the supervisor is what kills the server and everything below it.
 //! Closing the server's stdin, a SIGTERM to the supervisor or the death of pml each lead to the same end.
 //!
-//! If somebody else kills a supervisor by SIGKILL, the server sees the end of its stdin as soon as its [`Pipes`]
-//! are dropped, and most servers end then; one that does not is out of pml's reach.
+//! If somebody else kills a supervisor by SIGKILL, the kernel kills the server (Linux). What the server had started
+//! sees the end of stdin once the [`Pipes`] are dropped; what ignores that too is out of pml's reach.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,6 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
+use super::secrets::Secrets;
 use super::stderr::Stderr;
 use super::supervise::CANNOT_START;
 use crate::protocol::{DependencyName, Shown};
@@ -198,7 +199,7 @@ pub fn spawn(
     else {
         return Err(failed(io::Error::other("its pipes are missing")));
     };
-    let stderr = Stderr::default();
+    let stderr = Stderr::hiding(Secrets::of(&line.variables));
     let reader = tokio::spawn(stderr.clone().follow(name.clone(), errors));
     tracing::debug!(dependency = name.as_str(), supervisor = child.id(), "started");
     let process = Process {
@@ -248,15 +249,16 @@ impl Process {
     }
 
     fn exit_of(&self, status: ExitStatus) -> Exit {
-        let Some(code) = status.code() else {
-            tracing::warn!(
-                dependency = self.name.as_str(),
-                signal = status.signal(),
-                "the supervisor was killed"
-            );
-            return Exit::Unsupervised;
-        };
-        exit_of(code, &self.stderr.tail())
+        match (status.code(), status.signal()) {
+            (Some(code), _) => exit_of(code, &self.stderr.tail()),
+            // Once it listens, SIGTERM does not end a supervisor: nothing had been started yet.
+            (None, Some(signal)) if signal == Signal::TERM.as_raw() => Exit::Signal(15),
+            (None, signal) => {
+                let dependency = self.name.as_str();
+                tracing::warn!(dependency, signal, "the supervisor was killed");
+                Exit::Unsupervised
+            }
+        }
     }
 
     /// Tells the supervisor to end everything. A process that was waited for has no id any more, so the signal

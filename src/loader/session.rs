@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -70,6 +71,7 @@ struct Shared {
     waiters: Mutex<HashMap<u64, Waiter>>,
     next_id: AtomicU64,
     ended: OnceLock<Arc<Ended>>,
+    used_at: Mutex<Instant>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,6 +99,7 @@ impl Session {
             waiters: Mutex::default(),
             next_id: AtomicU64::new(1),
             ended: OnceLock::new(),
+            used_at: Mutex::new(Instant::now()),
         }));
         let reading = session.clone();
         let mut reader = LineReader::new(source, line_limit);
@@ -105,6 +108,8 @@ impl Session {
                 reading.receive(line, &unasked).await;
             }
             drop(reader);
+            // A dependency that closed its stdout answers nothing any more: it is asked to go.
+            reading.close();
             let ended = ending.await;
             reading.end(ended);
         });
@@ -121,6 +126,22 @@ impl Session {
     #[must_use]
     pub fn is_busy(&self) -> bool {
         !lock(&self.0.waiters).is_empty()
+    }
+
+    /// Returns for how long no call was under way; `None` while one is.
+    #[must_use]
+    pub fn unused_for(&self) -> Option<Duration> {
+        if self.is_busy() {
+            None
+        } else {
+            Some(lock(&self.0.used_at).elapsed())
+        }
+    }
+
+    /// Tells whether `other` is the same conversation.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Closes the way to the dependency: it sees the end of its stdin once everything queued is written.
@@ -291,6 +312,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        *lock(&self.session.0.used_at) = Instant::now();
         if self.open && lock(&self.session.0.waiters).remove(&self.id).is_some() {
             self.session.send_now(format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#,
@@ -321,7 +343,9 @@ mod tests {
             (stdout, stdin),
             1000,
             &TaskTracker::new(),
-            move |event| drop(tell.send(event)),
+            move |event| {
+                let _ = tell.send(event);
+            },
             async { Ended { reason: "exited with code 3".to_owned(), stderr: "boom".to_owned() } },
         );
         Peer { session, heard: BufReader::new(heard).lines(), speak, unasked }

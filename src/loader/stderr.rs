@@ -2,13 +2,14 @@
 //!
 //! The end is what explains a death. A server may write without measure or without line breaks, so both what is
 //! kept and what is logged of one line are bounded; what is read is always drained, because a full pipe would
-//! stop the server.
+//! stop the server. The values a server was given in confidence are replaced by their names.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use super::secrets::Secrets;
 use crate::protocol::{DependencyName, Shown};
 
 /// How many bytes are kept: a long stack trace, and still little enough for an error that a model reads.
@@ -25,13 +26,26 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// The end of a server's stderr; clones see the same text.
 #[derive(Debug, Clone, Default)]
-pub struct Stderr(Arc<Mutex<Ring>>);
+pub struct Stderr {
+    ring: Arc<Mutex<Ring>>,
+    secrets: Arc<Secrets>,
+}
 
 impl Stderr {
-    /// Returns the last lines, with everything that could deceive a reader written out.
+    /// Begins with nothing; what comes is told without these secrets.
+    #[must_use]
+    pub fn hiding(secrets: Secrets) -> Self {
+        Self {
+            ring: Arc::default(),
+            secrets: Arc::new(secrets),
+        }
+    }
+
+    /// Returns the last lines without secrets, with everything that could deceive a reader written out.
     #[must_use]
     pub fn tail(&self) -> String {
-        self.ring().tail()
+        let tail = self.secrets.hide(&self.ring().tail());
+        Shown::block(&tail).to_string()
     }
 
     /// Reads until the end, keeps the last of it and logs each line at debug level.
@@ -48,20 +62,20 @@ impl Stderr {
                 }
             };
             self.ring().push(&buffer[..read]);
-            lines.push(&buffer[..read], |line| log(&name, line));
+            lines.push(&buffer[..read], |line| self.log(&name, line));
         }
-        lines.finish(|line| log(&name, line));
+        lines.finish(|line| self.log(&name, line));
+    }
+
+    fn log(&self, name: &DependencyName, line: &[u8]) {
+        let line = self.secrets.hide(&String::from_utf8_lossy(line));
+        tracing::debug!(dependency = name.as_str(), "stderr: {}", Shown::line(&line));
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
         // A push cannot leave a ring half done: what a panicking thread left is fit to be read.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn log(name: &DependencyName, line: &[u8]) {
-    let line = String::from_utf8_lossy(line);
-    tracing::debug!(dependency = name.as_str(), "stderr: {}", Shown::line(&line));
 }
 
 /// The last bytes of a stream.
@@ -149,8 +163,8 @@ mod tests {
 
     #[test]
     fn long_output_loses_its_beginning_and_says_so() {
-        let text: String = (0..10_000).map(|line| format!("line {line}\n")).collect();
-        let told = tail(&[text.as_bytes()]);
+        let text: Vec<String> = (0..10_000).map(|line| format!("line {line}\n")).collect();
+        let told = tail(&[text.concat().as_bytes()]);
         let lines: Vec<&str> = told.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[40]), (41, "…", "line 9999"));
     }
@@ -164,16 +178,20 @@ mod tests {
     #[test]
     fn an_endless_line_is_bounded() {
         let mut ring = Ring::default();
+        let read = vec![b'x'; READ_BYTES];
         for _ in 0..1_000 {
-            ring.push(&[b'x'; READ_BYTES]);
+            ring.push(&read);
         }
         assert_eq!(ring.bytes.len(), KEPT_BYTES);
         assert_eq!(ring.tail(), format!("…\n{}", "x".repeat(KEPT_BYTES)));
     }
 
     #[test]
-    fn what_is_not_text_or_could_deceive_is_written_out() {
-        assert_eq!(tail(&[b"a\xffb\x1b[2Jc"]), "a\u{fffd}b\\u{1b}[2Jc");
+    fn what_is_not_text_or_could_deceive_is_written_out_and_secrets_are_named() {
+        let variables = [("TOKEN".into(), "abcdefgh".into())];
+        let stderr = Stderr::hiding(Secrets::of(&variables.into()));
+        stderr.ring().push(b"a\xffb\x1b[2Jc\nbad token abcdefgh\n");
+        assert_eq!(stderr.tail(), "a\u{fffd}b\\u{1b}[2Jc\nbad token [TOKEN]");
     }
 
     #[test]

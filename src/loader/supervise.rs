@@ -13,6 +13,9 @@
 //! On other systems than Linux there is no subreaper: what left the server's process group is out of reach.
 
 mod descendants;
+mod launch;
+
+pub use launch::launch;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -56,7 +59,7 @@ pub enum SuperviseError {
         cause: io::Error,
     },
     /// The supervisor could not be set up.
-    #[error("{CANNOT_START}`{program}`: the supervisor failed: {cause}")]
+    #[error("{CANNOT_START}`{program}`: its supervisor failed: {cause}")]
     Setup {
         /// The program as given.
         program: String,
@@ -91,7 +94,7 @@ pub fn run(program: &OsStr, arguments: &[OsString]) -> Result<u8, SuperviseError
         // one, is back at its default in the server.
         let mut signals = Signals::listen().map_err(setup)?;
         Descendants::adopt().map_err(|error| setup(error.into()))?;
-        let server = start(program, arguments)?;
+        let server = start(program, arguments).map_err(setup)?;
         // The server holds the only other copy: when it closes stdout, pml sees the end.
         release_stdout().map_err(setup)?;
         let descendants = Descendants::of(server);
@@ -102,20 +105,17 @@ pub fn run(program: &OsStr, arguments: &[OsString]) -> Result<u8, SuperviseError
 
 /// Starts the server in its own process group, with nothing open but stdin, stdout and stderr.
 #[expect(clippy::disallowed_methods, reason = "the one place that starts a server")]
-fn start(program: &OsStr, arguments: &[OsString]) -> Result<Pid, SuperviseError> {
+fn start(program: &OsStr, arguments: &[OsString]) -> io::Result<Pid> {
     close_fds::set_fds_cloexec(3, &[]);
-    let shown = || program.to_string_lossy().into_owned();
-    let child = Command::new(program)
+    let child = Command::new(super::process::supervisor()?)
+        .arg0("pml")
+        .arg("launch")
+        .arg(std::process::id().to_string())
+        .arg("--")
+        .arg(program)
         .args(arguments)
         .process_group(0)
-        .spawn()
-        .map_err(|cause| match cause.kind() {
-            io::ErrorKind::NotFound => SuperviseError::NotFound { program: shown() },
-            _ => SuperviseError::NotExecutable {
-                program: shown(),
-                cause,
-            },
-        })?;
+        .spawn()?;
     Ok(Pid::from_child(&child))
 }
 
@@ -250,7 +250,7 @@ impl Listener {
 
     async fn received(&mut self) {
         if self.0.recv().await.is_none() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::durable::{Audience, DurableError, Locked};
 use crate::config::Stamp;
+use crate::config::Locations;
 use crate::protocol::{DependencyName, Digest};
 
 /// What was approved, kept for people to read.
@@ -84,6 +85,12 @@ pub struct Approved {
 }
 
 impl Approved {
+    /// Looks at the approvals of the user.
+    #[must_use]
+    pub fn of(locations: &Locations) -> Self {
+        Self::new(locations.state().join("approved"))
+    }
+
     /// Looks at `directory`, which need not exist yet.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
@@ -186,5 +193,67 @@ fn read(path: &Path) -> Result<Option<Record>, ApprovedError> {
             path: path.to_owned(),
             source,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+    use std::os::unix::fs::MetadataExt as _;
+
+    fn record(dependency: &str) -> Record {
+        Record {
+            dependency: dependency.parse().unwrap(),
+            version: Some("1.2.3".to_owned()),
+            integrity: None,
+            at_unix_ms: 7,
+        }
+    }
+
+    #[test]
+    fn an_approval_covers_exactly_its_digest() {
+        let root = tempfile::tempdir().unwrap();
+        let approved = Approved::new(root.path().join("approved"));
+        let (one, other) = (Digest::of(["one"]), Digest::of(["other"]));
+        assert_eq!(approved.find(&one).unwrap(), None);
+        approved.record(&one, &record("fs")).unwrap();
+        assert_eq!(approved.find(&one).unwrap(), Some(record("fs")));
+        assert_eq!(approved.find(&one).unwrap(), Some(record("fs")));
+        assert_eq!(approved.find(&other).unwrap(), None);
+        let file = approved.path(&one).metadata().unwrap();
+        let directory = approved.directory.metadata().unwrap();
+        assert_eq!((file.mode() & 0o777, directory.mode() & 0o777), (0o600, 0o700));
+    }
+
+    #[test]
+    fn what_another_process_forgets_or_records_counts_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        let (here, there) = (Approved::new(root.path()), Approved::new(root.path()));
+        let digest = Digest::of(["one"]);
+        here.record(&digest, &record("fs")).unwrap();
+        here.record(&Digest::of(["two"]), &record("fs")).unwrap();
+        here.record(&Digest::of(["three"]), &record("time")).unwrap();
+        assert_eq!(here.find(&digest).unwrap(), Some(record("fs")));
+        assert_eq!(there.forget(&"fs".parse().unwrap()).unwrap(), 2);
+        assert_eq!(here.find(&digest).unwrap(), None);
+        there.record(&digest, &record("git")).unwrap();
+        assert_eq!(here.find(&digest).unwrap(), Some(record("git")));
+        assert_eq!(here.find(&Digest::of(["three"])).unwrap(), Some(record("time")));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test damages a file of its own")]
+    fn a_damaged_record_is_an_error_and_no_approval() {
+        let root = tempfile::tempdir().unwrap();
+        let approved = Approved::new(root.path());
+        let digest = Digest::of(["one"]);
+        approved.record(&digest, &record("fs")).unwrap();
+        std::fs::write(approved.path(&digest), "{").unwrap();
+        let error = approved.find(&digest).unwrap_err();
+        assert!(matches!(error, ApprovedError::Damaged { .. }), "{error}");
+        assert_eq!(approved.forget(&"fs".parse().unwrap()).unwrap(), 0);
+        approved.record(&digest, &record("fs")).unwrap();
+        assert_eq!(approved.find(&digest).unwrap(), Some(record("fs")));
     }
 }

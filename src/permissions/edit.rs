@@ -254,3 +254,6 @@ fn input(value: &Value) -> CstInputValue {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;

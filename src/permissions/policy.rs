@@ -116,3 +116,6 @@ pub fn by_strength(one: &Rule, other: &Rule) -> Ordering {
 fn strength(list: RuleList, specificity: Specificity) -> (bool, Specificity, RuleList) {
     (list == RuleList::Deny, specificity, list)
 }
+
+#[cfg(test)]
+mod tests;

@@ -167,3 +167,6 @@ pub const DEFAULTS: &str = r#"{
   }
 }
 "#;
+
+#[cfg(test)]
+mod tests;

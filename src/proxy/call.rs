@@ -9,6 +9,7 @@ use super::list::CONNECT;
 use super::{Asked, Outcome, Proxy, Refusal, View};
 use crate::config::Server;
 use crate::loader::{Plan, Reply, Session, Started, Step};
+use crate::permissions::approved::Record;
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::approval::ApprovalType;
 use crate::protocol::{Object, Splice, ToolName};
@@ -59,7 +60,12 @@ impl Proxy {
         };
         let tool = match self.tool_named(&view, name) {
             Ok(tool) => tool,
-            Err(nearest) => return Outcome::UnknownTool { name: name.to_owned(), nearest },
+            Err(nearest) => {
+                return Outcome::UnknownTool {
+                    name: name.to_owned(),
+                    nearest,
+                };
+            }
         };
         match self.decide(&view, &tool, &carried).await {
             Ok(outcome) => outcome,
@@ -78,7 +84,10 @@ impl Proxy {
             Decision::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
         };
         if let Some(kind) = kind {
-            return self.ask(view, tool, &plan, kind, carried).await.map(Outcome::Asked);
+            return self
+                .ask(view, tool, &plan, kind, carried)
+                .await
+                .map(Outcome::Asked);
         }
         // An allow rule covers whatever version is declared; an approval covers what was approved.
         let approved = match decision {
@@ -99,21 +108,33 @@ impl Proxy {
     pub(super) fn ruled(&self, view: &View, tool: &ToolName) -> Result<Decision, Refusal> {
         let verdict = view.policy.check(tool);
         match (verdict.decision, verdict.rule) {
-            (Decision::Deny, Some(rule)) => Err(Refusal::Denied { tool: tool.clone(), rule }),
+            (Decision::Deny, Some(rule)) => Err(Refusal::Denied {
+                tool: tool.clone(),
+                rule,
+            }),
             (decision, _) => Ok(decision),
         }
     }
 
     /// Returns what would run for a tool.
-    pub(super) fn planned<'v>(&self, view: &'v View, tool: &ToolName) -> Result<(&'v Server, Arc<Plan>), Refusal> {
+    pub(super) fn planned<'v>(
+        &self,
+        view: &'v View,
+        tool: &ToolName,
+    ) -> Result<(&'v Server, Arc<Plan>), Refusal> {
         let dependency = tool.dependency();
         let server = view
             .server(dependency)
             .filter(|server| !server.disabled)
-            .ok_or_else(|| Refusal::Disabled { dependency: dependency.clone() })?;
+            .ok_or_else(|| Refusal::Disabled {
+                dependency: dependency.clone(),
+            })?;
         let plan = view
             .plan(dependency, server, &self.0.environment)
-            .map_err(|source| Refusal::Plan { dependency: dependency.clone(), source })?;
+            .map_err(|source| Refusal::Plan {
+                dependency: dependency.clone(),
+                source,
+            })?;
         Ok((server, plan))
     }
 
@@ -133,20 +154,33 @@ impl Proxy {
             self.0.loader.resolve_in_background(plan);
         }
         let ask = match kind {
-            ApprovalType::DependencyInstall => Ask::Install { dependency: dependency.clone() },
-            ApprovalType::ToolPermission => Ask::Permit { dependency: dependency.clone() },
+            ApprovalType::DependencyInstall => Ask::Install {
+                dependency: dependency.clone(),
+            },
+            ApprovalType::ToolPermission => Ask::Permit {
+                dependency: dependency.clone(),
+            },
         };
         let arguments = arguments_of(&carried.params);
-        let call = Call { tool: tool.clone(), arguments, launch: plan.digest().clone() };
+        let call = Call {
+            tool: tool.clone(),
+            arguments,
+            launch: plan.digest().clone(),
+        };
         let time_to_live = view.config.approvals.time_to_live;
-        let new = New { ask, call, time_to_live, project: self.project().to_owned() };
+        let new = New {
+            ask,
+            call,
+            time_to_live,
+            project: self.project().to_owned(),
+        };
         let workflow = self.0.workflows.create(new).await?.workflow();
         Ok(Asked {
             kind,
             tool: tool.clone(),
             dependency,
             installs,
-            workflow_id: workflow.id.into(),
+            workflow_id: workflow.id.uuid(),
             expires_in: workflow.expires_at.since(super::now()),
         })
     }
@@ -159,30 +193,61 @@ impl Proxy {
         carried: &Carried,
         sent: Sent<'_>,
     ) -> Result<Outcome, Refusal> {
-        let Permitted { tool, server, plan, shown_integrity, mut notes } = permitted;
+        let Permitted {
+            tool,
+            server,
+            plan,
+            shown_integrity,
+            mut notes,
+        } = permitted;
         let dependency = tool.dependency();
         let progress = carried.progress.clone();
         let started = self
             .0
             .loader
-            .start(plan, server, view.config.line_limit.0, shown_integrity, progress.map(step_sender))
+            .start(
+                plan,
+                server,
+                view.config.line_limit.0,
+                shown_integrity,
+                progress.map(step_sender),
+            )
             .await
-            .map_err(|source| Refusal::Load { dependency: dependency.clone(), source })?;
+            .map_err(|source| Refusal::Load {
+                dependency: dependency.clone(),
+                source,
+            })?;
         notes.extend(self.record_first_use(plan, &started));
         if tool.tool() == CONNECT && !started.has_tool(CONNECT) {
-            let tools = started.tools().map(|name| ToolName::new(dependency.clone(), name)).collect();
-            return Ok(Outcome::Connected { dependency: dependency.clone(), tools, notes });
+            let tools = started
+                .tools()
+                .map(|name| ToolName::new(dependency.clone(), name))
+                .collect();
+            return Ok(Outcome::Connected {
+                dependency: dependency.clone(),
+                tools,
+                notes,
+            });
         }
         let forwarding = forward(&started.session, tool, carried, sent);
         let reply = match server.call_timeout {
             None => forwarding.await,
             Some(after) => tokio::time::timeout(after, forwarding)
                 .await
-                .map_err(|_elapsed| Refusal::TimedOut { tool: tool.clone(), after })?,
+                .map_err(|_elapsed| Refusal::TimedOut {
+                    tool: tool.clone(),
+                    after,
+                })?,
         };
         match reply {
-            Reply::Ended(ended) => Err(Refusal::Died { dependency: dependency.clone(), ended }),
-            Reply::Unusable(reason) => Err(Refusal::Unusable { dependency: dependency.clone(), reason }),
+            Reply::Ended(ended) => Err(Refusal::Died {
+                dependency: dependency.clone(),
+                ended,
+            }),
+            Reply::Unusable(reason) => Err(Refusal::Unusable {
+                dependency: dependency.clone(),
+                reason,
+            }),
             reply => Ok(Outcome::Replied { reply, notes }),
         }
     }
@@ -195,7 +260,7 @@ impl Proxy {
         if record.integrity.is_some() {
             return None;
         }
-        let record = crate::permissions::Record {
+        let record = Record {
             version: Some(resolved.version.clone()),
             integrity: Some(integrity.clone()),
             ..record
@@ -218,7 +283,11 @@ impl Proxy {
         }
         match self.0.approved.find(plan.digest()) {
             Ok(Some(record)) => {
-                let resolved = self.0.loader.resolved(plan).and_then(|resolved| resolved.integrity);
+                let resolved = self
+                    .0
+                    .loader
+                    .resolved(plan)
+                    .and_then(|resolved| resolved.integrity);
                 record.integrity.is_none() || resolved.is_none() || record.integrity == resolved
             }
             Ok(None) => false,
@@ -230,7 +299,12 @@ impl Proxy {
     }
 
     fn approved_integrity(&self, plan: &Plan) -> Option<String> {
-        self.0.approved.find(plan.digest()).ok().flatten().and_then(|record| record.integrity)
+        self.0
+            .approved
+            .find(plan.digest())
+            .ok()
+            .flatten()
+            .and_then(|record| record.integrity)
     }
 }
 
@@ -248,7 +322,9 @@ fn arguments_of(params: &Bytes) -> Arguments {
 
 async fn forward(session: &Session, tool: &ToolName, carried: &Carried, sent: Sent<'_>) -> Reply {
     let mut ticket = session.ticket();
-    ticket.send("tools/call", addressed(&carried.params, tool, ticket.id(), sent)).await;
+    ticket
+        .send("tools/call", addressed(&carried.params, tool, ticket.id(), sent))
+        .await;
     loop {
         match ticket.next().await {
             Step::Reply(reply) => return reply,
@@ -266,9 +342,11 @@ async fn forward(session: &Session, tool: &ToolName, carried: &Carried, sent: Se
 fn addressed(params: &Bytes, tool: &ToolName, id: u64, sent: Sent<'_>) -> Vec<Bytes> {
     // The conversation checked that the parameters are a JSON object, so they are UTF-8.
     let source = match (std::str::from_utf8(params), sent) {
-        (Ok(text), Sent::Suspended(Arguments::Absent | Arguments::Erased)) => {
-            Object::parse(text).map_or_else(|| params.clone(), |object| Bytes::from(object.without(&["arguments"])))
-        }
+        (Ok(text), Sent::Suspended(Arguments::Absent | Arguments::Erased)) => Object::parse(text)
+            .map_or_else(
+                || params.clone(),
+                |object| Bytes::from(object.without(&["arguments"])),
+            ),
         (_, Sent::Suspended(Arguments::Json(arguments))) => replaced_arguments(params, arguments),
         _ => params.clone(),
     };
@@ -279,7 +357,8 @@ fn addressed(params: &Bytes, tool: &ToolName, id: u64, sent: Sent<'_>) -> Vec<By
             splice.replace(place, serde_json::Value::from(tool.tool()).to_string());
         }
         if let Some(meta) = object.place("_meta")
-            && let Some(token) = Object::parse(&text[meta.clone()]).and_then(|meta| meta.place("progressToken"))
+            && let Some(token) =
+                Object::parse(&text[meta.clone()]).and_then(|meta| meta.place("progressToken"))
         {
             splice.replace(meta.start + token.start..meta.start + token.end, id.to_string());
         }
@@ -289,11 +368,16 @@ fn addressed(params: &Bytes, tool: &ToolName, id: u64, sent: Sent<'_>) -> Vec<By
 
 fn replaced_arguments(params: &Bytes, arguments: &str) -> Bytes {
     let text = String::from_utf8_lossy(params);
-    let Some(object) = Object::parse(&text) else { return params.clone() };
+    let Some(object) = Object::parse(&text) else {
+        return params.clone();
+    };
     let mut splice = Splice::new(params.clone());
     match object.place("arguments") {
         Some(place) => splice.replace(place, arguments.to_owned()),
-        None => splice.replace(object.front()..object.front(), format!("\"arguments\":{arguments},")),
+        None => splice.replace(
+            object.front()..object.front(),
+            format!("\"arguments\":{arguments},"),
+        ),
     }
     Bytes::from(splice.into_text())
 }
@@ -303,7 +387,12 @@ mod tests {
     use super::*;
 
     fn sent(params: &str, sent: Sent<'_>) -> String {
-        let parts = addressed(&Bytes::from(params.to_owned()), &"fs:read".parse().unwrap(), 7, sent);
+        let parts = addressed(
+            &Bytes::from(params.to_owned()),
+            &"fs:read".parse().unwrap(),
+            7,
+            sent,
+        );
         String::from_utf8(parts.concat()).unwrap()
     }
 

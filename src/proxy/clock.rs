@@ -8,9 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::workflow::Timestamp;
 
 /// Returns the moment it is now.
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the wall clock"
+)]
 #[must_use]
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_unix_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

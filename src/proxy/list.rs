@@ -43,7 +43,10 @@ impl Proxy {
             };
             let Some(known) = self.0.loader.known(&plan) else {
                 if view.policy.check(&connect).decision != Decision::Deny {
-                    listed.push(Listed::Connect { tool: connect, about: self.about(&plan) });
+                    listed.push(Listed::Connect {
+                        tool: connect,
+                        about: self.about(&plan),
+                    });
                 }
                 continue;
             };
@@ -60,7 +63,11 @@ impl Proxy {
                     Decision::Ask(AskKind::First) if self.is_approved(&plan) => Asking::Never,
                     Decision::Ask(_) | Decision::Deny => Asking::Possible,
                 };
-                listed.push(Listed::Known { tool: name, definition: tool.definition().clone(), asking });
+                listed.push(Listed::Known {
+                    tool: name,
+                    definition: tool.definition().clone(),
+                    asking,
+                });
             }
         }
         listed
@@ -79,10 +86,18 @@ impl Proxy {
     pub(super) fn tool_named(&self, view: &View, name: &str) -> Result<ToolName, Option<String>> {
         if let Ok(tool) = name.parse::<ToolName>() {
             let declared = view.server(tool.dependency()).is_some();
-            return if declared { Ok(tool) } else { Err(self.nearest(view, name)) };
+            return if declared {
+                Ok(tool)
+            } else {
+                Err(self.nearest(view, name))
+            };
         }
         // A name that had to change for the wire ends in a digest and is looked up; others split at their first `__`.
-        let looked_up = if ends_in_digest(name) { self.spelled(view, name) } else { None };
+        let looked_up = if ends_in_digest(name) {
+            self.spelled(view, name)
+        } else {
+            None
+        };
         let split = || {
             let (dependency, tool) = name.split_once("__")?;
             let tool = ToolName::new(dependency.parse::<DependencyName>().ok()?, tool);
@@ -103,10 +118,18 @@ impl Proxy {
     fn names(&self, view: &View) -> Vec<ToolName> {
         let mut names = Vec::new();
         for (name, server) in &view.config.servers {
-            let known = view.plan(name, server, &self.0.environment).ok().and_then(|plan| self.0.loader.known(&plan));
+            let known = view
+                .plan(name, server, &self.0.environment)
+                .ok()
+                .and_then(|plan| self.0.loader.known(&plan));
             match known {
                 Some(known) => {
-                    names.extend(known.tools.iter().map(|tool| ToolName::new(name.clone(), tool.name())));
+                    names.extend(
+                        known
+                            .tools
+                            .iter()
+                            .map(|tool| ToolName::new(name.clone(), tool.name())),
+                    );
                 }
                 None => names.push(ToolName::new(name.clone(), CONNECT)),
             }
@@ -118,21 +141,31 @@ impl Proxy {
     /// is simply allowed.
     pub(super) fn may_start(&self, view: &View, name: &DependencyName, plan: &Plan) -> bool {
         let known = self.0.loader.known(plan);
-        let tools = known.iter().flat_map(|known| known.tools.iter().map(|tool| tool.name().to_owned()));
-        let ruled = view.config.rules.iter().filter(|rule| rule.list == RuleList::Allow).filter_map(|rule| {
-            let tool: ToolName = rule.pattern.only_name()?.parse().ok()?;
-            (tool.dependency() == name).then(|| tool.tool().to_owned())
-        });
+        let tools = known
+            .iter()
+            .flat_map(|known| known.tools.iter().map(|tool| tool.name().to_owned()));
+        let ruled = view
+            .config
+            .rules
+            .iter()
+            .filter(|rule| rule.list == RuleList::Allow)
+            .filter_map(|rule| {
+                let tool: ToolName = rule.pattern.only_name()?.parse().ok()?;
+                (tool.dependency() == name).then(|| tool.tool().to_owned())
+            });
         let mut candidates = tools.chain(ruled).chain([CONNECT.to_owned()]);
-        let denied = |tool: &str| view.policy.check(&ToolName::new(name.clone(), tool)).decision == Decision::Deny;
+        let denied =
+            |tool: &str| view.policy.check(&ToolName::new(name.clone(), tool)).decision == Decision::Deny;
         if denied(CONNECT) {
             return false;
         }
         self.is_approved(plan)
-            || candidates.any(|tool| view.policy.check(&ToolName::new(name.clone(), tool)).decision == Decision::Allow)
+            || candidates
+                .any(|tool| view.policy.check(&ToolName::new(name.clone(), tool)).decision == Decision::Allow)
     }
 }
 
 fn ends_in_digest(wire: &str) -> bool {
-    wire.rsplit_once('_').is_some_and(|(_, end)| end.len() == 6 && end.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    wire.rsplit_once('_')
+        .is_some_and(|(_, end)| end.len() == 6 && end.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

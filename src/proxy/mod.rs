@@ -14,6 +14,7 @@ mod view;
 pub use call::{Carried, Progress};
 pub use clock::now;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
+pub use resume::Carrier;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,13 +56,15 @@ impl Proxy {
     #[must_use]
     pub fn new(environment: Environment, locations: &Locations, files: Files, tasks: TaskTracker) -> Self {
         let watched = Watched::new(files.clone());
-        let place = Place::File(locations.state().join("workflows.db"));
         Self(Arc::new(Shared {
             loader: Loader::new(&environment, locations, tasks.clone()),
-            workflows: Workflows::new(place, Arc::new(now)),
-            approved: Approved::new(locations.state().join("approved")),
+            workflows: Workflows::new(Place::of(locations), Arc::new(now)),
+            approved: Approved::of(locations),
             grants: Grants::default(),
-            view: Mutex::new(Viewed { watched, latest: None }),
+            view: Mutex::new(Viewed {
+                watched,
+                latest: None,
+            }),
             environment,
             files,
             tasks,
@@ -77,7 +80,10 @@ impl Proxy {
     /// Returns the longest line to read from the client.
     #[must_use]
     pub fn line_limit(&self) -> usize {
-        self.view().map_or_else(|_error| crate::config::LineLimit::default().0, |view| view.config.line_limit.0)
+        self.view().map_or_else(
+            |_error| crate::config::LineLimit::default().0,
+            |view| view.config.line_limit.0,
+        )
     }
 
     /// Starts in the background what is declared `eager` and simply allowed; errors are for the first call to meet.
@@ -87,7 +93,9 @@ impl Proxy {
             if server.startup != Startup::Eager {
                 continue;
             }
-            let Ok(plan) = view.plan(name, server, &self.0.environment) else { continue };
+            let Ok(plan) = view.plan(name, server, &self.0.environment) else {
+                continue;
+            };
             if self.may_start(&view, name, &plan) {
                 let (proxy, server) = (self.clone(), server.clone());
                 let limit = view.config.line_limit.0;
@@ -123,6 +131,10 @@ impl Proxy {
 
     /// Returns the directory of the project whose file is read.
     fn project(&self) -> &Path {
-        self.0.files.project.parent().unwrap_or_else(|| self.0.environment.working_directory())
+        self.0
+            .files
+            .project
+            .parent()
+            .unwrap_or_else(|| self.0.environment.working_directory())
     }
 }

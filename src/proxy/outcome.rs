@@ -184,8 +184,13 @@ fn shown(tool: &ToolName) -> String {
 /// Says where a rule stands, in the words of an error.
 pub(crate) fn place(rule: &Rule) -> String {
     match &rule.source {
-        Some(source) => format!("the {} list of {}, line {}", rule.list, source.file.display(), source.line),
-        None => format!("the built-in {} list", rule.list),
+        Some(source) => format!(
+            "the {} list of {}, line {}",
+            rule.list.key(),
+            source.file.display(),
+            source.line
+        ),
+        None => format!("the built-in {} list", rule.list.key()),
     }
 }
 
@@ -193,16 +198,22 @@ fn tail(ended: &Ended) -> String {
     if ended.stderr.is_empty() {
         return String::new();
     }
-    format!("; the last lines it wrote:\n{}", Shown::block(ended.stderr.trim_end()))
+    format!(
+        "; the last lines it wrote:\n{}",
+        Shown::block(ended.stderr.trim_end())
+    )
 }
 
 impl Hint for Refusal {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Config(error) => error.hint().or_else(|| Some("to check it after the fix: pml rules".to_owned())),
-            Self::Denied { rule, .. } => {
-                Some(format!("only a person can lift it: pml forget '{}'", rule.pattern))
-            }
+            Self::Config(error) => error
+                .hint()
+                .or_else(|| Some("to check it after the fix: pml rules".to_owned())),
+            Self::Denied { rule, .. } => Some(format!(
+                "only a person can lift it: pml forget '{}'",
+                rule.pattern
+            )),
             Self::Plan { source, .. } => source.hint(),
             Self::Load { source, .. } => source.hint(),
             Self::Died { .. } => Some("calling it again starts it anew".to_owned()),
@@ -212,9 +223,10 @@ impl Hint for Refusal {
             Self::Expired | Self::Changed { .. } => {
                 Some("call the tool again with its arguments; a person is asked anew".to_owned())
             }
-            Self::Continuation(_) => {
-                Some("send {\"workflow_id\": \"…\", \"approved\": true or false, \"always\": true or false}".to_owned())
-            }
+            Self::Continuation(_) => Some(
+                "send {\"workflow_id\": \"…\", \"approved\": true or false, \"always\": true or false}"
+                    .to_owned(),
+            ),
             Self::Workflow(error) => error.hint(),
             Self::Disabled { .. } | Self::Unusable { .. } | Self::NotRecorded(_) => None,
         }

@@ -5,12 +5,17 @@ use std::sync::Arc;
 use super::call::{Permitted, Sent};
 use super::outcome::place;
 use super::{Carried, Outcome, Proxy, Refusal, View};
+use crate::config::RuleList;
 use crate::loader::Plan;
-use crate::permissions::{Change, List, Record, edit};
+use crate::permissions::Change;
+use crate::permissions::approved::Record;
+use crate::permissions::writer::{Kind, edit};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::continuation::{Continuation, Decision, Scope};
 use crate::protocol::{Pattern, ToolName};
-use crate::workflow::{Answer, Ask, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError, WorkflowId};
+use crate::workflow::{
+    Answer, Ask, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError, WorkflowId,
+};
 
 /// On what a continuation came in.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +28,12 @@ pub enum Carrier<'a> {
 
 impl Proxy {
     /// Continues a suspended call as the client decided.
-    pub async fn resume(&self, carrier: Carrier<'_>, continuation: &Continuation, carried: Carried) -> Outcome {
+    pub async fn resume(
+        &self,
+        carrier: Carrier<'_>,
+        continuation: &Continuation,
+        carried: Carried,
+    ) -> Outcome {
         match self.resumed(carrier, continuation, &carried).await {
             Ok(outcome) => outcome,
             Err(refusal) => Outcome::Refused(seed_words(refusal)),
@@ -36,19 +46,30 @@ impl Proxy {
         continuation: &Continuation,
         carried: &Carried,
     ) -> Result<Outcome, Refusal> {
-        let id: WorkflowId = continuation.workflow_id.parse().map_err(|_malformed| Refusal::Expired)?;
+        let id: WorkflowId = continuation
+            .workflow_id
+            .parse()
+            .map_err(|_malformed| Refusal::Expired)?;
         let view = self.view().map_err(Refusal::Config)?;
         let expected = match carrier {
             Carrier::AnyTool => Expected::AnyTool,
             Carrier::Tool(name) => match self.tool_named(&view, name) {
                 Ok(tool) => Expected::Tool(tool),
-                Err(nearest) => return Ok(Outcome::UnknownTool { name: name.to_owned(), nearest }),
+                Err(nearest) => {
+                    return Ok(Outcome::UnknownTool {
+                        name: name.to_owned(),
+                        nearest,
+                    });
+                }
             },
         };
         let scope = match continuation.decision {
             Decision::Refuse => {
                 let refuse = Answer::Refuse { reason: None };
-                self.0.workflows.answer_and_take(id, expected, refuse, Provenance::Continuation).await?;
+                self.0
+                    .workflows
+                    .answer_and_take(id, expected, refuse, Provenance::Continuation)
+                    .await?;
                 return Ok(Outcome::Aborted);
             }
             Decision::Approve(scope) => scope,
@@ -59,7 +80,11 @@ impl Proxy {
         if let Expected::Tool(expected) = &expected
             && *expected != tool
         {
-            return Err(WorkflowError::WrongTool { code: suspended.code, expected: tool }.into());
+            return Err(WorkflowError::WrongTool {
+                code: suspended.code,
+                expected: tool,
+            }
+            .into());
         }
         self.ruled(&view, &tool)?;
         let (server, plan) = self.planned(&view, &tool)?;
@@ -75,7 +100,8 @@ impl Proxy {
             shown_integrity: dependency.integrity.as_deref(),
             notes,
         };
-        self.run(&view, permitted, carried, Sent::Suspended(&taken.call.arguments)).await
+        self.run(&view, permitted, carried, Sent::Suspended(&taken.call.arguments))
+            .await
     }
 
     /// Takes the call and writes down what was granted; done to its end even if the client cancels meanwhile.
@@ -89,7 +115,11 @@ impl Proxy {
         let proxy = self.clone();
         let taking = self.0.tasks.spawn(async move {
             let approve = Answer::Approve { scope };
-            let taken = proxy.0.workflows.answer_and_take(id, expected, approve, Provenance::Continuation).await?;
+            let taken = proxy
+                .0
+                .workflows
+                .answer_and_take(id, expected, approve, Provenance::Continuation)
+                .await?;
             let notes = proxy.grant(&taken, &plan).await?;
             Ok((taken, notes))
         });
@@ -98,7 +128,11 @@ impl Proxy {
 
     /// Writes down what a person granted. The first answer counts, so its scope is the workflow's, not ours.
     async fn grant(&self, taken: &Workflow, plan: &Plan) -> Result<Vec<String>, Refusal> {
-        let State::Taken { answer: Answer::Approve { scope }, .. } = &taken.state else {
+        let State::Taken {
+            answer: Answer::Approve { scope },
+            ..
+        } = &taken.state
+        else {
             return Err(Refusal::Expired);
         };
         match (&taken.ask, scope) {
@@ -118,7 +152,7 @@ impl Proxy {
             dependency: plan.dependency().clone(),
             version: dependency.version.clone(),
             integrity: dependency.integrity.clone(),
-            at: super::now().unix_millis(),
+            at_unix_ms: u64::try_from(super::now().millis()).unwrap_or_default(),
         };
         self.0
             .approved
@@ -129,21 +163,32 @@ impl Proxy {
     /// Adds the exact tool to the allow list; whatever comes of it, the call runs and its result says so.
     async fn allow_always(&self, tool: ToolName) -> String {
         let path = self.0.files.project.clone();
-        let pattern = Pattern::exact_text(&tool);
-        let change = Change::Rule { list: List::Allow, pattern: pattern.clone() };
+        let text = Pattern::exact_text(&tool);
+        let pattern = match text.parse::<Pattern>() {
+            Ok(pattern) => pattern,
+            Err(error) => return format!("pml: the call ran, but no rule can be written for it: {error}"),
+        };
+        let change = Change::AddRule {
+            list: RuleList::Allow,
+            pattern: pattern.clone(),
+        };
         // The writer waits for its lock and for the disk.
-        let written = tokio::task::spawn_blocking(move || edit(&path, &change)).await;
+        let written = tokio::task::spawn_blocking(move || edit(&path, Kind::Pml, &[change])).await;
         let file = self.0.files.project.display();
         match written {
             Ok(Ok(_)) => match self.view().ok().and_then(|view| obstacle(&view, &tool)) {
                 None => format!("pml: `{pattern}` is in the allow list of {file}"),
-                Some(winner) => format!("pml: `{pattern}` is in the allow list of {file}, but {winner} still wins"),
+                Some(winner) => {
+                    format!("pml: `{pattern}` is in the allow list of {file}, but {winner} still wins")
+                }
             },
             Ok(Err(error)) => format!(
                 "pml: the call ran, but `{pattern}` could not be added to the allow list: {}",
                 crate::report::render_hinted(&error)
             ),
-            Err(_panicked) => format!("pml: the call ran, but `{pattern}` could not be added to the allow list"),
+            Err(_panicked) => {
+                format!("pml: the call ran, but `{pattern}` could not be added to the allow list")
+            }
         }
     }
 }
@@ -157,7 +202,11 @@ fn obstacle(view: &View, tool: &ToolName) -> Option<String> {
 fn seed_words(refusal: Refusal) -> Refusal {
     match refusal {
         Refusal::Workflow(
-            WorkflowError::Unknown { .. } | WorkflowError::Refused { refusal: Unmoved::Expired { .. }, .. },
+            WorkflowError::Unknown { .. }
+            | WorkflowError::Refused {
+                refusal: Unmoved::Expired { .. },
+                ..
+            },
         ) => Refusal::Expired,
         other => other,
     }

@@ -19,8 +19,16 @@ pub(crate) struct View {
 impl View {
     pub(crate) fn new(config: Arc<Config>) -> Self {
         let policy = Policy::new(&config);
-        let plans = config.servers.keys().map(|name| (name.clone(), OnceLock::new())).collect();
-        Self { config, policy, plans }
+        let plans = config
+            .servers
+            .keys()
+            .map(|name| (name.clone(), OnceLock::new()))
+            .collect();
+        Self {
+            config,
+            policy,
+            plans,
+        }
     }
 
     /// Returns a declared server.

@@ -42,7 +42,11 @@ impl Fault {
     const UNSUPPORTED_VERSION: i64 = -32022;
 
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), detail: None }
+        Self {
+            code,
+            message: message.into(),
+            detail: None,
+        }
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -76,11 +80,16 @@ pub(crate) fn of_request(params: Option<&RawValue>, opened: Opened) -> Result<Er
         .and_then(|params| Object::parse(params.get()))
         .and_then(|params| params.value("_meta"))
         .and_then(|meta| Object::parse(meta.get()));
-    let Some((meta, version)) = meta.and_then(|meta| meta.text(VERSION).map(Cow::into_owned).map(|version| (meta, version)))
-    else {
+    let Some((meta, version)) = meta.and_then(|meta| {
+        meta.text(VERSION)
+            .map(Cow::into_owned)
+            .map(|version| (meta, version))
+    }) else {
         return Err(Fault::new(
             Fault::INVALID_PARAMS,
-            format!("`params._meta[\"{VERSION}\"]` is missing; send it, or open the conversation with `initialize`"),
+            format!(
+                "`params._meta[\"{VERSION}\"]` is missing; send it, or open the conversation with `initialize`"
+            ),
         ));
     };
     if version != ProtocolVersion::V_2026_07_28.as_str() {
@@ -113,8 +122,16 @@ pub(crate) enum Opened {
 /// answer in the wrong one.
 pub(crate) fn without_envelope(meta: &str) -> Option<String> {
     let object = Object::parse(meta)?;
-    let names: Vec<&str> = object.members().map(|(name, _)| name).filter(|name| name.starts_with(ENVELOPE)).collect();
-    if names.is_empty() { None } else { Some(object.without(&names)) }
+    let names: Vec<&str> = object
+        .members()
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with(ENVELOPE))
+        .collect();
+    if names.is_empty() {
+        None
+    } else {
+        Some(object.without(&names))
+    }
 }
 
 #[cfg(test)]
@@ -140,7 +157,10 @@ mod tests {
         let no_capabilities = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
         assert_eq!(era(no_capabilities, Opened::Not).unwrap_err().0, -32602);
         let future = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2030-01-01","io.modelcontextprotocol/clientCapabilities":{}}}"#;
-        assert_eq!(era(future, Opened::Not).unwrap_err(), (-32022, "Unsupported protocol version".to_owned()));
+        assert_eq!(
+            era(future, Opened::Not).unwrap_err(),
+            (-32022, "Unsupported protocol version".to_owned())
+        );
     }
 
     #[test]
@@ -155,7 +175,10 @@ mod tests {
     #[test]
     fn only_the_envelope_is_taken_out_of_meta() {
         assert_eq!(
-            without_envelope(r#"{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"x","a/b":1.0}"#).unwrap(),
+            without_envelope(
+                r#"{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"x","a/b":1.0}"#
+            )
+            .unwrap(),
             r#"{"progressToken":1,"a/b":1.0}"#
         );
         assert_eq!(without_envelope(r#"{"a":1}"#), None);

@@ -18,7 +18,11 @@ pub(crate) fn tools(listed: &[Listed]) -> String {
     let mut text = String::from("[");
     for tool in listed {
         text.push_str(&match tool {
-            Listed::Known { tool, definition, asking } => known(definition.get(), &wire_name(tool), *asking),
+            Listed::Known {
+                tool,
+                definition,
+                asking,
+            } => known(definition.get(), &wire_name(tool), *asking),
             Listed::Connect { tool, about } => connect(&wire_name(tool), about),
         });
         text.push(',');
@@ -30,7 +34,9 @@ pub(crate) fn tools(listed: &[Listed]) -> String {
 
 fn known(definition: &str, wire: &str, asking: Asking) -> String {
     // The catalog keeps objects only.
-    let Some(object) = Object::parse(definition) else { return definition.to_owned() };
+    let Some(object) = Object::parse(definition) else {
+        return definition.to_owned();
+    };
     let mut text = String::with_capacity(definition.len() + 1024);
     for (name, value) in object.members() {
         let value = match (name, asking) {
@@ -56,7 +62,11 @@ fn with_continuation(schema: &str) -> String {
     };
     let mut splice = Splice::new(Bytes::copy_from_slice(schema.as_bytes()));
     let comma = |empty: bool| if empty { "" } else { "," };
-    match object.place("properties").zip(object.value("properties").and_then(|raw| Object::parse(raw.get()))) {
+    match object.place("properties").zip(
+        object
+            .value("properties")
+            .and_then(|raw| Object::parse(raw.get())),
+    ) {
         Some((place, properties)) => {
             // The name is pml's: what a dependency declares under it is not what a call with it would reach.
             let others = properties.without(&[MEMBER]);
@@ -65,7 +75,10 @@ fn with_continuation(schema: &str) -> String {
         }
         None => {
             let comma = comma(object.is_empty());
-            splice.replace(object.front()..object.front(), format!(r#""properties":{{{member}}}{comma}"#));
+            splice.replace(
+                object.front()..object.front(),
+                format!(r#""properties":{{{member}}}{comma}"#),
+            );
         }
     }
     splice.into_text()
@@ -127,13 +140,27 @@ mod tests {
                 Asking::Possible,
             );
             let tool: Value = serde_json::from_str(&text).unwrap();
-            assert_eq!(tool["inputSchema"]["properties"][MEMBER], continuation::schema(), "{text}");
+            assert_eq!(
+                tool["inputSchema"]["properties"][MEMBER],
+                continuation::schema(),
+                "{text}"
+            );
             assert_eq!(tool.get("outputSchema"), None);
             let original: Value = serde_json::from_str(schema).unwrap();
-            for (name, value) in original.as_object().into_iter().flatten().filter(|(name, _)| *name != "properties") {
+            for (name, value) in original
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| *name != "properties")
+            {
                 assert_eq!(&tool["inputSchema"][name], value);
             }
-            for (name, value) in original["properties"].as_object().into_iter().flatten().filter(|(name, _)| *name != MEMBER) {
+            for (name, value) in original["properties"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| *name != MEMBER)
+            {
                 assert_eq!(&tool["inputSchema"]["properties"][name], value);
             }
         }

@@ -40,14 +40,27 @@ pub(crate) fn own_result(mut result: Value, era: Era) -> Answer {
 /// Presents what became of a `tools/call`.
 pub(crate) fn outcome(outcome: Outcome, era: Era) -> Answer {
     match outcome {
-        Outcome::Replied { reply: Reply::Result(raw), notes } => Answer::Result(forwarded(raw, &notes, era)),
-        Outcome::Replied { reply: Reply::Error(raw), .. } => Answer::Error(vec![raw]),
-        Outcome::Replied { reply: Reply::Unusable(_) | Reply::Ended(_), .. } => {
+        Outcome::Replied {
+            reply: Reply::Result(raw),
+            notes,
+        } => Answer::Result(forwarded(raw, &notes, era)),
+        Outcome::Replied {
+            reply: Reply::Error(raw),
+            ..
+        } => Answer::Error(vec![raw]),
+        Outcome::Replied {
+            reply: Reply::Unusable(_) | Reply::Ended(_),
+            ..
+        } => {
             // The proxy turns these into a refusal that names the dependency.
             own_result(refusal("the server did not answer", None), era)
         }
         Outcome::Asked(asked) => own_result(approval_required(&asked), era),
-        Outcome::Connected { dependency, tools, notes } => {
+        Outcome::Connected {
+            dependency,
+            tools,
+            notes,
+        } => {
             let names: Vec<String> = tools.iter().map(wire_name).collect();
             let mut text = format!("`{dependency}` is running. Its tools:\n");
             for name in &names {
@@ -126,7 +139,10 @@ fn headline(asked: &Asked) -> String {
         (ApprovalType::DependencyInstall, true) => format!("Approval required to install {named}"),
         (ApprovalType::DependencyInstall, false) => format!("Approval required to run {named}"),
         (ApprovalType::ToolPermission, _) => {
-            format!("Approval required to call {}", Shown::line(&asked.tool.to_string()))
+            format!(
+                "Approval required to call {}",
+                Shown::line(&asked.tool.to_string())
+            )
         }
     }
 }
@@ -139,7 +155,9 @@ fn instruction(asked: &Asked, wire: &str) -> String {
     match &dependency.integrity {
         Some(integrity) => shown.push_str(&format!("  integrity {integrity}\n")),
         None if asked.installs => {
-            shown.push_str("  (integrity not known yet: it is recorded at first use, and the result says so)\n");
+            shown.push_str(
+                "  (integrity not known yet: it is recorded at first use, and the result says so)\n",
+            );
         }
         None => {}
     }
@@ -163,23 +181,33 @@ fn instruction(asked: &Asked, wire: &str) -> String {
 /// Passes a dependency's result on, with what its reader's era requires and the notes of pml.
 fn forwarded(raw: Bytes, notes: &[String], era: Era) -> Vec<Bytes> {
     let text = String::from_utf8_lossy(&raw);
-    let Some(object) = Object::parse(&text) else { return vec![raw.clone()] };
+    let Some(object) = Object::parse(&text) else {
+        return vec![raw.clone()];
+    };
     let mut splice = Splice::new(raw.clone());
     let mut front = String::new();
     if era == Era::Modern && object.value("resultType").is_none() {
         front.push_str(r#""resultType":"complete""#);
     }
     if !notes.is_empty() {
-        let blocks: Vec<String> =
-            notes.iter().map(|note| json!({ "type": "text", "text": note }).to_string()).collect();
+        let blocks: Vec<String> = notes
+            .iter()
+            .map(|note| json!({ "type": "text", "text": note }).to_string())
+            .collect();
         let blocks = blocks.join(",");
-        match object.place("content").filter(|place| text[place.clone()].starts_with('[')) {
+        match object
+            .place("content")
+            .filter(|place| text[place.clone()].starts_with('['))
+        {
             Some(place) => {
                 let empty = text[place.start + 1..place.end - 1].trim().is_empty();
                 let comma = if empty { "" } else { "," };
                 splice.replace(place.end - 1..place.end - 1, format!("{comma}{blocks}"));
             }
-            None => front.push_str(&format!("{}\"content\":[{blocks}]", if front.is_empty() { "" } else { "," })),
+            None => front.push_str(&format!(
+                "{}\"content\":[{blocks}]",
+                if front.is_empty() { "" } else { "," }
+            )),
         }
     }
     if !front.is_empty() {
@@ -210,15 +238,25 @@ mod tests {
 
     #[test]
     fn a_modern_client_gets_a_result_type_and_nothing_else_changes() {
-        assert_eq!(passed(r#"{ "x":1.0 }"#, &[], Era::Modern), r#"{"resultType":"complete", "x":1.0 }"#);
+        assert_eq!(
+            passed(r#"{ "x":1.0 }"#, &[], Era::Modern),
+            r#"{"resultType":"complete", "x":1.0 }"#
+        );
         assert_eq!(passed("{}", &[], Era::Modern), r#"{"resultType":"complete"}"#);
-        assert_eq!(passed(r#"{"resultType":"complete"}"#, &[], Era::Modern), r#"{"resultType":"complete"}"#);
+        assert_eq!(
+            passed(r#"{"resultType":"complete"}"#, &[], Era::Modern),
+            r#"{"resultType":"complete"}"#
+        );
     }
 
     #[test]
     fn notes_follow_the_content_of_the_dependency() {
         assert_eq!(
-            passed(r#"{"content":[{"type":"text","text":"a"}],"b":1}"#, &["note"], Era::Legacy),
+            passed(
+                r#"{"content":[{"type":"text","text":"a"}],"b":1}"#,
+                &["note"],
+                Era::Legacy
+            ),
             r#"{"content":[{"type":"text","text":"a"},{"text":"note","type":"text"}],"b":1}"#.replace(
                 r#"{"text":"note","type":"text"}"#,
                 r#"{"type":"text","text":"note"}"#

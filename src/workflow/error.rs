@@ -51,6 +51,12 @@ pub enum WorkflowError {
         /// How many may wait.
         limit: usize,
     },
+    /// A finished call was to be suspended again.
+    #[error("the arguments of `{}` are gone: a finished call cannot be suspended again", shown(.tool))]
+    Erased {
+        /// The tool it called.
+        tool: ToolName,
+    },
     /// The directory of the database cannot be made private.
     #[error("cannot prepare `{}` for pml alone", .path.display())]
     Directory {
@@ -151,6 +157,7 @@ impl Hint for WorkflowError {
             }
             Self::Unknown { .. }
             | Self::Refused { .. }
+            | Self::Erased { .. }
             | Self::Database { .. }
             | Self::Thread { .. }
             | Self::Stopped { .. } => None,

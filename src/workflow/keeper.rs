@@ -54,6 +54,13 @@ enum Occasion {
     Time,
 }
 
+/// Whether somebody waits for an answer that another process may give.
+#[derive(Clone, Copy)]
+enum Attention {
+    Watching,
+    Idle,
+}
+
 impl Keeper {
     /// Starts the thread; the database is opened by its first job.
     pub(super) fn start(place: Place, clock: Clock, waiters: Arc<Waiters>) -> io::Result<Thread> {
@@ -90,12 +97,12 @@ impl Keeper {
     }
 
     fn next_job(&self) -> Result<Job, RecvTimeoutError> {
-        let until_sweep = self
-            .sweep_at
-            .map(|at| at.since((self.clock)()).max(Duration::from_millis(1)));
-        let until_look = (!self.waiters.is_empty() && self.store.is_some()).then_some(LOOK_EVERY);
-        match [until_sweep, until_look].into_iter().flatten().min() {
-            Some(timeout) => self.jobs.recv_timeout(timeout),
+        let attention = match &self.store {
+            Some(_) if !self.waiters.is_empty() => Attention::Watching,
+            _ => Attention::Idle,
+        };
+        match pause(attention, self.sweep_at, (self.clock)()) {
+            Some(pause) => self.jobs.recv_timeout(pause),
             None => self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
     }
@@ -161,13 +168,52 @@ impl Keeper {
         let had_live_ones = self.sweep_at.is_some();
         self.sweep_at = store.earliest_deadline()?;
         if had_live_ones && self.sweep_at.is_none() {
-            store.shorten_log()?;
+            let shortened = store.shorten_log();
+            if let Err(error) = shortened {
+                warn(&error, "cannot shorten the log");
+            }
         }
         Ok(())
     }
 }
 
+impl Drop for Keeper {
+    /// Lets the waiters go however the thread ends; they ask again, which starts another.
+    fn drop(&mut self) {
+        self.waiters.clear();
+    }
+}
+
+/// Returns how long the thread may sleep; nothing means until there is a job.
+fn pause(attention: Attention, sweep_at: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
+    // A deadline that is already past still costs a moment, so that nothing here can spin.
+    let until_sweep = sweep_at.map(|at| at.since(now).max(Duration::from_millis(1)));
+    let until_look = match attention {
+        Attention::Watching => Some(LOOK_EVERY),
+        Attention::Idle => None,
+    };
+    until_sweep.into_iter().chain(until_look).min()
+}
+
 fn warn(error: &WorkflowError, what: &str) {
     let error = crate::report::render_hinted(error);
     tracing::warn!(target: "pml::workflow", %error, "{what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_keeper_sleeps_until_there_is_something_to_do() {
+        let now = Timestamp::from_millis(0);
+        let at = |millis| Some(Timestamp::from_millis(millis));
+        let after = |millis| Some(Duration::from_millis(millis));
+        assert_eq!(pause(Attention::Idle, None, now), None);
+        assert_eq!(pause(Attention::Idle, at(300_000), now), after(300_000));
+        assert_eq!(pause(Attention::Idle, at(-5), now), after(1));
+        assert_eq!(pause(Attention::Watching, None, now), after(100));
+        assert_eq!(pause(Attention::Watching, at(300_000), now), after(100));
+        assert_eq!(pause(Attention::Watching, at(20), now), after(20));
+    }
 }

@@ -9,18 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Timestamp;
 use crate::protocol::Shown;
-
-/// How far an approval reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// This very call.
-    Once,
-    /// The tool, until the client leaves.
-    Session,
-    /// The tool, by a rule that is written down.
-    Always,
-}
+use crate::protocol::continuation::Scope;
 
 /// What came back from whoever was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

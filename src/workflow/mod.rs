@@ -15,9 +15,10 @@ mod machine;
 mod store;
 mod suspended;
 
+pub use crate::protocol::continuation::Scope;
 pub use error::WorkflowError;
 pub use identity::{Code, NotACode, Timestamp, WorkflowId};
-pub use machine::{Answer, Event, Phase, Provenance, Refusal, Scope, State, transition};
+pub use machine::{Answer, Event, Phase, Provenance, Refusal, State, transition};
 pub use store::{LIVE_LIMIT, Place, Store};
 pub use suspended::{Arguments, Ask, Call, Created, Expected, New, Swept, Workflow};
 
@@ -194,3 +195,8 @@ impl Workflows {
         }
     }
 }
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;

@@ -75,6 +75,9 @@ impl Store {
 
     /// Suspends a call, or returns the pending workflow that already asks the very same.
     pub fn create(&mut self, new: New, now: Timestamp) -> Result<Created, WorkflowError> {
+        if new.call.arguments == Arguments::Erased {
+            return Err(WorkflowError::Erased { tool: new.call.tool });
+        }
         let (created, replaced) = self.write("suspend a call", |transaction| {
             let identity = row::identity(&new)?;
             let same = one(
@@ -251,6 +254,12 @@ impl Store {
         shorten().map_err(|source| database_error("shorten the log", self.place.path(), source))
     }
 
+    /// Lets a test break what only the store may touch.
+    #[cfg(test)]
+    pub(in crate::workflow) fn execute(&self, statement: &str) {
+        self.connection.execute_batch(statement).unwrap();
+    }
+
     /// Moves one workflow by what `decide` says of it, in one transaction.
     fn advance_by(
         &mut self,
@@ -365,3 +374,10 @@ fn many(
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod processes;
+#[cfg(test)]
+mod tests;

@@ -99,23 +99,77 @@ fn exit_code(status: WaitStatus) -> Option<u8> {
 /// Lists the direct children of this process. A child that dies meanwhile may hide another one: ask again.
 #[cfg(target_os = "linux")]
 fn children() -> Vec<Pid> {
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
-        return Vec::new();
-    };
-    threads
-        .flatten()
-        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
-        .flat_map(|listed| listed.split_whitespace().filter_map(pid).collect::<Vec<_>>())
-        .collect()
-}
-
-#[cfg(target_os = "linux")]
-fn pid(text: &str) -> Option<Pid> {
-    Pid::from_raw(text.parse().ok()?)
+    listed::by_threads().unwrap_or_else(listed::by_parent)
 }
 
 /// There is no subreaper here: nothing but the server's process group is known.
 #[cfg(not(target_os = "linux"))]
 fn children() -> Vec<Pid> {
     Vec::new()
+}
+
+#[cfg(target_os = "linux")]
+mod listed {
+    use std::fs::{read_dir, read_to_string};
+
+    use rustix::process::{Pid, getpid};
+
+    /// Asks the kernel for the children of each thread; `None` where it was built without that list.
+    pub(super) fn by_threads() -> Option<Vec<Pid>> {
+        let threads = read_dir("/proc/self/task").ok()?.flatten();
+        let lists: Vec<String> = threads
+            .filter_map(|thread| read_to_string(thread.path().join("children")).ok())
+            .collect();
+        // The main thread never ends before the process: a list is missing only where all are.
+        (!lists.is_empty()).then(|| {
+            let ids = lists.iter().flat_map(|list| list.split_whitespace());
+            ids.filter_map(pid).collect()
+        })
+    }
+
+    /// Looks at every process for its parent.
+    pub(super) fn by_parent() -> Vec<Pid> {
+        let Ok(processes) = read_dir("/proc") else {
+            return Vec::new();
+        };
+        let names = processes
+            .flatten()
+            .filter_map(|process| pid(process.file_name().to_str()?));
+        names
+            .filter(|process| parent(*process) == Some(getpid()))
+            .collect()
+    }
+
+    fn parent(process: Pid) -> Option<Pid> {
+        let stat = read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // `id (name) state parent …`, and a name may hold anything.
+        let (_, fields) = stat.rsplit_once(')')?;
+        pid(fields.split_whitespace().nth(1)?)
+    }
+
+    fn pid(text: &str) -> Option<Pid> {
+        Pid::from_raw(text.parse().ok()?)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a child is what is looked for")]
+    fn both_lists_hold_a_child_until_it_is_reaped() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let id = Pid::from_child(&child);
+        let found = || {
+            (
+                listed::by_threads().unwrap().contains(&id),
+                listed::by_parent().contains(&id),
+            )
+        };
+        assert_eq!(found(), (true, true));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found(), (false, false));
+    }
 }

@@ -190,3 +190,6 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), WorkflowError
         .map_err(failed)?;
     transaction.commit().map_err(failed)
 }
+
+#[cfg(test)]
+mod tests;

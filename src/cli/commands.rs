@@ -1,0 +1,129 @@
+//! What can be typed after `pml`, with the help that teaches it, and which file runs it.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::{Ground, check, install, output, rule, rules, sample_server, stdio, supervise, uninstall};
+use crate::config::{self, RuleList};
+
+/// How rules weigh, told wherever rules are made.
+const RULES_HELP: &str = "\
+How rules weigh: deny always wins; otherwise the most specific pattern does
+(an exact name, then the pattern with more literal characters); a tie asks;
+no rule asks. Patterns: `*`, `?`, `{a,b}`, `[a-z]`; `server` is `server:*`.";
+
+/// Every command, in the order of `pml --help`.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve an MCP client on standard input and output
+    #[command(after_help = "\
+A client starts this; people do not. To register it in Claude Code:
+  claude mcp add pml -- pml stdio
+
+Logs go to stderr; `PML_LOG=debug` shows more of them.")]
+    Stdio,
+    /// Fetch the packages of servers before anybody calls them
+    Install(install::Arguments),
+    /// Remove the package of a server, and the approval to run it
+    Uninstall(uninstall::Arguments),
+    /// Let tools run without a question
+    #[command(after_help = format!("\
+Examples:
+  pml allow filesystem:read_file       one tool
+  pml allow filesystem                 every tool of a server
+  pml allow 'github:{{get,list}}_*'      several, by a pattern
+  pml allow --user time                in every project of yours
+
+{RULES_HELP}"))]
+    Allow(rule::RuleArguments),
+    /// Never let tools run
+    #[command(after_help = format!("\
+Examples:
+  pml deny 'github:delete_*'           whatever deletes
+  pml deny --user shell                a whole server, in every project of yours
+
+{RULES_HELP}"))]
+    Deny(rule::RuleArguments),
+    /// Ask a person before every call of tools
+    #[command(after_help = format!("\
+Examples:
+  pml ask 'filesystem:write_*'         before every write
+  pml ask '*'                          before anything is first installed or started
+
+{RULES_HELP}"))]
+    Ask(rule::RuleArguments),
+    /// Take patterns out of every list
+    #[command(after_help = "\
+Examples:
+  pml forget filesystem:read_file
+  pml forget --user 'github:delete_*'
+
+To see what is written where: pml rules")]
+    Forget(rule::ForgetArguments),
+    /// Say what the rules decide about a tool, and which of them does
+    #[command(after_help = "\
+Examples:
+  pml check filesystem:read_file
+  pml check filesystem__read_file      as the client spells it
+  pml check --json github:get_issue
+
+Exit code: 0 it runs, 1 it asks or is denied, 2 error.")]
+    Check(check::CheckArguments),
+    /// List the rules of every file, the strongest first
+    #[command(after_help = "\
+Read it from the top: the first rule that covers a tool decides.
+
+Examples:
+  pml rules
+  pml rules --json")]
+    Rules(rules::RulesArguments),
+    /// Print the JSON Schema of `.pml.json`
+    #[command(after_help = "\
+Examples:
+  pml schema > pml.schema.json         then name it as \"$schema\" in .pml.json: editors complete and check")]
+    Schema,
+}
+
+/// What pml starts of itself; no person needs these, and they must run without a home.
+#[derive(Debug, Subcommand)]
+pub(super) enum Inner {
+    #[command(hide = true)]
+    Supervise(supervise::Supervise),
+    #[command(hide = true)]
+    Launch(supervise::Launch),
+    #[command(hide = true)]
+    SampleServer,
+}
+
+impl Command {
+    /// Runs the command.
+    pub(super) fn run(self, ground: &Ground) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Stdio => stdio::run(ground),
+            Self::Install(arguments) => install::run(ground, &ground.read()?, &arguments),
+            Self::Uninstall(arguments) => uninstall::run(ground, &ground.read()?, &arguments),
+            Self::Allow(arguments) => rule::add(ground, RuleList::Allow, &arguments),
+            Self::Deny(arguments) => rule::add(ground, RuleList::Deny, &arguments),
+            Self::Ask(arguments) => rule::add(ground, RuleList::Ask, &arguments),
+            Self::Forget(arguments) => rule::forget(ground, &arguments),
+            Self::Check(arguments) => check::run(ground, &arguments),
+            Self::Rules(arguments) => rules::run(ground, &arguments),
+            Self::Schema => {
+                output::data(config::schema().trim_end())?;
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Runs what pml started of itself.
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Supervise(arguments) => Ok(supervise::supervise(&arguments)),
+            Self::Launch(arguments) => Ok(supervise::launch(&arguments)),
+            Self::SampleServer => sample_server::run(),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! How a failed command speaks: `error:`, its causes, a blank line, `hint:`.
+//!
+//! Commands return [`anyhow::Result`] and use `?`. An error type that implements [`crate::report::Hint`] and is
+//! listed in [`own_hint`] brings its hint by itself; `.hint("…")` attaches one to any other error.
+
+use std::error::Error;
+use std::fmt;
+
+use owo_colors::OwoColorize as _;
+
+use crate::report::Hint as _;
+
+/// Attaches the next step to an error.
+pub(crate) trait Hinted<T> {
+    /// Attaches lines that tell what to do, best a command that can be pasted.
+    fn hint(self, hint: impl Into<String>) -> anyhow::Result<T>;
+}
+
+impl<T, E: Into<anyhow::Error>> Hinted<T> for Result<T, E> {
+    fn hint(self, hint: impl Into<String>) -> anyhow::Result<T> {
+        self.map_err(|error| {
+            anyhow::Error::new(WithHint {
+                error: error.into(),
+                hint: hint.into(),
+            })
+        })
+    }
+}
+
+#[derive(Debug)]
+struct WithHint {
+    error: anyhow::Error,
+    hint: String,
+}
+
+impl fmt::Display for WithHint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(formatter)
+    }
+}
+
+impl Error for WithHint {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
+
+/// Prints what failed to stderr, coloured on a terminal only.
+pub(crate) fn print(error: &anyhow::Error) {
+    let text = crate::report::render(error.as_ref(), None);
+    anstream::eprintln!("{} {text}", "error:".red().bold());
+    if let Some(hint) = hint(error) {
+        anstream::eprintln!("\n{} {hint}", "hint:".cyan().bold());
+    }
+}
+
+/// Tells whether the reader of stdout went away, which is no failure of ours.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// The outermost hint counts: whoever wrapped the error knew more.
+fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        cause
+            .downcast_ref::<WithHint>()
+            .map(|with| with.hint.clone())
+            .or_else(|| own_hint(cause))
+    })
+}
+
+/// Asks every error type of pml that knows a next step.
+fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
+    macro_rules! first_of {
+        ($($kind:ty),+ $(,)?) => {
+            None $(.or_else(|| error.downcast_ref::<$kind>().and_then(<$kind>::hint)))+
+        };
+    }
+    first_of![
+        crate::config::ConfigError,
+        crate::config::ExpandError,
+        crate::permissions::approved::ApprovedError,
+        crate::permissions::writer::WriteError,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ExpandError;
+    use anyhow::Context as _;
+
+    #[test]
+    fn the_outermost_hint_counts_and_causes_keep_theirs() {
+        let unset = || ExpandError::Unset {
+            variable: "TOKEN".to_owned(),
+        };
+        let plain = anyhow::Error::new(unset());
+        assert_eq!(hint(&plain), unset().hint());
+        let wrapped = Err::<(), _>(unset()).context("cannot start `x`").unwrap_err();
+        assert_eq!(hint(&wrapped), unset().hint());
+        let hinted = Err::<(), _>(wrapped).hint("to see it: pml list").unwrap_err();
+        assert_eq!(hint(&hinted).as_deref(), Some("to see it: pml list"));
+        assert_eq!(
+            crate::report::render(hinted.as_ref(), None),
+            "cannot start `x`\n  caused by: the environment variable `TOKEN` is not set"
+        );
+    }
+}

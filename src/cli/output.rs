@@ -1,0 +1,71 @@
+//! The two ways out: data to stdout, what is said about it to stderr.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use owo_colors::OwoColorize as _;
+use serde_json::{Value, json};
+
+use super::Ground;
+use crate::config::{Rule, Source};
+use crate::protocol::Shown;
+
+/// Writes data to stdout.
+pub(crate) fn data(text: &str) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+/// Writes one JSON value to stdout, on several lines.
+pub(crate) fn json(value: &Value) -> std::io::Result<()> {
+    data(&format!("{value:#}"))
+}
+
+/// Says something to the person.
+pub(crate) fn say(text: &str) {
+    anstream::eprintln!("{text}");
+}
+
+/// Says something the person may not expect.
+pub(crate) fn note(text: &str) {
+    anstream::eprintln!("{} {text}", "note:".yellow().bold());
+}
+
+impl Ground {
+    /// Shows a path from the working directory where it lies below it, else from the home directory, else whole.
+    pub(crate) fn path(&self, path: &Path) -> String {
+        let home = self.environment.variable("HOME").map(Path::new);
+        let below = |base: &Path| {
+            path.strip_prefix(base)
+                .ok()
+                .filter(|rest| rest.file_name().is_some())
+        };
+        let shown = match (below(self.environment.working_directory()), home.and_then(below)) {
+            (Some(rest), _) => rest.display().to_string(),
+            (None, Some(rest)) => format!("~/{}", rest.display()),
+            (None, None) => path.display().to_string(),
+        };
+        Shown::line(&shown).to_string()
+    }
+
+    /// Shows where a rule stands.
+    pub(crate) fn place(&self, source: Option<&Source>) -> String {
+        source.map_or_else(
+            || "built in".to_owned(),
+            |source| format!("{}:{}", self.path(&source.file), source.line),
+        )
+    }
+}
+
+/// Returns a rule as scripts see it.
+pub(crate) fn rule_json(rule: &Rule) -> Value {
+    let source = rule.source.as_ref();
+    json!({
+        "pattern": rule.pattern.as_str(),
+        "list": rule.list.key(),
+        "file": source.map(|source| source.file.to_string_lossy()),
+        "line": source.map(|source| source.line),
+        "column": source.map(|source| source.column),
+    })
+}

@@ -1,0 +1,434 @@
+//! The running dependencies: each started once, however many calls wait for it, and ended with pml.
+//!
+//! A start belongs to no call: a caller that leaves does not stop it, and its steps and outcome are told to all
+//! who wait. A dependency whose declaration changed is another one; the old one is closed when the new one starts.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use dashmap::{DashMap, DashSet};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::launch::{Opening, Settings, Started, open};
+use super::restart::{GivenUpError, Jitter, Restart, Start};
+use super::{Catalog, Installed, Known, LoadError, Packages, Plan, Remembered, Resolved, Session, Urgency};
+use crate::config::{Environment, Locations, Server};
+use crate::protocol::{DependencyName, Digest};
+
+/// A dependency ended at once is gone within this: clients kill pml 500 ms after their first signal.
+const AT_ONCE: Duration = Duration::from_millis(300);
+
+/// A dependency ended gently is gone within this.
+const GENTLE: Duration = Duration::from_millis(900);
+
+/// Steps of a start, in words; told to a call that waits for it.
+pub type Steps = Box<dyn Fn(String) + Send + Sync>;
+
+/// Installs, starts, finds and ends dependencies; clones share them.
+#[derive(Clone)]
+pub struct Loader(Arc<Shared>);
+
+struct Shared {
+    packages: Packages,
+    catalog: Catalog,
+    slots: DashMap<DependencyName, Arc<Slot>>,
+    resolving: DashSet<Digest>,
+    changes: watch::Sender<u64>,
+    settings: Settings,
+    tasks: TaskTracker,
+    /// Ends starts and installs that are under way.
+    closing: CancellationToken,
+}
+
+/// The place of one dependency as it is declared now.
+struct Slot {
+    digest: Digest,
+    state: Mutex<State>,
+    restart: Mutex<Restart>,
+}
+
+enum State {
+    Idle,
+    Starting(watch::Receiver<Startup>),
+    Running(Started),
+}
+
+#[derive(Clone)]
+enum Startup {
+    Step(String),
+    Done(Result<Started, Arc<LoadError>>),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Loader {
+    /// Names the places; installs and starts nothing.
+    #[must_use]
+    pub fn new(environment: &Environment, locations: &Locations, tasks: TaskTracker) -> Self {
+        Self(Arc::new(Shared {
+            packages: Packages::new(locations, environment),
+            catalog: Catalog::new(locations),
+            slots: DashMap::new(),
+            resolving: DashSet::new(),
+            changes: watch::Sender::new(0),
+            settings: Settings {
+                environment: environment.clone(),
+            },
+            tasks,
+            closing: CancellationToken::new(),
+        }))
+    }
+
+    /// Returns the store of packages.
+    #[must_use]
+    pub fn packages(&self) -> &Packages {
+        &self.0.packages
+    }
+
+    /// Returns the catalog of tools.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.0.catalog
+    }
+
+    /// Tells when the list of tools may have changed.
+    #[must_use]
+    pub fn list_changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+
+    /// Says that the list of tools may have changed.
+    pub fn list_changed(&self) {
+        self.0.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Returns the tools of a dependency as they were last seen at the version that is installed or would be.
+    #[must_use]
+    pub fn known(&self, plan: &Plan) -> Option<Arc<Known>> {
+        let known = self.0.catalog.find(plan.catalog_key())?;
+        let Some(resolved) = self.resolved(plan) else {
+            // Nothing is resolved yet: an exact version is still the version that would run.
+            let exact = plan
+                .package()
+                .is_none_or(|package| Some(package.version().as_str()) == known.version.as_deref());
+            return exact.then_some(known);
+        };
+        let same = known.version.as_deref() == Some(&resolved.version)
+            && (resolved.integrity.is_none() || known.integrity == resolved.integrity);
+        same.then_some(known)
+    }
+
+    /// Returns the exact version and integrity, where they are known.
+    #[must_use]
+    pub fn resolved(&self, plan: &Plan) -> Option<Resolved> {
+        let package = plan.package()?;
+        match self.running(plan) {
+            Some(started) => started.resolved,
+            None => self.0.packages.resolved(package),
+        }
+    }
+
+    /// Tells whether a start would install something first.
+    #[must_use]
+    pub fn needs_install(&self, plan: &Plan) -> bool {
+        plan.package().is_some()
+            && self.running(plan).is_none()
+            && !matches!(self.0.packages.installed(plan), Ok(Some(_)))
+    }
+
+    /// Finds out the exact version and integrity without running any code of the package.
+    pub fn resolve_in_background(&self, plan: &Arc<Plan>) {
+        if !self.0.resolving.insert(plan.digest().clone()) {
+            return;
+        }
+        let (shared, plan) = (Arc::clone(&self.0), Arc::clone(plan));
+        self.0.tasks.spawn(async move {
+            if let Some(package) = plan.package() {
+                let resolving = shared.closing.run_until_cancelled(shared.packages.resolve(package));
+                if let Some(Err(error)) = resolving.await {
+                    tracing::info!(dependency = %plan.dependency(), %error, "the package could not be resolved");
+                }
+            }
+            shared.resolving.remove(plan.digest());
+        });
+    }
+
+    /// Returns the running dependency, installing and starting it first where that is needed.
+    ///
+    /// `expected` is the integrity a person was shown; anything else is refused.
+    pub async fn start(
+        &self,
+        plan: &Arc<Plan>,
+        server: &Server,
+        line_limit: usize,
+        expected: Option<&str>,
+        steps: Option<Steps>,
+    ) -> Result<Started, Arc<LoadError>> {
+        let slot = self.slot(plan);
+        let mut startup = {
+            let mut state = lock(&slot.state);
+            match &*state {
+                State::Running(started) if started.session.ended().is_none() => {
+                    return checked(plan, started.clone(), expected);
+                }
+                State::Starting(startup) => startup.clone(),
+                State::Running(_) | State::Idle => {
+                    let startup = self.begin(&slot, plan, server, line_limit, expected);
+                    *state = State::Starting(startup.clone());
+                    startup
+                }
+            }
+        };
+        loop {
+            match startup.borrow_and_update().clone() {
+                Startup::Done(Ok(started)) => return checked(plan, started, expected),
+                Startup::Done(Err(error)) => return Err(error),
+                Startup::Step(text) => {
+                    if let Some(steps) = &steps {
+                        steps(text);
+                    }
+                }
+            }
+            if startup.changed().await.is_err() {
+                return Err(Arc::new(LoadError::Closing));
+            }
+        }
+    }
+
+    /// Ends every dependency and whatever is under way.
+    pub async fn close(&self, urgency: Urgency) {
+        self.0.closing.cancel();
+        let running: Vec<Started> = self.0.slots.iter().filter_map(|slot| slot.running()).collect();
+        for started in &running {
+            started.stop(urgency);
+        }
+        let gone = async {
+            for started in &running {
+                started.gone().await;
+            }
+        };
+        let patience = match urgency {
+            Urgency::AtOnce => AT_ONCE,
+            Urgency::Gentle => GENTLE,
+        };
+        let _ = tokio::time::timeout(patience, gone).await;
+    }
+
+    fn running(&self, plan: &Plan) -> Option<Started> {
+        let slot = self.0.slots.get(plan.dependency())?;
+        (slot.digest == *plan.digest()).then(|| slot.running()).flatten()
+    }
+
+    fn slot(&self, plan: &Plan) -> Arc<Slot> {
+        let mut slot = self
+            .0
+            .slots
+            .entry(plan.dependency().clone())
+            .or_insert_with(|| Slot::new(plan));
+        if slot.digest != *plan.digest() {
+            if let Some(started) = slot.running() {
+                started.stop(Urgency::Gentle);
+            }
+            *slot = Slot::new(plan);
+        }
+        Arc::clone(&slot)
+    }
+
+    /// Starts a dependency in a task of its own.
+    fn begin(
+        &self,
+        slot: &Arc<Slot>,
+        plan: &Arc<Plan>,
+        server: &Server,
+        line_limit: usize,
+        expected: Option<&str>,
+    ) -> watch::Receiver<Startup> {
+        let (tell, startup) = watch::channel(Startup::Step(format!("starting {}", plan.dependency())));
+        let (loader, slot, plan, server) = (self.clone(), Arc::clone(slot), Arc::clone(plan), server.clone());
+        let expected = expected.map(str::to_owned);
+        self.0.tasks.spawn(async move {
+            let shared = &loader.0;
+            let starting = loader.bring_up(&slot, &plan, &server, line_limit, expected.as_deref(), &tell);
+            let outcome = shared
+                .closing
+                .run_until_cancelled(starting)
+                .await
+                .unwrap_or(Err(LoadError::Closing));
+            *lock(&slot.state) = match &outcome {
+                Ok(started) => State::Running(started.clone()),
+                Err(_) => State::Idle,
+            };
+            if let Ok(started) = &outcome {
+                loader.keep(&slot, &plan, &server, started.clone());
+            }
+            tell.send_replace(Startup::Done(outcome.map_err(Arc::new)));
+        });
+        startup
+    }
+
+    async fn bring_up(
+        &self,
+        slot: &Slot,
+        plan: &Arc<Plan>,
+        server: &Server,
+        line_limit: usize,
+        expected: Option<&str>,
+        tell: &watch::Sender<Startup>,
+    ) -> Result<Started, LoadError> {
+        let step = |text: String| drop(tell.send_replace(Startup::Step(text)));
+        let name = plan.dependency();
+        let allowed = lock(&slot.restart).may_start(Instant::now());
+        match allowed {
+            Start::Now => {}
+            Start::After(wait) => {
+                step(format!(
+                    "{name} died; waiting {} s before it is started again",
+                    wait.as_secs().max(1)
+                ));
+                tokio::time::sleep(wait).await;
+            }
+            Start::GivenUp(given_up) => {
+                return Err(GivenUpError {
+                    name: name.clone(),
+                    given_up,
+                }
+                .into());
+            }
+        }
+        let installed = self.installed(plan, expected, &step).await?;
+        step(format!("starting {name}"));
+        lock(&slot.restart).started(Instant::now());
+        let changed = self.clone();
+        let opening = Opening {
+            plan,
+            installed,
+            line_limit,
+            start_timeout: server.start_timeout,
+            tasks: &self.0.tasks,
+            on_change: Box::new(move |plan, session, resolved| changed.relearn(plan, session, resolved)),
+        };
+        let opened = open(&self.0.settings, opening).await;
+        match opened {
+            Ok(started) => {
+                self.learn(plan, &started.known());
+                Ok(started)
+            }
+            Err(error) => {
+                lock(&slot.restart).died(Instant::now(), jitter());
+                Err(error)
+            }
+        }
+    }
+
+    async fn installed(
+        &self,
+        plan: &Plan,
+        expected: Option<&str>,
+        step: &(impl Fn(String) + Send + Sync),
+    ) -> Result<Option<Installed>, LoadError> {
+        if plan.package().is_none() {
+            return Ok(None);
+        }
+        let name = plan.dependency();
+        let progress = |at: super::InstallStep| step(format!("installing {name}: {at}"));
+        Ok(Some(self.0.packages.install(plan, expected, &progress).await?))
+    }
+
+    /// Watches a running dependency: notes its death, and stops it when nobody uses it.
+    fn keep(&self, slot: &Arc<Slot>, plan: &Arc<Plan>, server: &Server, started: Started) {
+        let (slot, idle, name) = (Arc::clone(slot), server.idle, plan.dependency().clone());
+        self.0.tasks.spawn(async move {
+            let died = match idle {
+                None => started.gone().await,
+                Some(idle) => loop {
+                    let unused = started.session.unused_for();
+                    if unused.is_some_and(|unused| unused >= idle) {
+                        tracing::info!(dependency = %name, "stopped: nobody used it");
+                        started.stop(Urgency::Gentle);
+                        break started.gone().await;
+                    }
+                    let wait = idle.saturating_sub(unused.unwrap_or_default());
+                    tokio::select! {
+                        died = started.gone() => break died,
+                        () = tokio::time::sleep(wait) => {}
+                    }
+                },
+            };
+            let mut restart = lock(&slot.restart);
+            if died.asked_for {
+                restart.stopped(Instant::now());
+            } else {
+                tracing::warn!(dependency = %name, reason = %died.reason, "died");
+                restart.died(Instant::now(), jitter());
+            }
+            let mut state = lock(&slot.state);
+            if matches!(&*state, State::Running(running) if running.session.is(&started.session)) {
+                *state = State::Idle;
+            }
+        });
+    }
+
+    fn learn(&self, plan: &Plan, known: &Known) {
+        match self.0.catalog.remember(plan.catalog_key(), known) {
+            Ok(Remembered::Same) => {}
+            Ok(Remembered::Changed) => self.list_changed(),
+            Err(error) => {
+                tracing::warn!(dependency = %plan.dependency(), %error, "the tools could not be remembered");
+            }
+        }
+    }
+
+    /// Asks a dependency for its tools again, because it said that they changed.
+    fn relearn(&self, plan: Arc<Plan>, session: Session, resolved: Option<Resolved>) {
+        let loader = self.clone();
+        self.0.tasks.spawn(async move {
+            match super::launch::tools(&session).await {
+                Ok(tools) => loader.learn(&plan, &Known::new(resolved.as_ref(), tools)),
+                Err(error) => {
+                    tracing::info!(dependency = %plan.dependency(), %error, "the changed tools could not be listed");
+                }
+            }
+        });
+    }
+}
+
+impl Slot {
+    fn new(plan: &Plan) -> Arc<Self> {
+        Arc::new(Self {
+            digest: plan.digest().clone(),
+            state: Mutex::new(State::Idle),
+            restart: Mutex::default(),
+        })
+    }
+
+    fn running(&self) -> Option<Started> {
+        match &*lock(&self.state) {
+            State::Running(started) if started.session.ended().is_none() => Some(started.clone()),
+            State::Running(_) | State::Starting(_) | State::Idle => None,
+        }
+    }
+}
+
+/// Whoever was shown an integrity gets that one or nothing, also where somebody else started the dependency.
+fn checked(plan: &Plan, started: Started, expected: Option<&str>) -> Result<Started, Arc<LoadError>> {
+    let found = started
+        .resolved
+        .as_ref()
+        .and_then(|resolved| resolved.integrity.as_deref());
+    match (expected, found) {
+        (Some(expected), Some(found)) if expected != found => Err(Arc::new(LoadError::Changed {
+            dependency: plan.dependency().clone(),
+            expected: expected.to_owned(),
+            found: found.to_owned(),
+        })),
+        _ => Ok(started),
+    }
+}
+
+fn jitter() -> Jitter {
+    Jitter(uuid::Uuid::new_v4().as_bytes()[0])
+}

@@ -1,0 +1,193 @@
+//! The semantics by example, and against a slow oracle that shares no code with the policy.
+
+use pretty_assertions::assert_eq;
+use proptest::prelude::*;
+
+use super::*;
+
+fn rule(list: RuleList, pattern: &str) -> Rule {
+    Rule {
+        pattern: pattern.parse().unwrap(),
+        list,
+        source: None,
+    }
+}
+
+fn policy(rules: &[Rule]) -> Policy {
+    Policy::new(&Config {
+        rules: rules.to_vec(),
+        ..Config::default()
+    })
+}
+
+fn tool(name: &str) -> ToolName {
+    name.parse().unwrap()
+}
+
+use RuleList::{Allow, Ask, Deny};
+
+const FIRST: Decision = Decision::Ask(AskKind::First);
+const EVERY: Decision = Decision::Ask(AskKind::Every);
+
+#[test]
+fn the_rules_decide_as_the_readme_says() {
+    for (rules, expected, by) in [
+        (&[][..], FIRST, None),
+        (&[(Ask, "*")], FIRST, Some("*")),
+        (&[(Allow, "*")], Decision::Allow, Some("*")),
+        (&[(Allow, "fs"), (Ask, "*")], Decision::Allow, Some("fs")),
+        (&[(Allow, "other"), (Ask, "*")], FIRST, Some("*")),
+        // Deny always wins, however narrow the others are.
+        (&[(Allow, "fs:read"), (Deny, "*")], Decision::Deny, Some("*")),
+        (&[(Deny, "*"), (Deny, "fs:read")], Decision::Deny, Some("fs:read")),
+        // The most specific pattern wins, in either direction.
+        (&[(Allow, "fs"), (Ask, "fs:re*")], EVERY, Some("fs:re*")),
+        (&[(Ask, "fs"), (Allow, "fs:re*")], Decision::Allow, Some("fs:re*")),
+        (
+            &[(Ask, "fs:rea*"), (Allow, "fs:read")],
+            Decision::Allow,
+            Some("fs:read"),
+        ),
+        // A tie asks: before every call, unless the rule is about everything.
+        (&[(Allow, "fs:read"), (Ask, "fs:read")], EVERY, Some("fs:read")),
+        (&[(Allow, "fs:*"), (Ask, "fs")], EVERY, Some("fs")),
+        (&[(Allow, "*"), (Ask, "*:*")], FIRST, Some("*:*")),
+    ] {
+        let rules: Vec<_> = rules.iter().map(|(list, pattern)| rule(*list, pattern)).collect();
+        let verdict = policy(&rules).check(&tool("fs:read"));
+        let decided = verdict.rule.as_ref().map(|rule| rule.pattern.as_str());
+        assert_eq!((verdict.decision, decided), (expected, by), "{rules:?}");
+    }
+}
+
+#[test]
+fn of_equal_rules_the_first_is_named() {
+    let place = |line| {
+        Some(crate::config::Source {
+            file: "x".into(),
+            line,
+            column: 1,
+        })
+    };
+    let mut rules = [rule(Deny, "fs:read"), rule(Deny, "fs:read")];
+    rules[0].source = place(1);
+    rules[1].source = place(2);
+    let verdict = policy(&rules).check(&tool("fs:read"));
+    assert_eq!(verdict.rule.as_deref(), Some(&rules[0]));
+}
+
+#[test]
+fn what_stands_against_an_allow_rule_is_named() {
+    let obstacle = |list, pattern: &str| policy(&[rule(list, pattern)]).obstacle(&tool("fs:read"));
+    for (list, pattern) in [(Deny, "*"), (Deny, "fs:read"), (Ask, "fs:read")] {
+        assert_eq!(obstacle(list, pattern).as_deref(), Some(&rule(list, pattern)));
+    }
+    for (list, pattern) in [(Ask, "*"), (Ask, "fs:rea?"), (Allow, "fs:read"), (Deny, "other")] {
+        assert_eq!(obstacle(list, pattern), None);
+    }
+}
+
+/// Matches `*` and `?` by trying everything; knows nothing of globset.
+fn slow_match(pattern: &[u8], name: &[u8]) -> bool {
+    match (pattern.first(), name.first()) {
+        (None, None) => true,
+        (Some(b'*'), _) => {
+            slow_match(&pattern[1..], name) || (!name.is_empty() && slow_match(pattern, &name[1..]))
+        }
+        (Some(b'?'), Some(_)) => slow_match(&pattern[1..], &name[1..]),
+        (Some(one), Some(other)) => one == other && slow_match(&pattern[1..], &name[1..]),
+        _ => false,
+    }
+}
+
+/// Decides by the sentence of the readme, word for word.
+fn oracle(rules: &[(RuleList, String)], name: &str) -> Decision {
+    let full = |pattern: &str| {
+        if pattern == "*" || pattern.contains(':') {
+            pattern.to_owned()
+        } else {
+            format!("{pattern}:*")
+        }
+    };
+    let literals = |pattern: &str| {
+        let full = full(pattern);
+        if full.contains(['*', '?']) {
+            full.chars().filter(|found| !"*?:".contains(*found)).count()
+        } else {
+            usize::MAX
+        }
+    };
+    let covering: Vec<_> = rules
+        .iter()
+        .filter(|(_, pattern)| slow_match(full(pattern).as_bytes(), name.as_bytes()))
+        .collect();
+    if covering.iter().any(|(list, _)| *list == Deny) {
+        return Decision::Deny;
+    }
+    let Some(most) = covering.iter().map(|(_, pattern)| literals(pattern)).max() else {
+        return FIRST;
+    };
+    let mut best = covering.iter().filter(|(_, pattern)| literals(pattern) == most);
+    if best.any(|(list, _)| *list == Ask) {
+        if most == 0 { FIRST } else { EVERY }
+    } else {
+        Decision::Allow
+    }
+}
+
+fn patterns() -> impl Strategy<Value = String> {
+    prop_oneof![
+        1 => Just("*".to_owned()),
+        4 => "[ab*?]{1,3}:[ab*?]{1,3}",
+        2 => "[ab*?]{1,3}",
+        2 => "[ab]{1,2}:[ab]{1,2}",
+    ]
+}
+
+fn rules() -> impl Strategy<Value = Vec<(RuleList, String)>> {
+    let list = prop_oneof![Just(Allow), Just(Ask), Just(Deny)];
+    proptest::collection::vec((list, patterns()), 0..6)
+}
+
+fn of(rules: &[(RuleList, String)]) -> Policy {
+    let rules: Vec<_> = rules.iter().map(|(list, pattern)| rule(*list, pattern)).collect();
+    policy(&rules)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn the_policy_agrees_with_the_oracle(rules in rules(), name in "[ab]{1,3}:[ab:]{1,3}") {
+        prop_assert_eq!(of(&rules).check(&tool(&name)).decision, oracle(&rules, &name));
+    }
+
+    #[test]
+    fn adding_a_deny_never_enables_anything(
+        mut rules in rules(), denied in patterns(), at in 0usize..6, name in "[ab]{1,3}:[ab]{1,3}",
+    ) {
+        let before = of(&rules).check(&tool(&name)).decision;
+        rules.insert(at.min(rules.len()), (Deny, denied));
+        let after = of(&rules).check(&tool(&name)).decision;
+        prop_assert!(after == before || after == Decision::Deny);
+    }
+
+    #[test]
+    fn the_order_of_rules_decides_nothing(rules in rules(), name in "[ab]{1,3}:[ab]{1,3}") {
+        let mut turned = rules.clone();
+        turned.reverse();
+        prop_assert_eq!(of(&rules).check(&tool(&name)).decision, of(&turned).check(&tool(&name)).decision);
+    }
+
+    #[test]
+    fn an_obstacle_is_what_wins_once_the_tool_is_allowed(mut rules in rules(), name in "[ab]{1,2}:[ab]{1,2}") {
+        let tool = tool(&name);
+        let obstacle = of(&rules).obstacle(&tool);
+        rules.push((Allow, name));
+        let verdict = of(&rules).check(&tool);
+        match obstacle {
+            Some(obstacle) => prop_assert_eq!(verdict.rule, Some(obstacle)),
+            None => prop_assert_eq!(verdict.decision, Decision::Allow),
+        }
+    }
+}

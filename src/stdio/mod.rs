@@ -1,0 +1,13 @@
+//! The conversation with the client: eras, ids, progress, cancellation, how an outcome is presented.
+//!
+//! stdout is the wire: nothing but JSON-RPC is ever written there, and only by the one writer of the client's
+//! outbox. Requests run concurrently; none of them can hold up the reader.
+
+mod conversation;
+mod era;
+mod listing;
+mod present;
+mod requests;
+pub mod streams;
+
+pub use conversation::{Shutdown, serve};

@@ -1,0 +1,43 @@
+//! What the tests of this module suspend.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Answer, Arguments, Ask, Call, Expected, New, Scope, Timestamp};
+use crate::protocol::approval::ShownDependency;
+use crate::protocol::{Digest, ToolName};
+
+pub(super) const NOON: Timestamp = Timestamp::from_millis(1_794_830_400_000);
+pub(super) const FIVE_MINUTES: Duration = Duration::from_mins(5);
+pub(super) const APPROVE: Answer = Answer::Approve { scope: Scope::Once };
+pub(super) const REFUSE: Answer = Answer::Refuse { reason: None };
+
+pub(super) fn tool() -> ToolName {
+    "serena:analyze".parse().unwrap()
+}
+
+pub(super) fn on_its_tool() -> Expected {
+    Expected::Tool(tool())
+}
+
+/// A call of `serena:analyze` that waits five minutes.
+pub(super) fn new(arguments: &str) -> New {
+    New {
+        ask: Ask::Install {
+            dependency: ShownDependency {
+                name: "serena".to_owned(),
+                version: Some("0.5.0".to_owned()),
+                install: "npm install serena@0.5.0".to_owned(),
+                integrity: None,
+                scripts: false,
+            },
+        },
+        call: Call {
+            tool: tool(),
+            arguments: Arguments::Json(arguments.to_owned()),
+            launch: Digest::of(["serena", "0.5.0"]),
+        },
+        time_to_live: FIVE_MINUTES,
+        project: PathBuf::from("/project"),
+    }
+}

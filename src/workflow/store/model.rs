@@ -1,0 +1,490 @@
+//! Random lives of workflows in two connections ("processes") against a model that knows nothing of the machine.
+//!
+//! What must hold after every step: a call is taken at most once, never without an approval, never after its
+//! deadline, byte for byte as it was suspended; the first answer stays; both processes see the same.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use tempfile::TempDir;
+
+use super::super::samples::{APPROVE, NOON, REFUSE, new, on_its_tool};
+use super::*;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Taken,
+    Expired,
+    Withdrawn,
+    Deleted,
+}
+
+/// Where the model says a workflow stands at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Open,
+    Approved,
+    Refused,
+    /// Past its deadline, but nobody has marked it.
+    Dead,
+    Ended(End),
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    arguments: usize,
+    expires_at: Timestamp,
+    first: Option<(Answer, Provenance)>,
+    end: Option<End>,
+}
+
+impl Row {
+    fn standing(&self, now: Timestamp) -> Standing {
+        match (&self.end, &self.first) {
+            (Some(end), _) => Standing::Ended(*end),
+            (None, Some((Answer::Refuse { .. }, _))) => Standing::Refused,
+            (None, _) if now >= self.expires_at => Standing::Dead,
+            (None, Some((Answer::Approve { .. }, _))) => Standing::Approved,
+            (None, None) => Standing::Open,
+        }
+    }
+
+    fn end(&mut self, end: End, said: &'static str) -> &'static str {
+        self.end = Some(end);
+        said
+    }
+
+    fn answer(&mut self, answer: &Answer, by: Provenance, now: Timestamp) -> &'static str {
+        match self.standing(now) {
+            Standing::Open => {
+                self.first = Some((answer.clone(), by));
+                "answered"
+            }
+            Standing::Refused => "already answered",
+            other => no(other),
+        }
+    }
+
+    fn take(&mut self, now: Timestamp) -> &'static str {
+        match self.standing(now) {
+            Standing::Approved => self.end(End::Taken, "taken"),
+            other => no(other),
+        }
+    }
+
+    fn withdraw(&mut self, now: Timestamp) -> &'static str {
+        match self.standing(now) {
+            Standing::Open | Standing::Approved => self.end(End::Withdrawn, "is withdrawn"),
+            other => no(other),
+        }
+    }
+
+    fn expire(&mut self, now: Timestamp) -> &'static str {
+        match self.standing(now) {
+            Standing::Open | Standing::Approved => "not due",
+            Standing::Dead => self.end(End::Expired, "is expired"),
+            other => no(other),
+        }
+    }
+
+    fn resume(&mut self, answer: &Answer, expected: &Expected, now: Timestamp) -> &'static str {
+        let wrong_tool = *expected != Expected::AnyTool && *expected != on_its_tool();
+        match self.standing(now) {
+            Standing::Ended(End::Deleted) => "unknown",
+            _ if wrong_tool => "wrong tool",
+            Standing::Open if *answer == REFUSE => self.answer(answer, Provenance::Continuation, now),
+            Standing::Open => {
+                self.first = Some((answer.clone(), Provenance::Continuation));
+                self.end(End::Taken, "taken")
+            }
+            Standing::Approved if *answer == APPROVE => self.end(End::Taken, "taken"),
+            other => no(other),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Model {
+    now: Timestamp,
+    rows: Vec<Row>,
+    /// What the last step must have said.
+    said: String,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Create {
+        process: usize,
+        arguments: usize,
+        seconds: u64,
+    },
+    Answer {
+        process: usize,
+        row: usize,
+        answer: Answer,
+        by: Provenance,
+    },
+    Take {
+        process: usize,
+        row: usize,
+    },
+    Withdraw {
+        process: usize,
+        row: usize,
+    },
+    Expire {
+        process: usize,
+        row: usize,
+    },
+    Continue {
+        process: usize,
+        row: usize,
+        answer: Answer,
+        expected: Expected,
+    },
+    Sweep {
+        process: usize,
+    },
+    Restart {
+        process: usize,
+    },
+    Pass {
+        seconds: u64,
+    },
+}
+
+/// What a refused move says, for every standing where nothing depends on the move.
+fn no(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Open => "not answered",
+        Standing::Approved => "already answered",
+        Standing::Refused => "refused",
+        Standing::Dead | Standing::Ended(End::Expired) => "expired",
+        Standing::Ended(End::Taken) => "already used",
+        Standing::Ended(End::Withdrawn) => "withdrawn",
+        Standing::Ended(End::Deleted) => "unknown",
+    }
+}
+
+impl Model {
+    fn create(&mut self, arguments: usize, seconds: u64) -> String {
+        let same = |row: &Row| row.arguments == arguments && row.first.is_none() && row.end.is_none();
+        if let Some(twin) = self.rows.iter().position(same) {
+            if self.rows[twin].standing(self.now) == Standing::Open {
+                return format!("existing {twin}");
+            }
+            self.rows[twin].end = Some(End::Expired);
+        }
+        let expires_at = self.now.plus(Duration::from_secs(seconds));
+        self.rows.push(Row {
+            arguments,
+            expires_at,
+            first: None,
+            end: None,
+        });
+        "new".to_owned()
+    }
+
+    fn sweep(&mut self) -> String {
+        let mut swept = [0, 0];
+        for row in &mut self.rows {
+            if row.standing(self.now) == Standing::Dead {
+                row.end = Some(End::Expired);
+                swept[0] += 1;
+            }
+            if row.end != Some(End::Deleted) && row.expires_at.plus(KEPT_AFTER_DEADLINE) <= self.now {
+                row.end = Some(End::Deleted);
+                swept[1] += 1;
+            }
+        }
+        format!("swept {swept:?}")
+    }
+}
+
+impl ReferenceStateMachine for Model {
+    type State = Self;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Self> {
+        Just(Self {
+            now: NOON,
+            rows: Vec::new(),
+            said: String::new(),
+        })
+        .boxed()
+    }
+
+    fn transitions(model: &Self) -> BoxedStrategy<Step> {
+        let process = 0..2_usize;
+        let create = (process.clone(), 0..3_usize, 30..400_u64).prop_map(|(process, arguments, seconds)| {
+            Step::Create {
+                process,
+                arguments,
+                seconds,
+            }
+        });
+        let pass = prop_oneof![9 => 0..200_u64, 1 => Just(90_000)].prop_map(|seconds| Step::Pass { seconds });
+        if model.rows.is_empty() {
+            return prop_oneof![create, pass].boxed();
+        }
+        let target = (process.clone(), 0..model.rows.len());
+        let answer = prop_oneof![2 => Just(APPROVE), 1 => Just(REFUSE)];
+        let by = prop_oneof![
+            Just(Provenance::Cli),
+            Just(Provenance::Web),
+            Just(Provenance::Dialog)
+        ];
+        let other = Expected::Tool("serena:other".parse().unwrap());
+        let expected = prop_oneof![4 => Just(on_its_tool()), 1 => Just(Expected::AnyTool), 1 => Just(other)];
+        prop_oneof![
+            3 => create,
+            3 => (target.clone(), answer.clone(), by)
+                .prop_map(|((process, row), answer, by)| Step::Answer { process, row, answer, by }),
+            3 => target.clone().prop_map(|(process, row)| Step::Take { process, row }),
+            1 => target.clone().prop_map(|(process, row)| Step::Withdraw { process, row }),
+            1 => target.clone().prop_map(|(process, row)| Step::Expire { process, row }),
+            4 => (target, answer, expected)
+                .prop_map(|((process, row), answer, expected)| Step::Continue { process, row, answer, expected }),
+            1 => process.clone().prop_map(|process| Step::Sweep { process }),
+            1 => process.prop_map(|process| Step::Restart { process }),
+            2 => pass,
+        ]
+        .boxed()
+    }
+
+    fn preconditions(model: &Self, step: &Step) -> bool {
+        match step {
+            Step::Answer { row, .. }
+            | Step::Take { row, .. }
+            | Step::Withdraw { row, .. }
+            | Step::Expire { row, .. }
+            | Step::Continue { row, .. } => *row < model.rows.len(),
+            _ => true,
+        }
+    }
+
+    fn apply(mut model: Self, step: &Step) -> Self {
+        let now = model.now;
+        model.said = match step {
+            Step::Create {
+                arguments, seconds, ..
+            } => model.create(*arguments, *seconds),
+            Step::Answer { row, answer, by, .. } => model.rows[*row].answer(answer, *by, now).to_owned(),
+            Step::Take { row, .. } => model.rows[*row].take(now).to_owned(),
+            Step::Withdraw { row, .. } => model.rows[*row].withdraw(now).to_owned(),
+            Step::Expire { row, .. } => model.rows[*row].expire(now).to_owned(),
+            Step::Continue {
+                row,
+                answer,
+                expected,
+                ..
+            } => model.rows[*row].resume(answer, expected, now).to_owned(),
+            Step::Sweep { .. } => model.sweep(),
+            Step::Restart { .. } => "restarted".to_owned(),
+            Step::Pass { seconds } => {
+                model.now = now.plus(Duration::from_secs(*seconds));
+                "passed".to_owned()
+            }
+        };
+        model
+    }
+}
+
+struct Processes {
+    directory: TempDir,
+    stores: [Store; 2],
+    now: Timestamp,
+    ids: Vec<WorkflowId>,
+    /// Whose call was handed out.
+    taken: BTreeSet<WorkflowId>,
+}
+
+fn open(directory: &TempDir) -> Store {
+    Store::open(Place::File(directory.path().join("workflows.db"))).unwrap()
+}
+
+fn arguments(variant: usize) -> String {
+    format!(r#"{{ "n":{variant}.0,"s":"\ud800" }}"#)
+}
+
+/// Says in the model's words what a store said.
+fn said(outcome: &Result<Workflow, WorkflowError>) -> String {
+    match outcome {
+        Ok(workflow) => match workflow.state {
+            State::Pending => "is pending",
+            State::Answered { .. } => "answered",
+            State::Taken { .. } => "taken",
+            State::Expired => "is expired",
+            State::Withdrawn => "is withdrawn",
+        },
+        Err(WorkflowError::Unknown { .. }) => "unknown",
+        Err(WorkflowError::WrongTool { .. }) => "wrong tool",
+        Err(WorkflowError::Refused { refusal, .. }) => match refusal {
+            Refusal::Expired { .. } => "expired",
+            Refusal::NotDue { .. } => "not due",
+            Refusal::AlreadyAnswered { .. } => "already answered",
+            Refusal::AlreadyUsed { .. } => "already used",
+            Refusal::NotAnswered => "not answered",
+            Refusal::Refused { .. } => "refused",
+            Refusal::Withdrawn => "withdrawn",
+        },
+        Err(other) => panic!("{other:?}"),
+    }
+    .to_owned()
+}
+
+impl Processes {
+    /// Checks what everybody who gets a call must be able to trust.
+    fn handed_out(&mut self, outcome: &Result<Workflow, WorkflowError>, row: &Row) {
+        let Ok(workflow) = outcome else { return };
+        let State::Taken { answer, .. } = &workflow.state else {
+            return;
+        };
+        assert!(self.taken.insert(workflow.id), "taken twice");
+        assert_eq!(*answer, APPROVE);
+        assert!(self.now < row.expires_at, "taken after its deadline");
+        assert!(
+            workflow.call == new(&arguments(row.arguments)).call,
+            "another call"
+        );
+    }
+}
+
+struct TwoProcesses;
+
+impl StateMachineTest for TwoProcesses {
+    type SystemUnderTest = Processes;
+    type Reference = Model;
+
+    fn init_test(_: &Model) -> Processes {
+        let directory = tempfile::tempdir().unwrap();
+        let stores = [open(&directory), open(&directory)];
+        Processes {
+            directory,
+            stores,
+            now: NOON,
+            ids: Vec::new(),
+            taken: BTreeSet::new(),
+        }
+    }
+
+    fn apply(mut real: Processes, model: &Model, step: Step) -> Processes {
+        let now = real.now;
+        let (outcome, row) = match step {
+            Step::Create {
+                process,
+                arguments: variant,
+                seconds,
+            } => {
+                let mut suspended = new(&arguments(variant));
+                suspended.time_to_live = Duration::from_secs(seconds);
+                let said = match real.stores[process].create(suspended, now).unwrap() {
+                    Created::New(workflow) => {
+                        real.ids.push(workflow.id);
+                        "new".to_owned()
+                    }
+                    Created::Existing(workflow) => {
+                        format!(
+                            "existing {}",
+                            real.ids.iter().position(|id| *id == workflow.id).unwrap()
+                        )
+                    }
+                };
+                assert_eq!(said, model.said);
+                return real;
+            }
+            Step::Sweep { process } => {
+                let swept = real.stores[process].sweep(now).unwrap();
+                assert_eq!(
+                    format!("swept {:?}", [swept.expired.len(), swept.deleted]),
+                    model.said
+                );
+                return real;
+            }
+            Step::Restart { process } => {
+                real.stores[process] = open(&real.directory);
+                return real;
+            }
+            Step::Pass { .. } => {
+                real.now = model.now;
+                return real;
+            }
+            Step::Answer {
+                process,
+                row,
+                answer,
+                by,
+            } => (
+                real.stores[process].apply(real.ids[row], Event::Answer { answer, by }, now),
+                row,
+            ),
+            Step::Take { process, row } => (real.stores[process].apply(real.ids[row], Event::Take, now), row),
+            Step::Withdraw { process, row } => (
+                real.stores[process].apply(real.ids[row], Event::Withdraw, now),
+                row,
+            ),
+            Step::Expire { process, row } => {
+                (real.stores[process].apply(real.ids[row], Event::Expire, now), row)
+            }
+            Step::Continue {
+                process,
+                row,
+                answer,
+                expected,
+            } => {
+                let by = Provenance::Continuation;
+                (
+                    real.stores[process].answer_and_take(real.ids[row], &expected, answer, by, now),
+                    row,
+                )
+            }
+        };
+        assert_eq!(said(&outcome), model.said);
+        real.handed_out(&outcome, &model.rows[row]);
+        real
+    }
+
+    fn check_invariants(real: &Processes, model: &Model) {
+        for (id, row) in real.ids.iter().zip(&model.rows) {
+            let [one, other] = [0, 1].map(|process: usize| real.stores[process].find(*id).ok());
+            assert_eq!(one, other);
+            let first = one.as_ref().and_then(|workflow| match &workflow.state {
+                State::Answered { answer, by, .. } | State::Taken { answer, by, .. } => {
+                    Some((answer.clone(), *by))
+                }
+                _ => None,
+            });
+            let end = match one.as_ref().map(|workflow| &workflow.state) {
+                None => Some(End::Deleted),
+                Some(State::Taken { .. }) => Some(End::Taken),
+                Some(State::Expired) => Some(End::Expired),
+                Some(State::Withdrawn) => Some(End::Withdrawn),
+                Some(State::Pending | State::Answered { .. }) => None,
+            };
+            assert_eq!(end, row.end);
+            if matches!(end, None | Some(End::Taken)) {
+                assert_eq!(first, row.first, "the first answer stays");
+            }
+        }
+        let open: Vec<WorkflowId> = real
+            .ids
+            .iter()
+            .zip(&model.rows)
+            .filter(|(_, row)| row.standing(model.now) == Standing::Open)
+            .map(|(id, _)| *id)
+            .collect();
+        let listed = real.stores[0].pending(model.now).unwrap();
+        assert_eq!(
+            listed.iter().map(|workflow| workflow.id).collect::<BTreeSet<_>>(),
+            open.into_iter().collect::<BTreeSet<_>>()
+        );
+    }
+}
+
+prop_state_machine! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn two_processes_and_the_model_never_disagree(sequential 1..40 => TwoProcesses);
+}

@@ -1,0 +1,448 @@
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use pretty_assertions::assert_eq;
+use tempfile::TempDir;
+
+use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, new, on_its_tool};
+use super::super::{Ask, Scope};
+use super::*;
+use crate::protocol::Digest;
+use crate::report;
+
+fn file(directory: &TempDir) -> Place {
+    Place::File(directory.path().join("state/workflows.db"))
+}
+
+fn opened() -> (TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(file(&directory)).unwrap();
+    (directory, store)
+}
+
+fn refused(outcome: Result<Workflow, WorkflowError>) -> Refusal {
+    match outcome {
+        Err(WorkflowError::Refused { refusal, .. }) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn a_suspended_call_is_read_back_byte_for_byte() {
+    let (_directory, mut store) = opened();
+    let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(1 << 20));
+    for arguments in [
+        Arguments::Absent,
+        Arguments::Json("{}".to_owned()),
+        Arguments::Json(r#"{ "lone":"\ud800\udc","big":12345678901234567890123,"a":1.0,"a":2 }"#.to_owned()),
+        Arguments::Json("{\"nul\":\"\0\",\"\u{202e}\":\"🦀\"}".to_owned()),
+        Arguments::Json(large),
+    ] {
+        let mut suspended = new("");
+        suspended.call.arguments = arguments;
+        suspended.project = PathBuf::from(OsStr::from_bytes(b"/not/utf-8/\xff"));
+        let created = store.create(suspended.clone(), NOON).unwrap().workflow();
+        let expected = Workflow {
+            id: created.id,
+            code: created.code.clone(),
+            ask: suspended.ask,
+            call: suspended.call.clone(),
+            project: suspended.project,
+            created_at: NOON,
+            expires_at: NOON.plus(FIVE_MINUTES),
+            state: State::Pending,
+        };
+        assert_eq!(created, expected);
+        assert_eq!(store.find(created.id).unwrap(), expected);
+        let taken = store
+            .answer_and_take(
+                created.id,
+                &on_its_tool(),
+                APPROVE,
+                Provenance::Continuation,
+                NOON,
+            )
+            .unwrap();
+        assert_eq!(taken.call, suspended.call);
+    }
+}
+
+#[test]
+fn the_arguments_leave_the_disk_with_the_last_state_that_could_run() {
+    let (directory, mut store) = opened();
+    let canary = "canary-7f3a9c";
+    let moves: [fn(&mut Store, WorkflowId); 4] = [
+        |store, id| {
+            store
+                .answer_and_take(id, &Expected::AnyTool, APPROVE, Provenance::Cli, NOON)
+                .unwrap();
+        },
+        |store, id| {
+            store
+                .apply(
+                    id,
+                    Event::Answer {
+                        answer: REFUSE,
+                        by: Provenance::Cli,
+                    },
+                    NOON,
+                )
+                .unwrap();
+        },
+        |store, id| {
+            store.apply(id, Event::Withdraw, NOON).unwrap();
+        },
+        |store, _| {
+            store.sweep(NOON.plus(FIVE_MINUTES)).unwrap();
+        },
+    ];
+    let on_disk = || {
+        std::fs::read_dir(directory.path().join("state"))
+            .unwrap()
+            .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+            .any(|bytes| {
+                bytes
+                    .windows(canary.len())
+                    .any(|window| window == canary.as_bytes())
+            })
+    };
+    for finish in moves {
+        let id = store
+            .create(new(&format!(r#"{{"token":"{canary}"}}"#)), NOON)
+            .unwrap()
+            .workflow()
+            .id;
+        assert!(on_disk());
+        finish(&mut store, id);
+        assert_eq!(store.find(id).unwrap().call.arguments, Arguments::Erased);
+        store.shorten_log().unwrap();
+        assert!(!on_disk(), "{:?}", store.find(id).unwrap().state);
+    }
+}
+
+#[test]
+fn arguments_are_not_shown_by_debug() {
+    let shown = format!("{:?}", new(r#"{"token":"secret"}"#));
+    assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[test]
+fn a_finished_call_cannot_be_suspended_again() {
+    let mut store = Store::open(Place::Memory).unwrap();
+    let mut again = new("{}");
+    again.call.arguments = Arguments::Erased;
+    assert!(matches!(
+        store.create(again, NOON),
+        Err(WorkflowError::Erased { .. })
+    ));
+}
+
+#[test]
+fn identical_asks_share_one_workflow_while_it_is_pending() {
+    let (directory, mut store) = opened();
+    let mut elsewhere = Store::open(file(&directory)).unwrap();
+    let first = store.create(new("{}"), NOON).unwrap().workflow();
+    let later = NOON.plus(Duration::from_secs(1));
+    assert_eq!(
+        elsewhere.create(new("{}"), later).unwrap(),
+        Created::Existing(first.clone())
+    );
+
+    let others: [fn(&mut New); 6] = [
+        |new| new.call.arguments = Arguments::Json("{ }".to_owned()),
+        |new| new.call.arguments = Arguments::Absent,
+        |new| new.call.tool = "serena:other".parse().unwrap(),
+        |new| new.call.launch = Digest::of(["serena", "0.6.0"]),
+        |new| new.project = PathBuf::from("/other"),
+        |new| {
+            let Ask::Install { dependency } = new.ask.clone() else {
+                panic!()
+            };
+            new.ask = Ask::Permit { dependency };
+        },
+    ];
+    for differ in others {
+        let mut other = new("{}");
+        differ(&mut other);
+        assert!(matches!(store.create(other, NOON).unwrap(), Created::New(_)));
+    }
+
+    store
+        .apply(
+            first.id,
+            Event::Answer {
+                answer: APPROVE,
+                by: Provenance::Cli,
+            },
+            NOON,
+        )
+        .unwrap();
+    assert!(matches!(store.create(new("{}"), NOON).unwrap(), Created::New(_)));
+}
+
+#[test]
+fn an_expired_twin_is_not_shared() {
+    let (_directory, mut store) = opened();
+    let first = store.create(new("{}"), NOON).unwrap().workflow();
+    let after = NOON.plus(FIVE_MINUTES);
+    let second = store.create(new("{}"), after).unwrap();
+    assert!(matches!(&second, Created::New(second) if second.id != first.id));
+    assert_eq!(store.find(first.id).unwrap().state, State::Expired);
+}
+
+#[test]
+fn a_thousand_calls_may_wait_and_no_more() {
+    let mut store = Store::open(Place::Memory).unwrap();
+    let mut codes = std::collections::BTreeSet::new();
+    for number in 0..LIVE_LIMIT {
+        codes.insert(
+            store
+                .create(new(&number.to_string()), NOON)
+                .unwrap()
+                .workflow()
+                .code,
+        );
+    }
+    assert_eq!(codes.len(), LIVE_LIMIT);
+    let full = store.create(new("one more"), NOON).unwrap_err();
+    assert_eq!(
+        report::render_hinted(&full),
+        "1000 calls already wait for an answer\n\nhint: to see what waits: pml pending"
+    );
+    assert!(matches!(
+        store.create(new("0"), NOON).unwrap(),
+        Created::Existing(_)
+    ));
+    store.create(new("one more"), NOON.plus(FIVE_MINUTES)).unwrap();
+}
+
+#[test]
+fn the_wrong_tool_leaves_the_workflow_as_it_was() {
+    let (_directory, mut store) = opened();
+    let workflow = store.create(new("{}"), NOON).unwrap().workflow();
+    let other = Expected::Tool("serena:other".parse().unwrap());
+    let error = store
+        .answer_and_take(workflow.id, &other, REFUSE, Provenance::Continuation, NOON)
+        .unwrap_err();
+    let code = &workflow.code;
+    assert_eq!(
+        report::render_hinted(&error),
+        format!(
+            "workflow `{code}` belongs to `serena:analyze`\n\nhint: continue it by calling `serena:analyze`"
+        )
+    );
+    assert_eq!(store.find(workflow.id).unwrap(), workflow);
+}
+
+#[test]
+fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
+    let (directory, mut store) = opened();
+    let mut terminal = Store::open(file(&directory)).unwrap();
+    let id = store.create(new("{}"), NOON).unwrap().workflow().id;
+    let always = Answer::Approve { scope: Scope::Always };
+    let by = Provenance::Cli;
+    terminal
+        .apply(
+            id,
+            Event::Answer {
+                answer: always.clone(),
+                by,
+            },
+            NOON,
+        )
+        .unwrap();
+
+    let later = NOON.plus(Duration::from_secs(2));
+    let late = store.answer_and_take(id, &on_its_tool(), REFUSE, Provenance::Continuation, later);
+    assert_eq!(
+        refused(late),
+        Refusal::AlreadyAnswered {
+            answer: always.clone(),
+            by,
+            at: NOON
+        }
+    );
+    let taken = store
+        .answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Continuation, later)
+        .unwrap();
+    assert_eq!(
+        taken.state,
+        State::Taken {
+            answer: always,
+            by,
+            at: NOON,
+            taken_at: later
+        }
+    );
+    let again = terminal.answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Continuation, later);
+    assert_eq!(refused(again), Refusal::AlreadyUsed { taken_at: later });
+}
+
+#[test]
+fn unknown_expired_withdrawn_and_refused_are_told_apart() {
+    let (_directory, mut store) = opened();
+    let resume = |store: &mut Store, id, now| {
+        store.answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Continuation, now)
+    };
+    let unknown = WorkflowId::new(Uuid::from_u128(1));
+    assert!(matches!(resume(&mut store, unknown, NOON), Err(WorkflowError::Unknown { id }) if id == unknown));
+    let expires_at = NOON.plus(FIVE_MINUTES);
+    let id = store.create(new("1"), NOON).unwrap().workflow().id;
+    assert_eq!(
+        refused(resume(&mut store, id, expires_at)),
+        Refusal::Expired { expires_at }
+    );
+    let id = store.create(new("2"), NOON).unwrap().workflow().id;
+    store.apply(id, Event::Withdraw, NOON).unwrap();
+    assert_eq!(refused(resume(&mut store, id, NOON)), Refusal::Withdrawn);
+    let id = store.create(new("3"), NOON).unwrap().workflow().id;
+    let refusal = store
+        .answer_and_take(id, &on_its_tool(), REFUSE, Provenance::Continuation, NOON)
+        .unwrap();
+    assert_eq!(
+        refusal.state,
+        State::Answered {
+            answer: REFUSE,
+            by: Provenance::Continuation,
+            at: NOON
+        }
+    );
+    let by = Provenance::Continuation;
+    assert_eq!(
+        refused(resume(&mut store, id, NOON)),
+        Refusal::Refused { reason: None, by }
+    );
+}
+
+#[test]
+fn people_find_workflows_by_code_or_by_the_beginning_of_an_id() {
+    let (_directory, mut store) = opened();
+    let workflow = store.create(new("1"), NOON).unwrap().workflow();
+    let id = workflow.id.to_string();
+    for typed in [
+        workflow.code.as_str().to_uppercase(),
+        id.clone(),
+        id[..13].to_uppercase(),
+        format!(" {id} "),
+    ] {
+        assert_eq!(store.find_by_code_or_prefix(&typed).unwrap(), workflow, "{typed}");
+    }
+    for nothing in [
+        "",
+        " ",
+        "%",
+        "_____",
+        "\u{1b}[2J",
+        "00000000-0000-0000-0000-0000000000000",
+    ] {
+        let found = store.find_by_code_or_prefix(nothing);
+        assert!(
+            matches!(found, Err(WorkflowError::NoMatch { .. })),
+            "{nothing}: {found:?}"
+        );
+    }
+    // Sixteen first digits: among seventeen ids two share one.
+    let mut firsts = std::collections::BTreeMap::from([(id[..1].to_owned(), 1)]);
+    for number in 0..16 {
+        let id = store
+            .create(new(&format!("other {number}")), NOON)
+            .unwrap()
+            .workflow()
+            .id
+            .to_string();
+        *firsts.entry(id[..1].to_owned()).or_insert(0) += 1;
+    }
+    let (first, count) = firsts.into_iter().find(|(_, count)| *count > 1).unwrap();
+    let ambiguous = store.find_by_code_or_prefix(&first).unwrap_err();
+    assert_eq!(
+        ambiguous.to_string(),
+        format!("`{first}` could mean {count} workflows")
+    );
+}
+
+#[test]
+fn a_finished_workflow_is_found_only_where_no_live_one_is_meant() {
+    let (_directory, mut store) = opened();
+    let finished = store.create(new("1"), NOON).unwrap().workflow();
+    store.apply(finished.id, Event::Withdraw, NOON).unwrap();
+    assert_eq!(
+        store
+            .find_by_code_or_prefix(finished.code.as_str())
+            .unwrap()
+            .state,
+        State::Withdrawn
+    );
+    let live = store.create(new("2"), NOON).unwrap().workflow();
+    store
+        .connection
+        .execute(
+            "UPDATE workflow SET code = ?1 WHERE id = ?2",
+            params![finished.code.as_str(), live.id.to_string()],
+        )
+        .unwrap();
+    assert_eq!(
+        store.find_by_code_or_prefix(finished.code.as_str()).unwrap().id,
+        live.id
+    );
+}
+
+#[test]
+fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
+    let (_directory, mut store) = opened();
+    let mut long = new("long");
+    long.time_to_live = Duration::from_hours(1);
+    let long = store.create(long, NOON).unwrap().workflow();
+    let short = store.create(new("short"), NOON).unwrap().workflow();
+    let nothing = Swept {
+        expired: vec![],
+        deleted: 0,
+        next: Some(short.expires_at),
+    };
+    assert_eq!(store.sweep(NOON).unwrap(), nothing);
+    assert_eq!(
+        store.sweep(short.expires_at).unwrap(),
+        Swept {
+            expired: vec![short.id],
+            deleted: 0,
+            next: Some(long.expires_at)
+        }
+    );
+    assert_eq!(
+        store.pending(short.expires_at).unwrap(),
+        std::slice::from_ref(&long)
+    );
+    let next_day = short.expires_at.plus(Duration::from_hours(24));
+    assert_eq!(
+        store.sweep(next_day).unwrap(),
+        Swept {
+            expired: vec![long.id],
+            deleted: 1,
+            next: None
+        }
+    );
+    assert!(matches!(store.find(short.id), Err(WorkflowError::Unknown { .. })));
+}
+
+#[test]
+fn a_row_that_a_later_pml_wrote_hides_nothing_and_still_expires() {
+    let (_directory, mut store) = opened();
+    let strange = store.create(new("strange"), NOON).unwrap().workflow();
+    let plain = store.create(new("plain"), NOON).unwrap().workflow();
+    let change = |store: &Store, id: WorkflowId| {
+        let changed = r#"UPDATE workflow SET ask = '{"ask":"telepathy"}' WHERE id = ?1"#;
+        assert_eq!(store.connection.execute(changed, [id.to_string()]).unwrap(), 1);
+    };
+    change(&store, strange.id);
+    assert_eq!(store.pending(NOON).unwrap(), std::slice::from_ref(&plain));
+    let taken = store.answer_and_take(
+        strange.id,
+        &on_its_tool(),
+        APPROVE,
+        Provenance::Continuation,
+        NOON,
+    );
+    assert!(matches!(taken, Err(WorkflowError::Database { .. })), "{taken:?}");
+    assert_eq!(store.sweep(plain.expires_at).unwrap().expired.len(), 2);
+    assert_eq!(store.earliest_deadline().unwrap(), None);
+}

@@ -1,0 +1,315 @@
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use pretty_assertions::assert_eq;
+use tempfile::TempDir;
+
+use super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, new, on_its_tool};
+use super::*;
+use crate::report::Hint as _;
+
+/// Far longer than anything here takes, even on a machine that does something else.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A clock that stands still until it is moved.
+#[derive(Clone)]
+struct Hands(Arc<AtomicI64>);
+
+impl Hands {
+    fn at_noon() -> Self {
+        Self(Arc::new(AtomicI64::new(NOON.millis())))
+    }
+
+    fn clock(&self) -> Clock {
+        let hands = Arc::clone(&self.0);
+        Arc::new(move || Timestamp::from_millis(hands.load(Ordering::SeqCst)))
+    }
+
+    fn pass(&self, duration: Duration) {
+        let millis = i64::try_from(duration.as_millis()).unwrap();
+        self.0.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+fn file(directory: &TempDir) -> Place {
+    Place::File(directory.path().join("state/workflows.db"))
+}
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("too slow") })
+}
+
+/// Resolves when `waiting` waiters are registered.
+async fn registered(workflows: &Workflows, waiting: usize) {
+    while workflows
+        .shared
+        .waiters
+        .iter()
+        .map(|waiter| waiter.receiver_count())
+        .sum::<usize>()
+        != waiting
+    {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn nothing_is_touched_before_the_first_use_and_closing_leaves_one_file() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let workflows = Workflows::new(file(&directory), Hands::at_noon().clock());
+        workflows.close().await;
+        assert_eq!(names(directory.path()), Vec::<String>::new());
+        assert!(workflows.shared.thread.lock().unwrap().is_none());
+
+        let created = workflows.create(new("{}")).await.unwrap().workflow();
+        workflows.close().await;
+        assert_eq!(names(&directory.path().join("state")), ["workflows.db"]);
+        assert_eq!(workflows.pending().await.unwrap(), [created]);
+    });
+}
+
+#[test]
+fn a_call_is_suspended_answered_and_taken() {
+    run(async {
+        let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());
+        let created = workflows.create(new("{}")).await.unwrap().workflow();
+        assert_eq!(
+            workflows
+                .find_by_code_or_prefix(created.code.as_str())
+                .await
+                .unwrap(),
+            created
+        );
+        let by = Provenance::Continuation;
+        let taken = workflows
+            .answer_and_take(created.id, on_its_tool(), APPROVE, by)
+            .await
+            .unwrap();
+        let state = State::Taken {
+            answer: APPROVE,
+            by,
+            at: NOON,
+            taken_at: NOON,
+        };
+        assert_eq!(taken, Workflow { state, ..created });
+        let again = workflows
+            .answer_and_take(taken.id, on_its_tool(), APPROVE, by)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            again.to_string(),
+            format!(
+                "workflow `{}` was already used at 2026-11-16 12:00:00Z",
+                taken.code
+            )
+        );
+    });
+}
+
+#[test]
+fn every_waiter_hears_an_answer_of_the_same_process() {
+    run(async {
+        let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());
+        let id = workflows.create(new("{}")).await.unwrap().workflow().id;
+        let answer = async {
+            registered(&workflows, 2).await;
+            workflows
+                .apply(
+                    id,
+                    Event::Answer {
+                        answer: APPROVE,
+                        by: Provenance::Web,
+                    },
+                )
+                .await
+                .unwrap()
+        };
+        let (one, other, answered) = tokio::join!(workflows.wait(id), workflows.wait(id), answer);
+        assert_eq!(
+            [one.unwrap(), other.unwrap()],
+            [answered.clone(), answered.clone()]
+        );
+        assert_eq!(workflows.wait(id).await.unwrap(), answered);
+    });
+}
+
+#[test]
+fn a_waiter_hears_an_answer_of_another_process() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let workflows = Workflows::new(file(&directory), Hands::at_noon().clock());
+        let id = workflows.create(new("{}")).await.unwrap().workflow().id;
+        let answer = async {
+            registered(&workflows, 1).await;
+            // The wait has looked once before this job, so only looking again can bring the answer.
+            workflows.pending().await.unwrap();
+            let mut elsewhere = Store::open(file(&directory)).unwrap();
+            elsewhere
+                .apply(
+                    id,
+                    Event::Answer {
+                        answer: REFUSE,
+                        by: Provenance::Cli,
+                    },
+                    NOON,
+                )
+                .unwrap()
+        };
+        let (heard, answered) = tokio::join!(workflows.wait(id), answer);
+        assert_eq!(heard.unwrap(), answered);
+    });
+}
+
+#[test]
+fn a_waiter_hears_that_time_is_up() {
+    run(async {
+        let hands = Hands::at_noon();
+        let workflows = Workflows::new(Place::Memory, hands.clock());
+        let id = workflows.create(new("{}")).await.unwrap().workflow().id;
+        let pass = async {
+            registered(&workflows, 1).await;
+            hands.pass(FIVE_MINUTES);
+        };
+        let (heard, ()) = tokio::join!(workflows.wait(id), pass);
+        assert_eq!(heard.unwrap().state, State::Expired);
+    });
+}
+
+#[test]
+fn what_expires_is_swept_without_anybody_asking() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let started = std::time::Instant::now();
+        let clock: Clock = Arc::new(move || NOON.plus(started.elapsed()));
+        let workflows = Workflows::new(file(&directory), clock);
+        let mut brief = new("{}");
+        brief.time_to_live = Duration::from_millis(50);
+        let id = workflows.create(brief).await.unwrap().workflow().id;
+        // Watched from outside, so that the front is not woken by the question.
+        let outside = Store::open(file(&directory)).unwrap();
+        while outside.find(id).unwrap().state != State::Expired {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn a_sweep_that_fails_breaks_nothing() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let hands = Hands::at_noon();
+        let workflows = Workflows::new(file(&directory), hands.clock());
+        let id = workflows.create(new("{}")).await.unwrap().workflow().id;
+        let outside = Store::open(file(&directory)).unwrap();
+        outside.execute("ALTER TABLE workflow RENAME TO hidden");
+        hands.pass(FIVE_MINUTES);
+        for _ in 0..3 {
+            let error = workflows.wait(id).await.unwrap_err();
+            assert!(matches!(error, WorkflowError::Database { .. }), "{error:?}");
+        }
+        outside.execute("ALTER TABLE hidden RENAME TO workflow");
+        assert_eq!(workflows.wait(id).await.unwrap().state, State::Expired);
+    });
+}
+
+#[test]
+fn a_waiter_outlives_the_thread_that_watched_for_it() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let workflows = Workflows::new(file(&directory), Hands::at_noon().clock());
+        let id = workflows.create(new("{}")).await.unwrap().workflow().id;
+        let answer = async {
+            registered(&workflows, 1).await;
+            workflows.close().await;
+            let mut elsewhere = Store::open(file(&directory)).unwrap();
+            elsewhere
+                .apply(
+                    id,
+                    Event::Answer {
+                        answer: APPROVE,
+                        by: Provenance::Cli,
+                    },
+                    NOON,
+                )
+                .unwrap()
+        };
+        let (heard, answered) = tokio::join!(workflows.wait(id), answer);
+        assert_eq!(heard.unwrap(), answered);
+    });
+}
+
+#[test]
+fn a_waiter_that_leaves_is_forgotten() {
+    run(async {
+        let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());
+        let id = workflows.create(new("{}")).await.unwrap().workflow().id;
+        tokio::select! {
+            biased;
+            _ = workflows.wait(id) => panic!("nobody answered"),
+            () = registered(&workflows, 1) => {}
+        }
+        while !workflows.shared.waiters.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn waiting_for_an_unknown_workflow_is_an_error() {
+    run(async {
+        let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());
+        let id = WorkflowId::new(uuid::Uuid::from_u128(7));
+        assert!(matches!(
+            workflows.wait(id).await,
+            Err(WorkflowError::Unknown { .. })
+        ));
+    });
+}
+
+#[test]
+fn a_database_that_cannot_be_opened_refuses_everything_until_it_can() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let blocking = directory.path().join("state");
+        drop(
+            std::fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&blocking)
+                .unwrap(),
+        );
+        let workflows = Workflows::new(file(&directory), Hands::at_noon().clock());
+        let id = WorkflowId::new(uuid::Uuid::from_u128(7));
+        let by = Provenance::Continuation;
+        for error in [
+            workflows.create(new("{}")).await.map(drop).unwrap_err(),
+            workflows
+                .answer_and_take(id, on_its_tool(), APPROVE, by)
+                .await
+                .map(drop)
+                .unwrap_err(),
+            workflows.wait(id).await.map(drop).unwrap_err(),
+            workflows.pending().await.map(drop).unwrap_err(),
+        ] {
+            assert!(matches!(error, WorkflowError::Directory { .. }), "{error:?}");
+            assert!(error.hint().unwrap().starts_with("to see who owns it: ls -ld '"));
+        }
+        std::fs::remove_file(&blocking).unwrap();
+        assert_eq!(workflows.pending().await.unwrap(), []);
+    });
+}

@@ -1,0 +1,180 @@
+//! Starting, dying, starting again, stopping: a dependency's life as its callers see it.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::world::{World, texts};
+use crate::support::{DEADLINE, eventually, fake_server};
+
+fn allowed() -> Value {
+    json!({ "allow": ["fake"] })
+}
+
+fn starts(world: &World) -> usize {
+    std::fs::read_to_string(world.path("started")).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn nothing_starts_before_it_is_called_and_then_once() {
+    let world = World::with_fake(&allowed(), &["--started", "started"]);
+    let mut client = world.legacy();
+    client.tools();
+    assert_eq!(starts(&world), 0);
+    let ids: Vec<u64> = (0..50)
+        .map(|number| client.send("tools/call", &json!({ "name": "fake__echo", "arguments": { "n": number } })))
+        .collect();
+    for id in ids {
+        assert!(client.answer(id)["result"]["content"].is_array());
+    }
+    assert_eq!(starts(&world), 1);
+}
+
+#[test]
+fn an_eager_server_starts_with_pml_only_if_a_rule_allows_it() {
+    for (permissions, expected) in [(allowed(), 1), (json!({ "ask": ["*"] }), 0), (json!({ "allow": ["*"], "deny": ["fake"] }), 0)] {
+        let world = World::with_config(&json!({
+            "permissions": permissions,
+            "mcpServers": {
+                "fake": { "command": fake_server(), "args": ["--started", "started"], "startup": "eager" },
+                "probe": { "command": fake_server(), "args": ["--started", "probed"], "startup": "eager" },
+            },
+        }));
+        world.write("user.json", "{}");
+        let mut client = world.legacy();
+        client.tools();
+        if expected == 1 {
+            eventually("the eager server starts", DEADLINE, || starts(&world) == 1);
+        }
+        // A call to another server passes through the same start: what was eager would have started by then.
+        let _ = client.call("probe__connect", &json!({}));
+        assert_eq!(starts(&world), expected, "{permissions}");
+    }
+}
+
+#[test]
+fn a_crash_fails_the_call_with_the_last_words_and_the_next_call_starts_it_anew() {
+    let world = World::with_fake(&allowed(), &["--started", "started"]);
+    let mut client = world.legacy();
+    client.call("fake__complain", &json!({ "text": "about to go wrong" }));
+    let hanging = client.send("tools/call", &json!({ "name": "fake__hang" }));
+    let crashed = client.call("fake__crash", &json!({}));
+    assert_eq!(crashed["isError"], true);
+    assert!(texts(&crashed)[0].starts_with("`fake` exited with code 3"), "{crashed}");
+    assert!(texts(&crashed)[0].contains("about to go wrong"), "{crashed}");
+    assert_eq!(client.answer(hanging)["result"]["isError"], true, "every call in flight is told");
+    let begin = Instant::now();
+    client.call("fake__echo", &json!({}));
+    assert!(begin.elapsed() >= Duration::from_millis(900), "it waits a second before it starts again");
+    assert_eq!(starts(&world), 2);
+}
+
+#[test]
+fn a_server_that_exits_at_once_or_never_answers_says_so() {
+    let world = World::with_fake(&allowed(), &["--exit-at-once", "7"]);
+    let result = world.legacy().call("fake__echo", &json!({}));
+    assert_eq!(result["isError"], true);
+    assert!(texts(&result)[0].contains("exited with code 7"), "{result}");
+
+    let world = World::with_config(&json!({
+        "permissions": allowed(),
+        "mcpServers": { "fake": { "command": fake_server(), "args": ["--silent"], "startTimeoutSeconds": 1 } },
+    }));
+    let result = world.legacy().call("fake__echo", &json!({}));
+    assert!(texts(&result)[0].contains("was not ready within 1 seconds"), "{result}");
+    assert!(texts(&result)[1].contains("startTimeoutSeconds"), "{result}");
+    world.assert_no_survivor("a server that was not ready");
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let world = World::with_config(&json!({
+        "permissions": { "allow": ["x"] },
+        "mcpServers": { "x": { "command": "no-such-program-anywhere" } },
+    }));
+    let result = world.legacy().call("x__connect", &json!({}));
+    assert_eq!(result["isError"], true);
+    assert!(texts(&result)[0].contains("no-such-program-anywhere"), "{result}");
+}
+
+#[test]
+fn a_call_timeout_cancels_downstream() {
+    let world = World::with_config(&json!({
+        "permissions": allowed(),
+        "mcpServers": { "fake": { "command": fake_server(), "args": ["--record", "seen"], "callTimeoutSeconds": 1 } },
+    }));
+    let mut client = world.legacy();
+    let result = client.call("fake__hang", &json!({}));
+    assert_eq!(texts(&result)[0], "`fake:hang` did not answer within 1 seconds");
+    eventually("the call is cancelled", DEADLINE, || world.read("seen").contains("notifications/cancelled"));
+    client.call("fake__echo", &json!({}));
+}
+
+#[test]
+fn an_unused_server_is_stopped_and_comes_back_without_a_penalty() {
+    let world = World::with_config(&json!({
+        "permissions": allowed(),
+        "mcpServers": { "fake": { "command": fake_server(), "args": ["--started", "started"], "idleSeconds": 1 } },
+    }));
+    let mut client = world.legacy();
+    client.call("fake__echo", &json!({}));
+    let servers = || world.running().iter().filter(|line| line.contains("fake_server")).count();
+    assert!(servers() > 0);
+    eventually("the idle server goes", DEADLINE, || servers() == 0);
+    let begin = Instant::now();
+    client.call("fake__echo", &json!({}));
+    assert!(begin.elapsed() < Duration::from_millis(900), "a stop is no crash");
+    assert_eq!(starts(&world), 2);
+}
+
+#[test]
+fn tools_that_appear_later_are_listed_and_announced() {
+    let world = World::with_fake(&allowed(), &[]);
+    let mut client = world.legacy();
+    assert_eq!(client.tools(), ["fake__connect", "pml_continue"]);
+    let connected = client.call("fake__connect", &json!({}));
+    assert!(texts(&connected)[0].contains("- fake__echo"), "{connected}");
+    client.notified("notifications/tools/list_changed");
+    let tools = client.tools();
+    assert!(tools.contains(&"fake__echo".to_owned()) && !tools.contains(&"fake__connect".to_owned()), "{tools:?}");
+    client.call("fake__grow", &json!({}));
+    client.notified("notifications/tools/list_changed");
+    assert!(client.tools().contains(&"fake__grown".to_owned()));
+    // What was learned is there before anything runs.
+    drop(client);
+    assert!(world.legacy().tools().contains(&"fake__grown".to_owned()));
+}
+
+#[test]
+fn signals_and_the_end_of_input_leave_nobody_behind() {
+    for (told, signal) in [("SIGINT", Some(Signal::INT)), ("SIGTERM", Some(Signal::TERM)), ("EOF", None), ("SIGKILL", Some(Signal::KILL))] {
+        let world = World::with_fake(&allowed(), &["--orphan", "orphan", "--stubborn"]);
+        let mut client = world.legacy();
+        client.call("fake__echo", &json!({}));
+        eventually("the orphan runs", DEADLINE, || world.path("orphan").exists());
+        client.send("tools/call", &json!({ "name": "fake__hang" }));
+        let begin = Instant::now();
+        match signal {
+            Some(signal) => client.signal(signal),
+            None => client.end_input(),
+        }
+        client.ended(Duration::from_secs(5));
+        let took = begin.elapsed();
+        world.assert_no_survivor(told);
+        println!("{told}: pml gone after {took:?}, everything after {:?}", begin.elapsed());
+    }
+}
+
+#[test]
+fn answers_in_flight_are_still_written_at_the_end_of_input() {
+    let world = World::with_fake(&allowed(), &[]);
+    let mut client = world.legacy();
+    client.call("fake__echo", &json!({}));
+    let ids: Vec<u64> = (0..20).map(|_| client.send("tools/call", &json!({ "name": "fake__echo" }))).collect();
+    client.end_input();
+    for id in ids {
+        assert!(client.answer(id)["result"].is_object());
+    }
+    assert!(client.ended(Duration::from_secs(5)).success());
+}

@@ -1,0 +1,374 @@
+//! An MCP server that misbehaves on demand.
+//!
+//! How it starts and lives is set by options on its command line; what it does during a call, by its tools.
+//!
+//! | option | effect |
+//! |---|---|
+//! | `--started FILE` | appends its process id as a line, once per start |
+//! | `--record FILE` | appends every line it receives, before it is answered |
+//! | `--orphan FILE` | starts a process that forks twice, leaves the session, ignores SIGTERM and SIGHUP, holds stdout and stderr open; its id stands in FILE |
+//! | `--banner` | writes a line that is not JSON to stdout first |
+//! | `--flood BYTES` | writes so many bytes without a line break to stderr first |
+//! | `--exit-at-once CODE` | complains on stderr and exits |
+//! | `--silent` | reads, records and never answers |
+//! | `--stubborn` | ignores SIGTERM and the end of stdin |
+//! | `--crash-on-call N` | complains on stderr and exits with code 3 at the Nth `tools/call` of this process |
+//! | `--odd-tools` | also lists tools with names that are strange, over-long or double |
+//! | `--refuse-initialize` | answers `initialize` with -32022, as servers of the Modern era do |
+//!
+//! | tool | effect |
+//! |---|---|
+//! | `echo` | returns the bytes of `params` as text |
+//! | `wait {file}` | answers once the file exists; other calls go on meanwhile |
+//! | `progress {steps}` | sends that many progress notifications before its answer |
+//! | `crash` | complains on stderr and exits with code 3, without an answer |
+//! | `exit {code}` | exits without a word |
+//! | `say {line}` | writes the line to stdout as it is, then answers |
+//! | `complain {text}` | writes the text to stderr, then answers |
+//! | `flood {bytes}` | writes so many bytes without a line break to stderr, then answers |
+//! | `orphan {file}` | as `--orphan` |
+//! | `close_stdout` | closes stdout and lives on |
+//! | `hang` | never answers |
+//! | `grow` | adds the tool `grown` and sends `notifications/tools/list_changed` |
+//! | `environment` | returns its variables as a JSON object |
+//! | `closed {a}` | has `additionalProperties: false` and refuses any other argument |
+//! | `structured` | has an `outputSchema` and returns `structuredContent` |
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::exit,
+    clippy::print_stderr,
+    clippy::struct_excessive_bools,
+    clippy::unwrap_used,
+    reason = "a server that misbehaves, for tests alone"
+)]
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// One thread writes at a time; `None` once stdout was closed.
+static STDOUT: Mutex<Option<File>> = Mutex::new(None);
+/// Whether `grow` was called.
+static GROWN: AtomicBool = AtomicBool::new(false);
+/// How often `tools/call` was received.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+#[derive(Default)]
+struct Options {
+    record: Option<PathBuf>,
+    crash_on_call: Option<u32>,
+    silent: bool,
+    stubborn: bool,
+    odd_tools: bool,
+    refuse_initialize: bool,
+}
+
+/// What a client sends; parameters stay as they came.
+#[derive(Deserialize)]
+struct Message<'a> {
+    id: Option<Value>,
+    method: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+fn main() {
+    // A file descriptor of its own, so that it can be closed for real.
+    *STDOUT.lock().unwrap() = Some(File::from(rustix::io::dup(rustix::stdio::stdout()).unwrap()));
+    let nothing = OpenOptions::new().write(true).open("/dev/null").unwrap();
+    rustix::stdio::dup2_stdout(&nothing).unwrap();
+
+    let options = options();
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        if let Some(file) = &options.record {
+            append(file, &line);
+        }
+        if !options.silent {
+            receive(&options, &line);
+        }
+    }
+    if options.stubborn {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Reads the command line; options that act at the start do so here, in their order.
+fn options() -> Options {
+    let mut options = Options::default();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(option) = arguments.next() {
+        let mut value = || arguments.next().unwrap();
+        match option.as_str() {
+            "--started" => append(Path::new(&value()), &std::process::id().to_string()),
+            "--record" => options.record = Some(value().into()),
+            "--orphan" => orphan(&value()),
+            "--banner" => write_line("Welcome to the fake server! Listening on stdio..."),
+            "--flood" => flood(value().parse().unwrap()),
+            "--exit-at-once" => {
+                eprintln!("fake server: cannot go on");
+                std::process::exit(value().parse().unwrap());
+            }
+            "--silent" => options.silent = true,
+            "--stubborn" => {
+                options.stubborn = true;
+                ignore_sigterm();
+            }
+            "--crash-on-call" => options.crash_on_call = Some(value().parse().unwrap()),
+            "--odd-tools" => options.odd_tools = true,
+            "--refuse-initialize" => options.refuse_initialize = true,
+            _ => {
+                eprintln!("fake server: there is no option {option}");
+                std::process::exit(2);
+            }
+        }
+    }
+    options
+}
+
+fn receive(options: &Options, line: &str) {
+    let Ok(message) = serde_json::from_str::<Message>(line) else {
+        return reply(
+            &Value::Null,
+            "error",
+            &json!({ "code": -32700, "message": "not JSON" }),
+        );
+    };
+    let (Some(id), Some(method)) = (message.id, message.method) else {
+        return;
+    };
+    let raw = message.params.map_or("null", RawValue::get).to_owned();
+    let params: Value = serde_json::from_str(&raw).unwrap();
+    match method.as_str() {
+        "initialize" if options.refuse_initialize => {
+            let supported = json!({ "supported": ["2026-07-28"], "requested": params["protocolVersion"] });
+            let error = json!({ "code": -32022, "message": "unsupported version", "data": supported });
+            reply(&id, "error", &error);
+        }
+        "initialize" => {
+            let result = json!({
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": { "tools": { "listChanged": true } },
+                "serverInfo": { "name": "fake", "version": "1.0.0" },
+            });
+            reply(&id, "result", &result);
+        }
+        "ping" => reply(&id, "result", &json!({})),
+        "tools/list" => reply(&id, "result", &json!({ "tools": tools(options) })),
+        "tools/call" => {
+            let call = CALLS.fetch_add(1, Ordering::SeqCst) + 1;
+            if options.crash_on_call == Some(call) {
+                crash();
+            }
+            // On a thread: a slow call delays no other.
+            std::thread::spawn(move || run(&id, &raw, &params));
+        }
+        _ => reply(
+            &id,
+            "error",
+            &json!({ "code": -32601, "message": "no such method" }),
+        ),
+    }
+}
+
+/// Runs one call and answers it, where its tool does so.
+fn run(id: &Value, raw: &str, params: &Value) {
+    let arguments = &params["arguments"];
+    let string = |name: &str| arguments[name].as_str().unwrap_or_default();
+    let number = |name: &str| arguments[name].as_u64().unwrap_or_default();
+    let text = match params["name"].as_str().unwrap_or_default() {
+        "echo" => raw.to_owned(),
+        "wait" => {
+            wait_for(Path::new(string("file")));
+            "waited".to_owned()
+        }
+        "progress" => {
+            progress(&params["_meta"]["progressToken"], number("steps"));
+            "progressed".to_owned()
+        }
+        "crash" => crash(),
+        "exit" => std::process::exit(i32::try_from(number("code")).unwrap()),
+        "say" => {
+            write_line(string("line"));
+            "said".to_owned()
+        }
+        "complain" => {
+            eprintln!("{}", string("text"));
+            "complained".to_owned()
+        }
+        "flood" => {
+            flood(number("bytes"));
+            "flooded".to_owned()
+        }
+        "orphan" => {
+            orphan(string("file"));
+            "orphaned".to_owned()
+        }
+        "close_stdout" => {
+            *STDOUT.lock().unwrap() = None;
+            return;
+        }
+        "hang" => return,
+        "grow" => {
+            GROWN.store(true, Ordering::SeqCst);
+            notify("notifications/tools/list_changed", &json!({}));
+            "grew".to_owned()
+        }
+        "grown" if GROWN.load(Ordering::SeqCst) => "grown".to_owned(),
+        "environment" => json!(std::env::vars().collect::<BTreeMap<_, _>>()).to_string(),
+        "closed" => match arguments
+            .as_object()
+            .and_then(|all| all.keys().find(|key| *key != "a"))
+        {
+            Some(key) => {
+                let content = json!([{ "type": "text", "text": format!("unknown argument {key}") }]);
+                return reply(id, "result", &json!({ "content": content, "isError": true }));
+            }
+            None => "closed".to_owned(),
+        },
+        "structured" => {
+            let content = json!([{ "type": "text", "text": "{\"answer\":42}" }]);
+            let result = json!({ "content": content, "structuredContent": { "answer": 42 } });
+            return reply(id, "result", &result);
+        }
+        name => {
+            let message = format!("Unknown tool: {name}");
+            return reply(id, "error", &json!({ "code": -32602, "message": message }));
+        }
+    };
+    reply(
+        id,
+        "result",
+        &json!({ "content": [{ "type": "text", "text": text }] }),
+    );
+}
+
+fn tools(options: &Options) -> Vec<Value> {
+    let open = json!({ "type": "object" });
+    let tool = |name: &str, schema: &Value| json!({ "name": name, "description": format!("Fake: {name}"), "inputSchema": schema });
+    let needs = |name: &str, kind: &str| json!({ "type": "object", "properties": { name: { "type": kind } }, "required": [name] });
+    let mut tools = vec![
+        tool("echo", &open),
+        tool("wait", &needs("file", "string")),
+        tool("progress", &needs("steps", "integer")),
+        tool("crash", &open),
+        tool("exit", &needs("code", "integer")),
+        tool("say", &needs("line", "string")),
+        tool("complain", &needs("text", "string")),
+        tool("flood", &needs("bytes", "integer")),
+        tool("orphan", &needs("file", "string")),
+        tool("close_stdout", &open),
+        tool("hang", &open),
+        tool("grow", &open),
+        tool("environment", &open),
+    ];
+    let mut closed = needs("a", "string");
+    closed["additionalProperties"] = json!(false);
+    tools.push(tool("closed", &closed));
+    let mut structured = tool("structured", &open);
+    structured["outputSchema"] = needs("answer", "integer");
+    tools.push(structured);
+    if options.odd_tools {
+        let long = "long".repeat(32);
+        let other = format!("{}x", &long[..127]);
+        let odd = [
+            "with.dot",
+            "with/slash",
+            "with space",
+            "with__both",
+            "Ünïcode",
+            "tab\there",
+        ];
+        let double = ["double", "double", "a.b", "a_b", &long, &other];
+        tools.extend(odd.into_iter().chain(double).map(|name| tool(name, &open)));
+    }
+    if GROWN.load(Ordering::SeqCst) {
+        tools.push(tool("grown", &open));
+    }
+    tools
+}
+
+fn reply(id: &Value, kind: &str, value: &Value) {
+    write_line(&json!({ "jsonrpc": "2.0", "id": id, kind: value }).to_string());
+}
+
+fn notify(method: &str, params: &Value) {
+    write_line(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
+}
+
+fn write_line(line: &str) {
+    if let Some(stdout) = STDOUT.lock().unwrap().as_mut() {
+        // A client that is gone is seen at the end of stdin.
+        let _ = stdout.write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+fn append(file: &Path, line: &str) {
+    let mut file = OpenOptions::new().append(true).create(true).open(file).unwrap();
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+fn progress(token: &Value, steps: u64) {
+    for step in 1..=steps {
+        let params = json!({ "progressToken": token, "progress": step, "total": steps, "message": format!("step {step}") });
+        notify("notifications/progress", &params);
+    }
+}
+
+fn crash() -> ! {
+    eprintln!("fake server: something terrible happened\n  at the very end");
+    std::process::exit(3);
+}
+
+fn flood(bytes: u64) {
+    let block = [b'x'; 4096];
+    let mut left = usize::try_from(bytes).unwrap();
+    let mut stderr = std::io::stderr().lock();
+    while left > 0 {
+        let size = left.min(block.len());
+        stderr.write_all(&block[..size]).unwrap();
+        left -= size;
+    }
+}
+
+fn wait_for(file: &Path) {
+    while !file.exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Starts a process that no group, session or polite signal reaches, and returns once its id is written.
+fn orphan(file: &str) {
+    let script = r#"trap "" TERM HUP; sleep 1000 <&- & echo $! > "$0.part"; mv "$0.part" "$0""#;
+    let stdout = STDOUT.lock().unwrap().as_ref().unwrap().try_clone().unwrap();
+    let mut child = Command::new("setsid")
+        .args(["sh", "-c", script, file])
+        .stdout(stdout)
+        .spawn()
+        .unwrap();
+    child.wait().unwrap();
+}
+
+/// Takes SIGTERM and does nothing: once listened to, a signal never regains its default.
+fn ignore_sigterm() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let kind = tokio::signal::unix::SignalKind::terminate();
+        std::mem::forget(tokio::signal::unix::signal(kind).unwrap());
+    });
+}

@@ -1,0 +1,76 @@
+//! What several behaviours need: the binaries, and a look at what runs.
+
+pub(crate) mod world;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here may take on a busy machine; reaching it is a failure.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+/// The binary under test.
+pub(crate) fn pml() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_pml"))
+}
+
+/// The server that misbehaves on demand: `support/fake_server.rs` says how.
+pub(crate) fn fake_server() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let server = tests.ancestors().nth(2).unwrap().join("examples/fake_server");
+    assert!(
+        server.exists(),
+        "the fake server is not built: cargo build --example fake_server"
+    );
+    server
+}
+
+/// Waits for a condition; panics with `what` when it does not come true in time.
+pub(crate) fn eventually(what: &str, within: Duration, mut condition: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < within, "not within {within:?}: {what}");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+}
+
+/// The name of a variable that marks a process and everything it starts.
+pub(crate) const MARK: &str = "PML_TEST_MARK";
+
+/// A value for [`MARK`] that no other test has.
+pub(crate) fn mark() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+/// Lists the command lines of the processes that carry a mark; the dead that nobody reaped yet do not count.
+pub(crate) fn marked(mark: &str) -> Vec<String> {
+    let variable = format!("{MARK}={mark}");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter(|process| {
+            std::fs::read(process.path().join("environ")).is_ok_and(|environment| {
+                environment
+                    .split(|byte| *byte == 0)
+                    .any(|found| found == variable.as_bytes())
+            })
+        })
+        .map(|process| {
+            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            format!("{} {line}", process.file_name().display())
+        })
+        .collect()
+}
+
+/// Waits until nothing carries a mark: three seconds are what THREATS grant.
+pub(crate) fn assert_no_survivor(mark: &str, told: &str) {
+    let mut left = Vec::new();
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(3) {
+        left = marked(mark);
+        if left.is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{told}: survivors: {left:#?}");
+}
