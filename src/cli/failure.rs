@@ -82,6 +82,8 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
     first_of![
         crate::config::ConfigError,
         crate::config::ExpandError,
+        crate::loader::InstallError,
+        crate::loader::PlanError,
         crate::permissions::approved::ApprovedError,
         crate::permissions::writer::WriteError,
     ]

@@ -9,6 +9,7 @@
 
 mod fake_server;
 mod home;
+mod install;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 mod orphans;
