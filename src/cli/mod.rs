@@ -120,7 +120,7 @@ fn log(environment: &Environment) {
     let wanted = environment
         .variable("PML_LOG")
         .and_then(|filter| filter.to_str())
-        .unwrap_or("warn");
+        .unwrap_or("warn,pml::workflow=info");
     let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
     let logging = tracing_subscriber::fmt()
         .with_env_filter(filter)

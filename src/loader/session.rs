@@ -138,6 +138,11 @@ impl Session {
         }
     }
 
+    /// Takes note that somebody is about to use it.
+    pub fn touch(&self) {
+        *lock(&self.0.used_at) = Instant::now();
+    }
+
     /// Tells whether `other` is the same conversation.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
@@ -312,7 +317,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        *lock(&self.session.0.used_at) = Instant::now();
+        self.session.touch();
         if self.open && lock(&self.session.0.waiters).remove(&self.id).is_some() {
             self.session.send_now(format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#,

@@ -6,10 +6,19 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::world::{World, texts};
-use crate::support::{DEADLINE, eventually, fake_server};
+use crate::support::{DEADLINE, eventually};
 
 fn allowed() -> Value {
     json!({ "allow": ["fake"] })
+}
+
+/// A world whose fake server has one of its times set to a second.
+fn with_setting(options: &[&str], setting: &str) -> World {
+    let world = World::new();
+    let mut fake = world.fake(options);
+    fake[setting] = json!(1);
+    world.configure(&json!({ "permissions": allowed(), "mcpServers": { "fake": fake } }));
+    world
 }
 
 fn starts(world: &World) -> usize {
@@ -34,20 +43,19 @@ fn nothing_starts_before_it_is_called_and_then_once() {
 #[test]
 fn an_eager_server_starts_with_pml_only_if_a_rule_allows_it() {
     for (permissions, expected) in [(allowed(), 1), (json!({ "ask": ["*"] }), 0), (json!({ "allow": ["*"], "deny": ["fake"] }), 0)] {
-        let world = World::with_config(&json!({
+        let world = World::new();
+        let mut eager = world.fake(&["--started", "started"]);
+        eager["startup"] = json!("eager");
+        world.configure(&json!({
             "permissions": permissions,
-            "mcpServers": {
-                "fake": { "command": fake_server(), "args": ["--started", "started"], "startup": "eager" },
-                "probe": { "command": fake_server(), "args": ["--started", "probed"], "startup": "eager" },
-            },
+            "mcpServers": { "fake": eager, "probe": world.fake(&[]) },
         }));
-        world.write("user.json", "{}");
         let mut client = world.legacy();
         client.tools();
         if expected == 1 {
             eventually("the eager server starts", DEADLINE, || starts(&world) == 1);
         }
-        // A call to another server passes through the same start: what was eager would have started by then.
+        // What was eager would have been started long before another server asks for approval.
         let _ = client.call("probe__connect", &json!({}));
         assert_eq!(starts(&world), expected, "{permissions}");
     }
@@ -77,10 +85,7 @@ fn a_server_that_exits_at_once_or_never_answers_says_so() {
     assert_eq!(result["isError"], true);
     assert!(texts(&result)[0].contains("exited with code 7"), "{result}");
 
-    let world = World::with_config(&json!({
-        "permissions": allowed(),
-        "mcpServers": { "fake": { "command": fake_server(), "args": ["--silent"], "startTimeoutSeconds": 1 } },
-    }));
+    let world = with_setting(&["--silent"], "startTimeoutSeconds");
     let result = world.legacy().call("fake__echo", &json!({}));
     assert!(texts(&result)[0].contains("was not ready within 1 seconds"), "{result}");
     assert!(texts(&result)[1].contains("startTimeoutSeconds"), "{result}");
@@ -89,7 +94,8 @@ fn a_server_that_exits_at_once_or_never_answers_says_so() {
 
 #[test]
 fn a_missing_program_is_named() {
-    let world = World::with_config(&json!({
+    let world = World::new();
+    world.configure(&json!({
         "permissions": { "allow": ["x"] },
         "mcpServers": { "x": { "command": "no-such-program-anywhere" } },
     }));
@@ -100,10 +106,7 @@ fn a_missing_program_is_named() {
 
 #[test]
 fn a_call_timeout_cancels_downstream() {
-    let world = World::with_config(&json!({
-        "permissions": allowed(),
-        "mcpServers": { "fake": { "command": fake_server(), "args": ["--record", "seen"], "callTimeoutSeconds": 1 } },
-    }));
+    let world = with_setting(&["--record", "seen"], "callTimeoutSeconds");
     let mut client = world.legacy();
     let result = client.call("fake__hang", &json!({}));
     assert_eq!(texts(&result)[0], "`fake:hang` did not answer within 1 seconds");
@@ -113,10 +116,7 @@ fn a_call_timeout_cancels_downstream() {
 
 #[test]
 fn an_unused_server_is_stopped_and_comes_back_without_a_penalty() {
-    let world = World::with_config(&json!({
-        "permissions": allowed(),
-        "mcpServers": { "fake": { "command": fake_server(), "args": ["--started", "started"], "idleSeconds": 1 } },
-    }));
+    let world = with_setting(&["--started", "started"], "idleSeconds");
     let mut client = world.legacy();
     client.call("fake__echo", &json!({}));
     let servers = || world.running().iter().filter(|line| line.contains("fake_server")).count();

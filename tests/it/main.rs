@@ -7,6 +7,7 @@
     reason = "a test starts processes and fails by panicking, also in the functions that tests share"
 )]
 
+mod approval;
 mod fake_server;
 mod home;
 mod install;

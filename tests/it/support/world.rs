@@ -47,19 +47,21 @@ impl World {
         world
     }
 
-    /// A world whose `.pml.json` is `config`.
-    pub(crate) fn with_config(config: &Value) -> Self {
+    /// A world with one server `fake`, the one that misbehaves on demand, started with `options`.
+    pub(crate) fn with_fake(permissions: &Value, options: &[&str]) -> Self {
         let world = Self::new();
-        world.write(".pml.json", &serde_json::to_string_pretty(config).unwrap());
+        world.configure(&json!({ "permissions": permissions, "mcpServers": { "fake": world.fake(options) } }));
         world
     }
 
-    /// A world with one server `fake`, the one that misbehaves on demand, started with `options`.
-    pub(crate) fn with_fake(permissions: &Value, options: &[&str]) -> Self {
-        Self::with_config(&json!({
-            "permissions": permissions,
-            "mcpServers": { "fake": { "command": super::fake_server(), "args": options } },
-        }))
+    /// The entry of a fake server that is started with `options`; it carries the mark of this world.
+    pub(crate) fn fake(&self, options: &[&str]) -> Value {
+        json!({ "command": super::fake_server(), "args": options, "env": { MARK: self.mark } })
+    }
+
+    /// Writes `.pml.json`.
+    pub(crate) fn configure(&self, config: &Value) {
+        self.write(".pml.json", &serde_json::to_string_pretty(config).unwrap());
     }
 
     /// Sets a variable of everything that is started here.
