@@ -10,6 +10,7 @@
 mod approval;
 mod fake_server;
 mod home;
+mod install;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 mod orphans;
