@@ -8,6 +8,7 @@
 )]
 
 mod approval;
+mod architecture;
 mod fake_server;
 mod home;
 mod install;
