@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::registry::Registry;
 use crate::support::world::{World, asks, texts};
-use crate::support::{runs, world};
+use crate::support::{have, world};
 
 /// A server of thirty lines: `analyze` returns what it was given and leaves a trace of having run.
 const SERENA: &str = r#"#!/usr/bin/env node
@@ -26,7 +26,7 @@ require("readline").createInterface({ input: process.stdin }).on("line", (line) 
 
 /// A world in which `serena` is declared but not installed; `None` without Node.
 fn world(permissions: &Value) -> Option<(World, Registry)> {
-    if !runs(&["node", "npm"]) {
+    if !have(&["node", "npm"]) {
         return None;
     }
     let registry = Registry::start();
