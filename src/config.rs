@@ -41,6 +41,8 @@ pub struct Config {
     pub servers: BTreeMap<DependencyName, Server>,
     /// How approvals are asked for.
     pub approvals: Approvals,
+    /// How the tools that ask a person behave.
+    pub ask_user: AskUser,
     /// The longest line pml reads from a client or a server, in bytes.
     pub line_limit: LineLimit,
 }
@@ -103,14 +105,70 @@ pub struct Source {
 pub struct Approvals {
     /// How long a suspended call waits for its answer.
     pub time_to_live: Duration,
+    /// Who may approve.
+    pub by: By,
+    /// Whether the client's own dialog is used.
+    pub dialog: Dialog,
+}
+
+/// Who may approve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The client's continuation counts as the person's word.
+    Client,
+    /// Only a dialog, a slash command or the inbox counts.
+    Human,
+}
+
+/// Whether the client's own dialog is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialog {
+    /// Where the client has one.
+    Auto,
+    /// Not at all.
+    Never,
 }
 
 impl Default for Approvals {
     fn default() -> Self {
         // Five minutes: the seed's contract, long enough to read and short enough to forget.
-        Self {
-            time_to_live: Duration::from_mins(5),
-        }
+        Self { time_to_live: Duration::from_mins(5), by: By::Client, dialog: Dialog::Auto }
+    }
+}
+
+/// How the tools that ask a person behave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskUser {
+    /// Whether they are offered.
+    pub tools: AskUserTools,
+    /// What a question does that no dialog can show.
+    pub mode: AskUserMode,
+    /// How long a blocking question waits.
+    pub timeout: Duration,
+}
+
+/// Whether the tools that ask a person are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskUserTools {
+    /// They are.
+    Listed,
+    /// They are not, and calls to them are refused.
+    Off,
+}
+
+/// What a question does while nobody has answered it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskUserMode {
+    /// It returns an id at once.
+    Suspend,
+    /// It holds the call.
+    Blocking,
+}
+
+impl Default for AskUser {
+    fn default() -> Self {
+        // As long as an approval lives.
+        Self { tools: AskUserTools::Listed, mode: AskUserMode::Suspend, timeout: Duration::from_mins(5) }
     }
 }
 

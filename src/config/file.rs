@@ -32,6 +32,8 @@ pub(super) struct File {
     pub(super) mcp_servers: BTreeMap<DependencyName, ServerEntry>,
     /// How approvals are asked for.
     pub(super) approvals: ApprovalsEntry,
+    /// How the tools that ask a person behave.
+    pub(super) ask_user: AskUserEntry,
     /// What pml bears before it refuses.
     pub(super) limits: LimitsEntry,
 }
@@ -186,6 +188,57 @@ pub(super) enum StartupEntry {
 pub(super) struct ApprovalsEntry {
     /// How long a suspended call waits for its answer; 300 by default.
     pub(super) ttl_seconds: Option<Seconds<30, 3600>>,
+    /// Who may approve: `client` (default) takes the client's word for it, `human` only a dialog, a slash command or a terminal. Once a file says `human`, no other can take it back.
+    pub(super) by: Option<ByEntry>,
+    /// Whether the client's own dialog is used where it has one: `auto` (default) or `never`.
+    pub(super) dialog: Option<DialogEntry>,
+}
+
+/// Who may approve.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ByEntry {
+    /// The client's continuation counts.
+    Client,
+    /// Only a person counts.
+    Human,
+}
+
+/// Whether the client's own dialog is used.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum DialogEntry {
+    /// Where the client has one.
+    Auto,
+    /// Not at all.
+    Never,
+}
+
+/// How the tools that ask a person behave.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "an object with the keys of `askUser`"
+)]
+pub(super) struct AskUserEntry {
+    /// Whether `ask_user`, `ask_user_questions` and `approval_prompt` are offered; they are by default.
+    pub(super) enabled: Option<bool>,
+    /// Whether a question that no dialog can show returns at once (`suspend`, default) or holds the call (`blocking`).
+    pub(super) mode: Option<ModeEntry>,
+    /// How long a blocking question waits; 300 by default.
+    pub(super) timeout_seconds: Option<Seconds<30, 900>>,
+}
+
+/// What a question does while nobody has answered it.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ModeEntry {
+    /// It returns an id.
+    Suspend,
+    /// It holds the call.
+    Blocking,
 }
 
 /// What pml bears before it refuses.

@@ -8,9 +8,9 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged as _;
 
 use super::document::{self, Fault};
-use super::file::{File, PatternText, Seconds, ServerEntry, StartupEntry, Transport};
-use super::{Config, ConfigError, Launch, LineLimit, Problem, Rule, RuleList, Server, Source, Startup};
-use crate::protocol::{Pattern, PatternError};
+use super::file::{ByEntry, DialogEntry, File, ModeEntry, PatternText, Seconds, ServerEntry, StartupEntry, Transport};
+use super::{AskUserMode, AskUserTools, By, Config, ConfigError, Dialog, Launch, LineLimit, Problem, Rule, RuleList, Server, Source, Startup};
+use crate::protocol::{DependencyName, Pattern, PatternError};
 
 /// Far above any real configuration; a bound on what a file from outside can make us hold and compile.
 const SIZE_LIMIT: u64 = 1024 * 1024;
@@ -131,6 +131,8 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), Fault> {
     for (name, entry) in file.mcp_servers {
         let place = servers.and_then(|object| object.get(name.as_str()));
         let at = place.map_or(0, |property| property.name.start());
+        DependencyName::of_server(name.as_str())
+            .map_err(|error| Fault::new(at, Problem::Refused(error.to_string())))?;
         let server = server(entry, directory, source(at)).map_err(|reason| {
             let problem = Problem::Refused(format!("server `{name}`: {reason}"));
             Fault::new(at, problem)
@@ -140,6 +142,28 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), Fault> {
 
     if let Some(seconds) = file.approvals.ttl_seconds {
         config.approvals.time_to_live = seconds.duration();
+    }
+    // The stricter word counts: a project cannot take away the person that the user asked for.
+    if let Some(ByEntry::Human) = file.approvals.by {
+        config.approvals.by = By::Human;
+    }
+    if let Some(dialog) = file.approvals.dialog {
+        config.approvals.dialog = match dialog {
+            DialogEntry::Auto => Dialog::Auto,
+            DialogEntry::Never => Dialog::Never,
+        };
+    }
+    if let Some(enabled) = file.ask_user.enabled {
+        config.ask_user.tools = if enabled { AskUserTools::Listed } else { AskUserTools::Off };
+    }
+    if let Some(mode) = file.ask_user.mode {
+        config.ask_user.mode = match mode {
+            ModeEntry::Suspend => AskUserMode::Suspend,
+            ModeEntry::Blocking => AskUserMode::Blocking,
+        };
+    }
+    if let Some(seconds) = file.ask_user.timeout_seconds {
+        config.ask_user.timeout = seconds.duration();
     }
     if let Some(bytes) = file.limits.line_bytes {
         config.line_limit = LineLimit(usize::try_from(bytes.0).unwrap_or(usize::MAX));

@@ -21,9 +21,6 @@ const DEPENDENCY_NAME_LIMIT: usize = 32;
 /// Hexadecimal characters of the digest in a changed wire name: 24 bits keep a thousand tools apart.
 const WIRE_DIGEST_LENGTH: usize = 6;
 
-/// Names that mean pml itself or the client's own tools in rules.
-const RESERVED: [&str; 2] = ["pml", "client"];
-
 /// Says why a name was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -78,6 +75,20 @@ pub enum NameError {
 pub struct DependencyName(String);
 
 impl DependencyName {
+    /// The name under which rules and workflows know pml's own tools.
+    pub const PML: &str = "pml";
+    /// The name under which rules know the tools of the client itself.
+    pub const CLIENT: &str = "client";
+
+    /// Reads the name of a server, which must not mean pml or the client.
+    pub fn of_server(name: &str) -> Result<Self, NameError> {
+        let parsed: Self = name.parse()?;
+        if [Self::PML, Self::CLIENT].contains(&name) {
+            return Err(NameError::Reserved { name: name.to_owned() });
+        }
+        Ok(parsed)
+    }
+
     /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -114,11 +125,6 @@ impl FromStr for DependencyName {
         let edge = |found: Option<char>| found.is_none_or(|found| !found.is_ascii_alphanumeric());
         if edge(name.chars().next()) || edge(name.chars().next_back()) {
             return Err(NameError::Edge {
-                name: name.to_owned(),
-            });
-        }
-        if RESERVED.contains(&name) {
-            return Err(NameError::Reserved {
                 name: name.to_owned(),
             });
         }
@@ -289,7 +295,7 @@ mod tests {
                 "server name `a\\u{202e}b` contains `\\u{202e}`; letters, digits, `-`, `_` and `.` are allowed",
             ),
         ] {
-            assert_eq!(name.parse::<DependencyName>().unwrap_err().to_string(), reason);
+            assert_eq!(DependencyName::of_server(name).unwrap_err().to_string(), reason);
         }
     }
 

@@ -45,6 +45,14 @@ pub enum WorkflowError {
         /// Why it did not move.
         refusal: Refusal,
     },
+    /// The answer is not one to what was asked.
+    #[error("workflow `{code}` asks for {wanted}")]
+    Unfit {
+        /// The workflow.
+        code: Code,
+        /// What would be an answer to it.
+        wanted: &'static str,
+    },
     /// Too many calls wait already.
     #[error("{limit} calls already wait for an answer")]
     Full {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Timestamp;
 use crate::protocol::Shown;
 use crate::protocol::continuation::Scope;
+use crate::protocol::question::Given;
 
 /// What came back from whoever was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,10 +21,15 @@ pub enum Answer {
         /// How far the approval reaches.
         scope: Scope,
     },
-    /// The call must not run.
+    /// The call must not run, the question is not answered.
     Refuse {
         /// Why, in the words of whoever refused.
         reason: Option<String>,
+    },
+    /// What a person says to questions, one answer each.
+    Answers {
+        /// The answers in the order of the questions.
+        answers: Vec<Given>,
     },
 }
 
@@ -101,7 +107,7 @@ pub enum State {
 pub enum Phase {
     /// Can be answered.
     Pending,
-    /// Is approved and can be taken.
+    /// Has an answer that can be taken: an approval, or answers.
     Approved,
     /// Never changes again.
     Final,
@@ -114,7 +120,7 @@ impl State {
         match self {
             Self::Pending => Phase::Pending,
             Self::Answered {
-                answer: Answer::Approve { .. },
+                answer: Answer::Approve { .. } | Answer::Answers { .. },
                 ..
             } => Phase::Approved,
             Self::Answered {
@@ -197,6 +203,7 @@ fn word(answer: &Answer) -> &'static str {
     match answer {
         Answer::Approve { .. } => "approved",
         Answer::Refuse { .. } => "refused",
+        Answer::Answers { .. } => "answered",
     }
 }
 
@@ -234,7 +241,7 @@ pub fn transition(
         }),
         State::Pending
         | State::Answered {
-            answer: Answer::Approve { .. },
+            answer: Answer::Approve { .. } | Answer::Answers { .. },
             ..
         } if now >= expires_at => match event {
             Event::Expire => Ok(State::Expired),
@@ -247,7 +254,7 @@ pub fn transition(
             Event::Withdraw => Ok(State::Withdrawn),
         },
         State::Answered {
-            answer: answer @ Answer::Approve { .. },
+            answer: answer @ (Answer::Approve { .. } | Answer::Answers { .. }),
             by,
             at,
         } => match event {
@@ -278,7 +285,7 @@ pub(super) fn answer_and_take(
     by: Provenance,
     now: Timestamp,
 ) -> Result<State, Refusal> {
-    let approves = matches!(answer, Answer::Approve { .. });
+    let approves = matches!(answer, Answer::Approve { .. } | Answer::Answers { .. });
     match state {
         State::Pending if approves => {
             let answered = transition(state, expires_at, Event::Answer { answer, by }, now)?;

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Code, State, Timestamp, WorkflowId};
+use super::{Answer, Code, State, Timestamp, WorkflowId};
 use crate::protocol::approval::ShownDependency;
+use crate::protocol::question::Question;
 use crate::protocol::{Digest, ToolName};
 
 /// What a person is asked; which tool it is about stands once, in the [`Call`].
@@ -27,6 +28,38 @@ pub enum Ask {
         /// What the person is shown of the dependency it goes to.
         dependency: ShownDependency,
     },
+    /// May the client use one of its own tools?
+    Use {
+        /// What the person is shown of the call, escaped.
+        shown: String,
+    },
+    /// What does the person say to these?
+    Questions {
+        /// The questions.
+        questions: Vec<Question>,
+    },
+}
+
+impl Ask {
+    /// Tells whether an answer is one to this ask; a refusal always is.
+    #[must_use]
+    pub fn takes(&self, answer: &Answer) -> bool {
+        match (self, answer) {
+            (_, Answer::Refuse { .. }) => true,
+            (Self::Install { .. } | Self::Permit { .. } | Self::Use { .. }, Answer::Approve { .. }) => true,
+            (Self::Questions { questions }, Answer::Answers { answers }) => questions.len() == answers.len(),
+            _ => false,
+        }
+    }
+
+    /// Returns what the person is shown of the dependency, where it is about one.
+    #[must_use]
+    pub fn dependency(&self) -> Option<&ShownDependency> {
+        match self {
+            Self::Install { dependency } | Self::Permit { dependency } => Some(dependency),
+            Self::Use { .. } | Self::Questions { .. } => None,
+        }
+    }
 }
 
 /// The call that runs if it is approved; it comes from the store, so a continuation cannot change it.
