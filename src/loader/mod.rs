@@ -18,6 +18,7 @@ pub mod restart;
 mod runner;
 pub mod secrets;
 mod session;
+mod slot;
 pub mod stderr;
 mod store;
 pub mod supervise;
