@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 
 use pml::config::{Environment, Locations};
-use pml::loader::{Installed, Packages, plan};
+use pml::loader::{InstallError, InstallStep, Installed, Packages, Plan, plan};
 use serde_json::{Value, json};
 
 use crate::support::registry::{Body, Registry, archive, integrity};
@@ -80,8 +81,8 @@ fn assert_nothing_installed(world: &World) {
     assert_eq!(installed(world), None);
 }
 
-/// What a proxy in this world would start.
-fn installed(world: &World) -> Option<Installed> {
+/// What a proxy in this world stands on.
+fn opened(world: &World) -> (Packages, Plan) {
     let path = std::env::var("PATH").unwrap();
     let environment = Environment::new(
         [("HOME", world.home().to_str().unwrap()), ("PATH", &path)],
@@ -91,7 +92,13 @@ fn installed(world: &World) -> Option<Installed> {
     let config = pml::config::check(&world.path(".pml.json"), &world.read(".pml.json")).unwrap();
     let name = "hello".parse().unwrap();
     let plan = plan(&name, &config.servers[&name], &environment).unwrap();
-    Packages::new(&locations, &environment).installed(&plan).unwrap()
+    (Packages::new(&locations, &environment), plan)
+}
+
+/// What a proxy in this world would start.
+fn installed(world: &World) -> Option<Installed> {
+    let (packages, plan) = opened(world);
+    packages.installed(&plan).unwrap()
 }
 
 /// Runs the installed file as a server would be: in the project.
@@ -271,14 +278,6 @@ fn an_install_that_is_stopped_leaves_nothing_that_looks_installed() {
         assert!(!child.wait().unwrap().success());
         assert_nothing_installed(&world);
     }
-    registry.publish_as(
-        "hello",
-        "1.0.0",
-        &executable(),
-        Body::Whole(whole),
-        "sha512-unused",
-    );
-    let whole = archive("hello", "1.0.0", &executable(), &[("where.js", WHERE)]);
     let promised = integrity(&whole);
     registry.publish_as("hello", "1.0.0", &executable(), Body::Whole(whole), &promised);
     assert_installs(&world);
@@ -310,6 +309,68 @@ fn processes_that_install_the_same_package_at_once_install_it_once() {
         assert!(output.status.success(), "{}", text(&output));
     }
     assert_eq!(registry.hits(&Registry::tarball("hello", "1.0.0")), 1);
+    assert_eq!(below(&world, "store/npm").len(), 1);
+}
+
+#[test]
+fn calls_that_install_the_same_package_at_once_share_one_outcome() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    let whole = archive("hello", "1.0.0", &executable(), &[("where.js", WHERE)]);
+    let promised = integrity(&whole);
+    let world = world(&registry, "npx hello@1.0.0", &json!({}));
+    let (packages, plan) = opened(&world);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let together = |expected: Option<&str>| {
+        let steps = Mutex::new(Vec::new());
+        let note = |step: InstallStep| steps.lock().unwrap().push(step);
+        let (packages, plan) = (&packages, &plan);
+        let install = || packages.install(plan, expected, &note);
+        let outcomes = runtime.block_on(async { tokio::join!(install(), install(), install()) });
+        (<[_; 3]>::from(outcomes), steps.into_inner().unwrap())
+    };
+    let tarball = Registry::tarball("hello", "1.0.0");
+
+    registry.publish_as(
+        "hello",
+        "1.0.0",
+        &executable(),
+        Body::Cut(whole.clone()),
+        &promised,
+    );
+    let (failed, _) = together(None);
+    assert!(failed.iter().all(Result::is_err));
+    assert_eq!(registry.hits(&tarball), 1);
+
+    registry.publish_as("hello", "1.0.0", &executable(), Body::Whole(whole), &promised);
+    let (refused, _) = together(Some("sha512-shown"));
+    assert!(
+        refused
+            .iter()
+            .all(|outcome| matches!(outcome, Err(InstallError::Changed { .. })))
+    );
+    assert_nothing_installed(&world);
+
+    let (done, mut steps) = together(Some(&promised));
+    let expected = installed(&world);
+    assert!(expected.is_some());
+    assert!(done.into_iter().all(|outcome| outcome.ok() == expected));
+    steps.sort();
+    assert_eq!(
+        steps,
+        [
+            InstallStep::Waiting,
+            InstallStep::Waiting,
+            InstallStep::Downloading,
+            InstallStep::Verifying,
+            InstallStep::Activating,
+        ]
+    );
     assert_eq!(below(&world, "store/npm").len(), 1);
 }
 

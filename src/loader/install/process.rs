@@ -194,7 +194,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let script = "sleep 100 & echo $! > id; echo out; echo err >&2";
         let finished = runtime()
-            .block_on(run(script, home.path(), Duration::from_secs(60)).finish())
+            .block_on(run(script, home.path(), Duration::from_mins(1)).finish())
             .unwrap();
         assert_eq!(
             (finished.ending, finished.stdout, finished.stderr),
@@ -223,7 +223,7 @@ mod tests {
             let run = run(
                 "sleep 100 & echo $! > new; mv new id; wait",
                 home.path(),
-                Duration::from_secs(60),
+                Duration::from_mins(1),
             )
             .finish();
             let started = async {
@@ -243,7 +243,7 @@ mod tests {
     fn an_installer_sees_no_other_variable() {
         let home = tempfile::tempdir().unwrap();
         let finished = runtime()
-            .block_on(run("env", home.path(), Duration::from_secs(60)).finish())
+            .block_on(run("env", home.path(), Duration::from_mins(1)).finish())
             .unwrap();
         let names: Vec<_> = std::str::from_utf8(&finished.stdout)
             .unwrap()

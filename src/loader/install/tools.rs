@@ -183,3 +183,43 @@ fn failure(program: &'static str, package: &str, ending: String, finished: &Fini
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn installers_see_the_users_network_and_no_secret_nor_the_projects_settings() {
+        let kept = [
+            "HTTPS_PROXY",
+            "NODE_EXTRA_CA_CERTS",
+            "UV_DEFAULT_INDEX",
+            "NPM_CONFIG_REGISTRY",
+        ];
+        let dropped = [
+            "NODE_OPTIONS",
+            "PYTHONPATH",
+            "PYTHONHOME",
+            "VIRTUAL_ENV",
+            "npm_config_registry",
+            "NPM_TOKEN",
+            "GITHUB_TOKEN",
+            "ANTHROPIC_API_KEY",
+            "UV_CONFIG_FILE",
+            "LD_PRELOAD",
+        ];
+        let given = kept.iter().chain(&dropped).map(|name| (*name, "value"));
+        let environment = Environment::new(given.chain([("HOME", "/home"), ("PATH", "relative:/bin")]), "/");
+        let locations = Locations::of(&environment).unwrap();
+        let variables = Tools::new(&locations, &environment).variables();
+        let mut names: Vec<_> = variables.keys().map(|name| name.to_str().unwrap()).collect();
+        names.sort_unstable();
+        let mut expected: Vec<_> = kept
+            .into_iter()
+            .chain(["HOME", "PATH", "LC_ALL", "NO_COLOR"])
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+        assert_eq!(variables[OsStr::new("PATH")], "/bin");
+    }
+}

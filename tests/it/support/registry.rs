@@ -182,13 +182,13 @@ fn answer(stream: &TcpStream, shared: &Mutex<Shared>) {
         Some(Body::Whole(body)) => send("200 OK", body.len(), &body),
         Some(Body::Cut(body)) => send("200 OK", body.len(), &body[..body.len() / 2]),
         Some(Body::Endless) => {
-            let mut sent = send("200 OK", usize::MAX >> 12, b"");
-            while sent.is_ok() {
+            let mut outcome = send("200 OK", usize::MAX >> 12, b"");
+            while outcome.is_ok() {
                 // Slowly: it must not end, it need not fill the disk.
                 std::thread::sleep(std::time::Duration::from_millis(5));
-                sent = stream.write_all(&[0; 1024]);
+                outcome = stream.write_all(&[0; 1024]);
             }
-            sent
+            outcome
         }
     };
 }
