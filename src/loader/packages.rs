@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
@@ -140,12 +141,19 @@ impl Packages {
     ) -> Result<Installed, InstallError> {
         let package = package_of(plan)?;
         if self.installed(plan)?.is_none() {
+            // A step that lies behind is not told: progress must only rise.
+            let told = AtomicU32::new(0);
+            let rising = |step: InstallStep| {
+                if told.fetch_max(step.index(), Ordering::Relaxed) < step.index() {
+                    progress(step);
+                }
+            };
             let (flight, joined) = self.flight(package, plan.scripts(), expected);
             if joined {
-                progress(InstallStep::Waiting);
+                rising(InstallStep::Waiting);
             }
             flight
-                .get_or_init(|| self.install_alone(package, plan.scripts(), expected, progress))
+                .get_or_init(|| self.install_alone(package, plan.scripts(), expected, &rising))
                 .await
                 .clone()?;
         }

@@ -77,7 +77,9 @@ fn below(world: &World, folder: &str) -> Vec<PathBuf> {
 }
 
 fn assert_nothing_installed(world: &World) {
-    assert_eq!(below(world, "store/npm"), Vec::<PathBuf>::new());
+    for ecosystem in ["store/npm", "store/pypi"] {
+        assert_eq!(below(world, ecosystem), Vec::<PathBuf>::new());
+    }
     assert_eq!(installed(world), None);
 }
 
@@ -203,6 +205,39 @@ fn what_is_not_pinned_to_a_registry_is_refused() {
             "hello",
         );
     }
+}
+
+#[test]
+fn an_npm_that_fetches_from_anywhere_does_not_get_its_way() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    registry.publish("other", "1.0.0", &json!({}), &[]);
+    let mut manifest = executable();
+    manifest["dependencies"] = json!({ "other": format!("{}other/-/other-1.0.0.tgz", registry.url()) });
+    registry.publish("hello", "1.0.0", &manifest, &[("where.js", WHERE)]);
+    let world = world(&registry, "npx hello@1.0.0", &json!({}));
+    // An older npm does not know these options; pml's own look at the lock must do.
+    let npm = which::which("npm").unwrap();
+    let script = format!(
+        "#!/bin/sh\nfor word; do shift; case $word in --allow-*) ;; *) set -- \"$@\" \"$word\" ;; esac; done\nexec {} \"$@\"\n",
+        npm.display()
+    );
+    let older = world.home().join("older");
+    std::fs::create_dir(&older).unwrap();
+    std::fs::write(older.join("npm"), script).unwrap();
+    std::fs::set_permissions(
+        older.join("npm"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    world.set(
+        "PATH",
+        &format!("{}:{}", older.display(), std::env::var("PATH").unwrap()),
+    );
+    assert_refuses(&world, "its dependency `other` does not come from a registry");
+    assert_eq!(registry.hits(&Registry::tarball("other", "1.0.0")), 1);
 }
 
 #[test]
@@ -470,6 +505,98 @@ fn the_real_time_server_is_installed_and_answers_whatever_the_project_holds() {
     assert!(outcome["integrity"].as_str().unwrap().starts_with("sha256-"));
     assert_answers(&installed(&world).unwrap(), &[], &world.project());
     assert!(!world.path("evil").exists());
+}
+
+/// A world with one server `hello`, started by `uvx`, whose user has an index at `registry`.
+fn python_world(registry: &Registry) -> World {
+    let world = World::new();
+    declare(&world, "uvx hello==1.0", &json!({}));
+    world.set("UV_DEFAULT_INDEX", &format!("{}simple", registry.url()));
+    world
+}
+
+/// Publishes an archive of the Python package `hello`.
+fn publish_python(registry: &Registry, file: &str, archive: &[u8], sha256: &str) {
+    let page = format!("<a href=\"/files/{file}#sha256={sha256}\">{file}</a>");
+    registry.serve("/simple/hello/", page.as_bytes());
+    registry.serve(&format!("/files/{file}"), archive);
+}
+
+fn sha256(archive: &[u8]) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(archive)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Packs a wheel that would write `evil` as soon as any Python of its environment starts.
+fn wheel(evil: &Path) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hello-1.0-py3-none-any.whl");
+    let script = "
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
+    wheel.writestr('hello.py', 'def main():\\n    print(__file__)\\n')
+    wheel.writestr('hello.pth', 'import pathlib; pathlib.Path(' + repr(sys.argv[2]) + ').touch()\\n')
+    wheel.writestr('hello-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: hello\\nVersion: 1.0\\n')
+    wheel.writestr('hello-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+    wheel.writestr('hello-1.0.dist-info/entry_points.txt', '[console_scripts]\\nhello = hello:main\\n')
+    wheel.writestr('hello-1.0.dist-info/RECORD', 'hello.py,,\\nhello.pth,,\\n')
+";
+    let status = Command::new("python3")
+        .arg("-c")
+        .arg(script)
+        .arg(&path)
+        .arg(evil)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    std::fs::read(path).unwrap()
+}
+
+#[test]
+fn nothing_of_a_python_package_runs_while_it_is_installed() {
+    if !have(&["uv", "python3"]) {
+        return;
+    }
+    let registry = Registry::start();
+    let world = python_world(&registry);
+    let evil = world.path("evil");
+    let wheel = wheel(&evil);
+    publish_python(&registry, "hello-1.0-py3-none-any.whl", &wheel, &sha256(&wheel));
+    let outcome = assert_installs(&world);
+    assert_eq!(outcome["integrity"], format!("sha256-{}", sha256(&wheel)));
+    assert!(!evil.exists());
+    // It would have: a start runs it.
+    executed(&world);
+    assert!(evil.exists());
+}
+
+#[test]
+fn a_python_package_that_must_be_built_or_has_other_content_is_refused() {
+    if !have(&["uv", "python3"]) {
+        return;
+    }
+    let registry = Registry::start();
+    let world = python_world(&registry);
+    let evil = world.path("evil");
+    let wheel = wheel(&evil);
+    publish_python(&registry, "hello-1.0-py3-none-any.whl", &wheel, &sha256(b"other"));
+    assert_refuses(&world, "hello==1.0");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("hello-1.0")).unwrap();
+    let setup = format!("open({:?}, 'w').close()\n", evil.to_str().unwrap());
+    std::fs::write(folder.path().join("hello-1.0/setup.py"), setup).unwrap();
+    let tar = Command::new("tar")
+        .arg("-czC")
+        .arg(folder.path())
+        .arg("hello-1.0")
+        .output()
+        .unwrap();
+    publish_python(&registry, "hello-1.0.tar.gz", &tar.stdout, &sha256(&tar.stdout));
+    assert_refuses(&world, "hello==1.0");
+    assert!(!evil.exists());
 }
 
 /// Starts a server from the store and asks it to initialize.
