@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{Ground, output};
 use crate::config::{Config, nearest};
+use crate::loader::process::supervisor;
 use crate::loader::{InstallStep, Installed, Packages, Plan, PlanError, plan};
 use crate::protocol::DependencyName;
 use crate::report::{Hint, render_hinted};
@@ -53,7 +54,7 @@ enum State {
 /// Installs what is named, one after the other, and goes on after a failure.
 pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let names = selected(config, &arguments.names)?;
-    let packages = Packages::new(&ground.locations, &ground.environment);
+    let packages = Packages::new(&ground.locations, &ground.environment).supervised_by(supervisor()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -82,6 +82,15 @@ impl Packages {
         }
     }
 
+    /// Runs installers below `supervisor`, which is pml itself, so that they end also when pml is killed.
+    #[must_use]
+    pub fn supervised_by(self, supervisor: PathBuf) -> Self {
+        Self {
+            tools: self.tools.supervised(supervisor),
+            ..self
+        }
+    }
+
     /// Returns what a package was resolved to, from its record on disk.
     #[must_use]
     pub fn resolved(&self, package: &Package) -> Option<Resolved> {

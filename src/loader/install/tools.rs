@@ -53,6 +53,7 @@ const KEPT: [&str; 27] = [
 pub(in crate::loader) struct Tools {
     environment: Environment,
     cache: PathBuf,
+    supervisor: Option<PathBuf>,
 }
 
 impl Tools {
@@ -60,6 +61,15 @@ impl Tools {
         Self {
             environment: environment.clone(),
             cache: locations.cache().to_owned(),
+            supervisor: None,
+        }
+    }
+
+    /// Runs installers below the supervisor, so that they end also when pml is killed.
+    pub(in crate::loader) fn supervised(self, supervisor: PathBuf) -> Self {
+        Self {
+            supervisor: Some(supervisor),
+            ..self
         }
     }
 
@@ -122,6 +132,7 @@ impl Tools {
             directory,
             variables,
             limit: LIMIT,
+            supervisor: self.supervisor.as_deref(),
         };
         let finished = run
             .finish()
