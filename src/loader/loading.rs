@@ -45,7 +45,10 @@ impl Loader {
     #[must_use]
     pub fn new(environment: &Environment, locations: &Locations, tasks: TaskTracker) -> Self {
         Self(Arc::new(Shared {
-            packages: Packages::new(locations, environment),
+            packages: match super::process::supervisor() {
+                Ok(supervisor) => Packages::new(locations, environment).supervised_by(supervisor),
+                Err(_) => Packages::new(locations, environment),
+            },
             catalog: Catalog::new(locations),
             slots: DashMap::new(),
             resolving: DashSet::new(),
