@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::durable::{Audience, DurableError, Locked};
-use crate::config::Stamp;
 use crate::config::Locations;
+use crate::config::Stamp;
 use crate::protocol::{DependencyName, Digest};
 
 /// What was approved, kept for people to read.

@@ -50,7 +50,8 @@ impl World {
     /// A world with one server `fake`, the one that misbehaves on demand, started with `options`.
     pub(crate) fn with_fake(permissions: &Value, options: &[&str]) -> Self {
         let world = Self::new();
-        world.configure(&json!({ "permissions": permissions, "mcpServers": { "fake": world.fake(options) } }));
+        world
+            .configure(&json!({ "permissions": permissions, "mcpServers": { "fake": world.fake(options) } }));
         world
     }
 
