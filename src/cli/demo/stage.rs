@@ -106,6 +106,8 @@ impl Stage {
         command
             .env_clear()
             .env("HOME", self.home(machine))
+            // The story is told here; a log line in the middle of it would only puzzle.
+            .env("PML_LOG", "error")
             .current_dir(self.project())
             .kill_on_drop(true);
         if let Some(path) = &self.path {
