@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::{Ground, check, install, output, rule, rules, sample_server, stdio, supervise, uninstall};
+use super::{Ground, check, demo, install, output, rule, rules, sample_server, stdio, supervise, uninstall};
 use crate::config::{self, RuleList};
 
 /// How rules weigh, told wherever rules are made.
@@ -83,6 +83,15 @@ Examples:
 Examples:
   pml schema > pml.schema.json         then name it as \"$schema\" in .pml.json: editors complete and check")]
     Schema,
+    /// Show in this terminal how pml asks and continues; needs no client and no network
+    #[command(after_help = "\
+Examples:
+  pml demo
+  pml demo --wire                      with the JSON-RPC lines
+  pml demo --answer always             without asking you
+
+Everything happens in a temporary folder with a temporary home.")]
+    Demo(demo::DemoArguments),
 }
 
 /// What pml starts of itself; no person needs these, and they must run without a home.
@@ -109,6 +118,7 @@ impl Command {
             Self::Forget(arguments) => rule::forget(ground, &arguments),
             Self::Check(arguments) => check::run(ground, &arguments),
             Self::Rules(arguments) => rules::run(ground, &arguments),
+            Self::Demo(arguments) => demo::run(ground, &arguments),
             Self::Schema => {
                 output::data(config::schema().trim_end())?;
                 Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@
 
 mod check;
 mod commands;
+mod demo;
 mod failure;
 mod install;
 mod output;

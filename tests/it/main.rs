@@ -10,6 +10,8 @@
 mod acceptance;
 mod approval;
 mod architecture;
+mod demo;
+mod documents;
 mod fake_server;
 mod home;
 mod install;
