@@ -115,13 +115,19 @@ impl Packages {
         {
             return Ok(resolved);
         }
+        let resolved = self.look_up(package).await?;
+        self.store.keep(package, resolved)
+    }
+
+    /// Asks the registry what a spec means today and records nothing, for a version that is about to be declared.
+    pub async fn look_up(&self, package: &Package) -> Result<Resolved, InstallError> {
         let key = format!("resolve-{}", Digest::of([package.to_string()]));
         let held = self.store.lock(&key, || {}).await?;
         let workspace = self.store.workspace(&key)?;
         let resolved = install::resolve(&self.tools, package, &workspace).await;
         store::remove(&workspace);
         drop(held);
-        self.store.keep(package, resolved?)
+        resolved
     }
 
     /// Installs a plan's package, or waits for whoever is already installing it.
