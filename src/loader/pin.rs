@@ -77,7 +77,11 @@ mod tests {
             ("uv tool run pkg", "uv tool run pkg==1.2.3"),
             ("pipx run --spec pkg run", "pipx run --spec pkg==1.2.3 run"),
         ] {
-            assert_eq!(pin(&command(written), "1.2.3"), Some(command(pinned)), "{written}");
+            assert_eq!(
+                pin(&command(written), "1.2.3"),
+                Some(command(pinned)),
+                "{written}"
+            );
         }
         assert_eq!(
             pin(&package("npm:@scope/pkg"), "1.2.3"),
@@ -91,7 +95,13 @@ mod tests {
 
     #[test]
     fn what_spells_no_package_is_not_pinned() {
-        for written in ["./server pkg", "npx -y ${PKG}", "npx ./local", "uvx", "uv run pkg"] {
+        for written in [
+            "./server pkg",
+            "npx -y ${PKG}",
+            "npx ./local",
+            "uvx",
+            "uv run pkg",
+        ] {
             assert_eq!(pin(&command(written), "1.2.3"), None, "{written}");
         }
         assert_eq!(pin(&package("${PKG}"), "1.2.3"), None);
