@@ -6,10 +6,19 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::world::{World, texts};
-use crate::support::{DEADLINE, eventually, fake_server};
+use crate::support::{DEADLINE, eventually};
 
 fn allowed() -> Value {
     json!({ "allow": ["fake"] })
+}
+
+/// A world whose fake server has one of its times set to a second.
+fn with_setting(options: &[&str], setting: &str) -> World {
+    let world = World::new();
+    let mut fake = world.fake(options);
+    fake[setting] = json!(1);
+    world.configure(&json!({ "permissions": allowed(), "mcpServers": { "fake": fake } }));
+    world
 }
 
 fn starts(world: &World) -> usize {
@@ -23,12 +32,7 @@ fn nothing_starts_before_it_is_called_and_then_once() {
     client.tools();
     assert_eq!(starts(&world), 0);
     let ids: Vec<u64> = (0..50)
-        .map(|number| {
-            client.send(
-                "tools/call",
-                &json!({ "name": "fake__echo", "arguments": { "n": number } }),
-            )
-        })
+        .map(|number| client.send("tools/call", &json!({ "name": "fake__echo", "arguments": { "n": number } })))
         .collect();
     for id in ids {
         assert!(client.answer(id)["result"]["content"].is_array());
@@ -38,25 +42,20 @@ fn nothing_starts_before_it_is_called_and_then_once() {
 
 #[test]
 fn an_eager_server_starts_with_pml_only_if_a_rule_allows_it() {
-    for (permissions, expected) in [
-        (allowed(), 1),
-        (json!({ "ask": ["*"] }), 0),
-        (json!({ "allow": ["*"], "deny": ["fake"] }), 0),
-    ] {
-        let world = World::with_config(&json!({
+    for (permissions, expected) in [(allowed(), 1), (json!({ "ask": ["*"] }), 0), (json!({ "allow": ["*"], "deny": ["fake"] }), 0)] {
+        let world = World::new();
+        let mut eager = world.fake(&["--started", "started"]);
+        eager["startup"] = json!("eager");
+        world.configure(&json!({
             "permissions": permissions,
-            "mcpServers": {
-                "fake": { "command": fake_server(), "args": ["--started", "started"], "startup": "eager" },
-                "probe": { "command": fake_server(), "args": ["--started", "probed"], "startup": "eager" },
-            },
+            "mcpServers": { "fake": eager, "probe": world.fake(&[]) },
         }));
-        world.write("user.json", "{}");
         let mut client = world.legacy();
         client.tools();
         if expected == 1 {
             eventually("the eager server starts", DEADLINE, || starts(&world) == 1);
         }
-        // A call to another server passes through the same start: what was eager would have started by then.
+        // What was eager would have been started long before another server asks for approval.
         let _ = client.call("probe__connect", &json!({}));
         assert_eq!(starts(&world), expected, "{permissions}");
     }
@@ -70,22 +69,12 @@ fn a_crash_fails_the_call_with_the_last_words_and_the_next_call_starts_it_anew()
     let hanging = client.send("tools/call", &json!({ "name": "fake__hang" }));
     let crashed = client.call("fake__crash", &json!({}));
     assert_eq!(crashed["isError"], true);
-    assert!(
-        texts(&crashed)[0].starts_with("`fake` exited with code 3"),
-        "{crashed}"
-    );
+    assert!(texts(&crashed)[0].starts_with("`fake` exited with code 3"), "{crashed}");
     assert!(texts(&crashed)[0].contains("about to go wrong"), "{crashed}");
-    assert_eq!(
-        client.answer(hanging)["result"]["isError"],
-        true,
-        "every call in flight is told"
-    );
+    assert_eq!(client.answer(hanging)["result"]["isError"], true, "every call in flight is told");
     let begin = Instant::now();
     client.call("fake__echo", &json!({}));
-    assert!(
-        begin.elapsed() >= Duration::from_millis(900),
-        "it waits a second before it starts again"
-    );
+    assert!(begin.elapsed() >= Duration::from_millis(900), "it waits a second before it starts again");
     assert_eq!(starts(&world), 2);
 }
 
@@ -96,22 +85,17 @@ fn a_server_that_exits_at_once_or_never_answers_says_so() {
     assert_eq!(result["isError"], true);
     assert!(texts(&result)[0].contains("exited with code 7"), "{result}");
 
-    let world = World::with_config(&json!({
-        "permissions": allowed(),
-        "mcpServers": { "fake": { "command": fake_server(), "args": ["--silent"], "startTimeoutSeconds": 1 } },
-    }));
+    let world = with_setting(&["--silent"], "startTimeoutSeconds");
     let result = world.legacy().call("fake__echo", &json!({}));
-    assert!(
-        texts(&result)[0].contains("was not ready within 1 seconds"),
-        "{result}"
-    );
+    assert!(texts(&result)[0].contains("was not ready within 1 seconds"), "{result}");
     assert!(texts(&result)[1].contains("startTimeoutSeconds"), "{result}");
     world.assert_no_survivor("a server that was not ready");
 }
 
 #[test]
 fn a_missing_program_is_named() {
-    let world = World::with_config(&json!({
+    let world = World::new();
+    world.configure(&json!({
         "permissions": { "allow": ["x"] },
         "mcpServers": { "x": { "command": "no-such-program-anywhere" } },
     }));
@@ -122,34 +106,20 @@ fn a_missing_program_is_named() {
 
 #[test]
 fn a_call_timeout_cancels_downstream() {
-    let world = World::with_config(&json!({
-        "permissions": allowed(),
-        "mcpServers": { "fake": { "command": fake_server(), "args": ["--record", "seen"], "callTimeoutSeconds": 1 } },
-    }));
+    let world = with_setting(&["--record", "seen"], "callTimeoutSeconds");
     let mut client = world.legacy();
     let result = client.call("fake__hang", &json!({}));
     assert_eq!(texts(&result)[0], "`fake:hang` did not answer within 1 seconds");
-    eventually("the call is cancelled", DEADLINE, || {
-        world.read("seen").contains("notifications/cancelled")
-    });
+    eventually("the call is cancelled", DEADLINE, || world.read("seen").contains("notifications/cancelled"));
     client.call("fake__echo", &json!({}));
 }
 
 #[test]
 fn an_unused_server_is_stopped_and_comes_back_without_a_penalty() {
-    let world = World::with_config(&json!({
-        "permissions": allowed(),
-        "mcpServers": { "fake": { "command": fake_server(), "args": ["--started", "started"], "idleSeconds": 1 } },
-    }));
+    let world = with_setting(&["--started", "started"], "idleSeconds");
     let mut client = world.legacy();
     client.call("fake__echo", &json!({}));
-    let servers = || {
-        world
-            .running()
-            .iter()
-            .filter(|line| line.contains("fake_server"))
-            .count()
-    };
+    let servers = || world.running().iter().filter(|line| line.contains("fake_server")).count();
     assert!(servers() > 0);
     eventually("the idle server goes", DEADLINE, || servers() == 0);
     let begin = Instant::now();
@@ -167,10 +137,7 @@ fn tools_that_appear_later_are_listed_and_announced() {
     assert!(texts(&connected)[0].contains("- fake__echo"), "{connected}");
     client.notified("notifications/tools/list_changed");
     let tools = client.tools();
-    assert!(
-        tools.contains(&"fake__echo".to_owned()) && !tools.contains(&"fake__connect".to_owned()),
-        "{tools:?}"
-    );
+    assert!(tools.contains(&"fake__echo".to_owned()) && !tools.contains(&"fake__connect".to_owned()), "{tools:?}");
     client.call("fake__grow", &json!({}));
     client.notified("notifications/tools/list_changed");
     assert!(client.tools().contains(&"fake__grown".to_owned()));
@@ -181,12 +148,7 @@ fn tools_that_appear_later_are_listed_and_announced() {
 
 #[test]
 fn signals_and_the_end_of_input_leave_nobody_behind() {
-    for (told, signal) in [
-        ("SIGINT", Some(Signal::INT)),
-        ("SIGTERM", Some(Signal::TERM)),
-        ("EOF", None),
-        ("SIGKILL", Some(Signal::KILL)),
-    ] {
+    for (told, signal) in [("SIGINT", Some(Signal::INT)), ("SIGTERM", Some(Signal::TERM)), ("EOF", None), ("SIGKILL", Some(Signal::KILL))] {
         let world = World::with_fake(&allowed(), &["--orphan", "orphan", "--stubborn"]);
         let mut client = world.legacy();
         client.call("fake__echo", &json!({}));
@@ -200,10 +162,7 @@ fn signals_and_the_end_of_input_leave_nobody_behind() {
         client.ended(Duration::from_secs(5));
         let took = begin.elapsed();
         world.assert_no_survivor(told);
-        println!(
-            "{told}: pml gone after {took:?}, everything after {:?}",
-            begin.elapsed()
-        );
+        println!("{told}: pml gone after {took:?}, everything after {:?}", begin.elapsed());
     }
 }
 
@@ -212,9 +171,7 @@ fn answers_in_flight_are_still_written_at_the_end_of_input() {
     let world = World::with_fake(&allowed(), &[]);
     let mut client = world.legacy();
     client.call("fake__echo", &json!({}));
-    let ids: Vec<u64> = (0..20)
-        .map(|_| client.send("tools/call", &json!({ "name": "fake__echo" })))
-        .collect();
+    let ids: Vec<u64> = (0..20).map(|_| client.send("tools/call", &json!({ "name": "fake__echo" }))).collect();
     client.end_input();
     for id in ids {
         assert!(client.answer(id)["result"].is_object());
