@@ -7,13 +7,18 @@
     reason = "a test starts processes and fails by panicking, also in the functions that tests share"
 )]
 
+mod add;
+mod completions;
 mod fake_server;
 mod home;
+mod init;
 mod lifecycle;
+mod list;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
 mod process;
+mod remove;
 mod rule_commands;
 mod rule_writers;
 mod sample_server;
