@@ -6,6 +6,7 @@
 
 mod draft;
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -317,14 +318,15 @@ async fn start_and_write(
         integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
         at_unix_ms: u64::try_from(now().millis()).unwrap_or_default(),
     };
-    if let Err(error) =
-        Approved::new(ground.locations.state().join("approved")).record(draft.plan.digest(), &record)
-    {
+    if let Err(error) = Approved::of(&ground.locations).record(draft.plan.digest(), &record) {
         // It stands in the file and works; it will only ask once more.
         output::note(&crate::report::render_hinted(&error));
     }
+    let mut seen = HashSet::new();
     let tools = started
         .tools()
+        // One listed twice can be called once.
+        .filter(|tool| seen.insert((*tool).to_owned()))
         .map(|tool| ToolName::new(arguments.name.clone(), tool))
         .collect();
     Ok((resolved, edited, tools))

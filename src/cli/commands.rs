@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    Ground, add, check, completions, init, list, output, remove, rule, rules, sample_server, stdio, supervise,
+    Ground, add, check, completions, init, install, list, output, remove, rule, rules, sample_server, stdio,
+    supervise, uninstall,
 };
 use crate::config::{self, RuleList};
 
@@ -62,6 +63,10 @@ A client starts this; people do not. To register it in Claude Code:
 
 Logs go to stderr; `PML_LOG=debug` shows more of them.")]
     Stdio,
+    /// Fetch the packages of servers before anybody calls them
+    Install(install::Arguments),
+    /// Remove the package of a server, and the approval to run it
+    Uninstall(uninstall::Arguments),
     /// Let tools run without a question
     #[command(after_help = format!("\
 Examples:
@@ -147,6 +152,8 @@ impl Command {
             Self::Remove(arguments) => remove::run(ground, &arguments),
             Self::List(arguments) => list::run(ground, &arguments),
             Self::Stdio => stdio::run(ground),
+            Self::Install(arguments) => install::run(ground, &ground.read()?, &arguments),
+            Self::Uninstall(arguments) => uninstall::run(ground, &ground.read()?, &arguments),
             Self::Allow(arguments) => rule::add(ground, RuleList::Allow, &arguments),
             Self::Deny(arguments) => rule::add(ground, RuleList::Deny, &arguments),
             Self::Ask(arguments) => rule::add(ground, RuleList::Ask, &arguments),

@@ -97,9 +97,12 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
         crate::config::ConfigError,
         crate::config::ExpandError,
         crate::loader::InstallError,
+        crate::loader::LoadError,
         crate::loader::PlanError,
         crate::permissions::approved::ApprovedError,
         crate::permissions::writer::WriteError,
+        crate::proxy::Refusal,
+        crate::workflow::WorkflowError,
         super::add::AddError,
     ]
 }

@@ -9,6 +9,7 @@ mod commands;
 mod completions;
 mod failure;
 mod init;
+mod install;
 mod list;
 mod output;
 mod remove;
@@ -18,6 +19,7 @@ mod sample_server;
 mod stdio;
 mod supervise;
 mod terminal;
+mod uninstall;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,7 +28,7 @@ use clap::{Args, Parser, Subcommand};
 
 use self::commands::{Command, Inner};
 use self::failure::Hinted as _;
-use crate::config::{self, Environment, Files, Locations};
+use crate::config::{self, Config, ConfigError, Environment, Files, Locations};
 
 /// One MCP server in front of many: every install gated by a rule or a person.
 #[derive(Debug, Parser)]
@@ -82,9 +84,15 @@ impl Ground {
     pub(crate) fn files(&self) -> Files {
         config::find(self.config.as_deref(), &self.environment, &self.locations)
     }
+
+    /// Reads the configuration.
+    pub(crate) fn read(&self) -> Result<Config, ConfigError> {
+        config::read(&self.files())
+    }
 }
 
 /// Parses the command line, runs the command and returns its exit code.
+#[must_use]
 pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -133,7 +141,7 @@ fn log(environment: &Environment) {
     let wanted = environment
         .variable("PML_LOG")
         .and_then(|filter| filter.to_str())
-        .unwrap_or("warn");
+        .unwrap_or("warn,pml::workflow=info");
     let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
     let logging = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::failure::{Hinted as _, Refused};
 use super::{Ground, output};
-use crate::config::{self, Config};
+use crate::config::{self, Config, Server};
 use crate::loader::{Packages, plan};
-use crate::permissions::Change;
 use crate::permissions::writer::{self, Kind};
+use crate::permissions::{Approved, Change};
 use crate::protocol::DependencyName;
 
 /// Which server, and from whose file.
@@ -51,12 +51,7 @@ pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Resul
             None => refused.hint("to see what is declared: pml list"),
         };
     };
-    // Looked at before it is gone from the file; a server that cannot be planned has nothing installed.
-    let installed = plan(name, server, &ground.environment).ok().and_then(|plan| {
-        let packages = Packages::new(&ground.locations, &ground.environment);
-        let installed = packages.installed(&plan).ok().flatten()?;
-        Some(plan.package()?.at(&installed.resolved.version))
-    });
+    let stays = stays(ground, name, server)?;
     let change = Change::RemoveServer {
         name: name.to_string(),
     };
@@ -67,21 +62,49 @@ pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Resul
         output::json(&json!({
             "file": path.to_string_lossy(),
             "removed": name,
-            "staysInstalled": installed,
+            "staysInstalled": stays.installed,
+            "staysApproved": stays.approved,
             "alsoDeclaredIn": also.then(|| other.to_string_lossy()),
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
     output::say(&format!("changed {}: removed `{name}`", ground.path(path)));
-    if let Some(package) = &installed {
-        output::note(&format!(
-            "`{package}` stays installed; to remove that too: pml uninstall {name}"
-        ));
+    let what = match (&stays.installed, stays.approved) {
+        (Some(package), true) => Some(format!("`{package}` stays installed and approved")),
+        (Some(package), false) => Some(format!("`{package}` stays installed")),
+        (None, true) => Some("what was approved stays approved".to_owned()),
+        (None, false) => None,
+    };
+    if let Some(what) = what {
+        output::note(&format!("{what}; to take that back: pml uninstall {name}"));
     }
     if also {
         output::note(&format!("`{name}` is still declared in {}", ground.path(other)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a server leaves behind when it is taken out of a file.
+struct Stays {
+    installed: Option<String>,
+    approved: bool,
+}
+
+/// Looks before the server is gone from the file; one that cannot be planned leaves nothing.
+fn stays(ground: &Ground, name: &DependencyName, server: &Server) -> anyhow::Result<Stays> {
+    let Ok(plan) = plan(name, server, &ground.environment) else {
+        return Ok(Stays {
+            installed: None,
+            approved: false,
+        });
+    };
+    let packages = Packages::new(&ground.locations, &ground.environment);
+    let installed = plan.package().and_then(|package| {
+        let installed = packages.installed(&plan).ok().flatten()?;
+        Some(package.at(&installed.resolved.version))
+    });
+    let approved = Approved::of(&ground.locations).covers(plan.digest(), None)?;
+    Ok(Stays { installed, approved })
 }
 
 /// Reads one file alone; a missing one declares nothing.

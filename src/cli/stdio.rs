@@ -38,7 +38,6 @@ async fn serve_client(ground: &Ground) -> anyhow::Result<()> {
         }
     };
     let streams = (streams::source()?, streams::sink()?);
-    proxy.start_eager();
     let shutdown = serve(proxy, streams, tasks, asked_to_go).await;
     if shutdown == Shutdown::Signal {
         tracing::debug!("ended by a signal");

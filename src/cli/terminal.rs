@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -68,15 +69,15 @@ pub(crate) async fn interrupted() {
 pub(crate) enum Passing {
     /// One line that changes.
     Line(ProgressBar),
-    /// A line each.
-    Lines,
+    /// A line each; a step that is told twice is said once.
+    Lines { last: Arc<Mutex<String>> },
 }
 
 impl Passing {
     /// Begins with nothing to see.
     pub(crate) fn new() -> Self {
         if !std::io::stderr().is_terminal() {
-            return Self::Lines;
+            return Self::Lines { last: Arc::default() };
         }
         let line = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
@@ -91,7 +92,13 @@ impl Passing {
     pub(crate) fn step(&self, text: &str) {
         match self {
             Self::Line(line) => line.set_message(text.to_owned()),
-            Self::Lines => output::say(text),
+            Self::Lines { last } => {
+                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                if *last != text {
+                    output::say(text);
+                    text.clone_into(&mut last);
+                }
+            }
         }
     }
 

@@ -38,6 +38,12 @@ impl Known {
             tools,
         }
     }
+
+    /// Tells whether a tool is among them.
+    #[must_use]
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name() == name)
+    }
 }
 
 /// One tool as its dependency defines it.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -105,7 +105,7 @@ pub(super) struct Settings {
     pub(super) environment: Environment,
 }
 
-type OnChange = Box<dyn Fn(Arc<Plan>, Session, Option<Resolved>) + Send + Sync>;
+type OnChange = Box<dyn Fn(Started) + Send + Sync>;
 
 /// One opening.
 pub(super) struct Opening<'a> {
@@ -125,7 +125,8 @@ pub struct Started {
     pub session: Session,
     /// Its exact version and integrity; `None` for a plain command.
     pub resolved: Option<Resolved>,
-    tools: Arc<[KnownTool]>,
+    /// What it has shown, the latest first-hand knowledge there is.
+    known: Arc<Mutex<Arc<Known>>>,
     process: Arc<Keeper>,
 }
 
@@ -153,19 +154,17 @@ impl fmt::Debug for Started {
 }
 
 impl Started {
-    /// Returns the names of its tools as it listed them when it started.
-    pub fn tools(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().map(KnownTool::name)
-    }
-
-    /// Tells whether it listed a tool.
+    /// Returns its tools as it listed them last.
     #[must_use]
-    pub fn has_tool(&self, name: &str) -> bool {
-        self.tools().any(|tool| tool == name)
+    pub fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn known(&self) -> Known {
-        Known::new(self.resolved.as_ref(), self.tools.to_vec())
+    /// Asks it for its tools again.
+    pub(super) async fn relearn(&self) -> Result<Arc<Known>, LoadError> {
+        let known = Arc::new(Known::new(self.resolved.as_ref(), tools(&self.session).await?));
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&known);
+        Ok(known)
     }
 
     /// Asks it to go: by the end of its stdin, or by a signal as well.
@@ -251,13 +250,15 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
         }
     };
     guard.disarm();
-    follow_changes(changes, plan, &session, resolved.clone(), on_change, tasks);
-    Ok(Started {
+    let known = Arc::new(Mutex::new(Arc::new(Known::new(resolved.as_ref(), tools))));
+    let started = Started {
         session,
         resolved,
-        tools: tools.into(),
+        known,
         process: Arc::new(keeper),
-    })
+    };
+    follow_changes(changes, started.clone(), on_change, tasks);
+    Ok(started)
 }
 
 struct CloseOnDrop(Option<Session>);
@@ -278,16 +279,13 @@ impl Drop for CloseOnDrop {
 
 fn follow_changes(
     mut changes: watch::Receiver<()>,
-    plan: &Arc<Plan>,
-    session: &Session,
-    resolved: Option<Resolved>,
+    started: Started,
     on_change: OnChange,
     tasks: &TaskTracker,
 ) {
-    let (plan, session) = (Arc::clone(plan), session.clone());
     tasks.spawn(async move {
         while changes.changed().await.is_ok() {
-            on_change(Arc::clone(&plan), session.clone(), resolved.clone());
+            on_change(started.clone());
         }
     });
 }
@@ -353,7 +351,7 @@ async fn handshake(session: &Session) -> Result<Vec<KnownTool>, LoadError> {
 }
 
 /// Lists the tools of a dependency, page by page; a definition without a name is left out.
-pub(super) async fn tools(session: &Session) -> Result<Vec<KnownTool>, LoadError> {
+async fn tools(session: &Session) -> Result<Vec<KnownTool>, LoadError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Page {

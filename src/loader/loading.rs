@@ -13,15 +13,12 @@ use tokio_util::task::TaskTracker;
 
 use super::launch::{Opening, Settings, Started, open};
 use super::restart::{GivenUpError, Jitter, Restart, Start};
-use super::{Catalog, Installed, Known, LoadError, Packages, Plan, Remembered, Resolved, Session, Urgency};
+use super::{Catalog, Installed, Known, LoadError, Packages, Plan, Remembered, Resolved, Urgency};
 use crate::config::{Environment, Locations, Server};
 use crate::protocol::{DependencyName, Digest};
 
-/// A dependency ended at once is gone within this: clients kill pml 500 ms after their first signal.
-const AT_ONCE: Duration = Duration::from_millis(300);
-
-/// A dependency ended gently is gone within this.
-const GENTLE: Duration = Duration::from_millis(900);
+/// How long calls may still take on a dependency whose declaration changed.
+const RETIREMENT: Duration = Duration::from_mins(1);
 
 /// Steps of a start, in words; told to a call that waits for it.
 pub type Steps = Box<dyn Fn(String) + Send + Sync>;
@@ -109,6 +106,9 @@ impl Loader {
     /// Returns the tools of a dependency as they were last seen at the version that is installed or would be.
     #[must_use]
     pub fn known(&self, plan: &Plan) -> Option<Arc<Known>> {
+        if let Some(started) = self.running(plan) {
+            return Some(started.known());
+        }
         let known = self.0.catalog.find(plan.catalog_key())?;
         let Some(resolved) = self.resolved(plan) else {
             // Nothing is resolved yet: an exact version is still the version that would run.
@@ -173,6 +173,8 @@ impl Loader {
             let mut state = lock(&slot.state);
             match &*state {
                 State::Running(started) if started.session.ended().is_none() => {
+                    // From here on it is in use, also before the call is sent.
+                    started.session.touch();
                     return checked(plan, started.clone(), expected);
                 }
                 State::Starting(startup) => startup.clone(),
@@ -206,16 +208,9 @@ impl Loader {
         for started in &running {
             started.stop(urgency);
         }
-        let gone = async {
-            for started in &running {
-                started.gone().await;
-            }
-        };
-        let patience = match urgency {
-            Urgency::AtOnce => AT_ONCE,
-            Urgency::Gentle => GENTLE,
-        };
-        let _ = tokio::time::timeout(patience, gone).await;
+        for started in &running {
+            started.gone().await;
+        }
     }
 
     fn running(&self, plan: &Plan) -> Option<Started> {
@@ -231,7 +226,7 @@ impl Loader {
             .or_insert_with(|| Slot::new(plan));
         if slot.digest != *plan.digest() {
             if let Some(started) = slot.running() {
-                started.stop(Urgency::Gentle);
+                self.0.tasks.spawn(retire(started));
             }
             *slot = Slot::new(plan);
         }
@@ -302,14 +297,14 @@ impl Loader {
         let installed = self.installed(plan, expected, &step).await?;
         step(format!("starting {name}"));
         lock(&slot.restart).started(Instant::now());
-        let changed = self.clone();
+        let (loader, changing) = (self.clone(), Arc::clone(plan));
         let opening = Opening {
             plan,
             installed,
             line_limit,
             start_timeout: server.start_timeout,
             tasks: &self.0.tasks,
-            on_change: Box::new(move |plan, session, resolved| changed.relearn(plan, session, resolved)),
+            on_change: Box::new(move |started| loader.relearn(Arc::clone(&changing), started)),
         };
         let opened = open(&self.0.settings, opening).await;
         match opened {
@@ -342,22 +337,10 @@ impl Loader {
     fn keep(&self, slot: &Arc<Slot>, plan: &Arc<Plan>, server: &Server, started: Started) {
         let (slot, idle, name) = (Arc::clone(slot), server.idle, plan.dependency().clone());
         self.0.tasks.spawn(async move {
-            let died = match idle {
-                None => started.gone().await,
-                Some(idle) => loop {
-                    let unused = started.session.unused_for();
-                    if unused.is_some_and(|unused| unused >= idle) {
-                        tracing::info!(dependency = %name, "stopped: nobody used it");
-                        started.stop(Urgency::Gentle);
-                        break started.gone().await;
-                    }
-                    let wait = idle.saturating_sub(unused.unwrap_or_default());
-                    tokio::select! {
-                        died = started.gone() => break died,
-                        () = tokio::time::sleep(wait) => {}
-                    }
-                },
-            };
+            if let Some(idle) = idle {
+                slot.stop_when_unused(&started, idle).await;
+            }
+            let died = started.gone().await;
             let mut restart = lock(&slot.restart);
             if died.asked_for {
                 restart.stopped(Instant::now());
@@ -365,10 +348,8 @@ impl Loader {
                 tracing::warn!(dependency = %name, reason = %died.reason, "died");
                 restart.died(Instant::now(), jitter());
             }
-            let mut state = lock(&slot.state);
-            if matches!(&*state, State::Running(running) if running.session.is(&started.session)) {
-                *state = State::Idle;
-            }
+            drop(restart);
+            slot.leave(&started);
         });
     }
 
@@ -383,11 +364,11 @@ impl Loader {
     }
 
     /// Asks a dependency for its tools again, because it said that they changed.
-    fn relearn(&self, plan: Arc<Plan>, session: Session, resolved: Option<Resolved>) {
+    fn relearn(&self, plan: Arc<Plan>, started: Started) {
         let loader = self.clone();
         self.0.tasks.spawn(async move {
-            match super::launch::tools(&session).await {
-                Ok(tools) => loader.learn(&plan, &Known::new(resolved.as_ref(), tools)),
+            match started.relearn().await {
+                Ok(known) => loader.learn(&plan, &known),
                 Err(error) => {
                     tracing::info!(dependency = %plan.dependency(), %error, "the changed tools could not be listed");
                 }
@@ -405,12 +386,50 @@ impl Slot {
         })
     }
 
+    /// Ends a dependency once nobody has used it for `idle`; returns also when it ends by itself.
+    async fn stop_when_unused(&self, started: &Started, idle: Duration) {
+        loop {
+            {
+                let mut state = lock(&self.state);
+                let unused = started.session.unused_for();
+                if unused.is_some_and(|unused| unused >= idle) {
+                    // Left before it is stopped: a call that comes now starts another one.
+                    *state = State::Idle;
+                    tracing::info!(reason = "nobody used it", "stopped");
+                    return started.stop(Urgency::Gentle);
+                }
+            }
+            let wait = idle.saturating_sub(started.session.unused_for().unwrap_or_default());
+            tokio::select! {
+                _gone = started.gone() => return,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Takes note that a dependency no longer runs.
+    fn leave(&self, started: &Started) {
+        let mut state = lock(&self.state);
+        if matches!(&*state, State::Running(running) if running.session.is(&started.session)) {
+            *state = State::Idle;
+        }
+    }
+
     fn running(&self) -> Option<Started> {
         match &*lock(&self.state) {
             State::Running(started) if started.session.ended().is_none() => Some(started.clone()),
             State::Running(_) | State::Starting(_) | State::Idle => None,
         }
     }
+}
+
+/// Lets a dependency that was replaced finish what it was asked, then ends it.
+async fn retire(started: Started) {
+    let begun = Instant::now();
+    while started.session.is_busy() && begun.elapsed() < RETIREMENT {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    started.stop(Urgency::Gentle);
 }
 
 /// Whoever was shown an integrity gets that one or nothing, also where somebody else started the dependency.

@@ -141,6 +141,11 @@ impl Session {
         }
     }
 
+    /// Takes note that somebody is about to use it.
+    pub fn touch(&self) {
+        *lock(&self.0.used_at) = Instant::now();
+    }
+
     /// Tells whether `other` is the same conversation.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
@@ -338,7 +343,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        *lock(&self.session.0.used_at) = Instant::now();
+        self.session.touch();
         if self.open && lock(&self.session.0.waiters).remove(&self.id).is_some() {
             self.session.send_now(format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#,
@@ -369,7 +374,9 @@ mod tests {
             (stdout, stdin),
             1000,
             &TaskTracker::new(),
-            move |event| drop(tell.send(event)),
+            move |event| {
+                let _ = tell.send(event);
+            },
             async {
                 Ended {
                     reason: "exited with code 3".to_owned(),

@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::durable::{Audience, DurableError, Locked};
-use crate::config::Stamp;
-use crate::protocol::{DependencyName, Digest};
+use crate::config::{Locations, Stamp};
+use crate::protocol::{DependencyName, Digest, Shown};
 
 /// What was approved, kept for people to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Record {
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovedError {
     /// The record cannot be read.
-    #[error("cannot read the approval `{}`", path.display())]
+    #[error("cannot read the approval `{}`", Shown::path(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -41,13 +41,13 @@ pub enum ApprovedError {
         source: io::Error,
     },
     /// The record is not one.
-    #[error("the approval `{}` is damaged and counts as none", path.display())]
+    #[error("the approval `{}` is damaged and counts as none", Shown::path(path))]
     Damaged {
         /// The file.
         path: PathBuf,
     },
     /// The record cannot be written.
-    #[error("cannot write the approval `{}`", path.display())]
+    #[error("cannot write the approval `{}`", Shown::path(path))]
     Write {
         /// The file.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum ApprovedError {
         source: DurableError,
     },
     /// The record cannot be removed.
-    #[error("cannot remove the approval `{}`", path.display())]
+    #[error("cannot remove the approval `{}`", Shown::path(path))]
     Remove {
         /// The file.
         path: PathBuf,
@@ -69,7 +69,7 @@ pub enum ApprovedError {
 impl crate::report::Hint for ApprovedError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Damaged { path } => Some(format!("to be asked again: rm {}", path.display())),
+            Self::Damaged { path } => Some(format!("to be asked again: rm {}", Shown::path(path))),
             Self::Read { .. } | Self::Write { .. } | Self::Remove { .. } => None,
         }
     }
@@ -84,6 +84,12 @@ pub struct Approved {
 }
 
 impl Approved {
+    /// Looks at the approvals of the user.
+    #[must_use]
+    pub fn of(locations: &Locations) -> Self {
+        Self::new(locations.state().join("approved"))
+    }
+
     /// Looks at `directory`, which need not exist yet.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {

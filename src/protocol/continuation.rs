@@ -168,7 +168,7 @@ fn wrong(member: &'static str, expected: &'static str, found: &Value) -> Continu
     }
 }
 
-fn describe(value: &Value) -> String {
+pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(truth) => truth.to_string(),

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::list::CONNECT;
 use super::{Asked, Outcome, Proxy, Refusal, View};
 use crate::config::Server;
-use crate::loader::{Plan, Reply, Session, Started, Step};
+use crate::loader::{KnownTool, Plan, Reply, Session, Started, Step};
 use crate::permissions::approved::Record;
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::approval::ApprovalType;
@@ -218,11 +218,10 @@ impl Proxy {
                 source,
             })?;
         notes.extend(self.record_first_use(plan, &started));
-        if tool.tool() == CONNECT && !started.has_tool(CONNECT) {
-            let tools = started
-                .tools()
-                .map(|name| ToolName::new(dependency.clone(), name))
-                .collect();
+        let known = started.known();
+        if tool.tool() == CONNECT && !known.has_tool(CONNECT) {
+            let name = |tool: &KnownTool| ToolName::new(dependency.clone(), tool.name());
+            let tools = known.tools.iter().map(name).collect();
             return Ok(Outcome::Connected {
                 dependency: dependency.clone(),
                 tools,

@@ -50,6 +50,7 @@ impl Proxy {
                 }
                 continue;
             };
+            let approved = self.is_approved(&plan);
             let mut seen = HashSet::new();
             for tool in &known.tools {
                 let name = ToolName::new(name.clone(), tool.name());
@@ -60,7 +61,7 @@ impl Proxy {
                 }
                 let asking = match decision {
                     Decision::Allow => Asking::Never,
-                    Decision::Ask(AskKind::First) if self.is_approved(&plan) => Asking::Never,
+                    Decision::Ask(AskKind::First) if approved => Asking::Never,
                     Decision::Ask(_) | Decision::Deny => Asking::Possible,
                 };
                 listed.push(Listed::Known {

@@ -16,19 +16,29 @@ pub use clock::now;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
 pub use resume::Carrier;
 
+// What a conversation needs of the loader, so that it need not see the loader itself.
+pub use crate::loader::{Reply, Urgency};
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{ConfigError, Environment, Files, Locations, Startup, Watched};
-use crate::loader::{Loader, Urgency};
+use crate::loader::Loader;
 use crate::permissions::Approved;
 use crate::workflow::{Place, Workflows};
 
 use grants::Grants;
 use view::View;
+
+/// Whatever must go at once is gone within this: clients kill pml 500 ms after their first signal.
+const AT_ONCE: Duration = Duration::from_millis(300);
+
+/// Whatever goes gently is gone within this: a second after its client pml should be gone too.
+const GENTLE: Duration = Duration::from_millis(700);
 
 /// Everything between a client's call and a dependency's answer; clones share it.
 #[derive(Clone)]
@@ -56,11 +66,10 @@ impl Proxy {
     #[must_use]
     pub fn new(environment: Environment, locations: &Locations, files: Files, tasks: TaskTracker) -> Self {
         let watched = Watched::new(files.clone());
-        let place = Place::File(locations.state().join("workflows.db"));
         Self(Arc::new(Shared {
             loader: Loader::new(&environment, locations, tasks.clone()),
-            workflows: Workflows::new(place, Arc::new(now)),
-            approved: Approved::new(locations.state().join("approved")),
+            workflows: Workflows::new(Place::of(locations), Arc::new(now)),
+            approved: Approved::of(locations),
             grants: Grants::default(),
             view: Mutex::new(Viewed {
                 watched,
@@ -87,32 +96,36 @@ impl Proxy {
         )
     }
 
-    /// Starts in the background what is declared `eager` and simply allowed; errors are for the first call to meet.
+    /// Starts in the background what is declared `eager`, simply allowed and installed already.
+    ///
+    /// Errors are for the first call to meet. Nothing is installed: clients start pml only to look at its tools, too.
     pub fn start_eager(&self) {
         let Ok(view) = self.view() else { return };
         for (name, server) in &view.config.servers {
-            if server.startup != Startup::Eager {
-                continue;
-            }
             let Ok(plan) = view.plan(name, server, &self.0.environment) else {
                 continue;
             };
-            if self.may_start(&view, name, &plan) {
-                let (proxy, server) = (self.clone(), server.clone());
-                let limit = view.config.line_limit.0;
-                self.0.tasks.spawn(async move {
-                    if let Err(error) = proxy.0.loader.start(&plan, &server, limit, None, None).await {
-                        tracing::info!(dependency = %plan.dependency(), %error, "an eager start failed");
-                    }
-                });
+            let wanted = server.startup == Startup::Eager && !server.disabled;
+            if !wanted || self.0.loader.needs_install(&plan) || !self.may_start(&view, name, &plan) {
+                continue;
             }
+            let (proxy, server, limit) = (self.clone(), server.clone(), view.config.line_limit.0);
+            self.0.tasks.spawn(async move {
+                if let Err(error) = proxy.0.loader.start(&plan, &server, limit, None, None).await {
+                    tracing::info!(dependency = %plan.dependency(), %error, "an eager start failed");
+                }
+            });
         }
     }
 
-    /// Ends every running dependency.
+    /// Ends every running dependency and closes the store, within what a client grants.
     pub async fn close(&self, urgency: Urgency) {
-        self.0.loader.close(urgency).await;
-        self.0.workflows.close().await;
+        let patience = match urgency {
+            Urgency::AtOnce => AT_ONCE,
+            Urgency::Gentle => GENTLE,
+        };
+        let closing = async { tokio::join!(self.0.loader.close(urgency), self.0.workflows.close()) };
+        let _ = tokio::time::timeout(patience, closing).await;
     }
 
     /// Returns the configuration as it is now, or why nothing may run.
@@ -126,7 +139,9 @@ impl Proxy {
             return Ok(Arc::clone(view));
         }
         let view = Arc::new(View::new(config));
-        viewed.latest = Some((generation, Arc::clone(&view)));
+        if viewed.latest.replace((generation, Arc::clone(&view))).is_some() {
+            self.0.loader.list_changed();
+        }
         Ok(view)
     }
 

@@ -18,10 +18,9 @@ use super::era::{self, Era, Fault, Opened};
 use super::listing::{self, CONTINUE};
 use super::present::{self, Answer};
 use super::requests::{NotTaken, Requests, UnderWay};
-use crate::loader::Urgency;
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
-use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal};
+use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal, Urgency};
 use crate::wire::{Frame, LineReader, Outbox};
 
 /// How long answers under way may still take when the client has closed its end.
@@ -63,6 +62,7 @@ pub async fn serve(
         tasks: tasks.clone(),
         requests: Requests::default(),
         initialized: AtomicBool::new(false),
+        eager: AtomicBool::new(false),
         subscriptions: Mutex::default(),
     }));
     let announcing = tasks.spawn(conversation.clone().announce());
@@ -112,6 +112,8 @@ struct Shared {
     tasks: TaskTracker,
     requests: Requests,
     initialized: AtomicBool,
+    /// Whether the eager servers were started.
+    eager: AtomicBool,
     /// The raw ids of `subscriptions/listen` requests that want to know of changed tools.
     subscriptions: Mutex<Vec<String>>,
 }
@@ -162,7 +164,12 @@ impl Conversation {
                 json!({}),
                 self.era(params).unwrap_or(Era::Legacy),
             )),
-            "tools/list" => self.era(params).map(|era| self.list(era)),
+            "tools/list" => {
+                let listed = self.era(params).map(|era| self.list(era));
+                self.answer(&under_way.id, listed.unwrap_or_else(Answer::from))
+                    .await;
+                return self.start_eager();
+            }
             "tools/call" => match self.era(params) {
                 Ok(era) => return self.call(line, under_way, params, era),
                 Err(fault) => Err(fault),
@@ -218,6 +225,13 @@ impl Conversation {
                 format!(r#"{{"resultType":"complete","tools":{tools},"ttlMs":0,"cacheScope":"private"}}"#)
             }
         })])
+    }
+
+    /// The first list shows that this client means to stay: what it is likely to call is started behind its back.
+    fn start_eager(&self) {
+        if !self.0.eager.swap(true, Ordering::Relaxed) {
+            self.0.proxy.start_eager();
+        }
     }
 
     /// Answers a call in a task of its own: it may take as long as it likes.

@@ -7,11 +7,15 @@
     reason = "a test starts processes and fails by panicking, also in the functions that tests share"
 )]
 
+mod acceptance;
 mod add;
+mod approval;
+mod architecture;
 mod completions;
 mod fake_server;
 mod home;
 mod init;
+mod install;
 mod lifecycle;
 mod list;
 #[cfg(target_os = "linux")]

@@ -223,10 +223,11 @@ fn progress_carries_the_clients_token_rises_and_comes_before_the_answer() {
 
 #[test]
 fn a_duplicate_id_and_an_overlong_line_cost_only_themselves() {
-    let world = World::with_config(&json!({
+    let world = World::new();
+    world.configure(&json!({
         "limits": { "lineBytes": 65536 },
         "permissions": allowed(),
-        "mcpServers": { "fake": { "command": crate::support::fake_server() } },
+        "mcpServers": { "fake": world.fake(&[]) },
     }));
     let mut client = world.legacy();
     let hanging = client.send("tools/call", &json!({ "name": "fake__hang" }));

@@ -126,7 +126,7 @@ impl Listed {
 pub(super) fn servers(ground: &Ground, config: &Config) -> Vec<Listed> {
     let policy = Policy::new(config);
     let loader = Loader::new(&ground.environment, &ground.locations, TaskTracker::new());
-    let approved = Approved::new(ground.locations.state().join("approved"));
+    let approved = Approved::of(&ground.locations);
     let mut listed: Vec<_> = config
         .servers
         .iter()

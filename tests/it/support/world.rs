@@ -47,19 +47,22 @@ impl World {
         world
     }
 
-    /// A world whose `.pml.json` is `config`.
-    pub(crate) fn with_config(config: &Value) -> Self {
+    /// A world with one server `fake`, the one that misbehaves on demand, started with `options`.
+    pub(crate) fn with_fake(permissions: &Value, options: &[&str]) -> Self {
         let world = Self::new();
-        world.write(".pml.json", &serde_json::to_string_pretty(config).unwrap());
+        world
+            .configure(&json!({ "permissions": permissions, "mcpServers": { "fake": world.fake(options) } }));
         world
     }
 
-    /// A world with one server `fake`, the one that misbehaves on demand, started with `options`.
-    pub(crate) fn with_fake(permissions: &Value, options: &[&str]) -> Self {
-        Self::with_config(&json!({
-            "permissions": permissions,
-            "mcpServers": { "fake": { "command": super::fake_server(), "args": options } },
-        }))
+    /// The entry of a fake server that is started with `options`; it carries the mark of this world.
+    pub(crate) fn fake(&self, options: &[&str]) -> Value {
+        json!({ "command": super::fake_server(), "args": options, "env": { MARK: self.mark } })
+    }
+
+    /// Writes `.pml.json`.
+    pub(crate) fn configure(&self, config: &Value) {
+        self.write(".pml.json", &serde_json::to_string_pretty(config).unwrap());
     }
 
     /// Sets a variable of everything that is started here.
@@ -107,6 +110,7 @@ impl World {
             .env_clear()
             .envs(&*self.variables.borrow())
             .env("HOME", self.home())
+            .env("PML_LOG", "error")
             .env(MARK, &self.mark)
             .current_dir(self.project());
         command
@@ -350,4 +354,18 @@ pub(crate) fn texts(result: &Value) -> Vec<&str> {
 /// Whether a result asks for approval.
 pub(crate) fn asks(result: &Value) -> bool {
     result["approval_required"] == true
+}
+
+/// Lets every pending workflow expire, and returns how many milliseconds the last of them would have lived.
+pub(crate) fn expire_workflows(world: &World) -> i64 {
+    let store = rusqlite::Connection::open(world.home().join(".local/state/pml/workflows.db")).unwrap();
+    let life = store
+        .query_row("SELECT max(expires_at - created_at) FROM workflow", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    store
+        .execute("UPDATE workflow SET expires_at = created_at", [])
+        .unwrap();
+    life
 }
