@@ -20,7 +20,7 @@ use super::failure::{Hinted as _, Refused};
 use super::terminal::{self, Passing, Reply};
 use super::{Ground, output};
 use crate::config;
-use crate::loader::{LoadError, Loader, Resolved, Started, Steps, Urgency, VersionSpec};
+use crate::loader::{KnownTool, LoadError, Loader, Resolved, Started, Steps, Urgency, VersionSpec};
 use crate::permissions::Approved;
 use crate::permissions::approved::Record;
 use crate::permissions::writer::Edited;
@@ -211,6 +211,128 @@ async fn add(
     let added = start_and_write(ground, arguments, &draft, resolved, loader).await;
     match added {
         Ok((resolved, edited, tools)) => Ok(Outcome::Added(Added {
+            draft,
+            resolved,
+            edited,
+            tools: Some(tools),
+        })),
+        Err(error) => {
+            if let (Some(package), false) = (draft.plan.package(), was_installed)
+                && let Err(left) = loader.packages().uninstall(package)
+            {
+                tracing::warn!(error = %left, "what was installed could not be removed again");
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Finds out the exact version and writes it into the declaration.
+async fn pinned(
+    ground: &Ground,
+    arguments: &AddArguments,
+    draft: Draft,
+    loader: &Loader,
+) -> anyhow::Result<(Draft, Option<Resolved>)> {
+    let Some(package) = draft.plan.package() else {
+        return Ok((draft, None));
+    };
+    let packages = loader.packages();
+    let passing = Passing::new();
+    let spec = package.spec();
+    let resolving = || passing.step(&format!("asking the registry for `{spec}`"));
+    let resolved = match package.version() {
+        VersionSpec::Exact(_) if arguments.no_install => return Ok((draft, None)),
+        VersionSpec::Exact(_) => {
+            resolving();
+            packages.resolve(package).await
+        }
+        // Not what this spec once was resolved to: whoever adds a server today means today's version.
+        VersionSpec::Floating(_) => {
+            resolving();
+            packages.look_up(package).await
+        }
+    };
+    passing.clear();
+    let resolved = resolved?;
+    let draft = draft.pinned(ground, arguments, &resolved.version)?;
+    Ok((draft, Some(resolved)))
+}
+
+/// Shows what will be written and run; exactly this is agreed to.
+fn show(ground: &Ground, draft: &Draft, resolved: Option<&Resolved>) {
+    let shown = draft.plan.shown(resolved);
+    let path = ground.path(&draft.path);
+    output::say(&terminal::difference(
+        &path,
+        draft.edited.before.as_deref(),
+        &draft.edited.after,
+    ));
+    output::say(&format!("\nruns       {}", shown.install));
+    if let Some(version) = &shown.version {
+        output::say(&format!("version    {version}"));
+        let integrity = shown.integrity.as_deref().unwrap_or("not told by the registry");
+        output::say(&format!("integrity  {integrity}"));
+        let scripts = if shown.scripts {
+            "install scripts of the package and its dependencies WILL RUN"
+        } else {
+            "no install scripts run"
+        };
+        output::say(&format!("scripts    {scripts}"));
+    }
+    output::say("");
+}
+
+async fn start_and_write(
+    ground: &Ground,
+    arguments: &AddArguments,
+    draft: &Draft,
+    resolved: Option<Resolved>,
+    loader: &Loader,
+) -> anyhow::Result<(Option<Resolved>, Edited, Vec<ToolName>)> {
+    let expected = resolved
+        .as_ref()
+        .and_then(|resolved| resolved.integrity.as_deref());
+    let passing = Passing::new();
+    let shown = passing.clone();
+    let steps: Steps = Box::new(move |text| shown.step(&text));
+    let started = loader
+        .start(
+            &draft.plan,
+            &draft.server,
+            draft.line_limit,
+            expected,
+            Some(steps),
+        )
+        .await;
+    passing.clear();
+    let started: Started = started.map_err(|source| AddError::Start {
+        name: arguments.name.clone(),
+        source,
+    })?;
+    let edited = draft.write(arguments)?;
+    let resolved = started.resolved.clone();
+    let record = Record {
+        dependency: arguments.name.clone(),
+        version: resolved.as_ref().map(|resolved| resolved.version.clone()),
+        integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
+        at_unix_ms: u64::try_from(now().millis()).unwrap_or_default(),
+    };
+    if let Err(error) = Approved::of(&ground.locations).record(draft.plan.digest(), &record) {
+        // It stands in the file and works; it will only ask once more.
+        output::note(&crate::report::render_hinted(&error));
+    }
+    let known = started.known();
+    let mut seen = HashSet::new();
+    let tools = known
+        .tools
+        .iter()
+        .map(KnownTool::name)
+        // One listed twice can be called once.
+        .filter(|tool| seen.insert(*tool))
+        .map(|tool| ToolName::new(arguments.name.clone(), tool))
+        .collect();
+    Ok((resolved, edited, tools)) => Ok(Outcome::Added(Added {
             draft,
             resolved,
             edited,

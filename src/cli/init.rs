@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::terminal::{self, Reply};
 use super::{Ground, output};
-use crate::config::{self, PROJECT_FILE};
+use crate::config::{self, ConfigError, PROJECT_FILE};
 use crate::loader::find_program;
-use crate::permissions::writer::{self, Created, Edited, Kind};
+use crate::permissions::writer::{self, Created, Edited, Kind, WriteError};
 use crate::permissions::{Change, servers};
 use crate::protocol::{DependencyName, Shown};
 
@@ -147,8 +147,7 @@ fn import(ground: &Ground, path: &Path, present: &Map<String, Value>) -> anyhow:
                 changes.push(change);
             }
             Err(error) => {
-                let reason = std::error::Error::source(&error).map_or_else(|| error.to_string(), reason);
-                imported.left.push((name.clone(), reason));
+                imported.left.push((name.clone(), reason(&error)));
             }
         }
     }
@@ -167,10 +166,13 @@ fn import(ground: &Ground, path: &Path, present: &Map<String, Value>) -> anyhow:
 }
 
 /// Returns what is wrong, without a place in a text that was not written.
-fn reason(error: &(dyn std::error::Error + 'static)) -> String {
-    match error.downcast_ref::<config::ConfigError>() {
-        Some(config::ConfigError::Invalid { problem, .. }) => problem.to_string(),
-        _ => error.to_string(),
+fn reason(error: &WriteError) -> String {
+    match error {
+        WriteError::Breaking { source, .. } => match &**source {
+            ConfigError::Invalid { problem, .. } => problem.to_string(),
+            source => source.to_string(),
+        },
+        error => error.to_string(),
     }
 }
 

@@ -139,7 +139,7 @@ pub fn create(path: &Path, kind: Kind, text: &str) -> Result<Created, WriteError
     };
     check(path, kind, text).map_err(|source| WriteError::Breaking {
         path: path.to_owned(),
-        source,
+        source: Box::new(source),
     })?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     let locked = Locked::lock(directory, Audience::Usual).map_err(failed)?;
@@ -160,7 +160,7 @@ pub fn create(path: &Path, kind: Kind, text: &str) -> Result<Created, WriteError
 pub fn back_up(path: &Path) -> Result<Option<PathBuf>, WriteError> {
     let text = config::load_text(path).map_err(|source| WriteError::Broken {
         path: path.to_owned(),
-        source,
+        source: Box::new(source),
     })?;
     let Some(text) = text else { return Ok(None) };
     let failed = |source| WriteError::Write {
