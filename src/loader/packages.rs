@@ -126,16 +126,28 @@ impl Packages {
         if let Some(resolved) = recorded() {
             return Ok(resolved);
         }
-        let key = format!("resolve-{}", Digest::of([package.to_string()]));
+        let key = resolving(package);
         let _held = self.store.lock(&key, || {}).await?;
         // Whoever held the lock has probably asked the same.
         if let Some(resolved) = recorded() {
             return Ok(resolved);
         }
-        let workspace = self.store.workspace(&key)?;
+        let resolved = self.ask_registry(package, &key).await?;
+        self.store.keep(package, resolved)
+    }
+
+    /// Asks the registry what a spec means today and records nothing, for a version that is about to be declared.
+    pub async fn look_up(&self, package: &Package) -> Result<Resolved, InstallError> {
+        let key = resolving(package);
+        let _held = self.store.lock(&key, || {}).await?;
+        self.ask_registry(package, &key).await
+    }
+
+    async fn ask_registry(&self, package: &Package, key: &str) -> Result<Resolved, InstallError> {
+        let workspace = self.store.workspace(key)?;
         let resolved = install::resolve(&self.tools, package, &workspace).await;
         store::remove(&workspace);
-        self.store.keep(package, resolved?)
+        resolved
     }
 
     /// Installs a plan's package, or waits for whoever is already installing it.
@@ -323,6 +335,11 @@ impl Packages {
             root,
         }))
     }
+}
+
+/// The lock under which a spec is resolved.
+fn resolving(package: &Package) -> String {
+    format!("resolve-{}", Digest::of([package.to_string()]))
 }
 
 fn package_of(plan: &Plan) -> Result<&Package, InstallError> {

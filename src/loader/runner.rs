@@ -30,6 +30,8 @@ pub(super) struct Run {
     pub(super) runner: Runner,
     /// The package it would fetch.
     pub(super) package: Package,
+    /// Which of the words names the package.
+    pub(super) spec: usize,
     /// Which of the words are the server's own arguments.
     pub(super) arguments: Vec<usize>,
 }
@@ -161,6 +163,7 @@ impl Runner {
             index += 1;
         }
         let positional = words.get(index).ok_or(RunnerError::Missing)?;
+        let spec = package.map_or(index, |(word, _)| word);
         let at = |word: usize| move |error: PackageError| RunnerError::Package { word, error };
         let mut found = match package {
             Some((word, spec)) => self
@@ -176,6 +179,7 @@ impl Runner {
         Ok(Run {
             runner: self,
             package: found,
+            spec,
             arguments: self.arguments(words, index + 1, ended)?,
         })
     }

@@ -281,16 +281,13 @@ impl Proxy {
         if self.0.grants.allows_launch(plan.digest()) {
             return true;
         }
-        match self.0.approved.find(plan.digest()) {
-            Ok(Some(record)) => {
-                let resolved = self
-                    .0
-                    .loader
-                    .resolved(plan)
-                    .and_then(|resolved| resolved.integrity);
-                record.integrity.is_none() || resolved.is_none() || record.integrity == resolved
-            }
-            Ok(None) => false,
+        let resolved = self
+            .0
+            .loader
+            .resolved(plan)
+            .and_then(|resolved| resolved.integrity);
+        match self.0.approved.covers(plan.digest(), resolved.as_deref()) {
+            Ok(covers) => covers,
             Err(error) => {
                 tracing::warn!(dependency = %plan.dependency(), %error, "an approval cannot be read and does not count");
                 false

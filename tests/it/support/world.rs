@@ -325,6 +325,22 @@ impl Drop for Client {
     }
 }
 
+/// What a finished command wrote to stdout.
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// What a finished command wrote to stderr.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The JSON a command printed, which must have gone well.
+pub(crate) fn json_of(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 /// The texts of a result, one per block.
 pub(crate) fn texts(result: &Value) -> Vec<&str> {
     result["content"]
