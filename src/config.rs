@@ -56,6 +56,14 @@ pub struct Rule {
     pub source: Option<Source>,
 }
 
+impl Rule {
+    /// Tells whether the rule is written in `file`.
+    #[must_use]
+    pub fn stands_in(&self, file: &Path) -> bool {
+        self.source.as_ref().is_some_and(|source| source.file == file)
+    }
+}
+
 /// The three lists of `permissions`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuleList {

@@ -82,8 +82,13 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
     first_of![
         crate::config::ConfigError,
         crate::config::ExpandError,
+        crate::loader::InstallError,
+        crate::loader::LoadError,
+        crate::loader::PlanError,
         crate::permissions::approved::ApprovedError,
         crate::permissions::writer::WriteError,
+        crate::proxy::Refusal,
+        crate::workflow::WorkflowError,
     ]
 }
 

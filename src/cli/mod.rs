@@ -79,6 +79,7 @@ impl Ground {
 }
 
 /// Parses the command line, runs the command and returns its exit code.
+#[must_use]
 pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

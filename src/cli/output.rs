@@ -36,11 +36,8 @@ impl Ground {
     /// Shows a path from the working directory where it lies below it, else from the home directory, else whole.
     pub(crate) fn path(&self, path: &Path) -> String {
         let home = self.environment.variable("HOME").map(Path::new);
-        let below = |base: &Path| {
-            path.strip_prefix(base)
-                .ok()
-                .filter(|rest| rest.file_name().is_some())
-        };
+        // Below `/` lies everything: there the whole path says more.
+        let below = |base: &Path| base.parent().and_then(|_| path.strip_prefix(base).ok());
         let shown = match (below(self.environment.working_directory()), home.and_then(below)) {
             (Some(rest), _) => rest.display().to_string(),
             (None, Some(rest)) => format!("~/{}", rest.display()),

@@ -3,16 +3,17 @@
 //! A rule that is written but does not decide is the trap of every permission file, so after writing the rules
 //! are read again and whatever still wins is named.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
 
 use super::{Ground, output};
-use crate::config::{self, Config, RuleList};
-use crate::permissions::writer::{self, Edited, Kind};
+use crate::config::{self, Config, Rule, RuleList};
+use crate::permissions::writer::{self, Kind};
 use crate::permissions::{Change, Decision, Policy, Verdict};
-use crate::protocol::{Pattern, ToolName};
+use crate::protocol::{DependencyName, Pattern, Shown, ToolName};
 
 /// Which patterns, and in whose file.
 #[derive(Debug, Args)]
@@ -50,31 +51,29 @@ pub(crate) fn add(ground: &Ground, list: RuleList, arguments: &RuleArguments) ->
     } else {
         &files.project
     };
-    let changes: Vec<_> = arguments
-        .patterns
+    let patterns = &arguments.patterns;
+    let changes: Vec<_> = patterns
         .iter()
         .map(|pattern| Change::AddRule {
             list,
             pattern: pattern.clone(),
         })
         .collect();
+    let old = config::read(&files)?;
     let edited = writer::edit(path, Kind::Pml, &changes)?;
-    let config = config::read(&files)?;
-    let policy = Policy::new(&config);
-    let winners: Vec<_> = arguments
-        .patterns
-        .iter()
-        .map(|pattern| winner(&policy, list, pattern))
-        .collect();
+    let new = config::read(&files)?;
+    let policy = Policy::new(&new);
 
     if arguments.json {
-        let patterns: Vec<_> = arguments
-            .patterns
+        let patterns: Vec<_> = patterns
             .iter()
-            .zip(&winners)
-            .map(|(pattern, winner)| {
-                let rule = winner.as_ref().and_then(|verdict| verdict.rule.as_deref());
-                json!({"pattern": pattern.as_str(), "overruledBy": rule.map(output::rule_json)})
+            .map(|pattern| {
+                let winner = winner(&policy, list, pattern).and_then(|verdict| verdict.rule);
+                json!({
+                    "pattern": pattern.as_str(),
+                    "movedFrom": moved(&old, path, list, pattern).map(RuleList::key),
+                    "overruledBy": winner.as_deref().map(output::rule_json),
+                })
             })
             .collect();
         output::json(&json!({
@@ -85,26 +84,56 @@ pub(crate) fn add(ground: &Ground, list: RuleList, arguments: &RuleArguments) ->
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let done = match (&edited, list) {
-        (Edited { before: None, .. }, _) => format!("created {}", ground.path(path)),
-        (edited, _) if edited.changed() => format!("changed {}", ground.path(path)),
-        _ => format!("{} says so already", ground.path(path)),
+    let shown = ground.path(path);
+    let done = match &edited.before {
+        None => format!("created {shown}"),
+        Some(_) if edited.changed() => format!("changed {shown}"),
+        Some(_) => format!("{shown} says so already"),
     };
-    let patterns: Vec<_> = arguments
-        .patterns
-        .iter()
-        .map(|pattern| format!("`{pattern}`"))
-        .collect();
-    output::say(&format!("{done}: {} {}", list.key(), patterns.join(", ")));
-    for (pattern, winner) in arguments.patterns.iter().zip(&winners) {
-        if let Some(verdict) = winner {
-            output::note(&overruled(ground, pattern, verdict));
+    let quoted: Vec<_> = patterns.iter().map(|pattern| format!("`{pattern}`")).collect();
+    output::say(&format!("{done}: {} {}", list.key(), quoted.join(", ")));
+    for pattern in patterns {
+        if let Some(from) = moved(&old, path, list, pattern) {
+            output::note(&format!("`{pattern}` was in the {} list before", from.key()));
         }
-        if let Some(stray) = stray(&config, pattern) {
+        if let Some(verdict) = winner(&policy, list, pattern) {
+            output::note(&overruled(ground, pattern, &verdict));
+        }
+        if let Some(stray) = stray(&new, pattern) {
             output::note(&stray);
+        }
+        for rule in shadowed(&new, list, pattern) {
+            output::note(&format!(
+                "rule `{}` in the {} list decides nothing any more ({})",
+                rule.pattern,
+                rule.list.key(),
+                ground.place(rule.source.as_ref())
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the list of the same file from which adding the pattern took it.
+fn moved(old: &Config, path: &Path, list: RuleList, pattern: &Pattern) -> Option<RuleList> {
+    let mut rules = old.rules.iter();
+    rules
+        .find(|rule| rule.pattern == *pattern && rule.list != list && rule.stands_in(path))
+        .map(|rule| rule.list)
+}
+
+/// Returns the rules that a new deny overrules wherever they cover anything.
+fn shadowed<'a>(
+    config: &'a Config,
+    list: RuleList,
+    pattern: &'a Pattern,
+) -> impl Iterator<Item = &'a Rule> + 'a {
+    let rules = config.rules.iter();
+    rules.filter(move |rule| {
+        list == RuleList::Deny
+            && rule.list != RuleList::Deny
+            && sample(&rule.pattern).is_some_and(|tool| pattern.matches(&tool))
+    })
 }
 
 /// Takes the patterns out of every list.
@@ -116,10 +145,9 @@ pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Re
         (&files.project, &files.user, " --user")
     };
     let written = config::read(&files)?;
-    let stands_in = |file: &std::path::Path, pattern: &str| {
-        written.rules.iter().any(|rule| {
-            rule.pattern.as_str() == pattern && rule.source.as_ref().is_some_and(|source| source.file == file)
-        })
+    let stands_in = |file: &Path, pattern: &str| {
+        let mut rules = written.rules.iter();
+        rules.any(|rule| rule.pattern.as_str() == pattern && rule.stands_in(file))
     };
     let (found, missing): (Vec<_>, Vec<_>) = arguments
         .patterns
@@ -151,7 +179,7 @@ pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Re
             ));
         }
         for pattern in &missing {
-            let shown = crate::protocol::Shown::line(pattern);
+            let shown = Shown::line(pattern);
             output::say(&format!("no rule `{shown}` in {}", ground.path(path)));
             if stands_in(other, pattern) {
                 output::note(&format!(
@@ -227,14 +255,14 @@ fn overruled(ground: &Ground, pattern: &Pattern, verdict: &Verdict) -> String {
 /// Says that a pattern covers no declared server, with the one that was probably meant.
 pub(super) fn stray(config: &Config, pattern: &Pattern) -> Option<String> {
     let text = pattern.as_str();
-    let named = text.split_once(':').map_or(text, |(server, _)| server);
+    let part = text.split_once(':').map_or(text, |(server, _)| server);
     // A brace that spans the colon makes no pattern of its own: then nothing is said.
-    let servers: Pattern = named.parse().ok()?;
-    let names = || config.servers.keys().map(crate::protocol::DependencyName::as_str);
+    let servers: Pattern = part.parse().ok()?;
+    let names = || config.servers.keys().map(DependencyName::as_str);
     if config.servers.is_empty() || names().any(|name| servers.covers(&format!("{name}:qzx"))) {
         return None;
     }
-    let meant = config::nearest(named, names())
+    let meant = config::nearest(part, names())
         .map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"));
     Some(format!("`{pattern}` covers no declared server{meant}"))
 }

@@ -282,6 +282,7 @@ impl de::Error for Fault {
 fn kind(found: &Unexpected<'_>) -> &'static str {
     match found {
         Unexpected::Bool(_) => "a boolean",
+        Unexpected::Signed(..0) => "a negative number",
         Unexpected::Unsigned(_) | Unexpected::Signed(_) => "a whole number",
         Unexpected::Float(_) => "a number with a fraction",
         Unexpected::Str(_) | Unexpected::Char(_) | Unexpected::Bytes(_) => "a string",

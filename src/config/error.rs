@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use crate::protocol::Shown;
 use crate::report::Hint;
 
 /// Says why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file is there but cannot be read.
-    #[error("cannot read `{}`", path.display())]
+    #[error("cannot read `{}`", Shown::path(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -17,13 +18,13 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The path leads to a directory, a pipe or a device.
-    #[error("`{}` is not a regular file", path.display())]
+    #[error("`{}` is not a regular file", Shown::path(path))]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// The file is larger than any configuration.
-    #[error("`{}` is larger than {limit} bytes", path.display())]
+    #[error("`{}` is larger than {limit} bytes", Shown::path(path))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -31,7 +32,7 @@ pub enum ConfigError {
         limit: u64,
     },
     /// The file is wrong at one place.
-    #[error("{}:{line}:{column}: {problem}", path.display())]
+    #[error("{}:{line}:{column}: {problem}", Shown::path(path))]
     Invalid {
         /// The file.
         path: PathBuf,
@@ -49,15 +50,14 @@ impl Hint for ConfigError {
         match self {
             Self::Invalid { problem, .. } => match problem {
                 Problem::UnknownKey {
-                    expected, nearest, ..
-                } => match nearest {
-                    Some(nearest) => Some(format!("did you mean `{nearest}`?")),
-                    None => Some(format!("the keys here are {}", list(expected))),
-                },
+                    expected,
+                    nearest: None,
+                    ..
+                } => Some(format!("the keys here are {}", list(expected))),
                 Problem::NotUtf8 => Some("save the file as UTF-8".to_owned()),
                 _ => None,
             },
-            Self::NotAFile { path } => Some(format!("to see what it is: ls -ld {}", path.display())),
+            Self::NotAFile { path } => Some(format!("to see what it is: ls -ld {}", Shown::path(path))),
             Self::Read { .. } | Self::TooLarge { .. } => None,
         }
     }

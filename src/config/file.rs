@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use crate::protocol::{DependencyName, Pattern};
+use crate::protocol::DependencyName;
 
 /// The configuration of pml: rules, and the servers they are about.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -88,15 +88,10 @@ pub(super) struct Permissions {
 }
 
 /// A pattern over `server:tool`: `*`, `?`, `{a,b}`, `[a-z]`; `server` alone means `server:*`.
-#[derive(Debug)]
-pub(super) struct PatternText(pub(super) Pattern);
-
-impl<'de> Deserialize<'de> for PatternText {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Self).map_err(serde::de::Error::custom)
-    }
-}
+///
+/// Read as text: what it means is checked where its place is known.
+#[derive(Debug, Deserialize)]
+pub(super) struct PatternText(pub(super) String);
 
 impl JsonSchema for PatternText {
     fn schema_name() -> std::borrow::Cow<'static, str> {

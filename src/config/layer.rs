@@ -8,11 +8,15 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged as _;
 
 use super::document::{self, Fault};
-use super::file::{File, PatternText, ServerEntry, StartupEntry, Transport};
+use super::file::{File, PatternText, Seconds, ServerEntry, StartupEntry, Transport};
 use super::{Config, ConfigError, Launch, LineLimit, Problem, Rule, RuleList, Server, Source, Startup};
+use crate::protocol::{Pattern, PatternError};
 
 /// Far above any real configuration; a bound on what a file from outside can make us hold and compile.
 const SIZE_LIMIT: u64 = 1024 * 1024;
+
+/// More than any person writes; each is compiled to an automaton of some kilobytes and tried on every call.
+const WILDCARD_LIMIT: usize = 1000;
 
 /// How long a server may take to start unless it says otherwise: a cold package on a slow disk takes most of it.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -95,6 +99,7 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), Fault> {
     };
 
     let permissions = object(tree.as_object(), "permissions");
+    let mut compiled = 0;
     for (list, name, patterns) in [
         (RuleList::Allow, "allow", file.permissions.allow),
         (RuleList::Ask, "ask", file.permissions.ask),
@@ -103,7 +108,16 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), Fault> {
         let places = permissions
             .and_then(|object| object.get_array(name))
             .map_or(&[][..], |array| &array.elements);
-        for (PatternText(pattern), place) in patterns.into_iter().zip(places) {
+        for (PatternText(text), place) in patterns.into_iter().zip(places) {
+            let refused = |reason: String| Fault::new(place.start(), Problem::Refused(reason));
+            let pattern: Pattern = text
+                .parse()
+                .map_err(|error: PatternError| refused(error.to_string()))?;
+            compiled += usize::from(pattern.only_name().is_none());
+            if compiled > WILDCARD_LIMIT {
+                let reason = format!("more than {WILDCARD_LIMIT} patterns with wildcards");
+                return Err(refused(reason));
+            }
             config.rules.push(Rule {
                 pattern,
                 list,
@@ -164,9 +178,9 @@ fn server(entry: ServerEntry, directory: &Path, source: Source) -> Result<Server
         },
         start_timeout: entry
             .start_timeout_seconds
-            .map_or(START_TIMEOUT, |seconds| seconds.duration()),
-        call_timeout: entry.call_timeout_seconds.map(|seconds| seconds.duration()),
-        idle: entry.idle_seconds.map(|seconds| seconds.duration()),
+            .map_or(START_TIMEOUT, Seconds::duration),
+        call_timeout: entry.call_timeout_seconds.map(Seconds::duration),
+        idle: entry.idle_seconds.map(Seconds::duration),
         source,
     })
 }

@@ -3,19 +3,25 @@
 //! Pure: text and an environment in, a [`Plan`] or an error out. An approval is bound to [`Plan::digest`], which
 //! is made of what was *declared*: a secret that changes its value does not ask again, a changed line does.
 
+mod error;
+#[cfg(test)]
+mod tests;
+
+pub use error::PlanError;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::package::{Ecosystem, Package, PackageError, VersionSpec};
+use self::error::{package_error, runner_error};
+use super::package::{Ecosystem, Package, VersionSpec};
 use super::packages::Resolved;
-use super::runner::{Run, Runner, RunnerError};
-use crate::config::{Environment, ExpandError, Launch, Server, expand};
+use super::runner::{Run, Runner};
+use crate::config::{Environment, Launch, Server, expand};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Digest, Shown};
-use crate::report::Hint;
 
 /// Variables that decide which code runs: a person must see them, because the line alone would not say it.
 const STEERING: [&str; 14] = [
@@ -34,105 +40,6 @@ const STEERING: [&str; 14] = [
     "PYTHONPATH",
     "RUBYOPT",
 ];
-
-/// Says why a declared server cannot be planned.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// A `${VAR}` of the server cannot be expanded.
-    #[error("cannot expand the declaration of `{dependency}`")]
-    Expand {
-        /// The server.
-        dependency: DependencyName,
-        /// What is missing.
-        #[source]
-        source: ExpandError,
-    },
-    /// The runner's line has an option that pml does not know.
-    #[error("`{dependency}`: pml does not know the option `{option}` of `{runner}`")]
-    Option {
-        /// The server.
-        dependency: DependencyName,
-        /// The runner.
-        runner: &'static str,
-        /// The option, escaped.
-        option: String,
-    },
-    /// The runner's line ends in an option that needs a value.
-    #[error("`{dependency}`: the option `{option}` of `{runner}` has no value")]
-    Value {
-        /// The server.
-        dependency: DependencyName,
-        /// The runner.
-        runner: &'static str,
-        /// The option, escaped.
-        option: String,
-    },
-    /// The runner's line names more than one package.
-    #[error("`{dependency}`: `{runner}` is given a second package `{package}`; a server has one")]
-    Packages {
-        /// The server.
-        dependency: DependencyName,
-        /// The runner.
-        runner: &'static str,
-        /// The second package, escaped.
-        package: String,
-    },
-    /// The runner's line names no package.
-    #[error("`{dependency}`: `{runner}` is not told what to run")]
-    Missing {
-        /// The server.
-        dependency: DependencyName,
-        /// The runner.
-        runner: &'static str,
-    },
-    /// A word is not a package of a registry.
-    #[error("`{dependency}` names no package that pml can install")]
-    Package {
-        /// The server.
-        dependency: DependencyName,
-        /// What is wrong with it.
-        #[source]
-        source: PackageError,
-    },
-    /// A word with `${VAR}` does not become a package; what it became may be a secret and is not shown.
-    #[error("`{dependency}`: `{text}` does not expand to a package that pml can install")]
-    Expanded {
-        /// The server.
-        dependency: DependencyName,
-        /// The word as declared, escaped.
-        text: String,
-    },
-    /// The command is empty.
-    #[error("`{dependency}` has an empty command")]
-    Empty {
-        /// The server.
-        dependency: DependencyName,
-    },
-    /// A server reached by address has nothing to install or start.
-    #[error("`{dependency}` is a remote server; there is nothing to install")]
-    Remote {
-        /// The server.
-        dependency: DependencyName,
-    },
-}
-
-impl Hint for PlanError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Expand { source, .. } => source.hint(),
-            Self::Option { runner, .. } => Some(format!(
-                "declare the package itself instead of a `{runner}` line: \"package\": \"{}\", \"args\": […]",
-                if runner.starts_with("np") { "npm:NAME@VERSION" } else { "pypi:NAME==VERSION" }
-            )),
-            Self::Package { source: PackageError::Source { .. }, .. } => Some(
-                "pml installs from registries only; for local code declare the command that runs it, such as \
-                 \"command\": \"node\", \"args\": [\"./server.js\"]"
-                    .to_owned(),
-            ),
-            _ => None,
-        }
-    }
-}
 
 /// Whether install scripts may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -386,62 +293,6 @@ fn program_path(program: &str, directory: &Path) -> Option<PathBuf> {
         Some(directory.join(program))
     } else {
         Some(PathBuf::from(program))
-    }
-}
-
-fn runner_error(
-    name: &DependencyName,
-    runner: Runner,
-    error: &RunnerError,
-    declared: &[String],
-    given: &[String],
-) -> PlanError {
-    let dependency = name.clone();
-    let runner = runner.as_str();
-    // What was declared, not what it expanded to; of `--option=value` the option alone.
-    let option = |word: usize| {
-        let text = declared[word]
-            .split_once('=')
-            .map_or(declared[word].as_str(), |(option, _)| option);
-        Shown::line(text).to_string()
-    };
-    match error {
-        RunnerError::Option { word } => PlanError::Option {
-            dependency,
-            runner,
-            option: option(*word),
-        },
-        RunnerError::Value { word } => PlanError::Value {
-            dependency,
-            runner,
-            option: option(*word),
-        },
-        RunnerError::Packages { word } => PlanError::Packages {
-            dependency,
-            runner,
-            package: Shown::line(&declared[*word]).to_string(),
-        },
-        RunnerError::Missing => PlanError::Missing { dependency, runner },
-        RunnerError::Package { word, error } if declared[*word] == given[*word] => PlanError::Package {
-            dependency,
-            source: error.clone(),
-        },
-        RunnerError::Package { word, .. } => PlanError::Expanded {
-            dependency,
-            text: Shown::line(&declared[*word]).to_string(),
-        },
-    }
-}
-
-fn package_error(name: &DependencyName, source: PackageError, declared: &str) -> PlanError {
-    let dependency = name.clone();
-    if declared.contains("${") {
-        PlanError::Expanded {
-            dependency,
-            text: Shown::line(declared).to_string(),
-        }
-    } else {
-        PlanError::Package { dependency, source }
     }
 }
 

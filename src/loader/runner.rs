@@ -4,6 +4,7 @@
 //! would make that value the package.
 
 use super::package::{Ecosystem, Package, PackageError};
+use crate::protocol::Shown;
 
 /// A program that fetches a package and runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,7 +184,9 @@ impl Runner {
             Self::Npx | Self::NpmExec => Package::npm(spec),
             Self::Uvx | Self::UvToolRun => Package::pypi(spec),
             // pipx runs a script of the working directory by this name.
-            Self::Pipx if spec.ends_with(".py") => Package::pypi(&format!("./{spec}")),
+            Self::Pipx if spec.ends_with(".py") => Err(PackageError::Source {
+                text: Shown::line(spec).to_string(),
+            }),
             Self::Pipx => Package::pypi(spec),
         }
     }

@@ -5,15 +5,18 @@
 //! locks of the kernel: they end with the process, so a stale lock cannot exist, and a workspace whose lock is
 //! free belongs to nobody.
 
+mod files;
+
+pub(super) use files::{first_bytes, first_line, remove, write_new};
+
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, Permissions, TryLockError};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use self::files::{create_directory, open_lock, protect, replace, sync_directory};
 use super::error::InstallError;
 use super::install::Executable;
 use super::package::{Ecosystem, Package};
@@ -363,91 +366,4 @@ impl Manifest {
 fn json(value: &impl Serialize) -> Vec<u8> {
     // These types have text keys and no fallible parts; an empty file would be refused when it is read.
     serde_json::to_vec_pretty(value).unwrap_or_default()
-}
-
-/// Creates a directory and its parents for this user alone.
-fn create_directory(path: &Path) -> Result<(), InstallError> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(InstallError::file("create", path))
-}
-
-/// Writes a file that is not there yet, and syncs it.
-pub(super) fn write_new(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(content)?;
-    file.sync_all()
-}
-
-/// Replaces a file in one step.
-fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new("/")))?;
-    file.write_all(content)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
-}
-
-/// Reads the first line of a file, as far as a kernel would read it.
-pub(super) fn first_line(path: &Path) -> String {
-    first_bytes(path).lines().next().unwrap_or_default().to_owned()
-}
-
-/// Reads the beginning of a file.
-pub(super) fn first_bytes(path: &Path) -> String {
-    let mut start = Vec::new();
-    if let Ok(file) = File::open(path) {
-        let _ = file.take(256).read_to_end(&mut start);
-    }
-    String::from_utf8_lossy(&start).into_owned()
-}
-
-fn open_lock(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-}
-
-fn sync_directory(path: &Path) {
-    if let Ok(directory) = File::open(path) {
-        let _ = directory.sync_all();
-    }
-}
-
-/// Takes the right to write from every file, so that a server cannot edit what the next start runs by accident.
-fn protect(directory: &Path) {
-    for_each_file(directory, &mut |path, permissions| {
-        let _ = std::fs::set_permissions(path, Permissions::from_mode(permissions.mode() & !0o222));
-    });
-}
-
-fn for_each_file(directory: &Path, visit: &mut impl FnMut(&Path, Permissions)) {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        // Not followed: a link may point out of the installation.
-        let Ok(metadata) = entry.path().symlink_metadata() else {
-            continue;
-        };
-        if metadata.is_dir() {
-            for_each_file(&entry.path(), visit);
-        } else if metadata.is_file() {
-            visit(&entry.path(), metadata.permissions());
-        }
-    }
-}
-
-/// Removes a tree; what cannot be removed now is tried again by the next sweep.
-pub(super) fn remove(path: &Path) {
-    let _ = std::fs::remove_dir_all(path);
 }

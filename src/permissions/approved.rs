@@ -12,9 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::durable::{Audience, DurableError, Locked};
-use crate::config::Stamp;
-use crate::config::Locations;
-use crate::protocol::{DependencyName, Digest};
+use crate::config::{Locations, Stamp};
+use crate::protocol::{DependencyName, Digest, Shown};
 
 /// What was approved, kept for people to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +32,7 @@ pub struct Record {
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovedError {
     /// The record cannot be read.
-    #[error("cannot read the approval `{}`", path.display())]
+    #[error("cannot read the approval `{}`", Shown::path(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -42,13 +41,13 @@ pub enum ApprovedError {
         source: io::Error,
     },
     /// The record is not one.
-    #[error("the approval `{}` is damaged and counts as none", path.display())]
+    #[error("the approval `{}` is damaged and counts as none", Shown::path(path))]
     Damaged {
         /// The file.
         path: PathBuf,
     },
     /// The record cannot be written.
-    #[error("cannot write the approval `{}`", path.display())]
+    #[error("cannot write the approval `{}`", Shown::path(path))]
     Write {
         /// The file.
         path: PathBuf,
@@ -57,7 +56,7 @@ pub enum ApprovedError {
         source: DurableError,
     },
     /// The record cannot be removed.
-    #[error("cannot remove the approval `{}`", path.display())]
+    #[error("cannot remove the approval `{}`", Shown::path(path))]
     Remove {
         /// The file.
         path: PathBuf,
@@ -70,7 +69,7 @@ pub enum ApprovedError {
 impl crate::report::Hint for ApprovedError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Damaged { path } => Some(format!("to be asked again: rm {}", path.display())),
+            Self::Damaged { path } => Some(format!("to be asked again: rm {}", Shown::path(path))),
             Self::Read { .. } | Self::Write { .. } | Self::Remove { .. } => None,
         }
     }

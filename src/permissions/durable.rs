@@ -11,6 +11,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::protocol::Shown;
+
 /// A writer holds the lock for a few milliseconds; whoever keeps it this long is stopped or stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -40,7 +42,7 @@ pub(super) struct Locked {
 #[derive(Debug, thiserror::Error)]
 pub enum DurableError {
     /// A step of the writing failed; the file is as it was.
-    #[error("cannot {action} `{}`", path.display())]
+    #[error("cannot {action} `{}`", Shown::path(path))]
     Step {
         /// The step.
         action: &'static str,
@@ -51,7 +53,7 @@ pub enum DurableError {
         source: io::Error,
     },
     /// Another process holds the directory.
-    #[error("another process has been writing in `{}` for too long", path.display())]
+    #[error("another process has been writing in `{}` for too long", Shown::path(path))]
     Busy {
         /// The directory.
         path: PathBuf,

@@ -4,13 +4,15 @@
 //! time on the bare values: only if both agree is the text given out. A fault in the editing of text can thus
 //! refuse a change but never write another one.
 
+use std::borrow::Cow;
+
 use jsonc_parser::CollectOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};
 use jsonc_parser::errors::ParseError;
 use serde_json::{Map, Value};
 
 use crate::config::{RuleList, dialect};
-use crate::protocol::Pattern;
+use crate::protocol::{Pattern, ToolName};
 
 /// One change of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,11 @@ pub enum Change {
         list: RuleList,
         /// The pattern.
         pattern: Pattern,
+    },
+    /// Allows one tool, as a person answered "always": takes it out of the ask list, and never lifts a deny.
+    AllowTool {
+        /// The tool.
+        tool: ToolName,
     },
     /// Takes a pattern out of every list.
     ForgetRule {
@@ -65,6 +72,44 @@ pub enum EditError {
 
 const LISTS: [RuleList; 3] = [RuleList::Allow, RuleList::Deny, RuleList::Ask];
 
+/// A pattern's text on its way from some lists into at most one.
+struct Move<'a> {
+    text: Cow<'a, str>,
+    from: Vec<RuleList>,
+    into: Option<RuleList>,
+}
+
+/// What a change does, once the words are taken off.
+enum Step<'a> {
+    Rule(Move<'a>),
+    Put(&'a str, &'a Value),
+    Remove(&'a str),
+}
+
+impl Change {
+    fn step(&self) -> Step<'_> {
+        match self {
+            Self::AddRule { list, pattern } => Step::Rule(Move {
+                text: pattern.as_str().into(),
+                from: LISTS.into_iter().filter(|other| other != list).collect(),
+                into: Some(*list),
+            }),
+            Self::AllowTool { tool } => Step::Rule(Move {
+                text: Pattern::exact_text(tool).into(),
+                from: vec![RuleList::Ask],
+                into: Some(RuleList::Allow),
+            }),
+            Self::ForgetRule { pattern } => Step::Rule(Move {
+                text: pattern.into(),
+                from: LISTS.to_vec(),
+                into: None,
+            }),
+            Self::PutServer { name, entry } => Step::Put(name, entry),
+            Self::RemoveServer { name } => Step::Remove(name),
+        }
+    }
+}
+
 /// Returns `text` with `changes` made, in order; byte for byte the same if there was nothing to change.
 pub fn apply(text: &str, changes: &[Change]) -> Result<String, EditError> {
     let (mark, body) = match text.strip_prefix('\u{feff}') {
@@ -88,14 +133,15 @@ pub fn apply(text: &str, changes: &[Change]) -> Result<String, EditError> {
 }
 
 fn values(text: &str) -> Result<Map<String, Value>, EditError> {
-    let parsed = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &dialect()).map_err(syntax)?;
+    let parsed = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &dialect())
+        .map_err(|error| syntax(&error))?;
     match parsed.value.map(Value::from) {
         Some(Value::Object(object)) => Ok(object),
         _ => Err(NOT_AN_OBJECT),
     }
 }
 
-fn syntax(error: ParseError) -> EditError {
+fn syntax(error: &ParseError) -> EditError {
     EditError::Syntax {
         reason: error.to_string(),
     }
@@ -128,35 +174,35 @@ fn shape(key: &'static str) -> EditError {
 
 /// Makes a change on bare values; what it says is what the text must say afterwards.
 fn change_values(root: &mut Map<String, Value>, change: &Change) -> Result<(), EditError> {
-    match change {
-        Change::AddRule { list, pattern } => {
+    match change.step() {
+        Step::Rule(Move { text, from, into }) => {
+            if into.is_none() && !root.contains_key("permissions") {
+                return Ok(());
+            }
             let permissions = object_at(root, "permissions")?;
-            for other in LISTS.into_iter().filter(|other| other != list) {
-                take_out(permissions, other, pattern.as_str())?;
+            for list in from {
+                if let Some(entries) = permissions.get_mut(list.key()) {
+                    let entries = entries.as_array_mut().ok_or(shape(list.key()))?;
+                    entries.retain(|entry| entry != text.as_ref());
+                }
             }
-            let entries = permissions
-                .entry(list.key())
-                .or_insert_with(|| Value::Array(Vec::new()))
-                .as_array_mut()
-                .ok_or(shape(list.key()))?;
-            if !entries.iter().any(|entry| entry == pattern.as_str()) {
-                entries.push(Value::from(pattern.as_str()));
-            }
-        }
-        Change::ForgetRule { pattern } => {
-            if root.contains_key("permissions") {
-                let permissions = object_at(root, "permissions")?;
-                for list in LISTS {
-                    take_out(permissions, list, pattern)?;
+            if let Some(list) = into {
+                let entries = permissions
+                    .entry(list.key())
+                    .or_insert_with(|| Value::Array(Vec::new()))
+                    .as_array_mut()
+                    .ok_or(shape(list.key()))?;
+                if !entries.iter().any(|entry| entry == text.as_ref()) {
+                    entries.push(Value::from(text.as_ref()));
                 }
             }
         }
-        Change::PutServer { name, entry } => {
-            object_at(root, "mcpServers")?.insert(name.clone(), entry.clone());
+        Step::Put(name, entry) => {
+            object_at(root, "mcpServers")?.insert(name.to_owned(), entry.clone());
         }
-        Change::RemoveServer { name } => {
+        Step::Remove(name) => {
             if root.contains_key("mcpServers") {
-                // `swap_remove` would change the order of the others.
+                // The plain `remove` would change the order of the others.
                 object_at(root, "mcpServers")?.shift_remove(name);
             }
         }
@@ -164,16 +210,8 @@ fn change_values(root: &mut Map<String, Value>, change: &Change) -> Result<(), E
     Ok(())
 }
 
-fn take_out(permissions: &mut Map<String, Value>, list: RuleList, pattern: &str) -> Result<(), EditError> {
-    if let Some(entries) = permissions.get_mut(list.key()) {
-        let entries = entries.as_array_mut().ok_or(shape(list.key()))?;
-        entries.retain(|entry| entry != pattern);
-    }
-    Ok(())
-}
-
 fn change_text(text: &str, changes: &[Change]) -> Result<String, EditError> {
-    let tree = CstRootNode::parse(text, &dialect()).map_err(syntax)?;
+    let tree = CstRootNode::parse(text, &dialect()).map_err(|error| syntax(&error))?;
     let root = tree.object_value().ok_or(NOT_AN_OBJECT)?;
     for change in changes {
         change_tree(&root, change)?;
@@ -183,27 +221,25 @@ fn change_text(text: &str, changes: &[Change]) -> Result<String, EditError> {
 
 fn change_tree(root: &CstObject, change: &Change) -> Result<(), EditError> {
     let child = |key| root.object_value_or_create(key).ok_or(shape(key));
-    match change {
-        Change::AddRule { list, pattern } => {
+    match change.step() {
+        Step::Rule(Move { text, from, into }) => {
+            if into.is_none() && root.get("permissions").is_none() {
+                return Ok(());
+            }
             let permissions = child("permissions")?;
-            for other in LISTS.into_iter().filter(|other| other != list) {
-                remove_elements(permissions.array_value(other.key()).as_ref(), pattern.as_str());
+            for list in from {
+                remove_elements(permissions.array_value(list.key()).as_ref(), &text);
             }
-            let entries = permissions
-                .array_value_or_create(list.key())
-                .ok_or(shape(list.key()))?;
-            if !entries.elements().iter().any(|entry| is(entry, pattern.as_str())) {
-                entries.append(CstInputValue::String(pattern.as_str().to_owned()));
-            }
-        }
-        Change::ForgetRule { pattern } => {
-            if let Some(permissions) = root.object_value("permissions") {
-                for list in LISTS {
-                    remove_elements(permissions.array_value(list.key()).as_ref(), pattern);
+            if let Some(list) = into {
+                let entries = permissions
+                    .array_value_or_create(list.key())
+                    .ok_or(shape(list.key()))?;
+                if !entries.elements().iter().any(|entry| is(entry, &text)) {
+                    entries.append(CstInputValue::String(text.into_owned()));
                 }
             }
         }
-        Change::PutServer { name, entry } => {
+        Step::Put(name, entry) => {
             let servers = child("mcpServers")?;
             match servers.get(name) {
                 Some(old) if old.to_serde_value().as_ref() == Some(entry) => {}
@@ -211,11 +247,9 @@ fn change_tree(root: &CstObject, change: &Change) -> Result<(), EditError> {
                 None => drop(servers.append(name, input(entry))),
             }
         }
-        Change::RemoveServer { name } => {
-            let server = root
-                .object_value("mcpServers")
-                .and_then(|servers| servers.get(name));
-            if let Some(server) = server {
+        Step::Remove(name) => {
+            let servers = root.object_value("mcpServers");
+            if let Some(server) = servers.and_then(|servers| servers.get(name)) {
                 server.remove();
             }
         }
@@ -224,11 +258,17 @@ fn change_tree(root: &CstObject, change: &Change) -> Result<(), EditError> {
 }
 
 fn remove_elements(array: Option<&CstArray>, text: &str) {
-    let elements = array.map(CstArray::elements).unwrap_or_default();
-    for element in elements {
+    let Some(array) = array else { return };
+    // The space between the first two would be left over after the bracket.
+    let space = || array.child_at_index(1).and_then(|child| child.as_whitespace());
+    let spaced = space().is_some();
+    for element in array.elements() {
         if is(&element, text) {
             element.remove();
         }
+    }
+    if !spaced && let Some(space) = space() {
+        space.remove();
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::durable::{self, Audience, DurableError, Locked};
 use super::edit::{self, Change, EditError};
 use crate::config::{self, ConfigError};
+use crate::protocol::Shown;
 use crate::report::Hint;
 
 /// Whose file is edited, and thus what counts as broken.
@@ -41,16 +42,16 @@ impl Edited {
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The file does not read as what it should be.
-    #[error("`{}` is broken and was left as it is", path.display())]
+    #[error("`{}` is broken and was left as it is", Shown::path(path))]
     Broken {
         /// The file.
         path: PathBuf,
         /// Where and why.
         #[source]
-        source: ConfigError,
+        source: Box<ConfigError>,
     },
     /// The change does not fit into the file.
-    #[error("cannot edit `{}`", path.display())]
+    #[error("cannot edit `{}`", Shown::path(path))]
     Edit {
         /// The file.
         path: PathBuf,
@@ -59,16 +60,16 @@ pub enum WriteError {
         source: EditError,
     },
     /// The changed file would not be a valid configuration.
-    #[error("the change would break `{}`", path.display())]
+    #[error("the change would break `{}`", Shown::path(path))]
     Breaking {
         /// The file.
         path: PathBuf,
         /// Where and why, in the text that was not written.
         #[source]
-        source: ConfigError,
+        source: Box<ConfigError>,
     },
     /// The file cannot be written.
-    #[error("cannot write `{}`", path.display())]
+    #[error("cannot write `{}`", Shown::path(path))]
     Write {
         /// The file.
         path: PathBuf,
@@ -88,7 +89,7 @@ impl Hint for WriteError {
                 let directory = path.parent().unwrap_or(path);
                 Some(format!(
                     "to see who may write there: ls -ld {}",
-                    directory.display()
+                    Shown::path(directory)
                 ))
             }
             Self::Edit { .. } | Self::Breaking { .. } => None,
@@ -125,7 +126,7 @@ pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Write
 pub fn preview(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, WriteError> {
     let broken = |source| WriteError::Broken {
         path: path.to_owned(),
-        source,
+        source: Box::new(source),
     };
     let before = config::load_text(path).map_err(broken)?;
     if let Some(before) = &before {
@@ -138,7 +139,7 @@ pub fn preview(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Wr
     })?;
     check(path, kind, &after).map_err(|source| WriteError::Breaking {
         path: path.to_owned(),
-        source,
+        source: Box::new(source),
     })?;
     Ok(Edited { before, after })
 }

@@ -147,7 +147,7 @@ fn wrong(member: &'static str, expected: &'static str, found: &Value) -> Continu
     ContinuationError::Type { member, expected, found: describe(found) }
 }
 
-fn describe(value: &Value) -> String {
+pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(truth) => truth.to_string(),

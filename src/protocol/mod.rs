@@ -20,3 +20,4 @@ pub use shown::Shown;
 
 pub mod approval;
 pub mod continuation;
+pub mod question;

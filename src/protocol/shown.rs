@@ -5,6 +5,7 @@
 //! such text to a terminal, a dialog or a log: what could deceive is written out as `\u{…}`.
 
 use std::fmt;
+use std::path::Path;
 
 /// Displays text with everything that could deceive a reader written out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,12 @@ impl<'a> Shown<'a> {
             text,
             keeps_line_breaks: false,
         }
+    }
+
+    /// Shows a path on one line; bytes that are no text become `\u{fffd}`.
+    #[must_use]
+    pub fn path(path: &Path) -> String {
+        Shown::line(&path.to_string_lossy()).to_string()
     }
 
     /// Shows `text` as a block: line feeds and tabs are kept.
@@ -85,6 +92,11 @@ mod tests {
             "\\u{1b}[31mred\\u{202e}x\\u{200b}\\n"
         );
         assert_eq!(Shown::block("a\n\tb\r").to_string(), "a\n\tb\\r");
+    }
+
+    #[test]
+    fn a_path_cannot_deceive_either() {
+        assert_eq!(Shown::path(Path::new("/a\u{1b}[2J/b\n")), "/a\\u{1b}[2J/b\\n");
     }
 
     #[test]

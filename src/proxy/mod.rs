@@ -16,6 +16,9 @@ pub use clock::now;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
 pub use resume::Carrier;
 
+// What a conversation needs of the loader, so that it need not see the loader itself.
+pub use crate::loader::{Reply, Urgency};
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,7 +27,7 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{ConfigError, Environment, Files, Locations, Startup, Watched};
-use crate::loader::{Loader, Urgency};
+use crate::loader::Loader;
 use crate::permissions::Approved;
 use crate::workflow::{Place, Workflows};
 

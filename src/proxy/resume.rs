@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::call::{Permitted, Sent};
 use super::outcome::place;
 use super::{Carried, Outcome, Proxy, Refusal, View};
-use crate::config::RuleList;
 use crate::loader::Plan;
 use crate::permissions::Change;
 use crate::permissions::approved::Record;
@@ -168,10 +167,7 @@ impl Proxy {
             Ok(pattern) => pattern,
             Err(error) => return format!("pml: the call ran, but no rule can be written for it: {error}"),
         };
-        let change = Change::AddRule {
-            list: RuleList::Allow,
-            pattern: pattern.clone(),
-        };
+        let change = Change::AllowTool { tool: tool.clone() };
         // The writer waits for its lock and for the disk.
         let written = tokio::task::spawn_blocking(move || edit(&path, Kind::Pml, &[change])).await;
         let file = self.0.files.project.display();

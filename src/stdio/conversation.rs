@@ -18,10 +18,9 @@ use super::era::{self, Era, Fault, Opened};
 use super::listing::{self, CONTINUE};
 use super::present::{self, Answer};
 use super::requests::{NotTaken, Requests, UnderWay};
-use crate::loader::Urgency;
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
-use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal};
+use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal, Urgency};
 use crate::wire::{Frame, LineReader, Outbox};
 
 /// How long answers under way may still take when the client has closed its end.

@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 
 use super::era::{Era, Fault};
 use super::listing::CONTINUE;
-use crate::loader::Reply;
 use crate::protocol::approval::{ApprovalContext, ApprovalType};
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::{Object, Shown, Splice, wire_name};
-use crate::proxy::{Asked, Outcome, Refusal};
+use crate::proxy::{Asked, Outcome, Refusal, Reply};
 use crate::report;
 
 /// An answer on its way to the client, without its envelope.

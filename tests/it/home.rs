@@ -71,7 +71,7 @@ impl Home {
         let mut told = format!("exit: {exit}\n");
         for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
             if !bytes.is_empty() {
-                told += &format!("--- {name}\n{}", text(bytes));
+                told.extend(["--- ", name, "\n", &text(bytes)]);
             }
         }
         told

@@ -7,9 +7,12 @@
     reason = "a test starts processes and fails by panicking, also in the functions that tests share"
 )]
 
+mod acceptance;
 mod approval;
+mod architecture;
 mod fake_server;
 mod home;
+mod install;
 mod lifecycle;
 #[cfg(target_os = "linux")]
 mod orphans;

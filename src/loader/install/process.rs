@@ -148,3 +148,109 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) path: PathBuf,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    fn run(script: &str, directory: &Path, limit: Duration) -> Run<'static> {
+        Run {
+            program: Path::new("/bin/sh"),
+            arguments: vec!["-c".into(), script.into()],
+            directory: Box::leak(directory.to_owned().into_boxed_path()),
+            variables: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+            limit,
+        }
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    }
+
+    /// Waits until the process whose id a script wrote down is gone.
+    fn is_gone(file: &Path) -> bool {
+        let id: i32 = std::fs::read_to_string(file).unwrap().trim().parse().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < deadline {
+            let dead =
+                rustix::process::test_kill_process(rustix::process::Pid::from_raw(id).unwrap()).is_err();
+            // Where nobody reaps orphans a killed process stays as a zombie.
+            let zombie =
+                std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+            if dead || zombie {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+        false
+    }
+
+    #[test]
+    fn a_finished_installer_leaves_no_process_behind() {
+        let home = tempfile::tempdir().unwrap();
+        let script = "sleep 100 & echo $! > id; echo out; echo err >&2";
+        let finished = runtime()
+            .block_on(run(script, home.path(), Duration::from_secs(60)).finish())
+            .unwrap();
+        assert_eq!(
+            (finished.ending, finished.stdout, finished.stderr),
+            (Ending::Success, b"out\n".to_vec(), b"err\n".to_vec())
+        );
+        assert!(is_gone(&home.path().join("id")));
+    }
+
+    #[test]
+    fn an_installer_that_never_ends_is_stopped_with_its_children() {
+        let home = tempfile::tempdir().unwrap();
+        let script = "sleep 100 & echo $! > id; yes";
+        let finished = runtime()
+            .block_on(run(script, home.path(), Duration::from_millis(500)).finish())
+            .unwrap();
+        assert!(matches!(finished.ending, Ending::Failed(_)));
+        assert!(finished.stdout.len() <= STDOUT_LIMIT);
+        assert!(is_gone(&home.path().join("id")));
+    }
+
+    #[test]
+    fn dropping_the_future_kills_the_whole_group() {
+        let home = tempfile::tempdir().unwrap();
+        let id = home.path().join("id");
+        runtime().block_on(async {
+            let run = run(
+                "sleep 100 & echo $! > new; mv new id; wait",
+                home.path(),
+                Duration::from_secs(60),
+            )
+            .finish();
+            let started = async {
+                while !id.exists() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                _ = run => panic!("it ended by itself"),
+                () = started => {}
+            }
+        });
+        assert!(is_gone(&id));
+    }
+
+    #[test]
+    fn an_installer_sees_no_other_variable() {
+        let home = tempfile::tempdir().unwrap();
+        let finished = runtime()
+            .block_on(run("env", home.path(), Duration::from_secs(60)).finish())
+            .unwrap();
+        let names: Vec<_> = std::str::from_utf8(&finished.stdout)
+            .unwrap()
+            .lines()
+            .filter_map(|line| line.split('=').next())
+            .filter(|name| !matches!(*name, "PWD" | "SHLVL" | "_" | "OLDPWD"))
+            .collect();
+        assert_eq!(names, ["PATH"]);
+    }
+}

@@ -67,6 +67,24 @@ fn a_rule_moves_between_lists() {
 }
 
 #[test]
+fn always_moves_an_ask_and_never_lifts_a_deny() {
+    let always = || Change::AllowTool {
+        tool: "a:b*".parse().unwrap(),
+    };
+    assert_eq!(
+        edited(
+            r#"{"permissions": {"deny": [], "ask": ["a:b\\*", "a:b"]}}"#,
+            always()
+        ),
+        "{\"permissions\": {\n    \"deny\": [],\n    \"ask\": [\"a:b\"],\n    \"allow\": [\"a:b\\\\*\"]\n  }}"
+    );
+    assert_eq!(
+        edited(r#"{"permissions": {"allow": [], "deny": ["a:b\\*"]}}"#, always()),
+        r#"{"permissions": {"allow": ["a:b\\*"], "deny": ["a:b\\*"]}}"#
+    );
+}
+
+#[test]
 fn what_is_there_already_changes_no_byte() {
     let text = "{ \"permissions\": {\n\n \"allow\": [ \"a\" ,\n\n ] } }";
     for change in [

@@ -185,9 +185,10 @@ proptest! {
         let obstacle = of(&rules).obstacle(&tool);
         rules.push((Allow, name));
         let verdict = of(&rules).check(&tool);
-        match obstacle {
-            Some(obstacle) => prop_assert_eq!(verdict.rule, Some(obstacle)),
-            None => prop_assert_eq!(verdict.decision, Decision::Allow),
+        if let Some(obstacle) = obstacle {
+            prop_assert_eq!(verdict.rule, Some(obstacle));
+        } else {
+            prop_assert_eq!(verdict.decision, Decision::Allow);
         }
     }
 }

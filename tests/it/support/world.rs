@@ -337,3 +337,11 @@ pub(crate) fn texts(result: &Value) -> Vec<&str> {
 pub(crate) fn asks(result: &Value) -> bool {
     result["approval_required"] == true
 }
+
+/// Lets every pending workflow expire, and returns how many milliseconds the last of them would have lived.
+pub(crate) fn expire_workflows(world: &World) -> i64 {
+    let store = rusqlite::Connection::open(world.home().join(".local/state/pml/workflows.db")).unwrap();
+    let life = store.query_row("SELECT max(expires_at - created_at) FROM workflow", [], |row| row.get(0)).unwrap();
+    store.execute("UPDATE workflow SET expires_at = created_at", []).unwrap();
+    life
+}

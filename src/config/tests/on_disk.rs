@@ -1,0 +1,141 @@
+//! Files that are layered, unreadable, and changed under the reader.
+
+use super::*;
+use pretty_assertions::assert_eq;
+
+struct Project {
+    root: tempfile::TempDir,
+    files: Files,
+}
+
+impl Project {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let files = Files {
+            project: root.path().join(".pml.json"),
+            user: root.path().join("pml.json"),
+        };
+        Self { root, files }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own files")]
+    fn write(path: &Path, bytes: impl AsRef<[u8]>) {
+        std::fs::write(path, bytes).unwrap();
+    }
+}
+
+fn rules(config: &Config) -> Vec<(&str, RuleList)> {
+    let rules = config.rules.iter();
+    rules.map(|rule| (rule.pattern.as_str(), rule.list)).collect()
+}
+
+#[test]
+fn without_files_everything_asks() {
+    let project = Project::new();
+    let config = read(&project.files).unwrap();
+    assert_eq!(
+        config.rules,
+        [Rule {
+            pattern: "*".parse().unwrap(),
+            list: RuleList::Ask,
+            source: None
+        }]
+    );
+    assert_eq!(config.servers, BTreeMap::new());
+}
+
+#[test]
+fn the_project_is_layered_over_the_user() {
+    let project = Project::new();
+    Project::write(
+        &project.files.user,
+        r#"{"permissions": {"deny": ["sh"]}, "mcpServers": {"a": {"command": "user"}, "b": {"command": "user"}},
+            "approvals": {"ttlSeconds": 60}, "limits": {"lineBytes": 65536}}"#,
+    );
+    Project::write(
+        &project.files.project,
+        r#"{"permissions": {"allow": ["*"]}, "mcpServers": {"a": {"command": "project"}}, "approvals": {"ttlSeconds": 90}}"#,
+    );
+    let config = read(&project.files).unwrap();
+    assert_eq!(rules(&config), [("sh", RuleList::Deny), ("*", RuleList::Allow)]);
+    let commands: Vec<_> = config
+        .servers
+        .iter()
+        .map(|(name, server)| (name.as_str(), &server.launch))
+        .collect();
+    let command = |command: &str| Launch::Command {
+        command: command.to_owned(),
+        args: Vec::new(),
+    };
+    assert_eq!(commands, [("a", &command("project")), ("b", &command("user"))]);
+    assert_eq!(config.approvals.time_to_live, Duration::from_secs(90));
+    assert_eq!(config.line_limit, LineLimit(65536));
+}
+
+#[test]
+fn a_file_that_is_both_counts_once() {
+    let project = Project::new();
+    Project::write(&project.files.user, r#"{"permissions": {"allow": ["a"]}}"#);
+    let files = Files {
+        project: project.files.user.clone(),
+        ..project.files.clone()
+    };
+    assert_eq!(
+        rules(&read(&files).unwrap()),
+        [("a", RuleList::Allow), ("*", RuleList::Ask)]
+    );
+}
+
+#[test]
+fn bytes_that_are_no_configuration_are_refused() {
+    let project = Project::new();
+    let path = &project.files.project;
+    let message = || {
+        let text = read(&project.files).unwrap_err().to_string();
+        text.replace(&path.display().to_string(), "FILE")
+    };
+    Project::write(path, b"{\n \"\xff\": 1}");
+    assert_eq!(message(), "FILE:2:3: not UTF-8 from here on");
+    Project::write(path, vec![b' '; 1024 * 1024 + 1]);
+    assert_eq!(message(), "`FILE` is larger than 1048576 bytes");
+    std::fs::remove_file(path).unwrap();
+    std::fs::create_dir(path).unwrap();
+    assert_eq!(message(), "`FILE` is not a regular file");
+}
+
+#[test]
+fn a_watched_file_is_read_again_when_it_changes_and_only_then() {
+    let project = Project::new();
+    let mut watched = Watched::new(project.files.clone());
+    let path = &project.files.project;
+    assert_eq!(rules(&watched.current().unwrap()), [("*", RuleList::Ask)]);
+    assert_eq!(watched.generation(), 0);
+
+    Project::write(path, r#"{"permissions": {"allow": ["a"]}}"#);
+    assert_eq!(rules(&watched.current().unwrap())[0], ("a", RuleList::Allow));
+    assert_eq!(watched.generation(), 1);
+    let one = watched.current().unwrap();
+    let other = watched.current().unwrap();
+    assert!(std::sync::Arc::ptr_eq(&one, &other));
+    assert_eq!(watched.generation(), 1);
+
+    // Same size, at once: the stamp may well be the same.
+    for text in ["b", "c", "d", "e"] {
+        Project::write(path, format!(r#"{{"permissions": {{"allow": ["{text}"]}}}}"#));
+        assert_eq!(rules(&watched.current().unwrap())[0], (text, RuleList::Allow));
+    }
+
+    Project::write(path, "{");
+    let error = watched.current().unwrap_err();
+    assert!(
+        error.to_string().ends_with(":1:1: unterminated object"),
+        "{error}"
+    );
+    Project::write(path, r#"{"permissions": {"allow": ["f"]}}"#);
+    assert_eq!(rules(&watched.current().unwrap())[0], ("f", RuleList::Allow));
+    std::fs::remove_file(path).unwrap();
+    assert_eq!(rules(&watched.current().unwrap()), [("*", RuleList::Ask)]);
+    Project::write(&project.files.user, r#"{"permissions": {"deny": ["g"]}}"#);
+    assert_eq!(rules(&watched.current().unwrap())[0], ("g", RuleList::Deny));
+    drop(project.root);
+}

@@ -1,0 +1,346 @@
+//! Launch lines and what becomes of them.
+
+use pretty_assertions::assert_eq;
+
+use super::*;
+use crate::config::{Source, Startup};
+use crate::report::render_hinted;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+fn environment() -> Environment {
+    Environment::new(
+        [
+            ("TOKEN", "hunter2"),
+            ("VERSION", "1.2.3"),
+            ("EVIL", "--registry=hunter2"),
+        ],
+        "/elsewhere",
+    )
+}
+
+fn server(launch: Launch) -> Server {
+    Server {
+        launch,
+        env: BTreeMap::new(),
+        directory: "/project".into(),
+        cwd: "/project".into(),
+        disabled: false,
+        allow_scripts: false,
+        startup: Startup::Lazy,
+        start_timeout: Duration::from_mins(1),
+        call_timeout: None,
+        idle: None,
+        source: Source {
+            file: "/project/.pml.json".into(),
+            line: 1,
+            column: 1,
+        },
+    }
+}
+
+fn command(line: &str) -> Server {
+    let mut words = line.split(' ').map(str::to_owned);
+    server(Launch::Command {
+        command: words.next().unwrap(),
+        args: words.collect(),
+    })
+}
+
+fn planned(server: &Server) -> Result<Plan, PlanError> {
+    plan(&"serena".parse().unwrap(), server, &environment())
+}
+
+#[test]
+fn lines_of_runners_become_packages() {
+    for (line, package, executable, arguments, shown) in [
+        (
+            "npx -y @scope/serena@0.5.0 . --x",
+            "npm:@scope/serena@0.5.0",
+            None,
+            ". --x",
+            "npx @scope/serena@0.5.0 . --x",
+        ),
+        ("/usr/bin/npx serena", "npm:serena", None, "", "npx serena"),
+        (
+            "npx --yes --quiet -- serena -- -y",
+            "npm:serena",
+            None,
+            "-- -y",
+            "npx serena -- -y",
+        ),
+        (
+            "npx -p serena@1.0.0 run -p",
+            "npm:serena@1.0.0",
+            Some("run"),
+            "-p",
+            "npx --package=serena@1.0.0 run -p",
+        ),
+        (
+            "npx --package=serena run",
+            "npm:serena",
+            Some("run"),
+            "",
+            "npx --package=serena run",
+        ),
+        (
+            "npm exec --yes -- serena@^1 -x",
+            "npm:serena@^1",
+            None,
+            "-x",
+            "npm exec -- serena@^1 -x",
+        ),
+        (
+            "npm x serena a -- -x",
+            "npm:serena",
+            None,
+            "a -x",
+            "npm exec -- serena a -x",
+        ),
+        (
+            "uvx serena==1.0 --from x",
+            "pypi:serena==1.0",
+            None,
+            "--from x",
+            "uvx serena==1.0 --from x",
+        ),
+        ("uvx serena@1.0", "pypi:serena==1.0", None, "", "uvx serena==1.0"),
+        (
+            "uvx --python 3.12 --from serena[a]>=2 run",
+            "pypi:serena[a]>=2",
+            Some("run"),
+            "",
+            "uvx --python 3.12 --from 'serena[a]>=2' run",
+        ),
+        (
+            "uv tool run --from=serena run -q",
+            "pypi:serena",
+            Some("run"),
+            "-q",
+            "uv tool run --from serena run -q",
+        ),
+        (
+            "pipx run --spec serena==1.0 run x",
+            "pypi:serena==1.0",
+            Some("run"),
+            "x",
+            "pipx run --spec serena==1.0 run x",
+        ),
+        (
+            "npx serena@${VERSION} ${TOKEN}",
+            "npm:serena@1.2.3",
+            None,
+            "hunter2",
+            "npx serena@1.2.3 '${TOKEN}'",
+        ),
+    ] {
+        let plan = planned(&command(line)).unwrap();
+        let found = plan.package().unwrap();
+        assert_eq!(found.to_string(), package, "{line}");
+        assert_eq!(found.executable(), executable, "{line}");
+        assert_eq!(plan.arguments().join(" "), arguments, "{line}");
+        assert_eq!(plan.shown(None).install, shown, "{line}");
+    }
+}
+
+#[test]
+fn everything_else_is_a_plain_command() {
+    for (line, program) in [
+        ("docker run -i x", "docker"),
+        ("node ./server.js", "node"),
+        ("./bin/server", "/project/./bin/server"),
+        ("/opt/server", "/opt/server"),
+        ("uv run server.py", "uv"),
+        ("npm start", "npm"),
+        ("bunx serena", "bunx"),
+    ] {
+        let plan = planned(&command(line)).unwrap();
+        assert_eq!(
+            plan.source(),
+            &PlanSource::Command {
+                program: program.into()
+            }
+        );
+        assert_eq!(plan.shown(None).install, line);
+        assert_eq!(plan.catalog_key(), plan.digest());
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_an_error_and_never_a_guess() {
+    let mut said = String::new();
+    for line in [
+        "npx --registry=http://a.test serena",
+        "npx -c serena",
+        "npx",
+        "npx -y",
+        "npx -p serena",
+        "npx -p",
+        "npx -p a -p b c",
+        "npx ./local",
+        "npx git+https://a.test/x",
+        "npx serena@npm:other@1",
+        "npm exec serena --x",
+        "uvx --with other serena",
+        "uvx --from git+https://a.test/x serena",
+        "uvx --python /bin/sh serena",
+        "pipx run server.py",
+        "npx ${EVIL} serena",
+        "npx x${TOKEN}:${TOKEN}",
+        "npx ${UNSET}",
+    ] {
+        let error = render_hinted(&planned(&command(line)).unwrap_err());
+        assert!(!error.contains("hunter2"), "{error}");
+        let lines: Vec<&str> = error
+            .lines()
+            .take_while(|line| !line.is_empty())
+            .map(str::trim)
+            .collect();
+        let _ = writeln!(said, "{line}\n  {}", lines.join("; "));
+    }
+    insta::assert_snapshot!(said, @r"
+    npx --registry=http://a.test serena
+      `serena`: pml does not know the option `--registry` of `npx`
+    npx -c serena
+      `serena`: pml does not know the option `-c` of `npx`
+    npx
+      `serena`: `npx` is not told what to run
+    npx -y
+      `serena`: `npx` is not told what to run
+    npx -p serena
+      `serena`: `npx` is not told what to run
+    npx -p
+      `serena`: the option `-p` of `npx` has no value
+    npx -p a -p b c
+      `serena`: `npx` is given a second package `b`; a server has one
+    npx ./local
+      `serena` names no package that pml can install; caused by: `./local` is not a package of a registry
+    npx git+https://a.test/x
+      `serena` names no package that pml can install; caused by: `git+https://a.test/x` is not a package of a registry
+    npx serena@npm:other@1
+      `serena` names no package that pml can install; caused by: `serena@npm:other@1` is not a package of a registry
+    npm exec serena --x
+      `serena`: pml does not know the option `--x` of `npm exec`
+    uvx --with other serena
+      `serena`: pml does not know the option `--with` of `uvx`
+    uvx --from git+https://a.test/x serena
+      `serena` names no package that pml can install; caused by: `git+https://a.test/x` is not a package of a registry
+    uvx --python /bin/sh serena
+      `serena` names no package that pml can install; caused by: `/bin/sh` is not a Python version such as `3.12`
+    pipx run server.py
+      `serena` names no package that pml can install; caused by: `server.py` is not a package of a registry
+    npx ${EVIL} serena
+      `serena`: pml does not know the option `${EVIL}` of `npx`
+    npx x${TOKEN}:${TOKEN}
+      `serena`: `x${TOKEN}:${TOKEN}` does not expand to a package that pml can install
+    npx ${UNSET}
+      cannot expand the declaration of `serena`; caused by: the environment variable `UNSET` is not set
+    ");
+}
+
+#[test]
+fn an_explicit_package_is_shown_as_the_line_that_would_run_it() {
+    let explicit = |package: &str| {
+        server(Launch::Package {
+            package: package.to_owned(),
+            args: vec!["a b".to_owned()],
+        })
+    };
+    assert_eq!(
+        planned(&explicit("npm:@scope/serena@1.0.0"))
+            .unwrap()
+            .shown(None)
+            .install,
+        "npx @scope/serena@1.0.0 'a b'"
+    );
+    assert_eq!(
+        planned(&explicit("pypi:serena[x]==1"))
+            .unwrap()
+            .shown(None)
+            .install,
+        "uvx 'serena[x]==1' 'a b'"
+    );
+    assert!(matches!(
+        planned(&explicit("serena")),
+        Err(PlanError::Package { .. })
+    ));
+}
+
+#[test]
+fn a_person_sees_the_exact_version_once_it_is_known() {
+    let mut server = command("npx -y @scope/serena ${TOKEN}");
+    server.allow_scripts = true;
+    server
+        .env
+        .insert("NODE_OPTIONS".to_owned(), "--require ./evil.js".to_owned());
+    server.env.insert("API_KEY".to_owned(), "${TOKEN}".to_owned());
+    let plan = planned(&server).unwrap();
+    let resolved = Resolved {
+        version: "0.5.0".to_owned(),
+        integrity: Some("sha512-x".to_owned()),
+    };
+    assert_eq!(
+        plan.shown(Some(&resolved)),
+        ShownDependency {
+            name: "serena".to_owned(),
+            version: Some("0.5.0".to_owned()),
+            install: "NODE_OPTIONS='--require ./evil.js' npx @scope/serena@0.5.0 '${TOKEN}'".to_owned(),
+            integrity: Some("sha512-x".to_owned()),
+            scripts: true,
+        }
+    );
+    assert_eq!(plan.shown(None).version, None);
+    assert_eq!(plan.variables()["API_KEY"], "hunter2");
+    assert!(!format!("{plan:?}").contains("hunter2"));
+}
+
+#[test]
+fn an_approval_is_bound_to_everything_declared_and_to_no_value_of_the_environment() {
+    let base = command("npx serena@1.0.0 ${TOKEN}");
+    let digest = |server: &Server| planned(server).unwrap().digest().clone();
+    let mut others = vec![
+        command("npx serena@1.0.0"),
+        command("npx serena@1.0.1 ${TOKEN}"),
+        command("npx -y serena@1.0.0 ${TOKEN}"),
+    ];
+    let mut change = |change: fn(&mut Server)| {
+        let mut server = base.clone();
+        change(&mut server);
+        others.push(server);
+    };
+    change(|server| server.allow_scripts = true);
+    change(|server| server.directory = "/other".into());
+    change(|server| server.cwd = "/other".into());
+    change(|server| drop(server.env.insert("A".to_owned(), "b".to_owned())));
+    change(|server| drop(server.env.insert("A".to_owned(), "c".to_owned())));
+    let mut digests: Vec<Digest> = others.iter().map(digest).collect();
+    digests.push(digest(&base));
+    let count = digests.len();
+    digests.sort();
+    digests.dedup();
+    assert_eq!(digests.len(), count);
+
+    let tomorrow = Environment::new([("TOKEN", "changed")], "/elsewhere");
+    let name = "serena".parse().unwrap();
+    assert_eq!(plan(&name, &base, &tomorrow).unwrap().digest(), &digest(&base));
+    assert_ne!(
+        plan(&"other".parse().unwrap(), &base, &tomorrow)
+            .unwrap()
+            .digest(),
+        &digest(&base)
+    );
+}
+
+#[test]
+fn remembered_tools_follow_the_package_and_not_the_project() {
+    let key = |server: &Server| planned(server).unwrap().catalog_key().clone();
+    let mut elsewhere = command("npx -y serena@1.0.0 .");
+    elsewhere.directory = "/other".into();
+    elsewhere.cwd = "/other".into();
+    assert_eq!(key(&command("npx serena@1.0.0 .")), key(&elsewhere));
+    assert_ne!(
+        key(&command("npx serena@1.0.0 .")),
+        key(&command("npx serena@1.0.0"))
+    );
+    assert_ne!(key(&command("npx serena")), key(&command("uvx serena")));
+}

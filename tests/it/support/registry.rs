@@ -1,0 +1,194 @@
+//! An npm registry on the loopback interface that serves what a test publishes, also what no honest registry would.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha512};
+
+/// How a file is sent.
+#[derive(Clone)]
+pub(crate) enum Body {
+    /// As it is.
+    Whole(Vec<u8>),
+    /// Half of it, then the connection closes.
+    Cut(Vec<u8>),
+    /// For ever.
+    Endless,
+}
+
+#[derive(Default)]
+struct Shared {
+    files: HashMap<String, Body>,
+    asked: Vec<String>,
+    documents: HashMap<String, Value>,
+}
+
+/// A registry; it ends with the process.
+pub(crate) struct Registry {
+    address: SocketAddr,
+    shared: Arc<Mutex<Shared>>,
+}
+
+impl Registry {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::<Mutex<Shared>>::default();
+        let served = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&served);
+                std::thread::spawn(move || answer(&stream, &shared));
+            }
+        });
+        Self { address, shared }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// The user's settings that lead here; a failing download fails at once.
+    pub(crate) fn npmrc(&self) -> String {
+        format!("registry={}\nfetch-retries=0\n", self.url())
+    }
+
+    pub(crate) fn tarball(name: &str, version: &str) -> String {
+        format!("/{name}/-/{name}-{version}.tgz")
+    }
+
+    /// Publishes a version with files beside its `package.json`.
+    pub(crate) fn publish(&self, name: &str, version: &str, manifest: &Value, files: &[(&str, &str)]) {
+        let archive = archive(name, version, manifest, files);
+        let integrity = integrity(&archive);
+        self.publish_as(name, version, manifest, Body::Whole(archive), &integrity);
+    }
+
+    /// Publishes a version whose archive and integrity need not belong together.
+    pub(crate) fn publish_as(
+        &self,
+        name: &str,
+        version: &str,
+        manifest: &Value,
+        body: Body,
+        integrity: &str,
+    ) {
+        let path = Self::tarball(name, version);
+        let mut described = full(name, version, manifest);
+        described["dist"] = json!({
+            "tarball": format!("http://{}{path}", self.address),
+            "integrity": integrity,
+        });
+        let mut shared = self.shared.lock().unwrap();
+        let document = shared
+            .documents
+            .entry(name.to_owned())
+            .or_insert_with(|| json!({ "name": name, "dist-tags": {}, "versions": {} }));
+        document["dist-tags"]["latest"] = version.into();
+        document["versions"][version] = described;
+        let text = document.to_string().into_bytes();
+        shared.files.insert(format!("/{name}"), Body::Whole(text));
+        shared.files.insert(path, body);
+    }
+
+    /// How often a path was asked for.
+    pub(crate) fn hits(&self, path: &str) -> usize {
+        let shared = self.shared.lock().unwrap();
+        shared.asked.iter().filter(|asked| *asked == path).count()
+    }
+}
+
+fn full(name: &str, version: &str, manifest: &Value) -> Value {
+    let mut full = manifest.clone();
+    full["name"] = name.into();
+    full["version"] = version.into();
+    full
+}
+
+/// Packs a version as npm does: everything below `package/`.
+pub(crate) fn archive(name: &str, version: &str, manifest: &Value, files: &[(&str, &str)]) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let package = folder.path().join("package");
+    std::fs::create_dir(&package).unwrap();
+    std::fs::write(
+        package.join("package.json"),
+        full(name, version, manifest).to_string(),
+    )
+    .unwrap();
+    for (name, text) in files {
+        std::fs::write(package.join(name), text).unwrap();
+    }
+    let output = Command::new("tar")
+        .arg("-czf")
+        .arg("-")
+        .arg("-C")
+        .arg(folder.path())
+        .arg("package")
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    output.stdout
+}
+
+/// The integrity that npm would compute.
+pub(crate) fn integrity(archive: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let hash = Sha512::digest(archive);
+    let mut text = String::from("sha512-");
+    for group in hash.chunks(3) {
+        let bits = group
+            .iter()
+            .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - group.len()));
+        for place in 0..4 {
+            if place <= group.len() {
+                text.push(char::from(DIGITS[(bits >> (18 - 6 * place)) as usize & 63]));
+            } else {
+                text.push('=');
+            }
+        }
+    }
+    text
+}
+
+fn answer(stream: &TcpStream, shared: &Mutex<Shared>) {
+    let mut lines = BufReader::new(stream).lines();
+    let Some(Ok(request)) = lines.next() else { return };
+    while lines
+        .next()
+        .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+    {}
+    let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+    let body = {
+        let mut shared = shared.lock().unwrap();
+        shared.asked.push(path.clone());
+        shared.files.get(&path).cloned()
+    };
+    let mut stream = stream;
+    let mut send = |status: &str, length: usize, body: &[u8]| {
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-length: {length}\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
+        );
+        stream
+            .write_all(head.as_bytes())
+            .and_then(|()| stream.write_all(body))
+    };
+    let _ = match body {
+        None => send("404 Not Found", 2, b"{}"),
+        Some(Body::Whole(body)) => send("200 OK", body.len(), &body),
+        Some(Body::Cut(body)) => send("200 OK", body.len(), &body[..body.len() / 2]),
+        Some(Body::Endless) => {
+            let mut sent = send("200 OK", usize::MAX >> 12, b"");
+            while sent.is_ok() {
+                // Slowly: it must not end, it need not fill the disk.
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                sent = stream.write_all(&[0; 1024]);
+            }
+            sent
+        }
+    };
+}
