@@ -6,6 +6,7 @@
 // installed. The working directory and the environment are pml's. What must be seen stands in `tests/it/clients.rs`.
 
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -63,7 +64,7 @@ async function scenario(client, heard) {
   let tools = await listed();
   seen.names = names(tools);
   seen.promising = promising(tools);
-  seen.sum = (await call("free__add", { a: 2, b: 3 })).structuredContent;
+  seen.sum = (await call("free__add", { a: 2, b: 3.5 })).structuredContent;
 
   let asked = await call("asked__structured", {});
   seen.question = question(asked);
@@ -76,8 +77,13 @@ async function scenario(client, heard) {
   seen.closed = text(await proceed(asked, { approved: true }, "asked__closed"));
 
   seen.progress = [];
-  const onprogress = (step) => seen.progress.push([step.progress, step.total, step.message]);
-  await call("asked__progress", { steps: 3 }, { onprogress });
+  const onprogress = ({ progress, total, message }) => {
+    seen.progress.push(`${progress}/${total} ${message}`);
+    if (progress === total) writeFileSync(until, "");
+  };
+  // The answer waits for the last step: these SDKs drop steps that arrive together with it.
+  const until = join(process.cwd(), "every-step-was-seen");
+  await call("asked__progress", { steps: 3, until }, { onprogress });
 
   asked = await call("fresh__connect", {});
   seen.aborted = text(await proceed(asked, { approved: false }));

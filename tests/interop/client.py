@@ -9,6 +9,7 @@ MODE is `session` (the client session of both SDK lines), or a mode of the clien
 import contextlib
 import json
 import os
+import pathlib
 import sys
 
 import anyio
@@ -100,7 +101,7 @@ async def scenario(client, changes):
     tools = await listed()
     seen["names"] = names(tools)
     seen["promising"] = promising(tools)
-    seen["sum"] = (await call("free__add", {"a": 2, "b": 3}))["structuredContent"]
+    seen["sum"] = (await call("free__add", {"a": 2, "b": 3.5}))["structuredContent"]
 
     asked = await call("asked__structured", {})
     seen["question"] = question(asked)
@@ -115,9 +116,13 @@ async def scenario(client, changes):
     steps = []
 
     async def progress(done, total, message):
-        steps.append([done, total, message])
+        steps.append(f"{done:g}/{total:g} {message}")
+        if done == total:
+            until.touch()
 
-    await call("asked__progress", {"steps": 3}, progress_callback=progress)
+    # The answer waits for the last step: a client may drop steps that arrive together with it.
+    until = pathlib.Path.cwd() / "every-step-was-seen"
+    await call("asked__progress", {"steps": 3, "until": str(until)}, progress_callback=progress)
     seen["progress"] = steps
 
     asked = await call("fresh__connect", {})

@@ -9,6 +9,7 @@
 
 mod acceptance;
 mod approval;
+mod clients;
 mod architecture;
 mod fake_server;
 mod home;
@@ -18,6 +19,7 @@ mod lifecycle;
 mod orphans;
 #[cfg(target_os = "linux")]
 mod process;
+mod real_servers;
 mod rule_commands;
 mod rule_writers;
 mod sample_server;

@@ -1,6 +1,7 @@
 //! What several behaviours need: the binaries, and a look at what runs.
 
 pub(crate) mod registry;
+pub(crate) mod sdk;
 pub(crate) mod world;
 
 use std::path::{Path, PathBuf};
