@@ -64,7 +64,9 @@ fn expected() -> Value {
 /// Runs a script as a client and checks what it saw, and that it left nothing running.
 fn assert_sees(program: &Path, script: &str, arguments: &[&str]) {
     let world = world();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop").join(script);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/interop")
+        .join(script);
     let output = world
         .program(program)
         .arg(script)

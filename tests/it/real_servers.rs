@@ -38,13 +38,19 @@ fn rule(world: &World, name: &str, line: &str, permissions: &Value) {
 
 /// Whether anything was installed: every installation carries its manifest.
 fn is_anything_installed(world: &World) -> bool {
-    world.files().iter().any(|file| file.ends_with("pml-manifest.json"))
+    world
+        .files()
+        .iter()
+        .any(|file| file.ends_with("pml-manifest.json"))
 }
 
 /// The `approval_context` but for its id, which is returned apart.
 fn context(asked: &Value) -> (Value, String) {
     assert!(asks(asked), "{asked}");
-    assert_eq!(asked["approval_context"], asked["structuredContent"]["approval_context"]);
+    assert_eq!(
+        asked["approval_context"],
+        asked["structuredContent"]["approval_context"]
+    );
     let mut context = asked["approval_context"].clone();
     let id = context.as_object_mut().unwrap().remove("workflow_id").unwrap();
     (context, id.as_str().unwrap().to_owned())
@@ -64,8 +70,14 @@ fn the_filesystem_server_is_asked_for_installed_and_remembered() {
     assert_eq!(client.tools(), ["filesystem__connect", "pml_continue"]);
 
     let asked = client.call("filesystem__read_text_file", &read_a());
-    assert!(!is_anything_installed(&world), "the question comes before the installation");
-    assert_eq!(texts(&asked)[0], "Approval required to install filesystem@2026.8.31");
+    assert!(
+        !is_anything_installed(&world),
+        "the question comes before the installation"
+    );
+    assert_eq!(
+        texts(&asked)[0],
+        "Approval required to install filesystem@2026.8.31"
+    );
     let (context, _) = context(&asked);
     assert_eq!(
         context,
@@ -83,7 +95,8 @@ fn the_filesystem_server_is_asked_for_installed_and_remembered() {
 
     // The continuation brings other arguments along: the suspended ones are those that run.
     let id = &asked["approval_context"]["workflow_id"];
-    let continuation = json!({ "path": "b.txt", "continue_workflow": { "workflow_id": id, "approved": true } });
+    let continuation =
+        json!({ "path": "b.txt", "continue_workflow": { "workflow_id": id, "approved": true } });
     let result = client.call("filesystem__read_text_file", &continuation);
     assert_eq!(texts(&result)[0], "from a file\n", "{result}");
     assert_eq!(result["structuredContent"], json!({ "content": "from a file\n" }));
@@ -98,13 +111,22 @@ fn the_filesystem_server_is_asked_for_installed_and_remembered() {
     let mut client = world.legacy();
     assert_eq!(client.tools(), tools, "the list is complete before anything runs");
     let direct = client.call("filesystem__list_allowed_directories", &json!({}));
-    assert!(texts(&direct)[0].contains(world.project().to_str().unwrap()), "{direct}");
+    assert!(
+        texts(&direct)[0].contains(world.project().to_str().unwrap()),
+        "{direct}"
+    );
 
-    rule(&world, "filesystem", FILESYSTEM, &json!({ "deny": ["filesystem:read_*"] }));
+    rule(
+        &world,
+        "filesystem",
+        FILESYSTEM,
+        &json!({ "deny": ["filesystem:read_*"] }),
+    );
     let denied = client.call("filesystem__read_text_file", &read_a());
     assert_eq!(denied["isError"], true);
     let told = texts(&denied)[0];
-    let expected = "`filesystem:read_text_file` is denied by rule `filesystem:read_*`\n  in the deny list of ";
+    let expected =
+        "`filesystem:read_text_file` is denied by rule `filesystem:read_*`\n  in the deny list of ";
     assert!(told.starts_with(expected), "{told}");
     assert!(told.contains(world.path(".pml.json").to_str().unwrap()), "{told}");
     drop(client);
@@ -119,10 +141,17 @@ fn always_is_written_down_and_carries_the_everything_server_over_a_restart() {
     let world = world("everything", EVERYTHING);
     let mut client = world.legacy();
     let asked = client.call("everything__echo", &json!({ "message": "hi" }));
-    let result = client.proceed("everything__echo", &asked, &json!({ "approved": true, "always": true }));
+    let result = client.proceed(
+        "everything__echo",
+        &asked,
+        &json!({ "approved": true, "always": true }),
+    );
     assert_eq!(texts(&result)[0], "Echo: hi", "{result}");
     let config: Value = serde_json::from_str(&world.read(".pml.json")).unwrap();
-    assert_eq!(config["permissions"], json!({ "ask": ["*"], "allow": ["everything:echo"] }));
+    assert_eq!(
+        config["permissions"],
+        json!({ "ask": ["*"], "allow": ["everything:echo"] })
+    );
     drop(client);
 
     // Without the recorded approval only the rule is left, and it covers this tool alone.
@@ -134,8 +163,14 @@ fn always_is_written_down_and_carries_the_everything_server_over_a_restart() {
     let asked = client.call("everything__get-sum", &sum);
     let result = client.proceed("everything__get-sum", &asked, &json!({ "approved": true }));
     assert_eq!(texts(&result)[0], "The sum of 2 and 3 is 5.", "{result}");
-    let weather = client.call("everything__get-structured-content", &json!({ "location": "New York" }));
-    assert!(weather["structuredContent"]["temperature"].is_number(), "{weather}");
+    let weather = client.call(
+        "everything__get-structured-content",
+        &json!({ "location": "New York" }),
+    );
+    assert!(
+        weather["structuredContent"]["temperature"].is_number(),
+        "{weather}"
+    );
 }
 
 #[test]
@@ -144,10 +179,14 @@ fn the_time_server_comes_from_pypi_and_is_remembered() {
         return;
     }
     let world = world("time", TIME);
-    let noon = json!({ "source_timezone": "Europe/Paris", "time": "12:00", "target_timezone": "Asia/Kathmandu" });
+    let noon =
+        json!({ "source_timezone": "Europe/Paris", "time": "12:00", "target_timezone": "Asia/Kathmandu" });
     let mut client = world.legacy();
     let asked = client.call("time__convert_time", &noon);
-    assert!(!is_anything_installed(&world), "the question comes before the installation");
+    assert!(
+        !is_anything_installed(&world),
+        "the question comes before the installation"
+    );
     assert_eq!(texts(&asked)[0], "Approval required to install time@2026.10.19");
     let (_, id) = context(&asked);
     let result = client.call("pml_continue", &json!({ "workflow_id": id, "approved": true }));
@@ -170,19 +209,32 @@ fn an_unpinned_server_is_asked_for_with_what_is_known_and_recorded_at_first_use(
     let mut client = world.legacy();
     let asked = client.call("filesystem__read_text_file", &read_a());
     let dependency = &asked["approval_context"]["dependency"];
-    assert_eq!((&dependency["version"], &dependency["integrity"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&dependency["version"], &dependency["integrity"]),
+        (&Value::Null, &Value::Null)
+    );
     assert_eq!(texts(&asked)[0], "Approval required to install filesystem");
-    assert!(texts(&asked)[1].contains("it is recorded at first use"), "{asked}");
+    assert!(
+        texts(&asked)[1].contains("it is recorded at first use"),
+        "{asked}"
+    );
     let result = client.proceed("filesystem__read_text_file", &asked, &json!({ "approved": true }));
     let [content, note] = texts(&result)[..] else {
         panic!("{result}");
     };
     assert_eq!(content, "from a file\n");
-    assert!(note.contains("sha512-") && note.contains("was recorded at this first use"), "{note}");
+    assert!(
+        note.contains("sha512-") && note.contains("was recorded at this first use"),
+        "{note}"
+    );
     drop(client);
 
     let direct = world.legacy().call("filesystem__read_text_file", &read_a());
-    assert_eq!(texts(&direct), ["from a file\n"], "what was recorded runs without a question and a note");
+    assert_eq!(
+        texts(&direct),
+        ["from a file\n"],
+        "what was recorded runs without a question and a note"
+    );
 }
 
 #[test]
@@ -212,9 +264,17 @@ fn what_is_refused_aborted_expired_or_unknown_installs_nothing() {
     }
 
     let asked = client.call(tool, &read_a());
-    rule(&world, "filesystem", FILESYSTEM, &json!({ "deny": ["filesystem"] }));
+    rule(
+        &world,
+        "filesystem",
+        FILESYSTEM,
+        &json!({ "deny": ["filesystem"] }),
+    );
     let denied = client.proceed(tool, &asked, &json!({ "approved": true }));
-    assert!(texts(&denied)[0].contains("is denied by rule `filesystem`"), "a deny added meanwhile wins: {denied}");
+    assert!(
+        texts(&denied)[0].contains("is denied by rule `filesystem`"),
+        "a deny added meanwhile wins: {denied}"
+    );
     drop(client);
     assert!(!is_anything_installed(&world));
     world.assert_no_survivor("after the client closed");
@@ -224,6 +284,9 @@ fn what_is_refused_aborted_expired_or_unknown_installs_nothing() {
 fn expire(world: &World, id: &str) {
     let store = rusqlite::Connection::open(world.home().join(".local/state/pml/workflows.db")).unwrap();
     store.busy_timeout(crate::support::DEADLINE).unwrap();
-    let changed = store.execute("UPDATE workflow SET expires_at = created_at + 1 WHERE id = ?1", [id]);
+    let changed = store.execute(
+        "UPDATE workflow SET expires_at = created_at + 1 WHERE id = ?1",
+        [id],
+    );
     assert_eq!(changed, Ok(1));
 }

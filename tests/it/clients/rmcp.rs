@@ -50,7 +50,8 @@ impl Client {
             every_step_was_seen: world.path("every-step-was-seen"),
             tools_changed: Notify::new(),
         };
-        let transport = TokioChildProcess::new(tokio::process::Command::from(world.command(&["stdio"]))).unwrap();
+        let transport =
+            TokioChildProcess::new(tokio::process::Command::from(world.command(&["stdio"]))).unwrap();
         Self(ears.serve_with_lifecycle(transport, lifecycle).await.unwrap())
     }
 
@@ -103,7 +104,12 @@ fn question(asked: &Value) -> Value {
     assert_ne!(asked["isError"], true, "{asked}");
     assert_eq!(text(asked), structured["message"]);
     assert_eq!(asked["content"][1]["text"], structured["instructions"]);
-    json!([structured["approval_required"], context["type"], context["tool"], structured["message"]])
+    json!([
+        structured["approval_required"],
+        context["type"],
+        context["tool"],
+        structured["message"]
+    ])
 }
 
 async fn scenario(client: &Client) -> Value {
@@ -111,20 +117,30 @@ async fn scenario(client: &Client) -> Value {
     let sum = client.call("free__add", json!({ "a": 2, "b": 3.5 })).await;
 
     let asked = client.call("asked__structured", json!({})).await;
-    let continued = client.proceed("asked__structured", &asked, json!({ "approved": true })).await;
+    let continued = client
+        .proceed("asked__structured", &asked, json!({ "approved": true }))
+        .await;
     let tools_once_approved = client.tools().await;
     let again = client.call("asked__structured", json!({})).await;
 
     let narrower = client.call("asked__closed", json!({ "a": "x" })).await;
-    let closed = client.proceed("asked__closed", &narrower, json!({ "approved": true })).await;
+    let closed = client
+        .proceed("asked__closed", &narrower, json!({ "approved": true }))
+        .await;
 
     let until = &client.0.service().every_step_was_seen;
-    client.call("asked__progress", json!({ "steps": 3, "until": until })).await;
+    client
+        .call("asked__progress", json!({ "steps": 3, "until": until }))
+        .await;
 
     let unwanted = client.call("fresh__connect", json!({})).await;
-    let aborted = client.proceed("pml_continue", &unwanted, json!({ "approved": false })).await;
+    let aborted = client
+        .proceed("pml_continue", &unwanted, json!({ "approved": false }))
+        .await;
     let wanted = client.call("fresh__connect", json!({})).await;
-    let connected = client.proceed("pml_continue", &wanted, json!({ "approved": true })).await;
+    let connected = client
+        .proceed("pml_continue", &wanted, json!({ "approved": true }))
+        .await;
     client.0.service().tools_changed.notified().await;
     let tools_once_connected = client.tools().await;
 
@@ -152,36 +168,39 @@ async fn scenario(client: &Client) -> Value {
     })
 }
 
+/// Goes through the scenario; a Modern client hears of changed tools by a subscription.
+async fn drive(world: &World, lifecycle: ClientLifecycleMode) -> Value {
+    let is_modern = lifecycle != ClientLifecycleMode::Initialize;
+    let client = Client::connect(world, lifecycle).await;
+    let seen = if is_modern {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        let mut subscription = client.0.peer().listen(filter).await.unwrap();
+        let hear = async {
+            while let Some(notification) = subscription.next().await.unwrap() {
+                if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
+                    client.0.service().tools_changed.notify_one();
+                }
+            }
+            panic!("the subscription ended");
+        };
+        tokio::select! {
+            seen = scenario(&client) => seen,
+            seen = hear => seen,
+        }
+    } else {
+        scenario(&client).await
+    };
+    client.0.cancel().await.unwrap();
+    seen
+}
+
 fn assert_rmcp_sees(lifecycle: ClientLifecycleMode) {
     let world = world();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let seen = runtime.block_on(tokio::time::timeout(DEADLINE, async {
-        let modern = lifecycle != ClientLifecycleMode::Initialize;
-        let client = Client::connect(&world, lifecycle).await;
-        let seen = if modern {
-            let filter = SubscriptionFilter::builder().tools_list_changed().build();
-            let mut subscription = client.0.peer().listen(filter).await.unwrap();
-            let hear = async {
-                while let Ok(Some(notification)) = subscription.next().await {
-                    if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
-                        client.0.service().tools_changed.notify_one();
-                    }
-                }
-                panic!("the subscription ended");
-            };
-            tokio::select! {
-                seen = scenario(&client) => seen,
-                seen = hear => seen,
-            }
-        } else {
-            scenario(&client).await
-        };
-        client.0.cancel().await.unwrap();
-        seen
-    }));
+    let seen = runtime.block_on(async { tokio::time::timeout(DEADLINE, drive(&world, lifecycle)).await });
     assert_eq!(seen.unwrap(), expected());
     world.assert_no_survivor("after the client closed");
 }

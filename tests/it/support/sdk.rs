@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Both lines of the TypeScript SDK; they live side by side.
-const TYPESCRIPT: [&str; 2] = ["@modelcontextprotocol/sdk@~1.32", "@modelcontextprotocol/client@~2.4"];
+const TYPESCRIPT: [&str; 2] = [
+    "@modelcontextprotocol/sdk@~1.32",
+    "@modelcontextprotocol/client@~2.4",
+];
 
 /// The file that says that a folder is complete.
 const COMPLETE: &str = "complete";
@@ -54,7 +57,11 @@ pub(crate) fn typescript() -> PathBuf {
         run(
             "npm",
             folder,
-            &arguments.into_iter().chain(TYPESCRIPT).map(OsStr::new).collect::<Vec<_>>(),
+            &arguments
+                .into_iter()
+                .chain(TYPESCRIPT)
+                .map(OsStr::new)
+                .collect::<Vec<_>>(),
         );
     })
 }
