@@ -55,7 +55,10 @@ fn removed(ground: &Ground, plan: &Plan) -> anyhow::Result<String> {
     Ok(match done {
         Uninstalled::Nothing => format!("{} was not installed", package.spec()),
         Uninstalled::StillNeeded { version } => {
-            format!("{} is no longer pinned, but another declaration still uses its files", package.at(&version))
+            format!(
+                "{} is no longer pinned, but another declaration still uses its files",
+                package.at(&version)
+            )
         }
         Uninstalled::Removed { version, .. } => format!("{} is removed", package.at(&version)),
     })

@@ -77,9 +77,13 @@ impl TryFrom<Box<RawValue>> for KnownTool {
     type Error = Nameless;
 
     fn try_from(definition: Box<RawValue>) -> Result<Self, Nameless> {
-        let name = Object::parse(definition.get()).and_then(|object| object.text("name").map(|name| name.into_owned()));
+        let name = Object::parse(definition.get())
+            .and_then(|object| object.text("name").map(|name| name.into_owned()));
         let name = name.filter(|name| !name.is_empty()).ok_or(Nameless)?;
-        Ok(Self { name, definition: Arc::from(definition) })
+        Ok(Self {
+            name,
+            definition: Arc::from(definition),
+        })
     }
 }
 
@@ -95,7 +99,11 @@ impl PartialEq for Known {
         self.version == other.version
             && self.integrity == other.integrity
             && self.tools.len() == other.tools.len()
-            && self.tools.iter().zip(&other.tools).all(|(one, two)| same(one, two))
+            && self
+                .tools
+                .iter()
+                .zip(&other.tools)
+                .all(|(one, two)| same(one, two))
     }
 }
 
@@ -127,7 +135,10 @@ impl Catalog {
     /// Names the place; touches nothing.
     #[must_use]
     pub fn new(locations: &Locations) -> Self {
-        Self { directory: locations.cache().join("catalog"), read: Mutex::default() }
+        Self {
+            directory: locations.cache().join("catalog"),
+            read: Mutex::default(),
+        }
     }
 
     /// Returns what is known under `key`.
@@ -196,7 +207,11 @@ mod tests {
             .iter()
             .map(|text| KnownTool::try_from(RawValue::from_string((*text).to_owned()).unwrap()).unwrap())
             .collect();
-        Known { version: Some("1.0.0".to_owned()), integrity: None, tools }
+        Known {
+            version: Some("1.0.0".to_owned()),
+            integrity: None,
+            tools,
+        }
     }
 
     fn catalog(home: &Path) -> Catalog {
@@ -209,10 +224,21 @@ mod tests {
         let key = Digest::of(["a"]);
         let definition = r#"{ "name":"a", "x":12345678901234567890123, "y":1.0, "z":null }"#;
         assert_eq!(catalog(home.path()).find(&key), None);
-        assert_eq!(catalog(home.path()).remember(&key, &known(&[definition])).unwrap(), Remembered::Changed);
+        assert_eq!(
+            catalog(home.path())
+                .remember(&key, &known(&[definition]))
+                .unwrap(),
+            Remembered::Changed
+        );
         let catalog = catalog(home.path());
-        assert_eq!(catalog.find(&key).unwrap().tools[0].definition().get(), definition);
-        assert_eq!(catalog.remember(&key, &known(&[definition])).unwrap(), Remembered::Same);
+        assert_eq!(
+            catalog.find(&key).unwrap().tools[0].definition().get(),
+            definition
+        );
+        assert_eq!(
+            catalog.remember(&key, &known(&[definition])).unwrap(),
+            Remembered::Same
+        );
     }
 
     #[test]
@@ -222,7 +248,8 @@ mod tests {
         let (one, two) = (catalog(home.path()), catalog(home.path()));
         one.remember(&key, &known(&[r#"{"name":"a"}"#])).unwrap();
         assert_eq!(two.find(&key).unwrap().tools.len(), 1);
-        one.remember(&key, &known(&[r#"{"name":"a"}"#, r#"{"name":"b"}"#])).unwrap();
+        one.remember(&key, &known(&[r#"{"name":"a"}"#, r#"{"name":"b"}"#]))
+            .unwrap();
         assert_eq!(two.find(&key).unwrap().tools.len(), 2);
         one.forget(&key);
         assert_eq!(two.find(&key), None);
@@ -234,7 +261,11 @@ mod tests {
         let key = Digest::of(["a"]);
         let catalog = catalog(home.path());
         catalog.remember(&key, &known(&[r#"{"name":"a"}"#])).unwrap();
-        std::fs::File::options().write(true).truncate(true).open(catalog.path(&key)).unwrap();
+        std::fs::File::options()
+            .write(true)
+            .truncate(true)
+            .open(catalog.path(&key))
+            .unwrap();
         assert_eq!(catalog.find(&key), None);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -251,7 +251,12 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
     };
     guard.disarm();
     let known = Arc::new(Mutex::new(Arc::new(Known::new(resolved.as_ref(), tools))));
-    let started = Started { session, resolved, known, process: Arc::new(keeper) };
+    let started = Started {
+        session,
+        resolved,
+        known,
+        process: Arc::new(keeper),
+    };
     follow_changes(changes, started.clone(), on_change, tasks);
     Ok(started)
 }
@@ -272,7 +277,12 @@ impl Drop for CloseOnDrop {
     }
 }
 
-fn follow_changes(mut changes: watch::Receiver<()>, started: Started, on_change: OnChange, tasks: &TaskTracker) {
+fn follow_changes(
+    mut changes: watch::Receiver<()>,
+    started: Started,
+    on_change: OnChange,
+    tasks: &TaskTracker,
+) {
     tasks.spawn(async move {
         while changes.changed().await.is_ok() {
             on_change(started.clone());

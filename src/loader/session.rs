@@ -87,7 +87,10 @@ impl Session {
     /// Starts reading and writing. `ending` is awaited when the dependency closes its stdout and tells how it ended.
     pub fn open(
         dependency: DependencyName,
-        (source, sink): (impl AsyncRead + Unpin + Send + 'static, impl AsyncWrite + Unpin + Send + 'static),
+        (source, sink): (
+            impl AsyncRead + Unpin + Send + 'static,
+            impl AsyncWrite + Unpin + Send + 'static,
+        ),
         line_limit: usize,
         tasks: &TaskTracker,
         unasked: impl Fn(Unasked) + Send + Sync + 'static,
@@ -168,13 +171,21 @@ impl Session {
         if let Some(ended) = self.ended() {
             self.finish(id, Reply::Ended(ended));
         }
-        Ticket { session: self.clone(), id, replied, progressed, open: true }
+        Ticket {
+            session: self.clone(),
+            id,
+            replied,
+            progressed,
+            open: true,
+        }
     }
 
     /// Sends a request and waits for its reply; for what pml itself wants to know.
     pub async fn request(&self, method: &str, params: &str) -> Reply {
         let mut ticket = self.ticket();
-        ticket.send(method, [Bytes::copy_from_slice(params.as_bytes())]).await;
+        ticket
+            .send(method, [Bytes::copy_from_slice(params.as_bytes())])
+            .await;
         loop {
             if let Step::Reply(reply) = ticket.next().await {
                 return reply;
@@ -198,7 +209,10 @@ impl Session {
             Line::Whole(line) => line,
             Line::TooLong { head } => {
                 if let Some(id) = id_in_head(&head).as_deref().and_then(own_id) {
-                    self.finish(id, Reply::Unusable("its answer is longer than the line limit".to_owned()));
+                    self.finish(
+                        id,
+                        Reply::Unusable("its answer is longer than the line limit".to_owned()),
+                    );
                 }
                 tracing::warn!(dependency = %self.0.dependency, "a line over the limit was thrown away");
                 return;
@@ -216,12 +230,17 @@ impl Session {
             Ok(Message::Notification { method, params }) => match method.as_ref() {
                 "notifications/progress" => self.progress(&line, params).await,
                 "notifications/tools/list_changed" => unasked(Unasked::ToolsChanged),
-                method => tracing::debug!(dependency = %self.0.dependency, method, "a notification is not passed on"),
+                method => {
+                    tracing::debug!(dependency = %self.0.dependency, method, "a notification is not passed on")
+                }
             },
             Ok(Message::Request { id, method, .. }) => self.answer(id, &method),
             Err(EnvelopeError::Shape { id: Some(id), reason }) => {
                 if let Some(id) = own_id(&id) {
-                    self.finish(id, Reply::Unusable(format!("its answer is not a JSON-RPC message: {reason}")));
+                    self.finish(
+                        id,
+                        Reply::Unusable(format!("its answer is not a JSON-RPC message: {reason}")),
+                    );
                 }
             }
             Err(error) => {
@@ -243,8 +262,13 @@ impl Session {
 
     async fn progress(&self, line: &Bytes, params: Option<&RawValue>) {
         let Some(params) = params else { return };
-        let token = Object::parse(params.get()).and_then(|object| own_id(object.value("progressToken")?.get()));
-        let sender = token.and_then(|id| lock(&self.0.waiters).get(&id).map(|waiter| waiter.progress.clone()));
+        let token =
+            Object::parse(params.get()).and_then(|object| own_id(object.value("progressToken")?.get()));
+        let sender = token.and_then(|id| {
+            lock(&self.0.waiters)
+                .get(&id)
+                .map(|waiter| waiter.progress.clone())
+        });
         if let Some(sender) = sender {
             let _ = sender.send(line.slice_ref(params.get().as_bytes())).await;
         }
@@ -291,8 +315,10 @@ impl Ticket {
 
     /// Sends the request, waiting for room where the dependency reads slowly.
     pub async fn send(&self, method: &str, params: impl IntoIterator<Item = Bytes>) {
-        let mut frame =
-            Frame::from(format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":"#, self.id));
+        let mut frame = Frame::from(format!(
+            r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":"#,
+            self.id
+        ));
         frame.extend(params);
         frame.push("}");
         let outbox = lock(&self.session.0.outbox).clone();
@@ -351,9 +377,19 @@ mod tests {
             move |event| {
                 let _ = tell.send(event);
             },
-            async { Ended { reason: "exited with code 3".to_owned(), stderr: "boom".to_owned() } },
+            async {
+                Ended {
+                    reason: "exited with code 3".to_owned(),
+                    stderr: "boom".to_owned(),
+                }
+            },
         );
-        Peer { session, heard: BufReader::new(heard).lines(), speak, unasked }
+        Peer {
+            session,
+            heard: BufReader::new(heard).lines(),
+            speak,
+            unasked,
+        }
     }
 
     impl Peer {
@@ -362,7 +398,10 @@ mod tests {
         }
 
         async fn says(&mut self, line: &str) {
-            self.speak.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+            self.speak
+                .write_all(format!("{line}\n").as_bytes())
+                .await
+                .unwrap();
         }
     }
 
@@ -380,8 +419,13 @@ mod tests {
     async fn a_call_gets_its_progress_in_order_and_its_raw_result() {
         let mut peer = peer();
         let mut ticket = peer.session.ticket();
-        ticket.send("tools/call", [Bytes::from_static(br#"{"x": 1.0}"#)]).await;
-        assert_eq!(peer.hears().await, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x": 1.0}}"#);
+        ticket
+            .send("tools/call", [Bytes::from_static(br#"{"x": 1.0}"#)])
+            .await;
+        assert_eq!(
+            peer.hears().await,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x": 1.0}}"#
+        );
         for step in 1..=3 {
             peer.says(&format!(
                 r#"{{"method":"notifications/progress","params":{{"progressToken":1,"progress":{step}}}}}"#
@@ -390,7 +434,10 @@ mod tests {
         }
         peer.says(r#"{"id":1,"result":{ "a":1.0 }}"#).await;
         for step in 1..=3 {
-            assert_eq!(reply(&mut ticket).await, format!(r#"progress {{"progressToken":1,"progress":{step}}}"#));
+            assert_eq!(
+                reply(&mut ticket).await,
+                format!(r#"progress {{"progressToken":1,"progress":{step}}}"#)
+            );
         }
         assert_eq!(reply(&mut ticket).await, r#"result { "a":1.0 }"#);
     }
@@ -407,8 +454,14 @@ mod tests {
         let dropped = peer.session.ticket();
         dropped.send("b", [Bytes::from_static(b"{}")]).await;
         drop(dropped);
-        assert_eq!(peer.hears().await, r#"{"jsonrpc":"2.0","id":2,"method":"b","params":{}}"#);
-        assert_eq!(peer.hears().await, r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#);
+        assert_eq!(
+            peer.hears().await,
+            r#"{"jsonrpc":"2.0","id":2,"method":"b","params":{}}"#
+        );
+        assert_eq!(
+            peer.hears().await,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#
+        );
         assert!(!peer.session.is_busy());
     }
 
@@ -420,7 +473,10 @@ mod tests {
         peer.hears().await;
         drop(peer.speak);
         assert_eq!(reply(&mut waiting).await, "ended exited with code 3 boom");
-        assert_eq!(reply(&mut peer.session.ticket()).await, "ended exited with code 3 boom");
+        assert_eq!(
+            reply(&mut peer.session.ticket()).await,
+            "ended exited with code 3 boom"
+        );
         assert!(peer.session.ended().is_some());
     }
 
@@ -432,10 +488,15 @@ mod tests {
         let mut third = peer.session.ticket();
         peer.says("Welcome to the server!").await;
         peer.says(r#"{"id":99,"result":{}}"#).await;
-        peer.says(&format!(r#"{{"id":1,"result":"{}"}}"#, "x".repeat(2000))).await;
+        peer.says(&format!(r#"{{"id":1,"result":"{}"}}"#, "x".repeat(2000)))
+            .await;
         peer.says(r#"{"id":2,"result":1,"error":{"code":1}}"#).await;
-        peer.says(r#"{"id":3.0,"error":{"code":5},"jsonrpc":"2.0"}"#).await;
-        assert_eq!(reply(&mut first).await, "unusable its answer is longer than the line limit");
+        peer.says(r#"{"id":3.0,"error":{"code":5},"jsonrpc":"2.0"}"#)
+            .await;
+        assert_eq!(
+            reply(&mut first).await,
+            "unusable its answer is longer than the line limit"
+        );
         assert_eq!(
             reply(&mut second).await,
             "unusable its answer is not a JSON-RPC message: it has both `result` and `error`"
@@ -449,8 +510,12 @@ mod tests {
         peer.says(r#"{"id":"p","method":"ping"}"#).await;
         assert_eq!(peer.hears().await, r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
         peer.says(r#"{"id":7,"method":"roots/list"}"#).await;
-        assert_eq!(peer.hears().await, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#);
-        peer.says(r#"{"method":"notifications/tools/list_changed"}"#).await;
+        assert_eq!(
+            peer.hears().await,
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#
+        );
+        peer.says(r#"{"method":"notifications/tools/list_changed"}"#)
+            .await;
         assert_eq!(peer.unasked.recv().await, Some(Unasked::ToolsChanged));
     }
 }

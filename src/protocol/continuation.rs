@@ -86,23 +86,35 @@ impl Continuation {
         match serde_json::from_str(raw.get()) {
             Ok(Value::Null) => Ok(None),
             Ok(Value::Object(members)) => Self::from_members(&members).map(Some),
-            Ok(other) => Err(ContinuationError::NotAnObject { found: describe(&other) }),
-            Err(_) => Err(ContinuationError::NotAnObject { found: "something unreadable".to_owned() }),
+            Ok(other) => Err(ContinuationError::NotAnObject {
+                found: describe(&other),
+            }),
+            Err(_) => Err(ContinuationError::NotAnObject {
+                found: "something unreadable".to_owned(),
+            }),
         }
     }
 
     fn from_members(members: &Map<String, Value>) -> Result<Self, ContinuationError> {
-        if let Some(member) =
-            members.keys().find(|name| !matches!(name.as_str(), "workflow_id" | "approved" | "always" | "scope"))
+        if let Some(member) = members
+            .keys()
+            .find(|name| !matches!(name.as_str(), "workflow_id" | "approved" | "always" | "scope"))
         {
-            return Err(ContinuationError::Unknown { member: Shown::line(member).to_string() });
+            return Err(ContinuationError::Unknown {
+                member: Shown::line(member).to_string(),
+            });
         }
         let workflow_id = match members.get("workflow_id") {
             Some(Value::String(id)) => id.clone(),
             Some(other) => return Err(wrong("workflow_id", "a string", other)),
-            None => return Err(ContinuationError::Missing { member: "workflow_id" }),
+            None => {
+                return Err(ContinuationError::Missing {
+                    member: "workflow_id",
+                });
+            }
         };
-        let approved = truth(members, "approved")?.ok_or(ContinuationError::Missing { member: "approved" })?;
+        let approved =
+            truth(members, "approved")?.ok_or(ContinuationError::Missing { member: "approved" })?;
         let always = truth(members, "always")?;
         let scope = match members.get("scope") {
             None | Some(Value::Null) => None,
@@ -113,7 +125,9 @@ impl Continuation {
         };
         let decision = match (approved, always, scope) {
             (false, Some(true), _) => {
-                return Err(ContinuationError::Contradiction { reason: "`approved` is false and `always` is true" });
+                return Err(ContinuationError::Contradiction {
+                    reason: "`approved` is false and `always` is true",
+                });
             }
             (false, _, _) => Decision::Refuse,
             (true, Some(true), None | Some(Scope::Always)) | (true, None, Some(Scope::Always)) => {
@@ -131,7 +145,10 @@ impl Continuation {
             }
             (true, _, scope) => Decision::Approve(scope.unwrap_or(Scope::Once)),
         };
-        Ok(Self { workflow_id, decision })
+        Ok(Self {
+            workflow_id,
+            decision,
+        })
     }
 }
 
@@ -144,7 +161,11 @@ fn truth(members: &Map<String, Value>, member: &'static str) -> Result<Option<bo
 }
 
 fn wrong(member: &'static str, expected: &'static str, found: &Value) -> ContinuationError {
-    ContinuationError::Type { member, expected, found: describe(found) }
+    ContinuationError::Type {
+        member,
+        expected,
+        found: describe(found),
+    }
 }
 
 pub(super) fn describe(value: &Value) -> String {
@@ -197,7 +218,10 @@ mod tests {
     fn decisions_are_read() {
         let once = Ok(Some(Decision::Approve(Scope::Once)));
         assert_eq!(read(r#"{"workflow_id":"x","approved":true}"#), once);
-        assert_eq!(read(r#"{"workflow_id":"x","approved":true,"always":false}"#), once);
+        assert_eq!(
+            read(r#"{"workflow_id":"x","approved":true,"always":false}"#),
+            once
+        );
         assert_eq!(
             read(r#"{"workflow_id":"x","approved":true,"scope":"session"}"#),
             Ok(Some(Decision::Approve(Scope::Session)))
@@ -206,19 +230,40 @@ mod tests {
             read(r#"{"workflow_id":"x","approved":true,"always":true}"#),
             Ok(Some(Decision::Approve(Scope::Always)))
         );
-        assert_eq!(read(r#"{"workflow_id":"x","approved":false}"#), Ok(Some(Decision::Refuse)));
+        assert_eq!(
+            read(r#"{"workflow_id":"x","approved":false}"#),
+            Ok(Some(Decision::Refuse))
+        );
         assert_eq!(read("null"), Ok(None));
     }
 
     #[test]
     fn nothing_is_guessed() {
         for (text, reason) in [
-            (r#"{"workflow_id":"x","approved":"false"}"#, "`continue_workflow.approved` must be true or false, not the string \"false\""),
-            (r#"{"workflow_id":"x","approved":1}"#, "`continue_workflow.approved` must be true or false, not the number 1"),
-            (r#"{"workflow_id":"x"}"#, "`continue_workflow.approved` is missing"),
-            (r#"{"approved":true}"#, "`continue_workflow.workflow_id` is missing"),
-            (r#"{"workflow_id":7,"approved":true}"#, "`continue_workflow.workflow_id` must be a string, not the number 7"),
-            (r#""yes""#, "`continue_workflow` must be an object, not the string \"yes\""),
+            (
+                r#"{"workflow_id":"x","approved":"false"}"#,
+                "`continue_workflow.approved` must be true or false, not the string \"false\"",
+            ),
+            (
+                r#"{"workflow_id":"x","approved":1}"#,
+                "`continue_workflow.approved` must be true or false, not the number 1",
+            ),
+            (
+                r#"{"workflow_id":"x"}"#,
+                "`continue_workflow.approved` is missing",
+            ),
+            (
+                r#"{"approved":true}"#,
+                "`continue_workflow.workflow_id` is missing",
+            ),
+            (
+                r#"{"workflow_id":7,"approved":true}"#,
+                "`continue_workflow.workflow_id` must be a string, not the number 7",
+            ),
+            (
+                r#""yes""#,
+                "`continue_workflow` must be an object, not the string \"yes\"",
+            ),
             (
                 r#"{"workflow_id":"x","approved":true,"allways":true}"#,
                 "`continue_workflow` has no member `allways`; it takes `workflow_id`, `approved`, `always`, `scope`",

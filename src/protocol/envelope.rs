@@ -69,7 +69,10 @@ impl<'a> Message<'a> {
         let mut fields = Fields::default();
         read_fields(line, &mut fields).map_err(|error| {
             if error.is_data() {
-                EnvelopeError::Shape { reason: "it is not an object, or a member stands twice", id: fields.id_text() }
+                EnvelopeError::Shape {
+                    reason: "it is not an object, or a member stands twice",
+                    id: fields.id_text(),
+                }
             } else {
                 EnvelopeError::Syntax(error.to_string())
             }
@@ -102,7 +105,10 @@ impl<'a> Fields<'a> {
     }
 
     fn message(self) -> Result<Message<'a>, EnvelopeError> {
-        let shape = |reason| EnvelopeError::Shape { reason, id: self.id_text() };
+        let shape = |reason| EnvelopeError::Shape {
+            reason,
+            id: self.id_text(),
+        };
         let method = match self.method {
             None => None,
             Some(raw) => Some(text(raw).ok_or_else(|| shape("`method` is not a string"))?),
@@ -111,12 +117,25 @@ impl<'a> Fields<'a> {
         let error = self.error.filter(|error| error.get() != "null");
         match (self.id, method) {
             (Some(id), _) if !is_id(id) => Err(shape("`id` is neither a string nor a number")),
-            (Some(id), Some(method)) => Ok(Message::Request { id, method, params: self.params }),
-            (None, Some(method)) => Ok(Message::Notification { method, params: self.params }),
+            (Some(id), Some(method)) => Ok(Message::Request {
+                id,
+                method,
+                params: self.params,
+            }),
+            (None, Some(method)) => Ok(Message::Notification {
+                method,
+                params: self.params,
+            }),
             (Some(id), None) => match (self.result, error) {
                 (Some(_), Some(_)) => Err(shape("it has both `result` and `error`")),
-                (Some(result), None) => Ok(Message::Response { id, outcome: Outcome::Result(result) }),
-                (None, Some(error)) => Ok(Message::Response { id, outcome: Outcome::Error(error) }),
+                (Some(result), None) => Ok(Message::Response {
+                    id,
+                    outcome: Outcome::Result(result),
+                }),
+                (None, Some(error)) => Ok(Message::Response {
+                    id,
+                    outcome: Outcome::Error(error),
+                }),
                 (None, None) => Err(shape("it has neither `method` nor `result` nor `error`")),
             },
             (None, None) => Err(shape("it has neither `id` nor `method`")),
@@ -125,14 +144,19 @@ impl<'a> Fields<'a> {
 }
 
 fn is_id(raw: &RawValue) -> bool {
-    raw.get().starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
+    raw.get()
+        .starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
 }
 
 /// Reads a raw JSON string, borrowed where it has no escapes.
 #[must_use]
 pub fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(raw.get()).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+    if inner.contains('\\') {
+        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }
 
 fn read_fields<'a>(line: &'a [u8], fields: &mut Fields<'a>) -> Result<(), serde_json::Error> {
@@ -217,8 +241,14 @@ mod tests {
             Ok(Message::Notification { method, params }) => {
                 format!("notification {method} {}", params.map_or("-", RawValue::get))
             }
-            Ok(Message::Response { id, outcome: Outcome::Result(raw) }) => format!("result {id} {raw}"),
-            Ok(Message::Response { id, outcome: Outcome::Error(raw) }) => format!("error {id} {raw}"),
+            Ok(Message::Response {
+                id,
+                outcome: Outcome::Result(raw),
+            }) => format!("result {id} {raw}"),
+            Ok(Message::Response {
+                id,
+                outcome: Outcome::Error(raw),
+            }) => format!("error {id} {raw}"),
             Err(EnvelopeError::Syntax(_)) => "syntax".to_owned(),
             Err(EnvelopeError::Shape { reason, id }) => format!("shape {reason} {id:?}"),
         }
@@ -228,7 +258,9 @@ mod tests {
     fn the_payload_stays_the_bytes_it_was() {
         let params = r#"{ "b":1.0, "a":12345678901234567890123, "c":"\u00e9\/", "n":null,"z":-0 }"#;
         assert_eq!(
-            describe(&format!(r#"{{"jsonrpc":"2.0","x":[1],"params":{params},"method":"tools\/call","id":"a"}}"#)),
+            describe(&format!(
+                r#"{{"jsonrpc":"2.0","x":[1],"params":{params},"method":"tools\/call","id":"a"}}"#
+            )),
             format!(r#"request "a" tools/call {params}"#)
         );
     }
@@ -238,7 +270,10 @@ mod tests {
         assert_eq!(describe(r#"{"method":"a"}"#), "notification a -");
         assert_eq!(describe(r#"{"id":1,"result":null}"#), "result 1 null");
         assert_eq!(describe(r#"{"id":1,"result":{},"error":null}"#), "result 1 {}");
-        assert_eq!(describe(r#"{"id":1.0,"error":{"code":1}}"#), r#"error 1.0 {"code":1}"#);
+        assert_eq!(
+            describe(r#"{"id":1.0,"error":{"code":1}}"#),
+            r#"error 1.0 {"code":1}"#
+        );
     }
 
     #[test]
@@ -246,18 +281,39 @@ mod tests {
         assert_eq!(describe("nonsense"), "syntax");
         assert_eq!(describe("{\"id\":1"), "syntax");
         assert_eq!(describe("{} {}"), "syntax");
-        assert_eq!(describe("[]"), "shape it is not an object, or a member stands twice None");
-        assert_eq!(describe(r#"{"id":1,"id":2,"method":"a"}"#), "shape it is not an object, or a member stands twice Some(\"1\")");
-        assert_eq!(describe(r#"{"id":null,"method":"a"}"#), "shape `id` is neither a string nor a number None");
-        assert_eq!(describe(r#"{"id":1,"method":2}"#), "shape `method` is not a string Some(\"1\")");
-        assert_eq!(describe(r#"{"id":1,"result":1,"error":2}"#), "shape it has both `result` and `error` Some(\"1\")");
-        assert_eq!(describe(r#"{"id":1}"#), "shape it has neither `method` nor `result` nor `error` Some(\"1\")");
+        assert_eq!(
+            describe("[]"),
+            "shape it is not an object, or a member stands twice None"
+        );
+        assert_eq!(
+            describe(r#"{"id":1,"id":2,"method":"a"}"#),
+            "shape it is not an object, or a member stands twice Some(\"1\")"
+        );
+        assert_eq!(
+            describe(r#"{"id":null,"method":"a"}"#),
+            "shape `id` is neither a string nor a number None"
+        );
+        assert_eq!(
+            describe(r#"{"id":1,"method":2}"#),
+            "shape `method` is not a string Some(\"1\")"
+        );
+        assert_eq!(
+            describe(r#"{"id":1,"result":1,"error":2}"#),
+            "shape it has both `result` and `error` Some(\"1\")"
+        );
+        assert_eq!(
+            describe(r#"{"id":1}"#),
+            "shape it has neither `method` nor `result` nor `error` Some(\"1\")"
+        );
         assert_eq!(describe("{}"), "shape it has neither `id` nor `method` None");
     }
 
     #[test]
     fn the_id_of_a_cut_line_is_found_in_its_head() {
-        assert_eq!(id_in_head(br#"{"jsonrpc":"2.0","id":42,"result":{"content":"xxxx"#), Some("42".to_owned()));
+        assert_eq!(
+            id_in_head(br#"{"jsonrpc":"2.0","id":42,"result":{"content":"xxxx"#),
+            Some("42".to_owned())
+        );
         assert_eq!(id_in_head(br#"{"jsonrpc":"2.0","result":{"id":42"#), None);
     }
 

@@ -37,7 +37,13 @@ impl LineDecoder {
     /// Builds a decoder for lines of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { buffer: BytesMut::new(), scanned: 0, limit, discarding: None, at_start: true }
+        Self {
+            buffer: BytesMut::new(),
+            scanned: 0,
+            limit,
+            discarding: None,
+            at_start: true,
+        }
     }
 
     /// Returns the buffer to read into.
@@ -83,7 +89,11 @@ impl LineDecoder {
         if line.len() > self.limit {
             return Some(Line::TooLong { head: head_of(&line) });
         }
-        if line.iter().all(u8::is_ascii_whitespace) { None } else { Some(Line::Whole(line)) }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            None
+        } else {
+            Some(Line::Whole(line))
+        }
     }
 
     fn discard_overlong(&mut self) {
@@ -133,7 +143,15 @@ mod tests {
     #[test]
     fn an_overlong_line_costs_only_itself_and_keeps_its_head() {
         let lines = decode(&[b"0123456789", b"abcdef", b"\nok\n"], 8);
-        assert_eq!(lines, [Line::TooLong { head: Bytes::from_static(b"0123456789") }, whole("ok")]);
+        assert_eq!(
+            lines,
+            [
+                Line::TooLong {
+                    head: Bytes::from_static(b"0123456789")
+                },
+                whole("ok")
+            ]
+        );
     }
 
     #[test]
@@ -143,7 +161,11 @@ mod tests {
             decoder.buffer().extend_from_slice(&[b'x'; 1000]);
             assert_eq!(decoder.next_line(), None);
         }
-        assert!(decoder.buffer().capacity() < 16_000, "{}", decoder.buffer().capacity());
+        assert!(
+            decoder.buffer().capacity() < 16_000,
+            "{}",
+            decoder.buffer().capacity()
+        );
     }
 
     proptest! {

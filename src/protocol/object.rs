@@ -32,7 +32,11 @@ impl<'a> Object<'a> {
     /// Returns the value of a member; the last one, where it stands more than once.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a RawValue> {
-        self.members.iter().rev().find(|(found, _)| found == name).map(|(_, value)| *value)
+        self.members
+            .iter()
+            .rev()
+            .find(|(found, _)| found == name)
+            .map(|(_, value)| *value)
     }
 
     /// Returns the text of a member that is a string.
@@ -124,7 +128,10 @@ impl Splice {
     /// Starts from a source that stays as it is where nothing is changed.
     #[must_use]
     pub fn new(source: Bytes) -> Self {
-        Self { source, changes: Vec::new() }
+        Self {
+            source,
+            changes: Vec::new(),
+        }
     }
 
     /// Puts `text` in the place of `range`; an empty range inserts. Ranges must not overlap.
@@ -188,7 +195,10 @@ mod tests {
     #[test]
     fn a_member_is_taken_away_and_the_others_stay_as_they_are() {
         let object = Object::parse(r#"{"a": 1.0,"continue_workflow":null, "b\"":{ "x" :2}}"#).unwrap();
-        assert_eq!(object.without(&["continue_workflow"]), r#"{"a":1.0,"b\"":{ "x" :2}}"#);
+        assert_eq!(
+            object.without(&["continue_workflow"]),
+            r#"{"a":1.0,"b\"":{ "x" :2}}"#
+        );
         assert_eq!(Object::parse(r#"{"a":1}"#).unwrap().without(&["a"]), "{}");
     }
 

@@ -159,7 +159,10 @@ pub enum QuestionError {
 impl Question {
     /// Reads the arguments of `ask_user`.
     pub fn single(arguments: &Map<String, Value>) -> Result<Self, QuestionError> {
-        let fields = Fields { members: arguments, path: String::new() };
+        let fields = Fields {
+            members: arguments,
+            path: String::new(),
+        };
         fields.only(&["question", "options", "multiSelect", "header"])?;
         let options = match fields.list("options")? {
             None => Vec::new(),
@@ -175,9 +178,14 @@ impl Question {
 
     /// Reads the arguments of `ask_user_questions`.
     pub fn several(arguments: &Map<String, Value>) -> Result<Vec<Self>, QuestionError> {
-        let fields = Fields { members: arguments, path: String::new() };
+        let fields = Fields {
+            members: arguments,
+            path: String::new(),
+        };
         fields.only(&["questions"])?;
-        let list = fields.list("questions")?.ok_or(QuestionError::Missing { field: "questions".to_owned() })?;
+        let list = fields.list("questions")?.ok_or(QuestionError::Missing {
+            field: "questions".to_owned(),
+        })?;
         Self::from_list("questions", list)
     }
 
@@ -196,9 +204,15 @@ impl Question {
         let questions = questions?;
         for (index, question) in questions.iter().enumerate() {
             // Answers are told apart by the question's text.
-            if questions[..index].iter().any(|other| other.question == question.question) {
+            if questions[..index]
+                .iter()
+                .any(|other| other.question == question.question)
+            {
                 let label = Shown::line(&question.question).to_string();
-                return Err(QuestionError::Repeated { field: path.to_owned(), label });
+                return Err(QuestionError::Repeated {
+                    field: path.to_owned(),
+                    label,
+                });
             }
         }
         Ok(questions)
@@ -214,22 +228,50 @@ impl Question {
             question: fields.text("question", 1, TEXT_LIMIT)?,
             header: Some(fields.text("header", 1, SHORT_HEADER_LIMIT)?),
             options: choices(&fields.name("options"), list, 2..=4, Described::Always)?,
-            selection: fields.selection("multiSelect")?.ok_or_else(|| fields.missing("multiSelect"))?,
+            selection: fields
+                .selection("multiSelect")?
+                .ok_or_else(|| fields.missing("multiSelect"))?,
         })
     }
 
     /// Checks an answer: what is not among the options is free text, which is always possible.
-    pub fn check(&self, field: &str, labels: Vec<String>, text: Option<String>) -> Result<Given, QuestionError> {
+    pub fn check(
+        &self,
+        field: &str,
+        labels: Vec<String>,
+        text: Option<String>,
+    ) -> Result<Given, QuestionError> {
         let field = field.to_owned();
-        let text = text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-        let (mut known, unknown): (Vec<_>, Vec<_>) =
-            labels.into_iter().partition(|label| self.options.iter().any(|option| option.label == *label));
+        let text = text
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty());
+        let (mut known, unknown): (Vec<_>, Vec<_>) = labels
+            .into_iter()
+            .partition(|label| self.options.iter().any(|option| option.label == *label));
         let mut unique = Vec::with_capacity(known.len());
-        known.retain(|label| !unique.contains(label) && { unique.push(label.clone()); true });
-        let written: Vec<String> = unknown.into_iter().filter(|label| !label.trim().is_empty()).chain(text).collect();
+        known.retain(|label| {
+            !unique.contains(label) && {
+                unique.push(label.clone());
+                true
+            }
+        });
+        let written: Vec<String> = unknown
+            .into_iter()
+            .filter(|label| !label.trim().is_empty())
+            .chain(text)
+            .collect();
         let text = (!written.is_empty()).then(|| written.join(", "));
-        if let Some(found) = text.as_ref().map(|text| text.chars().count()).filter(|found| *found > ANSWER_LIMIT) {
-            return Err(QuestionError::Length { field, found, least: 1, most: ANSWER_LIMIT });
+        if let Some(found) = text
+            .as_ref()
+            .map(|text| text.chars().count())
+            .filter(|found| *found > ANSWER_LIMIT)
+        {
+            return Err(QuestionError::Length {
+                field,
+                found,
+                least: 1,
+                most: ANSWER_LIMIT,
+            });
         }
         match (known.len() + usize::from(text.is_some()), self.selection) {
             (0, _) => Err(QuestionError::Empty { field }),
@@ -243,7 +285,11 @@ impl Given {
     /// Returns the choices and the free text as one list.
     #[must_use]
     pub fn values(&self) -> Vec<&str> {
-        self.labels.iter().map(String::as_str).chain(self.text.as_deref()).collect()
+        self.labels
+            .iter()
+            .map(String::as_str)
+            .chain(self.text.as_deref())
+            .collect()
     }
 
     /// Returns the answer in the words a model is told.
@@ -271,13 +317,21 @@ fn choices(
 ) -> Result<Vec<Choice>, QuestionError> {
     if !count.contains(&list.len()) {
         let (least, most) = count.into_inner();
-        return Err(QuestionError::Count { field: path.to_owned(), found: list.len(), least, most });
+        return Err(QuestionError::Count {
+            field: path.to_owned(),
+            found: list.len(),
+            least,
+            most,
+        });
     }
     let mut choices: Vec<Choice> = Vec::with_capacity(list.len());
     for (index, value) in list.iter().enumerate() {
         let path_here = format!("{path}[{index}]");
         let members = object(&path_here, value)?;
-        let fields = Fields { members, path: path_here };
+        let fields = Fields {
+            members,
+            path: path_here,
+        };
         fields.only(&["label", "description", "preview"])?;
         let label = fields.text("label", 1, LABEL_LIMIT)?;
         let description = match described {
@@ -286,9 +340,15 @@ fn choices(
         };
         if choices.iter().any(|other| other.label == label) {
             let label = Shown::line(&label).to_string();
-            return Err(QuestionError::Repeated { field: path.to_owned(), label });
+            return Err(QuestionError::Repeated {
+                field: path.to_owned(),
+                label,
+            });
         }
-        choices.push(Choice { label, description: description.filter(|text| !text.is_empty()) });
+        choices.push(Choice {
+            label,
+            description: description.filter(|text| !text.is_empty()),
+        });
     }
     Ok(choices)
 }
@@ -309,26 +369,41 @@ struct Fields<'v> {
 
 impl<'v> Fields<'v> {
     fn name(&self, member: &str) -> String {
-        if self.path.is_empty() { member.to_owned() } else { format!("{}.{member}", self.path) }
+        if self.path.is_empty() {
+            member.to_owned()
+        } else {
+            format!("{}.{member}", self.path)
+        }
     }
 
     fn missing(&self, member: &str) -> QuestionError {
-        QuestionError::Missing { field: self.name(member) }
+        QuestionError::Missing {
+            field: self.name(member),
+        }
     }
 
     fn wrong(&self, member: &str, expected: &'static str, found: &Value) -> QuestionError {
-        QuestionError::Type { field: self.name(member), expected, found: super::continuation::describe(found) }
+        QuestionError::Type {
+            field: self.name(member),
+            expected,
+            found: super::continuation::describe(found),
+        }
     }
 
     fn only(&self, known: &[&str]) -> Result<(), QuestionError> {
-        let Some(member) = self.members.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
+        let Some(member) = self.members.keys().find(|name| !known.contains(&name.as_str())) else {
+            return Ok(());
+        };
         let nearest = known
             .iter()
             .map(|name| (strsim::damerau_levenshtein(name, member), *name))
             .filter(|(distance, _)| *distance <= 3)
             .min()
             .map(|(_, name)| name.to_owned());
-        Err(QuestionError::Unknown { field: self.name(&Shown::line(member).to_string()), nearest })
+        Err(QuestionError::Unknown {
+            field: self.name(&Shown::line(member).to_string()),
+            nearest,
+        })
     }
 
     fn present(&self, member: &str) -> Option<&'v Value> {
@@ -336,10 +411,16 @@ impl<'v> Fields<'v> {
     }
 
     fn text(&self, member: &str, least: usize, most: usize) -> Result<String, QuestionError> {
-        self.optional_text(member, least, most)?.ok_or_else(|| self.missing(member))
+        self.optional_text(member, least, most)?
+            .ok_or_else(|| self.missing(member))
     }
 
-    fn optional_text(&self, member: &str, least: usize, most: usize) -> Result<Option<String>, QuestionError> {
+    fn optional_text(
+        &self,
+        member: &str,
+        least: usize,
+        most: usize,
+    ) -> Result<Option<String>, QuestionError> {
         let text = match self.present(member) {
             None => return Ok(None),
             Some(Value::String(text)) => text,
@@ -350,7 +431,12 @@ impl<'v> Fields<'v> {
         let nothing = least > 0 && text.trim().is_empty();
         if nothing || found < least || found > most {
             let found = if nothing { 0 } else { found };
-            return Err(QuestionError::Length { field: self.name(member), found, least, most });
+            return Err(QuestionError::Length {
+                field: self.name(member),
+                found,
+                least,
+                most,
+            });
         }
         Ok(Some(text.clone()))
     }
@@ -403,8 +489,14 @@ mod tests {
                 question: "Which?".to_owned(),
                 header: Some("Way".to_owned()),
                 options: vec![
-                    Choice { label: "A".to_owned(), description: Some("first".to_owned()) },
-                    Choice { label: "B".to_owned(), description: None },
+                    Choice {
+                        label: "A".to_owned(),
+                        description: Some("first".to_owned())
+                    },
+                    Choice {
+                        label: "B".to_owned(),
+                        description: None
+                    },
                 ],
                 selection: Selection::Several,
             }
@@ -416,12 +508,30 @@ mod tests {
     fn complaints_name_field_value_and_rule() {
         for (value, reason) in [
             (json!({}), "`question` is missing"),
-            (json!({ "question": 7 }), "`question` must be a string, not the number 7"),
-            (json!({ "question": "  " }), "`question` has 0 characters; 1 to 4000 are allowed"),
-            (json!({ "question": "x".repeat(100_000) }), "`question` has 100000 characters; 1 to 4000 are allowed"),
-            (json!({ "question": "?", "options": "A" }), "`options` must be a list, not the string \"A\""),
-            (json!({ "question": "?", "options": [{}] }), "`options[0].label` is missing"),
-            (json!({ "question": "?", "options": ["A"] }), "`options[0]` must be an object, not the string \"A\""),
+            (
+                json!({ "question": 7 }),
+                "`question` must be a string, not the number 7",
+            ),
+            (
+                json!({ "question": "  " }),
+                "`question` has 0 characters; 1 to 4000 are allowed",
+            ),
+            (
+                json!({ "question": "x".repeat(100_000) }),
+                "`question` has 100000 characters; 1 to 4000 are allowed",
+            ),
+            (
+                json!({ "question": "?", "options": "A" }),
+                "`options` must be a list, not the string \"A\"",
+            ),
+            (
+                json!({ "question": "?", "options": [{}] }),
+                "`options[0].label` is missing",
+            ),
+            (
+                json!({ "question": "?", "options": ["A"] }),
+                "`options[0]` must be an object, not the string \"A\"",
+            ),
             (
                 json!({ "question": "?", "options": vec![option("A"); 1000] }),
                 "`options` has 1000 entries; 0 to 20 are allowed",
@@ -430,8 +540,14 @@ mod tests {
                 json!({ "question": "?", "options": [option("A"), option("A")] }),
                 "`options` repeats the label `A`; labels must differ",
             ),
-            (json!({ "question": "?", "multiselect": true }), "`multiselect` is not a field here; did you mean `multiSelect`?"),
-            (json!({ "question": "?", "multiSelect": "yes" }), "`multiSelect` must be true or false, not the string \"yes\""),
+            (
+                json!({ "question": "?", "multiselect": true }),
+                "`multiselect` is not a field here; did you mean `multiSelect`?",
+            ),
+            (
+                json!({ "question": "?", "multiSelect": "yes" }),
+                "`multiSelect` must be true or false, not the string \"yes\"",
+            ),
         ] {
             assert_eq!(single(value).unwrap_err(), reason);
         }
@@ -439,14 +555,23 @@ mod tests {
 
     #[test]
     fn several_questions_have_stricter_rules() {
-        let question = |text: &str| {
-            json!({ "question": text, "header": "Way", "multiSelect": false, "options": [option("A"), option("B")] })
-        };
-        assert_eq!(several(json!({ "questions": [question("a"), question("b")] })).unwrap().len(), 2);
+        let question = |text: &str| json!({ "question": text, "header": "Way", "multiSelect": false, "options": [option("A"), option("B")] });
+        assert_eq!(
+            several(json!({ "questions": [question("a"), question("b")] }))
+                .unwrap()
+                .len(),
+            2
+        );
         for (value, reason) in [
             (json!({ "questions": [] }), "At least one question is required"),
-            (json!({ "questions": vec![question("a"); 5] }), "`questions` has 5 entries; at most 4 are allowed"),
-            (json!({ "questions": [question("a"), question("a")] }), "`questions` repeats the label `a`; labels must differ"),
+            (
+                json!({ "questions": vec![question("a"); 5] }),
+                "`questions` has 5 entries; at most 4 are allowed",
+            ),
+            (
+                json!({ "questions": [question("a"), question("a")] }),
+                "`questions` repeats the label `a`; labels must differ",
+            ),
             (
                 json!({ "questions": [{ "question": "a", "header": "much too long", "multiSelect": false, "options": [option("A"), option("B")] }] }),
                 "`questions[0].header` has 13 characters; 1 to 12 are allowed",
@@ -469,17 +594,40 @@ mod tests {
         let one = single(json!({ "question": "?", "options": [option("A"), option("B")] })).unwrap();
         let check = |question: &Question, labels: &[&str], text: Option<&str>| {
             question
-                .check("answer", labels.iter().map(|label| (*label).to_owned()).collect(), text.map(str::to_owned))
+                .check(
+                    "answer",
+                    labels.iter().map(|label| (*label).to_owned()).collect(),
+                    text.map(str::to_owned),
+                )
                 .map(|given| given.told())
                 .map_err(|error| error.to_string())
         };
         assert_eq!(check(&one, &["A"], None), Ok("User selected: A".to_owned()));
         assert_eq!(check(&one, &["A", "A"], None), Ok("User selected: A".to_owned()));
-        assert_eq!(check(&one, &[], Some(" mine ")), Ok("User answered: mine".to_owned()));
-        assert_eq!(check(&one, &["C"], None), Ok("User answered: C".to_owned()), "not among the options: free text");
-        assert_eq!(check(&one, &["A", "B"], None), Err("`answer` takes 2 choices; only one is allowed".to_owned()));
-        assert_eq!(check(&one, &[], Some(" ")), Err("`answer` is empty; choose an option or write something".to_owned()));
-        let several = Question { selection: Selection::Several, ..one };
-        assert_eq!(check(&several, &["A", "B"], Some("and C")), Ok("User selected: A, B, and C".to_owned()));
+        assert_eq!(
+            check(&one, &[], Some(" mine ")),
+            Ok("User answered: mine".to_owned())
+        );
+        assert_eq!(
+            check(&one, &["C"], None),
+            Ok("User answered: C".to_owned()),
+            "not among the options: free text"
+        );
+        assert_eq!(
+            check(&one, &["A", "B"], None),
+            Err("`answer` takes 2 choices; only one is allowed".to_owned())
+        );
+        assert_eq!(
+            check(&one, &[], Some(" ")),
+            Err("`answer` is empty; choose an option or write something".to_owned())
+        );
+        let several = Question {
+            selection: Selection::Several,
+            ..one
+        };
+        assert_eq!(
+            check(&several, &["A", "B"], Some("and C")),
+            Ok("User selected: A, B, and C".to_owned())
+        );
     }
 }

@@ -102,7 +102,9 @@ impl Proxy {
     pub fn start_eager(&self) {
         let Ok(view) = self.view() else { return };
         for (name, server) in &view.config.servers {
-            let Ok(plan) = view.plan(name, server, &self.0.environment) else { continue };
+            let Ok(plan) = view.plan(name, server, &self.0.environment) else {
+                continue;
+            };
             let wanted = server.startup == Startup::Eager && !server.disabled;
             if !wanted || self.0.loader.needs_install(&plan) || !self.may_start(&view, name, &plan) {
                 continue;

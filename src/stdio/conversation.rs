@@ -166,7 +166,8 @@ impl Conversation {
             )),
             "tools/list" => {
                 let listed = self.era(params).map(|era| self.list(era));
-                self.answer(&under_way.id, listed.unwrap_or_else(Answer::from)).await;
+                self.answer(&under_way.id, listed.unwrap_or_else(Answer::from))
+                    .await;
                 return self.start_eager();
             }
             "tools/call" => match self.era(params) {

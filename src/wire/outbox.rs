@@ -103,7 +103,9 @@ async fn write_all<W: AsyncWrite + Unpin>(
         let mut paid = cost as usize;
         batch.add(frame);
         while batch.length < BATCH {
-            let Ok((frame, cost)) = waiting.try_recv() else { break };
+            let Ok((frame, cost)) = waiting.try_recv() else {
+                break;
+            };
             paid += cost as usize;
             batch.add(frame);
         }
@@ -148,7 +150,12 @@ impl Batch {
         self.close_gathered();
         self.length = 0;
         while !self.parts.is_empty() {
-            let slices: Vec<IoSlice<'_>> = self.parts.iter().take(64).map(|part| IoSlice::new(part)).collect();
+            let slices: Vec<IoSlice<'_>> = self
+                .parts
+                .iter()
+                .take(64)
+                .map(|part| IoSlice::new(part))
+                .collect();
             let mut written = sink.write_vectored(&slices).await?;
             if written == 0 {
                 return Err(std::io::ErrorKind::WriteZero.into());
@@ -191,7 +198,12 @@ mod tests {
         far.read_to_string(&mut text).await.unwrap();
         sender.await.unwrap();
         let expected: String = (0..50).map(|number| format!("{number}:{large}\n")).collect();
-        assert!(text == expected, "{} bytes instead of {}", text.len(), expected.len());
+        assert!(
+            text == expected,
+            "{} bytes instead of {}",
+            text.len(),
+            expected.len()
+        );
     }
 
     #[tokio::test]

@@ -18,7 +18,11 @@ pub struct LineReader<R> {
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads from `source` lines of at most `limit` bytes.
     pub fn new(source: R, limit: usize) -> Self {
-        Self { source, decoder: LineDecoder::new(limit), ended: false }
+        Self {
+            source,
+            decoder: LineDecoder::new(limit),
+            ended: false,
+        }
     }
 
     /// Returns the next line; `None` when the peer has closed its end. Cancel safe.

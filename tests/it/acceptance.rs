@@ -30,7 +30,12 @@ fn world(permissions: &Value) -> Option<(World, Registry)> {
         return None;
     }
     let registry = Registry::start();
-    registry.publish("serena", "0.5.0", &json!({ "bin": "serena.js" }), &[("serena.js", SERENA)]);
+    registry.publish(
+        "serena",
+        "0.5.0",
+        &json!({ "bin": "serena.js" }),
+        &[("serena.js", SERENA)],
+    );
     let world = World::new();
     std::fs::write(world.home().join(".npmrc"), registry.npmrc()).unwrap();
     world.configure(&json!({
@@ -54,14 +59,19 @@ fn analyze() -> Value {
 
 #[test]
 fn ac1_2_a_call_that_needs_an_install_returns_approval_required_with_a_workflow_id() {
-    let Some((world, registry)) = world(&ask_everything()) else { return };
+    let Some((world, registry)) = world(&ask_everything()) else {
+        return;
+    };
     let mut client = world.legacy();
     let asked = client.call("serena:analyze", &analyze());
     let context = &asked["approval_context"];
     let id = context["workflow_id"].as_str().unwrap();
     assert_eq!(uuid::Uuid::parse_str(id).unwrap().get_version_num(), 4);
     assert_eq!(asked["approval_required"], true);
-    assert_eq!(asked["content"][0], json!({ "type": "text", "text": "Approval required to install serena@0.5.0" }));
+    assert_eq!(
+        asked["content"][0],
+        json!({ "type": "text", "text": "Approval required to install serena@0.5.0" })
+    );
     let dependency =
         json!({ "name": "serena", "version": "0.5.0", "install": "npx serena@0.5.0", "integrity": null });
     assert_eq!(
@@ -69,13 +79,18 @@ fn ac1_2_a_call_that_needs_an_install_returns_approval_required_with_a_workflow_
         json!({ "type": "dependency_install", "tool": "serena:analyze", "dependency": dependency, "workflow_id": id })
     );
     assert_eq!(asked["structuredContent"]["approval_context"], *context);
-    assert_eq!(asked["structuredContent"]["instructions"], asked["content"][1]["text"]);
+    assert_eq!(
+        asked["structuredContent"]["instructions"],
+        asked["content"][1]["text"]
+    );
     assert!(texts(&asked)[1].contains(id) && texts(&asked)[1].contains("A person must decide"));
     assert_eq!(downloads(&registry), 0);
     // What was not known yet is found out behind the scenes, without running anything of the package.
     crate::support::eventually("the integrity is known", crate::support::DEADLINE, || {
         let asked = client.call("serena:analyze", &analyze());
-        asked["approval_context"]["dependency"]["integrity"].as_str().is_some_and(|text| text.starts_with("sha512-"))
+        asked["approval_context"]["dependency"]["integrity"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("sha512-"))
     });
     assert_eq!(downloads(&registry), 0);
     assert!(!world.path("ran").exists());
@@ -83,38 +98,68 @@ fn ac1_2_a_call_that_needs_an_install_returns_approval_required_with_a_workflow_
 
 #[test]
 fn ac3_4_an_approved_continuation_installs_and_runs_the_original_call() {
-    let Some((world, registry)) = world(&ask_everything()) else { return };
+    let Some((world, registry)) = world(&ask_everything()) else {
+        return;
+    };
     let mut client = world.legacy();
     let asked = client.call("serena:analyze", &analyze());
-    let result = client.proceed("serena:analyze", &asked, &json!({ "approved": true, "always": false }));
+    let result = client.proceed(
+        "serena:analyze",
+        &asked,
+        &json!({ "approved": true, "always": false }),
+    );
     assert_eq!(texts(&result)[0], "analyzed src");
-    assert!(texts(&result)[1].contains("was recorded at this first use"), "{result}");
-    assert_eq!((downloads(&registry), world.read("ran")), (1, "analyze\n".to_owned()));
+    assert!(
+        texts(&result)[1].contains("was recorded at this first use"),
+        "{result}"
+    );
+    assert_eq!(
+        (downloads(&registry), world.read("ran")),
+        (1, "analyze\n".to_owned())
+    );
     let next = client.call("serena:other", &json!({}));
-    assert_eq!(texts(&next), ["analyzed undefined"], "an approved dependency runs without a question");
+    assert_eq!(
+        texts(&next),
+        ["analyzed undefined"],
+        "an approved dependency runs without a question"
+    );
 }
 
 #[test]
 fn ac5_6_always_is_persisted_and_skips_approval_from_then_on() {
-    let Some((world, registry)) = world(&ask_everything()) else { return };
+    let Some((world, registry)) = world(&ask_everything()) else {
+        return;
+    };
     let mut client = world.legacy();
     let asked = client.call("serena:analyze", &analyze());
-    let result = client.proceed("serena:analyze", &asked, &json!({ "approved": true, "always": true }));
+    let result = client.proceed(
+        "serena:analyze",
+        &asked,
+        &json!({ "approved": true, "always": true }),
+    );
     assert_eq!(texts(&result)[0], "analyzed src");
     let config: Value = serde_json::from_str(&world.read(".pml.json")).unwrap();
-    assert_eq!(config["permissions"]["allow"], json!(["existing:tools", "serena:analyze"]));
+    assert_eq!(
+        config["permissions"]["allow"],
+        json!(["existing:tools", "serena:analyze"])
+    );
     drop(client);
     // Neither the approval nor the package is left; the rule alone installs it again.
     assert!(world.run(&["uninstall", "serena"]).status.success());
     let result = world.legacy().call("serena:analyze", &analyze());
     assert_eq!(texts(&result), ["analyzed src"]);
     assert!(downloads(&registry) >= 1);
-    assert!(asks(&world.legacy().call("serena:other", &json!({}))), "the rule names one tool");
+    assert!(
+        asks(&world.legacy().call("serena:other", &json!({}))),
+        "the rule names one tool"
+    );
 }
 
 #[test]
 fn ac7_8_an_allowed_tool_is_installed_and_run_at_once() {
-    let Some((world, registry)) = world(&json!({ "allow": ["serena:*"], "ask": ["*"] })) else { return };
+    let Some((world, registry)) = world(&json!({ "allow": ["serena:*"], "ask": ["*"] })) else {
+        return;
+    };
     let result = world.legacy().call("serena:analyze", &analyze());
     assert!(!asks(&result));
     assert_eq!((texts(&result), downloads(&registry)), (vec!["analyzed src"], 1));
@@ -122,7 +167,9 @@ fn ac7_8_an_allowed_tool_is_installed_and_run_at_once() {
 
 #[test]
 fn ac9_10_an_abort_installs_nothing_and_an_old_id_is_expired_or_not_found() {
-    let Some((world, registry)) = world(&ask_everything()) else { return };
+    let Some((world, registry)) = world(&ask_everything()) else {
+        return;
+    };
     let mut client = world.legacy();
     let asked = client.call("serena:analyze", &analyze());
     let aborted = client.proceed("serena:analyze", &asked, &json!({ "approved": false }));
@@ -130,7 +177,10 @@ fn ac9_10_an_abort_installs_nothing_and_an_old_id_is_expired_or_not_found() {
 
     let asked = client.call("serena:analyze", &json!({ "path": "late" }));
     let expires_in = world::expire_workflows(&world);
-    assert!((295_000..=300_000).contains(&expires_in), "five minutes, not {expires_in} ms");
+    assert!(
+        (295_000..=300_000).contains(&expires_in),
+        "five minutes, not {expires_in} ms"
+    );
     let unknown = json!({ "approval_context": { "workflow_id": uuid::Uuid::new_v4() } });
     for late in [&asked, &unknown] {
         let expired = client.proceed("serena:analyze", late, &json!({ "approved": true }));

@@ -23,7 +23,10 @@ fn the_original_call_runs_whatever_the_continuation_carries() {
     let mut client = world.legacy();
     let asked = client.call("fake:echo", &json!({ "text": "original", "n": 1.5 }));
     assert!(asks(&asked), "{asked}");
-    assert_eq!(asked["approval_context"], asked["structuredContent"]["approval_context"]);
+    assert_eq!(
+        asked["approval_context"],
+        asked["structuredContent"]["approval_context"]
+    );
     assert_eq!(starts(&world), 0);
     let id = &asked["approval_context"]["workflow_id"];
     let result = client.call(
@@ -40,17 +43,29 @@ fn an_approval_lasts_over_restarts_until_the_declaration_changes_or_it_is_taken_
     let mut client = world.legacy();
     let asked = client.call("fake__echo", &json!({}));
     assert!(!asks(&client.proceed("fake__echo", &asked, &yes())));
-    assert!(!asks(&client.call("fake__closed", &json!({ "a": 1 }))), "another tool of the same server");
+    assert!(
+        !asks(&client.call("fake__closed", &json!({ "a": 1 }))),
+        "another tool of the same server"
+    );
     drop(client);
-    assert!(!asks(&world.legacy().call("fake__echo", &json!({}))), "after a restart");
+    assert!(
+        !asks(&world.legacy().call("fake__echo", &json!({}))),
+        "after a restart"
+    );
 
     let mut entry = world.fake(&["--started", "started"]);
     entry["args"] = json!(["--started", "started", "--banner"]);
     world.configure(&json!({ "mcpServers": { "fake": entry } }));
-    assert!(asks(&world.legacy().call("fake__echo", &json!({}))), "other arguments are another thing to approve");
+    assert!(
+        asks(&world.legacy().call("fake__echo", &json!({}))),
+        "other arguments are another thing to approve"
+    );
 
     world.configure(&json!({ "mcpServers": { "fake": world.fake(&["--started", "started"]) } }));
-    assert!(!asks(&world.legacy().call("fake__echo", &json!({}))), "what was approved is approved");
+    assert!(
+        !asks(&world.legacy().call("fake__echo", &json!({}))),
+        "what was approved is approved"
+    );
     let told = world.run(&["uninstall", "fake"]);
     assert!(told.status.success());
     assert!(asks(&world.legacy().call("fake__echo", &json!({}))), "taken back");
@@ -77,13 +92,22 @@ fn always_writes_the_exact_tool_and_the_next_call_is_direct() {
     let mut client = world.legacy();
     let asked = client.call("fake__echo", &json!({}));
     let result = client.proceed("fake__echo", &asked, &json!({ "approved": true, "always": true }));
-    assert!(texts(&result)[1].starts_with("pml: `fake:echo` is in the allow list of "), "{result}");
+    assert!(
+        texts(&result)[1].starts_with("pml: `fake:echo` is in the allow list of "),
+        "{result}"
+    );
     let text = world.read(".pml.json");
     assert!(text.contains("// mine"), "{text}");
     assert!(text.contains(r#"["existing:tools", "fake:echo"]"#), "{text}");
     assert!(world.run(&["uninstall", "fake"]).status.success());
-    assert!(!asks(&world.legacy().call("fake__echo", &json!({}))), "the rule holds without the approval");
-    assert!(asks(&world.legacy().call("fake__closed", &json!({ "a": 1 }))), "the rule is for that tool alone");
+    assert!(
+        !asks(&world.legacy().call("fake__echo", &json!({}))),
+        "the rule holds without the approval"
+    );
+    assert!(
+        asks(&world.legacy().call("fake__closed", &json!({ "a": 1 }))),
+        "the rule is for that tool alone"
+    );
 }
 
 #[test]
@@ -100,12 +124,19 @@ fn always_says_when_another_rule_still_wins() {
     let world = asking();
     let user = world.home().join(".config/pml");
     std::fs::create_dir_all(&user).unwrap();
-    std::fs::write(user.join("pml.json"), r#"{ "permissions": { "ask": ["fake:echo"] } }"#).unwrap();
+    std::fs::write(
+        user.join("pml.json"),
+        r#"{ "permissions": { "ask": ["fake:echo"] } }"#,
+    )
+    .unwrap();
     let mut client = world.legacy();
     let asked = client.call("fake__echo", &json!({}));
     let result = client.proceed("fake__echo", &asked, &json!({ "approved": true, "always": true }));
     let note = texts(&result)[1];
-    assert!(note.contains("but rule `fake:echo` in the ask list of ") && note.ends_with("line 1 still wins"), "{note}");
+    assert!(
+        note.contains("but rule `fake:echo` in the ask list of ") && note.ends_with("line 1 still wins"),
+        "{note}"
+    );
 }
 
 #[test]
@@ -113,7 +144,11 @@ fn always_says_when_it_could_not_be_written_and_the_call_runs_all_the_same() {
     let world = World::new();
     let user = world.home().join(".config/pml");
     std::fs::create_dir_all(&user).unwrap();
-    std::fs::write(user.join("pml.json"), json!({ "mcpServers": { "fake": world.fake(&[]) } }).to_string()).unwrap();
+    std::fs::write(
+        user.join("pml.json"),
+        json!({ "mcpServers": { "fake": world.fake(&[]) } }).to_string(),
+    )
+    .unwrap();
     // The project's file would have to be created where nobody can create anything.
     std::os::unix::fs::symlink("/proc/nowhere/pml.json", world.path(".pml.json")).unwrap();
     let mut client = world.legacy();
@@ -121,7 +156,10 @@ fn always_says_when_it_could_not_be_written_and_the_call_runs_all_the_same() {
     let result = client.proceed("fake__echo", &asked, &json!({ "approved": true, "always": true }));
     assert_eq!(result.get("isError"), None, "{result}");
     let note = texts(&result)[1];
-    assert!(note.starts_with("pml: the call ran, but `fake:echo` could not be added to the allow list"), "{note}");
+    assert!(
+        note.starts_with("pml: the call ran, but `fake:echo` could not be added to the allow list"),
+        "{note}"
+    );
 }
 
 #[test]
@@ -134,9 +172,15 @@ fn a_refusal_runs_nothing_and_uses_the_workflow_up() {
     assert_eq!(starts(&world), 0);
     let again = client.proceed("fake__echo", &asked, &yes());
     assert_eq!(again["isError"], true);
-    assert!(texts(&again)[0].contains("was refused by continuation"), "{again}");
+    assert!(
+        texts(&again)[0].contains("was refused by continuation"),
+        "{again}"
+    );
     assert_eq!(starts(&world), 0);
-    assert!(asks(&client.call("fake__echo", &json!({}))), "a refusal is no deny rule");
+    assert!(
+        asks(&client.call("fake__echo", &json!({}))),
+        "a refusal is no deny rule"
+    );
 }
 
 #[test]
@@ -170,7 +214,10 @@ fn pml_continue_continues_any_workflow() {
     let id = &asked["approval_context"]["workflow_id"];
     let result = client.call("pml_continue", &json!({ "workflow_id": id, "approved": true }));
     let echoed: Value = serde_json::from_str(texts(&result)[0]).unwrap();
-    assert_eq!((&echoed["name"], &echoed["arguments"]), (&json!("echo"), &json!({ "a": 1 })));
+    assert_eq!(
+        (&echoed["name"], &echoed["arguments"]),
+        (&json!("echo"), &json!({ "a": 1 }))
+    );
 }
 
 #[test]
@@ -179,9 +226,18 @@ fn nothing_is_guessed_from_a_sloppy_continuation() {
     let mut client = world.legacy();
     let asked = client.call("fake__echo", &json!({}));
     for (decision, reason) in [
-        (json!({ "approved": "false" }), "`continue_workflow.approved` must be true or false, not the string \"false\""),
-        (json!({ "approved": "true" }), "`continue_workflow.approved` must be true or false, not the string \"true\""),
-        (json!({ "approve": true }), "`continue_workflow` has no member `approve`"),
+        (
+            json!({ "approved": "false" }),
+            "`continue_workflow.approved` must be true or false, not the string \"false\"",
+        ),
+        (
+            json!({ "approved": "true" }),
+            "`continue_workflow.approved` must be true or false, not the string \"true\"",
+        ),
+        (
+            json!({ "approve": true }),
+            "`continue_workflow` has no member `approve`",
+        ),
         (json!({}), "`continue_workflow.approved` is missing"),
     ] {
         let result = client.proceed("fake__echo", &asked, &decision);
@@ -190,10 +246,19 @@ fn nothing_is_guessed_from_a_sloppy_continuation() {
     }
     assert_eq!(starts(&world), 0);
     for id in ["nonsense", "00000000-0000-4000-8000-000000000000", "../../etc"] {
-        let result = client.call("fake__echo", &json!({ "continue_workflow": { "workflow_id": id, "approved": true } }));
-        assert_eq!((&result["isError"], texts(&result)[0]), (&json!(true), "Workflow expired or not found"));
+        let result = client.call(
+            "fake__echo",
+            &json!({ "continue_workflow": { "workflow_id": id, "approved": true } }),
+        );
+        assert_eq!(
+            (&result["isError"], texts(&result)[0]),
+            (&json!(true), "Workflow expired or not found")
+        );
     }
-    assert!(!asks(&client.proceed("fake__echo", &asked, &yes())), "the workflow was not used up");
+    assert!(
+        !asks(&client.proceed("fake__echo", &asked, &yes())),
+        "the workflow was not used up"
+    );
 }
 
 #[test]
@@ -204,7 +269,10 @@ fn a_deny_added_meanwhile_wins() {
     assert!(world.run(&["deny", "fake:echo"]).status.success());
     let denied = client.proceed("fake__echo", &asked, &yes());
     assert_eq!(denied["isError"], true);
-    assert!(texts(&denied)[0].starts_with("`fake:echo` is denied by rule `fake:echo`\n  in the deny list of "), "{denied}");
+    assert!(
+        texts(&denied)[0].starts_with("`fake:echo` is denied by rule `fake:echo`\n  in the deny list of "),
+        "{denied}"
+    );
     assert!(texts(&denied)[0].contains(".pml.json, line "), "{denied}");
     assert_eq!(starts(&world), 0);
 }
@@ -217,7 +285,10 @@ fn what_changed_between_ask_and_continue_does_not_run() {
     world.configure(&json!({ "mcpServers": { "fake": world.fake(&["--started", "started", "--banner"]) } }));
     let refused = client.proceed("fake__echo", &asked, &yes());
     assert_eq!(refused["isError"], true);
-    assert!(texts(&refused)[0].contains("changed since the person was asked"), "{refused}");
+    assert!(
+        texts(&refused)[0].contains("changed since the person was asked"),
+        "{refused}"
+    );
     assert_eq!(starts(&world), 0);
 }
 
@@ -231,10 +302,17 @@ fn a_narrower_ask_rule_asks_every_time_unless_for_the_session() {
     assert!(!asks(&client.proceed("fake__echo", &asked, &yes())));
     let asked = client.call("fake__echo", &json!({}));
     assert!(asks(&asked), "once is once");
-    assert!(!asks(&client.proceed("fake__echo", &asked, &json!({ "approved": true, "scope": "session" }))));
+    assert!(!asks(&client.proceed(
+        "fake__echo",
+        &asked,
+        &json!({ "approved": true, "scope": "session" })
+    )));
     assert!(!asks(&client.call("fake__echo", &json!({}))), "for the session");
     drop(client);
-    assert!(asks(&world.legacy().call("fake__echo", &json!({}))), "the session is over");
+    assert!(
+        asks(&world.legacy().call("fake__echo", &json!({}))),
+        "the session is over"
+    );
 }
 
 #[test]
@@ -243,11 +321,17 @@ fn a_deny_names_rule_and_file_and_hides_the_tool() {
     let mut client = world.legacy();
     let denied = client.call("fake__echo", &json!({}));
     assert_eq!(denied["isError"], true);
-    assert!(texts(&denied)[0].starts_with("`fake:echo` is denied by rule `fake:ec*`"), "{denied}");
+    assert!(
+        texts(&denied)[0].starts_with("`fake:echo` is denied by rule `fake:ec*`"),
+        "{denied}"
+    );
     assert!(texts(&denied)[1].contains("pml forget 'fake:ec*'"), "{denied}");
     client.call("fake__connect", &json!({}));
     let tools = client.tools();
-    assert!(!tools.contains(&"fake__echo".to_owned()) && tools.contains(&"fake__closed".to_owned()), "{tools:?}");
+    assert!(
+        !tools.contains(&"fake__echo".to_owned()) && tools.contains(&"fake__closed".to_owned()),
+        "{tools:?}"
+    );
 }
 
 #[test]
@@ -256,7 +340,10 @@ fn a_broken_configuration_refuses_every_call_with_its_position_and_recovers() {
     let mut client = world.legacy();
     client.call("fake__echo", &json!({}));
     let good = world.read(".pml.json");
-    world.write(".pml.json", &good.replacen("\"permissions\"", "\"permisions\"", 1));
+    world.write(
+        ".pml.json",
+        &good.replacen("\"permissions\"", "\"permisions\"", 1),
+    );
     let refused = client.call("fake__echo", &json!({}));
     assert_eq!(refused["isError"], true);
     let text = texts(&refused)[0];
@@ -298,19 +385,24 @@ fn a_hundred_continuations_from_four_processes_run_the_call_once() {
     let mut clients: Vec<_> = (0..4).map(|_| world.legacy()).collect();
     let asked = clients[0].call("fake__echo", &json!({ "once": true }));
     let id = &asked["approval_context"]["workflow_id"];
-    let params =
-        json!({ "name": "fake__echo", "arguments": { "continue_workflow": { "workflow_id": id, "approved": true } } });
+    let params = json!({ "name": "fake__echo", "arguments": { "continue_workflow": { "workflow_id": id, "approved": true } } });
     let mut sent = Vec::new();
     for _ in 0..25 {
         for (number, client) in clients.iter_mut().enumerate() {
             sent.push((number, client.send("tools/call", &params)));
         }
     }
-    let answers: Vec<Value> =
-        sent.into_iter().map(|(number, id)| clients[number].answer(id)["result"].clone()).collect();
+    let answers: Vec<Value> = sent
+        .into_iter()
+        .map(|(number, id)| clients[number].answer(id)["result"].clone())
+        .collect();
     let (ran, told): (Vec<_>, Vec<_>) = answers.iter().partition(|result| result.get("isError").is_none());
     assert_eq!((ran.len(), told.len()), (1, 99));
-    assert!(told.iter().all(|result| texts(result)[0].contains("was already used at")), "{told:?}");
+    assert!(
+        told.iter()
+            .all(|result| texts(result)[0].contains("was already used at")),
+        "{told:?}"
+    );
     assert_eq!(world.read("seen").matches("\"once\":true").count(), 1);
 }
 
@@ -323,11 +415,18 @@ fn a_tool_promises_its_output_only_when_it_simply_runs() {
     let definition = |client: &mut crate::support::world::Client| {
         let listed = client.request("tools/list", &json!({}));
         let tools = listed["result"]["tools"].as_array().unwrap().clone();
-        tools.into_iter().find(|tool| tool["name"] == "fake__structured").unwrap()
+        tools
+            .into_iter()
+            .find(|tool| tool["name"] == "fake__structured")
+            .unwrap()
     };
     let approved = definition(&mut client);
     assert!(approved.get("outputSchema").is_some(), "{approved}");
-    assert!(approved["inputSchema"]["properties"].get("continue_workflow").is_none());
+    assert!(
+        approved["inputSchema"]["properties"]
+            .get("continue_workflow")
+            .is_none()
+    );
     assert!(world.run(&["uninstall", "fake"]).status.success());
     // The tools stay known through another declaration of the same server: only the approval is gone.
     let asked = client.call("fake__connect", &json!({}));
@@ -336,5 +435,9 @@ fn a_tool_promises_its_output_only_when_it_simply_runs() {
     assert!(world.run(&["ask", "fake:structured"]).status.success());
     let ruled = definition(&mut client);
     assert!(ruled.get("outputSchema").is_none());
-    assert!(ruled["inputSchema"]["properties"].get("continue_workflow").is_some());
+    assert!(
+        ruled["inputSchema"]["properties"]
+            .get("continue_workflow")
+            .is_some()
+    );
 }

@@ -32,7 +32,12 @@ fn nothing_starts_before_it_is_called_and_then_once() {
     client.tools();
     assert_eq!(starts(&world), 0);
     let ids: Vec<u64> = (0..50)
-        .map(|number| client.send("tools/call", &json!({ "name": "fake__echo", "arguments": { "n": number } })))
+        .map(|number| {
+            client.send(
+                "tools/call",
+                &json!({ "name": "fake__echo", "arguments": { "n": number } }),
+            )
+        })
         .collect();
     for id in ids {
         assert!(client.answer(id)["result"]["content"].is_array());
@@ -42,7 +47,11 @@ fn nothing_starts_before_it_is_called_and_then_once() {
 
 #[test]
 fn an_eager_server_starts_with_pml_only_if_a_rule_allows_it() {
-    for (permissions, expected) in [(allowed(), 1), (json!({ "ask": ["*"] }), 0), (json!({ "allow": ["*"], "deny": ["fake"] }), 0)] {
+    for (permissions, expected) in [
+        (allowed(), 1),
+        (json!({ "ask": ["*"] }), 0),
+        (json!({ "allow": ["*"], "deny": ["fake"] }), 0),
+    ] {
         let world = World::new();
         let mut eager = world.fake(&["--started", "started"]);
         eager["startup"] = json!("eager");
@@ -69,12 +78,22 @@ fn a_crash_fails_the_call_with_the_last_words_and_the_next_call_starts_it_anew()
     let hanging = client.send("tools/call", &json!({ "name": "fake__hang" }));
     let crashed = client.call("fake__crash", &json!({}));
     assert_eq!(crashed["isError"], true);
-    assert!(texts(&crashed)[0].starts_with("`fake` exited with code 3"), "{crashed}");
+    assert!(
+        texts(&crashed)[0].starts_with("`fake` exited with code 3"),
+        "{crashed}"
+    );
     assert!(texts(&crashed)[0].contains("about to go wrong"), "{crashed}");
-    assert_eq!(client.answer(hanging)["result"]["isError"], true, "every call in flight is told");
+    assert_eq!(
+        client.answer(hanging)["result"]["isError"],
+        true,
+        "every call in flight is told"
+    );
     let begin = Instant::now();
     client.call("fake__echo", &json!({}));
-    assert!(begin.elapsed() >= Duration::from_millis(900), "it waits a second before it starts again");
+    assert!(
+        begin.elapsed() >= Duration::from_millis(900),
+        "it waits a second before it starts again"
+    );
     assert_eq!(starts(&world), 2);
 }
 
@@ -87,7 +106,10 @@ fn a_server_that_exits_at_once_or_never_answers_says_so() {
 
     let world = with_setting(&["--silent"], "startTimeoutSeconds");
     let result = world.legacy().call("fake__echo", &json!({}));
-    assert!(texts(&result)[0].contains("was not ready within 1 seconds"), "{result}");
+    assert!(
+        texts(&result)[0].contains("was not ready within 1 seconds"),
+        "{result}"
+    );
     assert!(texts(&result)[1].contains("startTimeoutSeconds"), "{result}");
     world.assert_no_survivor("a server that was not ready");
 }
@@ -110,7 +132,9 @@ fn a_call_timeout_cancels_downstream() {
     let mut client = world.legacy();
     let result = client.call("fake__hang", &json!({}));
     assert_eq!(texts(&result)[0], "`fake:hang` did not answer within 1 seconds");
-    eventually("the call is cancelled", DEADLINE, || world.read("seen").contains("notifications/cancelled"));
+    eventually("the call is cancelled", DEADLINE, || {
+        world.read("seen").contains("notifications/cancelled")
+    });
     client.call("fake__echo", &json!({}));
 }
 
@@ -119,7 +143,13 @@ fn an_unused_server_is_stopped_and_comes_back_without_a_penalty() {
     let world = with_setting(&["--started", "started"], "idleSeconds");
     let mut client = world.legacy();
     client.call("fake__echo", &json!({}));
-    let servers = || world.running().iter().filter(|line| line.contains("fake_server")).count();
+    let servers = || {
+        world
+            .running()
+            .iter()
+            .filter(|line| line.contains("fake_server"))
+            .count()
+    };
     assert!(servers() > 0);
     eventually("the idle server goes", DEADLINE, || servers() == 0);
     let begin = Instant::now();
@@ -137,7 +167,10 @@ fn tools_that_appear_later_are_listed_and_announced() {
     assert!(texts(&connected)[0].contains("- fake__echo"), "{connected}");
     client.notified("notifications/tools/list_changed");
     let tools = client.tools();
-    assert!(tools.contains(&"fake__echo".to_owned()) && !tools.contains(&"fake__connect".to_owned()), "{tools:?}");
+    assert!(
+        tools.contains(&"fake__echo".to_owned()) && !tools.contains(&"fake__connect".to_owned()),
+        "{tools:?}"
+    );
     client.call("fake__grow", &json!({}));
     client.notified("notifications/tools/list_changed");
     assert!(client.tools().contains(&"fake__grown".to_owned()));
@@ -148,7 +181,12 @@ fn tools_that_appear_later_are_listed_and_announced() {
 
 #[test]
 fn signals_and_the_end_of_input_leave_nobody_behind() {
-    for (told, signal) in [("SIGINT", Some(Signal::INT)), ("SIGTERM", Some(Signal::TERM)), ("EOF", None), ("SIGKILL", Some(Signal::KILL))] {
+    for (told, signal) in [
+        ("SIGINT", Some(Signal::INT)),
+        ("SIGTERM", Some(Signal::TERM)),
+        ("EOF", None),
+        ("SIGKILL", Some(Signal::KILL)),
+    ] {
         let world = World::with_fake(&allowed(), &["--orphan", "orphan", "--stubborn"]);
         let mut client = world.legacy();
         client.call("fake__echo", &json!({}));
@@ -162,7 +200,10 @@ fn signals_and_the_end_of_input_leave_nobody_behind() {
         client.ended(Duration::from_secs(5));
         let took = begin.elapsed();
         world.assert_no_survivor(told);
-        println!("{told}: pml gone after {took:?}, everything after {:?}", begin.elapsed());
+        println!(
+            "{told}: pml gone after {took:?}, everything after {:?}",
+            begin.elapsed()
+        );
     }
 }
 
@@ -171,7 +212,9 @@ fn answers_in_flight_are_still_written_at_the_end_of_input() {
     let world = World::with_fake(&allowed(), &[]);
     let mut client = world.legacy();
     client.call("fake__echo", &json!({}));
-    let ids: Vec<u64> = (0..20).map(|_| client.send("tools/call", &json!({ "name": "fake__echo" }))).collect();
+    let ids: Vec<u64> = (0..20)
+        .map(|_| client.send("tools/call", &json!({ "name": "fake__echo" })))
+        .collect();
     client.end_input();
     for id in ids {
         assert!(client.answer(id)["result"].is_object());

@@ -82,12 +82,23 @@ pub(crate) fn assert_no_survivor(mark: &str, told: &str) {
 /// Without them a test says on the real stderr that it was skipped; where `PML_TESTS_REQUIRE_REAL=1` is set, it fails.
 pub(crate) fn have(programs: &[&str]) -> bool {
     use std::io::Write as _;
-    let missing: Vec<&str> = programs.iter().copied().filter(|program| which::which(program).is_err()).collect();
+    let missing: Vec<&str> = programs
+        .iter()
+        .copied()
+        .filter(|program| which::which(program).is_err())
+        .collect();
     if missing.is_empty() {
         return true;
     }
-    let told = format!("{} needs {}", std::thread::current().name().unwrap_or("a test"), missing.join(" and "));
-    assert!(std::env::var("PML_TESTS_REQUIRE_REAL").as_deref() != Ok("1"), "{told}");
+    let told = format!(
+        "{} needs {}",
+        std::thread::current().name().unwrap_or("a test"),
+        missing.join(" and ")
+    );
+    assert!(
+        std::env::var("PML_TESTS_REQUIRE_REAL").as_deref() != Ok("1"),
+        "{told}"
+    );
     // Not `eprintln!`, which the test runner captures.
     let _ = writeln!(std::io::stderr(), "skipped: {told}");
     false

@@ -50,7 +50,8 @@ impl World {
     /// A world with one server `fake`, the one that misbehaves on demand, started with `options`.
     pub(crate) fn with_fake(permissions: &Value, options: &[&str]) -> Self {
         let world = Self::new();
-        world.configure(&json!({ "permissions": permissions, "mcpServers": { "fake": world.fake(options) } }));
+        world
+            .configure(&json!({ "permissions": permissions, "mcpServers": { "fake": world.fake(options) } }));
         world
     }
 
@@ -115,6 +116,7 @@ impl World {
             .env_clear()
             .envs(&*self.variables.borrow())
             .env("HOME", self.home())
+            .env("PML_LOG", "error")
             .env(MARK, &self.mark)
             .current_dir(self.project());
         command
@@ -347,7 +349,13 @@ pub(crate) fn asks(result: &Value) -> bool {
 /// Lets every pending workflow expire, and returns how many milliseconds the last of them would have lived.
 pub(crate) fn expire_workflows(world: &World) -> i64 {
     let store = rusqlite::Connection::open(world.home().join(".local/state/pml/workflows.db")).unwrap();
-    let life = store.query_row("SELECT max(expires_at - created_at) FROM workflow", [], |row| row.get(0)).unwrap();
-    store.execute("UPDATE workflow SET expires_at = created_at", []).unwrap();
+    let life = store
+        .query_row("SELECT max(expires_at - created_at) FROM workflow", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    store
+        .execute("UPDATE workflow SET expires_at = created_at", [])
+        .unwrap();
     life
 }
