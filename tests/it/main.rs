@@ -10,6 +10,7 @@
 mod acceptance;
 mod add;
 mod approval;
+mod clients;
 mod architecture;
 mod demo;
 mod documents;
@@ -24,6 +25,7 @@ mod list;
 mod orphans;
 #[cfg(target_os = "linux")]
 mod process;
+mod real_servers;
 mod remove;
 mod rule_commands;
 mod rule_writers;

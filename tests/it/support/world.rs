@@ -104,9 +104,15 @@ impl World {
 
     /// A `pml` command in the project.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(pml());
+        let mut command = self.program(pml());
+        command.args(arguments);
         command
-            .args(arguments)
+    }
+
+    /// Any program in the project.
+    pub(crate) fn program(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
             .env_clear()
             .envs(&*self.variables.borrow())
             .env("HOME", self.home())
