@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use rmcp::model::{
@@ -10,21 +9,18 @@ use rmcp::model::{
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::era::{self, Era, Fault, Opened};
 use super::listing::{self, CONTINUE};
 use super::present::{self, Answer};
+use super::progress::Told;
 use super::requests::{NotTaken, Requests, UnderWay};
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
-use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal, Urgency};
-use crate::wire::{Frame, LineReader, Outbox};
-
-/// How long answers under way may still take when the client has closed its end.
-const LAST_ANSWERS: Duration = Duration::from_millis(300);
+use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal};
+use crate::wire::{Frame, Outbox};
 
 /// Progress that may wait for a slow client before its source waits too.
 const PROGRESS_AHEAD: usize = 16;
@@ -35,76 +31,9 @@ const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool nam
     then show the person exactly what would run, let them decide, and continue as the result says. Never approve on \
     your own.";
 
-/// Why the conversation ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shutdown {
-    /// The client closed its end.
-    EndOfInput,
-    /// A signal asked pml to go.
-    Signal,
-}
-
-/// Serves one client until it closes its end or `signal` resolves; then everything that was started is ended.
-pub async fn serve(
-    proxy: Proxy,
-    (source, sink): (
-        impl AsyncRead + Unpin + Send,
-        impl AsyncWrite + Unpin + Send + 'static,
-    ),
-    tasks: TaskTracker,
-    signal: impl Future<Output = ()>,
-) -> Shutdown {
-    // The writer is tracked apart: it must outlive everything that may still write.
-    let writing = TaskTracker::new();
-    let conversation = Conversation(Arc::new(Shared {
-        outbox: Outbox::open(sink, &writing),
-        proxy: proxy.clone(),
-        tasks: tasks.clone(),
-        requests: Requests::default(),
-        initialized: AtomicBool::new(false),
-        eager: AtomicBool::new(false),
-        subscriptions: Mutex::default(),
-    }));
-    let announcing = tasks.spawn(conversation.clone().announce());
-    let mut reader = LineReader::new(source, proxy.line_limit());
-    let reading = async {
-        while let Ok(Some(line)) = reader.next_line().await {
-            conversation.receive(line).await;
-        }
-    };
-    let shutdown = tokio::select! {
-        () = reading => Shutdown::EndOfInput,
-        () = signal => Shutdown::Signal,
-    };
-    announcing.abort();
-    let requests = conversation.0.requests.clone();
-    if shutdown == Shutdown::EndOfInput {
-        let _ = tokio::time::timeout(LAST_ANSWERS, until_empty(&requests)).await;
-    }
-    requests.cancel_all();
-    let urgency = match shutdown {
-        Shutdown::EndOfInput if requests.is_empty() => Urgency::Gentle,
-        Shutdown::EndOfInput | Shutdown::Signal => Urgency::AtOnce,
-    };
-    proxy.close(urgency).await;
-    tasks.close();
-    // What is still under way was cancelled and holds the outbox only until it notices.
-    let _ = tokio::time::timeout(Duration::from_millis(50), tasks.wait()).await;
-    drop(conversation);
-    writing.close();
-    let _ = tokio::time::timeout(Duration::from_millis(50), writing.wait()).await;
-    shutdown
-}
-
-async fn until_empty(requests: &Requests) {
-    // Rare and short: only between the end of input and the last answer.
-    while !requests.is_empty() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
+/// One client's conversation; clones share it.
 #[derive(Clone)]
-struct Conversation(Arc<Shared>);
+pub(super) struct Conversation(Arc<Shared>);
 
 struct Shared {
     proxy: Proxy,
@@ -119,7 +48,26 @@ struct Shared {
 }
 
 impl Conversation {
-    async fn receive(&self, line: Line) {
+    /// Opens a conversation whose answers go to `outbox`.
+    pub(super) fn new(proxy: Proxy, outbox: Outbox, tasks: TaskTracker) -> Self {
+        Self(Arc::new(Shared {
+            proxy,
+            outbox,
+            tasks,
+            requests: Requests::default(),
+            initialized: AtomicBool::new(false),
+            eager: AtomicBool::new(false),
+            subscriptions: Mutex::default(),
+        }))
+    }
+
+    /// Returns the requests under way.
+    pub(super) fn requests(&self) -> &Requests {
+        &self.0.requests
+    }
+
+    /// Takes one line of the client; returns as soon as the next one can be read.
+    pub(super) async fn receive(&self, line: Line) {
         let line = match line {
             Line::Whole(line) => line,
             Line::TooLong { head } => {
@@ -369,7 +317,7 @@ impl Conversation {
     }
 
     /// Tells the client when the list of tools has changed.
-    async fn announce(self) {
+    pub(super) async fn announce(self) {
         let mut changes = self.0.proxy.list_changes();
         while changes.changed().await.is_ok() {
             if self.0.initialized.load(Ordering::Relaxed) {
@@ -404,43 +352,6 @@ impl Conversation {
         frame.push("}");
         // A client that is gone is noticed by the reader.
         let _ = self.0.outbox.send(frame).await;
-    }
-}
-
-/// What was told of a call so far: progress must rise.
-#[derive(Default)]
-struct Told {
-    starts: u32,
-}
-
-impl Told {
-    /// Steps of a start are thousandths, so that what the dependency counts itself comes out above them.
-    fn last(&self) -> f64 {
-        f64::from(self.starts) / 1000.0
-    }
-
-    fn params(&mut self, token: &str, progress: Progress) -> Option<Vec<Bytes>> {
-        match progress {
-            Progress::Start(text) => {
-                self.starts += 1;
-                let message = json!(text);
-                let at = self.last();
-                Some(vec![Bytes::from(format!(
-                    r#"{{"progressToken":{token},"progress":{at},"message":{message}}}"#
-                ))])
-            }
-            Progress::Forwarded(params) => {
-                let text = String::from_utf8_lossy(&params);
-                let object = Object::parse(&text)?;
-                let at: f64 = object.value("progress")?.get().parse().ok()?;
-                if self.starts > 0 && at <= self.last() {
-                    return None;
-                }
-                let mut splice = Splice::new(params.clone());
-                splice.replace(object.place("progressToken")?, token.to_owned());
-                Some(splice.into_parts())
-            }
-        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! What several behaviours need: the binaries, and a look at what runs.
 
+pub(crate) mod real;
 pub(crate) mod registry;
+pub(crate) mod sdk;
 pub(crate) mod world;
 
 use std::path::{Path, PathBuf};

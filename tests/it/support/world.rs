@@ -104,9 +104,15 @@ impl World {
 
     /// A `pml` command in the project.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(pml());
+        let mut command = self.program(pml());
+        command.args(arguments);
         command
-            .args(arguments)
+    }
+
+    /// Any program in the project.
+    pub(crate) fn program(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
             .env_clear()
             .envs(&*self.variables.borrow())
             .env("HOME", self.home())
@@ -323,6 +329,22 @@ impl Drop for Client {
         }
         let _ = self.child.wait();
     }
+}
+
+/// What a finished command wrote to stdout.
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// What a finished command wrote to stderr.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The JSON a command printed, which must have gone well.
+pub(crate) fn json_of(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// The texts of a result, one per block.
