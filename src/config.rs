@@ -132,7 +132,11 @@ pub enum Dialog {
 impl Default for Approvals {
     fn default() -> Self {
         // Five minutes: the seed's contract, long enough to read and short enough to forget.
-        Self { time_to_live: Duration::from_mins(5), by: By::Client, dialog: Dialog::Auto }
+        Self {
+            time_to_live: Duration::from_mins(5),
+            by: By::Client,
+            dialog: Dialog::Auto,
+        }
     }
 }
 
@@ -168,7 +172,11 @@ pub enum AskUserMode {
 impl Default for AskUser {
     fn default() -> Self {
         // As long as an approval lives.
-        Self { tools: AskUserTools::Listed, mode: AskUserMode::Suspend, timeout: Duration::from_mins(5) }
+        Self {
+            tools: AskUserTools::Listed,
+            mode: AskUserMode::Suspend,
+            timeout: Duration::from_mins(5),
+        }
     }
 }
 

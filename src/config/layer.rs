@@ -8,8 +8,13 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged as _;
 
 use super::document::{self, Fault};
-use super::file::{ByEntry, DialogEntry, File, ModeEntry, PatternText, Seconds, ServerEntry, StartupEntry, Transport};
-use super::{AskUserMode, AskUserTools, By, Config, ConfigError, Dialog, Launch, LineLimit, Problem, Rule, RuleList, Server, Source, Startup};
+use super::file::{
+    ByEntry, DialogEntry, File, ModeEntry, PatternText, Seconds, ServerEntry, StartupEntry, Transport,
+};
+use super::{
+    AskUserMode, AskUserTools, By, Config, ConfigError, Dialog, Launch, LineLimit, Problem, Rule, RuleList,
+    Server, Source, Startup,
+};
 use crate::protocol::{DependencyName, Pattern, PatternError};
 
 /// Far above any real configuration; a bound on what a file from outside can make us hold and compile.
@@ -154,7 +159,11 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), Fault> {
         };
     }
     if let Some(enabled) = file.ask_user.enabled {
-        config.ask_user.tools = if enabled { AskUserTools::Listed } else { AskUserTools::Off };
+        config.ask_user.tools = if enabled {
+            AskUserTools::Listed
+        } else {
+            AskUserTools::Off
+        };
     }
     if let Some(mode) = file.ask_user.mode {
         config.ask_user.mode = match mode {

@@ -84,7 +84,9 @@ impl DependencyName {
     pub fn of_server(name: &str) -> Result<Self, NameError> {
         let parsed: Self = name.parse()?;
         if [Self::PML, Self::CLIENT].contains(&name) {
-            return Err(NameError::Reserved { name: name.to_owned() });
+            return Err(NameError::Reserved {
+                name: name.to_owned(),
+            });
         }
         Ok(parsed)
     }

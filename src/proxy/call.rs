@@ -13,7 +13,7 @@ use crate::permissions::approved::Record;
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::approval::ApprovalType;
 use crate::protocol::{Object, Splice, ToolName};
-use crate::workflow::{Arguments, Ask, Call, New};
+use crate::workflow::{Arguments, Ask, Call, New, Workflow, WorkflowError};
 
 /// A `tools/call` as the client sent it.
 #[derive(Debug, Clone)]
@@ -175,12 +175,34 @@ impl Proxy {
             project: self.project().to_owned(),
         };
         let workflow = self.0.workflows.create(new).await?.workflow();
+        self.asked(view, &workflow)
+    }
+
+    /// Describes a suspended call as a person is shown it.
+    pub(super) fn asked(&self, view: &View, workflow: &Workflow) -> Result<Asked, Refusal> {
+        let (kind, dependency) = match &workflow.ask {
+            Ask::Install { dependency } => (ApprovalType::DependencyInstall, dependency),
+            Ask::Permit { dependency } => (ApprovalType::ToolPermission, dependency),
+            Ask::Use { .. } | Ask::Questions { .. } => {
+                return Err(WorkflowError::Unfit {
+                    code: workflow.code.clone(),
+                    wanted: workflow.ask.wants(),
+                }
+                .into());
+            }
+        };
+        let installs = self
+            .planned(view, &workflow.call.tool)
+            .is_ok_and(|(_, plan)| self.0.loader.needs_install(&plan));
         Ok(Asked {
             kind,
-            tool: tool.clone(),
-            dependency,
+            tool: workflow.call.tool.clone(),
+            dependency: dependency.clone(),
             installs,
             workflow_id: workflow.id.uuid(),
+            code: workflow.code.clone(),
+            by: view.config.approvals.by,
+            file: self.0.files.project.clone(),
             expires_in: workflow.expires_at.since(super::now()),
         })
     }

@@ -8,16 +8,19 @@ mod clock;
 mod grants;
 mod list;
 mod outcome;
+mod people;
 mod resume;
 mod view;
 
 pub use call::{Carried, Progress};
 pub use clock::now;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
-pub use resume::Carrier;
+pub use people::Questioned;
+pub use resume::{Carrier, Decided};
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
 pub use crate::loader::Urgency;
+pub use crate::workflow::{Answer, Ask, Provenance, State, Workflow, WorkflowId};
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

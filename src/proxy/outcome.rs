@@ -1,5 +1,6 @@
 //! What becomes of a call, as plain data; how it is worded on the wire is the conversation's business.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,13 +8,13 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::config::{ConfigError, Rule};
+use crate::config::{By, ConfigError, Rule};
 use crate::loader::{Ended, LoadError, PlanError};
 use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::continuation::ContinuationError;
 use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::report::Hint;
-use crate::workflow::WorkflowError;
+use crate::workflow::{Code, WorkflowError};
 
 /// What became of a call.
 #[derive(Debug)]
@@ -38,8 +39,13 @@ pub enum Outcome {
         /// What pml has to say about it.
         notes: Vec<String>,
     },
+    /// A person has not decided yet, and only a person may.
+    Waiting(Asked),
     /// A person said no.
-    Aborted,
+    Aborted {
+        /// Why, in their words.
+        reason: Option<String>,
+    },
     /// No declared server has such a tool.
     UnknownTool {
         /// What was called.
@@ -64,6 +70,12 @@ pub struct Asked {
     pub installs: bool,
     /// The id that continues the call.
     pub workflow_id: Uuid,
+    /// The name by which people speak of it.
+    pub code: Code,
+    /// Who may decide.
+    pub by: By,
+    /// The project's file, into which `always` writes.
+    pub file: PathBuf,
     /// How long the id is valid.
     pub expires_in: Duration,
 }
@@ -172,6 +184,12 @@ pub enum Refusal {
         /// The tool.
         tool: ToolName,
     },
+    /// Only a person may answer this.
+    #[error("waiting for a person: only they can answer `{code}`")]
+    NeedsPerson {
+        /// The workflow.
+        code: Code,
+    },
     /// The workflow cannot be suspended, found or moved.
     #[error(transparent)]
     Workflow(#[from] WorkflowError),
@@ -230,6 +248,9 @@ impl Hint for Refusal {
                 "send {\"workflow_id\": \"…\", \"approved\": true or false, \"always\": true or false}"
                     .to_owned(),
             ),
+            Self::NeedsPerson { code } => Some(format!(
+                "they can run `pml answer {code}` in a terminal, or the prompt `answer {code}` of pml"
+            )),
             Self::Workflow(error) => error.hint(),
             Self::Disabled { .. } | Self::Unusable { .. } | Self::NotRecorded(_) => None,
         }

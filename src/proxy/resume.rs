@@ -5,15 +5,16 @@ use std::sync::Arc;
 use super::call::{Permitted, Sent};
 use super::outcome::place;
 use super::{Carried, Outcome, Proxy, Refusal, View};
+use crate::config::By;
 use crate::loader::Plan;
 use crate::permissions::Change;
 use crate::permissions::approved::Record;
 use crate::permissions::writer::{Kind, edit};
 use crate::protocol::approval::ShownDependency;
-use crate::protocol::continuation::{Continuation, Decision, Scope};
+use crate::protocol::continuation::{Decision, Scope};
 use crate::protocol::{Pattern, ToolName};
 use crate::workflow::{
-    Answer, Ask, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError, WorkflowId,
+    Answer, Ask, Event, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError, WorkflowId,
 };
 
 /// On what a continuation came in.
@@ -25,15 +26,25 @@ pub enum Carrier<'a> {
     AnyTool,
 }
 
+/// What is known of a person's decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decided {
+    /// It comes with this, on this road.
+    Now(Decision, Provenance),
+    /// It came on another road, or has not come yet.
+    Elsewhere,
+}
+
 impl Proxy {
-    /// Continues a suspended call as the client decided.
+    /// Continues a suspended call as it was decided, or says how it stands.
     pub async fn resume(
         &self,
         carrier: Carrier<'_>,
-        continuation: &Continuation,
+        id: &str,
+        decided: Decided,
         carried: Carried,
     ) -> Outcome {
-        match self.resumed(carrier, continuation, &carried).await {
+        match self.resumed(carrier, id, decided, &carried).await {
             Ok(outcome) => outcome,
             Err(refusal) => Outcome::Refused(seed_words(refusal)),
         }
@@ -42,13 +53,11 @@ impl Proxy {
     async fn resumed(
         &self,
         carrier: Carrier<'_>,
-        continuation: &Continuation,
+        id: &str,
+        decided: Decided,
         carried: &Carried,
     ) -> Result<Outcome, Refusal> {
-        let id: WorkflowId = continuation
-            .workflow_id
-            .parse()
-            .map_err(|_malformed| Refusal::Expired)?;
+        let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
         let view = self.view().map_err(Refusal::Config)?;
         let expected = match carrier {
             Carrier::AnyTool => Expected::AnyTool,
@@ -62,17 +71,6 @@ impl Proxy {
                 }
             },
         };
-        let scope = match continuation.decision {
-            Decision::Refuse => {
-                let refuse = Answer::Refuse { reason: None };
-                self.0
-                    .workflows
-                    .answer_and_take(id, expected, refuse, Provenance::Continuation)
-                    .await?;
-                return Ok(Outcome::Aborted);
-            }
-            Decision::Approve(scope) => scope,
-        };
         // Looked at before it is taken: a decision that cannot be carried out must not use the workflow up.
         let suspended = self.0.workflows.find(id).await?;
         let tool = suspended.call.tool.clone();
@@ -85,18 +83,43 @@ impl Proxy {
             }
             .into());
         }
+        let answer = match (counted(view.config.approvals.by, decided), &suspended.state) {
+            (Decided::Now(Decision::Approve(scope), by), _) => Some((Answer::Approve { scope }, by)),
+            (Decided::Now(Decision::Refuse, by), _) => {
+                let refuse = Answer::Refuse { reason: None };
+                self.0.workflows.answer_and_take(id, expected, refuse, by).await?;
+                return Ok(Outcome::Aborted { reason: None });
+            }
+            (Decided::Elsewhere, State::Pending) if suspended.expires_at > super::now() => {
+                return Ok(Outcome::Waiting(self.asked(&view, &suspended)?));
+            }
+            (
+                Decided::Elsewhere,
+                State::Answered {
+                    answer: Answer::Refuse { reason },
+                    ..
+                },
+            ) => {
+                return Ok(Outcome::Aborted {
+                    reason: reason.clone(),
+                });
+            }
+            (Decided::Elsewhere, _) => None,
+        };
         self.ruled(&view, &tool)?;
         let (server, plan) = self.planned(&view, &tool)?;
         if *plan.digest() != suspended.call.launch {
             return Err(Refusal::Changed { tool });
         }
-        let (taken, notes) = self.take(id, expected, scope, Arc::clone(&plan)).await?;
-        let (Ask::Install { dependency } | Ask::Permit { dependency }) = &taken.ask;
+        let (taken, notes) = self.take(id, expected, answer, Arc::clone(&plan)).await?;
         let permitted = Permitted {
             tool: &tool,
             server,
             plan: &plan,
-            shown_integrity: dependency.integrity.as_deref(),
+            shown_integrity: taken
+                .ask
+                .dependency()
+                .and_then(|dependency| dependency.integrity.as_deref()),
             notes,
         };
         self.run(&view, permitted, carried, Sent::Suspended(&taken.call.arguments))
@@ -108,17 +131,16 @@ impl Proxy {
         &self,
         id: WorkflowId,
         expected: Expected,
-        scope: Scope,
+        answer: Option<(Answer, Provenance)>,
         plan: Arc<Plan>,
     ) -> Result<(Workflow, Vec<String>), Refusal> {
         let proxy = self.clone();
         let taking = self.0.tasks.spawn(async move {
-            let approve = Answer::Approve { scope };
-            let taken = proxy
-                .0
-                .workflows
-                .answer_and_take(id, expected, approve, Provenance::Continuation)
-                .await?;
+            let workflows = &proxy.0.workflows;
+            let taken = match answer {
+                Some((answer, by)) => workflows.answer_and_take(id, expected, answer, by).await?,
+                None => workflows.apply(id, Event::Take).await?,
+            };
             let notes = proxy.grant(&taken, &plan).await?;
             Ok((taken, notes))
         });
@@ -138,7 +160,8 @@ impl Proxy {
             (Ask::Install { dependency }, Scope::Once | Scope::Always) => self.record(dependency, plan)?,
             (Ask::Install { .. }, Scope::Session) => self.0.grants.allow_launch(plan.digest().clone()),
             (Ask::Permit { .. }, Scope::Session) => self.0.grants.allow_tool(taken.call.tool.clone()),
-            (Ask::Permit { .. }, Scope::Once | Scope::Always) => {}
+            (Ask::Permit { .. }, Scope::Once | Scope::Always)
+            | (Ask::Use { .. } | Ask::Questions { .. }, _) => {}
         }
         match scope {
             Scope::Always => Ok(vec![self.allow_always(taken.call.tool.clone()).await]),
@@ -189,6 +212,14 @@ impl Proxy {
     }
 }
 
+/// Where only a person counts, what a model writes into a continuation is a look at how things stand.
+fn counted(by: By, decided: Decided) -> Decided {
+    match (by, decided) {
+        (By::Human, Decided::Now(_, Provenance::Continuation)) => Decided::Elsewhere,
+        (By::Human | By::Client, decided) => decided,
+    }
+}
+
 fn obstacle(view: &View, tool: &ToolName) -> Option<String> {
     let rule = view.policy.obstacle(tool)?;
     Some(format!("rule `{}` in {}", rule.pattern, place(&rule)))
@@ -205,5 +236,34 @@ fn seed_words(refusal: Refusal) -> Refusal {
             },
         ) => Refusal::Expired,
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_continuation_loses_its_word_and_only_where_a_person_is_wanted() {
+        use Provenance::{Chat, Cli, Continuation, Dialog, Elicitation, Prompt, Rule, Web};
+        for by in [By::Client, By::Human] {
+            for road in [Continuation, Dialog, Elicitation, Prompt, Cli, Web, Chat, Rule] {
+                for decision in [
+                    Decision::Approve(Scope::Once),
+                    Decision::Approve(Scope::Session),
+                    Decision::Approve(Scope::Always),
+                    Decision::Refuse,
+                ] {
+                    let decided = Decided::Now(decision, road);
+                    let expected = if by == By::Human && road == Continuation {
+                        Decided::Elsewhere
+                    } else {
+                        decided
+                    };
+                    assert_eq!(counted(by, decided), expected);
+                }
+            }
+            assert_eq!(counted(by, Decided::Elsewhere), Decided::Elsewhere);
+        }
     }
 }

@@ -19,7 +19,7 @@ use super::progress::Told;
 use super::requests::{NotTaken, Requests, UnderWay};
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
-use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal};
+use crate::proxy::{Carried, Carrier, Decided, Outcome, Progress, Provenance, Proxy, Refusal};
 use crate::wire::{Frame, Outbox};
 
 /// Progress that may wait for a slow client before its source waits too.
@@ -246,7 +246,11 @@ impl Conversation {
                     } else {
                         Carrier::Tool(&name)
                     };
-                    self.0.proxy.resume(carrier, &continuation, carried).await
+                    let decided = Decided::Now(continuation.decision, Provenance::Continuation);
+                    self.0
+                        .proxy
+                        .resume(carrier, &continuation.workflow_id, decided, carried)
+                        .await
                 }
             }
         };

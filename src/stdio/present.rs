@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::era::{Era, Fault};
 use super::listing::CONTINUE;
+use crate::config::By;
 use crate::protocol::approval::{ApprovalContext, ApprovalType};
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::{Object, Shown, Splice, wire_name};
@@ -61,13 +62,18 @@ pub(crate) fn outcome(outcome: Outcome, era: Era) -> Answer {
                 era,
             )
         }
-        Outcome::Aborted => own_result(
-            json!({
-                "content": [{ "type": "text", "text": "Workflow aborted by user" }],
-                "structuredContent": { "status": "aborted", "message": "Workflow aborted by user" },
-            }),
-            era,
-        ),
+        Outcome::Waiting(asked) => own_result(waiting(&asked), era),
+        Outcome::Aborted { reason } => {
+            let mut content = vec![json!({ "type": "text", "text": "Workflow aborted by user" })];
+            content.extend(
+                reason
+                    .iter()
+                    .map(|reason| json!({ "type": "text", "text": format!("Their reason: {reason}") })),
+            );
+            let told =
+                json!({ "status": "aborted", "message": "Workflow aborted by user", "reason": reason });
+            own_result(json!({ "content": content, "structuredContent": told }), era)
+        }
         Outcome::UnknownTool { name, nearest } => {
             let mut message = format!("Unknown tool: {}", Shown::line(&name));
             if let Some(nearest) = nearest {
@@ -115,6 +121,22 @@ fn approval_required(asked: &Asked) -> Value {
     })
 }
 
+/// How a call stands that only a person may let go on.
+fn waiting(asked: &Asked) -> Value {
+    let what = format!("Waiting for a person to decide: {}", headline(asked));
+    let instruction = instruction(asked, &wire_name(&asked.tool));
+    json!({
+        "content": [{ "type": "text", "text": what }, { "type": "text", "text": instruction }],
+        "structuredContent": {
+            "status": "waiting_for_person",
+            "message": what,
+            "instructions": instruction,
+            "workflow_id": asked.workflow_id,
+            "code": asked.code,
+        },
+    })
+}
+
 fn headline(asked: &Asked) -> String {
     let dependency = &asked.dependency;
     let named = match &dependency.version {
@@ -150,18 +172,31 @@ fn instruction(asked: &Asked, wire: &str) -> String {
     if dependency.scripts {
         shown.push_str("  install scripts of the package WILL run (\"allowScripts\")\n");
     }
-    format!(
-        "A person must decide this; do not decide for them. Show them exactly what would run:\n\
-         {shown}\
-         If they say yes, call `{wire}` with the arguments\n  \
-         {{\"{MEMBER}\":{{\"workflow_id\":\"{id}\",\"approved\":true}}}}\n\
-         and nothing else: the original call is kept and runs as it was. If they want this tool allowed from now on, \
-         add \"always\":true. If they say no, send \"approved\":false. \
-         A client that rejects those arguments can call `{CONTINUE}` with \
-         {{\"workflow_id\":\"{id}\",\"approved\":true}} instead. \
-         The id is valid for {minutes} minute{}.",
+    let valid = format!(
+        "The id is valid for {minutes} minute{}.",
         if minutes == 1 { "" } else { "s" }
-    )
+    );
+    match asked.by {
+        By::Client => format!(
+            "A person must decide this; do not decide for them. Show them exactly what would run:\n\
+             {shown}\
+             If they say yes, call `{wire}` with the arguments\n  \
+             {{\"{MEMBER}\":{{\"workflow_id\":\"{id}\",\"approved\":true}}}}\n\
+             and nothing else: the original call is kept and runs as it was. If they want this tool allowed from now \
+             on, add \"always\":true. If they say no, send \"approved\":false. \
+             A client that rejects those arguments can call `{CONTINUE}` with \
+             {{\"workflow_id\":\"{id}\",\"approved\":true}} instead. {valid}"
+        ),
+        By::Human => format!(
+            "Only a person can approve this, and not through you. Show them exactly what would run:\n\
+             {shown}\
+             and how to decide: `pml approve {code}` or `pml refuse {code}` in a terminal, or the prompt \
+             `approve {code}` of pml (in Claude Code: /mcp__pml__approve {code}). Once they have decided, call \
+             `{CONTINUE}` with {{\"workflow_id\":\"{id}\",\"approved\":true}} to go on: the original call is kept \
+             and runs as it was. {valid}",
+            code = asked.code,
+        ),
+    }
 }
 
 /// Passes a dependency's result on, with what its reader's era requires and the notes of pml.

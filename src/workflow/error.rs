@@ -166,6 +166,7 @@ impl Hint for WorkflowError {
             Self::Unknown { .. }
             | Self::Refused { .. }
             | Self::Erased { .. }
+            | Self::Unfit { .. }
             | Self::Database { .. }
             | Self::Thread { .. }
             | Self::Stopped { .. } => None,

@@ -113,6 +113,11 @@ impl Workflows {
         self.run(|store, now| store.pending(now)).await
     }
 
+    /// Lists every workflow that is still kept, the newest first.
+    pub async fn recent(&self, limit: usize) -> Result<Vec<Workflow>, WorkflowError> {
+        self.run(move |store, _| store.recent(limit)).await
+    }
+
     /// Waits until a workflow is no longer pending, whichever process moved it.
     pub async fn wait(&self, id: WorkflowId) -> Result<Workflow, WorkflowError> {
         loop {

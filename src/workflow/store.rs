@@ -124,7 +124,11 @@ impl Store {
     ///
     /// Only the one who takes a call gets its arguments; every other final state comes without them.
     pub fn apply(&mut self, id: WorkflowId, event: Event, now: Timestamp) -> Result<Workflow, WorkflowError> {
-        self.advance_by(id, &Expected::AnyTool, |workflow| {
+        let answer = match &event {
+            Event::Answer { answer, .. } => Some(answer.clone()),
+            Event::Take | Event::Expire | Event::Withdraw => None,
+        };
+        self.advance_by(id, &Expected::AnyTool, answer.as_ref(), |workflow| {
             machine::transition(&workflow.state, workflow.expires_at, event, now)
         })
     }
@@ -141,7 +145,7 @@ impl Store {
         by: Provenance,
         now: Timestamp,
     ) -> Result<Workflow, WorkflowError> {
-        self.advance_by(id, expected, |workflow| {
+        self.advance_by(id, expected, Some(&answer.clone()), |workflow| {
             machine::answer_and_take(&workflow.state, workflow.expires_at, answer, by, now)
         })
     }
@@ -184,6 +188,14 @@ impl Store {
         let matching = "phase = 'pending' AND expires_at > ?1 ORDER BY created_at, id";
         many(&self.connection, matching, &[&now.millis()])
             .map_err(|source| database_error("list what is pending", self.place.path(), source))
+    }
+
+    /// Lists every workflow that is still kept, the newest first.
+    pub fn recent(&self, limit: usize) -> Result<Vec<Workflow>, WorkflowError> {
+        let matching = "true ORDER BY created_at DESC, id LIMIT ?1";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        many(&self.connection, matching, &[&limit])
+            .map_err(|source| database_error("list what happened", self.place.path(), source))
     }
 
     /// Marks what has expired and deletes what finished long ago.
@@ -265,6 +277,7 @@ impl Store {
         &mut self,
         id: WorkflowId,
         expected: &Expected,
+        answer: Option<&Answer>,
         decide: impl FnOnce(&Workflow) -> Result<State, Refusal>,
     ) -> Result<Workflow, WorkflowError> {
         let (before, workflow) = self.write("move a workflow", |transaction| {
@@ -279,6 +292,14 @@ impl Store {
                     .into());
                 }
                 Expected::Tool(_) | Expected::AnyTool => {}
+            }
+            if answer.is_some_and(|answer| !workflow.ask.takes(answer)) {
+                let wanted = workflow.ask.wants();
+                return Err(WorkflowError::Unfit {
+                    code: workflow.code,
+                    wanted,
+                }
+                .into());
             }
             let state = decide(&workflow).map_err(|refusal| WorkflowError::Refused {
                 code: workflow.code.clone(),

@@ -52,6 +52,15 @@ impl Ask {
         }
     }
 
+    /// Says what an answer to this must be.
+    #[must_use]
+    pub fn wants(&self) -> &'static str {
+        match self {
+            Self::Install { .. } | Self::Permit { .. } | Self::Use { .. } => "an approval or a refusal",
+            Self::Questions { .. } => "an answer to each of its questions",
+        }
+    }
+
     /// Returns what the person is shown of the dependency, where it is about one.
     #[must_use]
     pub fn dependency(&self) -> Option<&ShownDependency> {

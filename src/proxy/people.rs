@@ -1,0 +1,214 @@
+//! What a person is asked outside a call, and what they say on roads that only people walk.
+
+use std::time::Duration;
+
+use super::{Proxy, Refusal, now};
+use crate::config::{Approvals, AskUser, By};
+use crate::protocol::question::{Given, Question};
+use crate::protocol::{DependencyName, Digest, ToolName};
+use crate::workflow::{
+    Answer, Arguments, Ask, Call, Event, Expected, New, Provenance, State, Workflow, WorkflowId,
+};
+
+/// How long a question can still be answered after nobody waits for it: over a coffee, not over a night.
+const LATE: Duration = Duration::from_hours(1);
+
+/// How questions stand.
+#[derive(Debug, Clone)]
+pub enum Questioned {
+    /// Nobody has answered yet.
+    Pending(Workflow),
+    /// Somebody has.
+    Answered {
+        /// What was asked.
+        questions: Vec<Question>,
+        /// What they said, in the same order.
+        answers: Vec<Given>,
+        /// On which road.
+        by: Provenance,
+    },
+    /// They would not answer.
+    Rejected {
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+}
+
+impl Proxy {
+    /// Returns how approvals are asked for; while the configuration cannot be read, only a person counts.
+    #[must_use]
+    pub fn approvals(&self) -> Approvals {
+        self.view().map_or_else(
+            |_broken| Approvals {
+                by: By::Human,
+                ..Approvals::default()
+            },
+            |view| view.config.approvals.clone(),
+        )
+    }
+
+    /// Returns how the tools that ask a person behave.
+    #[must_use]
+    pub fn ask_user(&self) -> AskUser {
+        self.view()
+            .map_or_else(|_broken| AskUser::default(), |view| view.config.ask_user.clone())
+    }
+
+    /// Puts questions to a person; the very same questions are put once.
+    pub async fn question(&self, tool: &str, questions: Vec<Question>) -> Result<Workflow, Refusal> {
+        let view = self.view().map_err(Refusal::Config)?;
+        let call = Call {
+            tool: own_tool(tool)?,
+            arguments: Arguments::Absent,
+            // Nothing is launched by an answer.
+            launch: Digest::of(["questions"]),
+        };
+        let time_to_live = view
+            .config
+            .approvals
+            .time_to_live
+            .max(view.config.ask_user.timeout)
+            + LATE;
+        let new = New {
+            ask: Ask::Questions { questions },
+            call,
+            time_to_live,
+            project: self.project().to_owned(),
+        };
+        Ok(self.0.workflows.create(new).await?.workflow())
+    }
+
+    /// Tells how questions stand, waiting up to `patience` for an answer; whoever is told an answer has taken it.
+    pub async fn questioned(&self, id: WorkflowId, patience: Duration) -> Result<Questioned, Refusal> {
+        let mut workflow = self.0.workflows.find(id).await?;
+        if workflow.state == State::Pending && !patience.is_zero() {
+            let waited = tokio::time::timeout(patience, self.0.workflows.wait(id)).await;
+            if let Ok(moved) = waited {
+                workflow = moved?;
+            }
+        }
+        match &workflow.state {
+            State::Pending if workflow.expires_at > now() => Ok(Questioned::Pending(workflow)),
+            State::Pending | State::Expired => Err(Refusal::Expired),
+            State::Answered {
+                answer: Answer::Refuse { reason },
+                ..
+            } => Ok(Questioned::Rejected {
+                reason: reason.clone(),
+            }),
+            // An answer may be asked for again: it is the same answer.
+            State::Taken {
+                answer: Answer::Answers { answers },
+                by,
+                ..
+            } => Ok(given(&workflow, answers.clone(), *by)),
+            State::Answered { .. } => {
+                let taken = self.0.workflows.apply(id, Event::Take).await?;
+                match taken.state.clone() {
+                    State::Taken {
+                        answer: Answer::Answers { answers },
+                        by,
+                        ..
+                    } => Ok(given(&taken, answers, by)),
+                    _ => Err(Refusal::Expired),
+                }
+            }
+            State::Taken { .. } | State::Withdrawn => Err(Refusal::Expired),
+        }
+    }
+
+    /// Records what was said to questions. Where only a person counts, a model's relay does not.
+    pub async fn answer_questions(
+        &self,
+        id: WorkflowId,
+        answers: Vec<Given>,
+        by: Provenance,
+    ) -> Result<(), Refusal> {
+        if by == Provenance::Continuation && self.approvals().by == By::Human {
+            return Err(Refusal::NeedsPerson {
+                code: self.0.workflows.find(id).await?.code,
+            });
+        }
+        self.answer(id, Answer::Answers { answers }, by).await.map(drop)
+    }
+
+    /// Records an answer.
+    pub async fn answer(&self, id: WorkflowId, answer: Answer, by: Provenance) -> Result<Workflow, Refusal> {
+        Ok(self.0.workflows.apply(id, Event::Answer { answer, by }).await?)
+    }
+
+    /// Answers and takes at once.
+    pub async fn answer_and_take(
+        &self,
+        id: WorkflowId,
+        answer: Answer,
+        by: Provenance,
+    ) -> Result<Workflow, Refusal> {
+        Ok(self
+            .0
+            .workflows
+            .answer_and_take(id, Expected::AnyTool, answer, by)
+            .await?)
+    }
+
+    /// Takes back what nobody waits for any more; what was answered meanwhile stays.
+    pub async fn withdraw(&self, id: WorkflowId) {
+        let _ = self.0.workflows.apply(id, Event::Withdraw).await;
+    }
+
+    /// Waits until somebody has answered, in whichever process.
+    pub async fn decided(&self, id: WorkflowId) -> Result<Workflow, Refusal> {
+        Ok(self.0.workflows.wait(id).await?)
+    }
+
+    /// Finds a workflow by its id.
+    pub async fn workflow(&self, id: WorkflowId) -> Result<Workflow, Refusal> {
+        Ok(self.0.workflows.find(id).await?)
+    }
+
+    /// Finds the workflow a person means by a code or by the beginning of an id.
+    pub async fn workflow_named(&self, text: &str) -> Result<Workflow, Refusal> {
+        Ok(self.0.workflows.find_by_code_or_prefix(text).await?)
+    }
+
+    /// Lists what waits for an answer, the oldest first.
+    pub async fn pending(&self) -> Result<Vec<Workflow>, Refusal> {
+        Ok(self.0.workflows.pending().await?)
+    }
+
+    /// Suspends the use of one of the client's own tools until a person has decided.
+    pub async fn use_of(&self, tool: ToolName, shown: String, input: String) -> Result<Workflow, Refusal> {
+        let view = self.view().map_err(Refusal::Config)?;
+        let call = Call {
+            launch: Digest::of(["client", input.as_str()]),
+            tool,
+            arguments: Arguments::Absent,
+        };
+        let time_to_live = view.config.approvals.time_to_live;
+        let new = New {
+            ask: Ask::Use { shown },
+            call,
+            time_to_live,
+            project: self.project().to_owned(),
+        };
+        Ok(self.0.workflows.create(new).await?.workflow())
+    }
+}
+
+fn given(workflow: &Workflow, answers: Vec<Given>, by: Provenance) -> Questioned {
+    let questions = match &workflow.ask {
+        Ask::Questions { questions } => questions.clone(),
+        Ask::Install { .. } | Ask::Permit { .. } | Ask::Use { .. } => Vec::new(),
+    };
+    Questioned::Answered {
+        questions,
+        answers,
+        by,
+    }
+}
+
+/// The policy name of one of pml's own tools.
+fn own_tool(tool: &str) -> Result<ToolName, Refusal> {
+    let own: DependencyName = DependencyName::PML.parse().map_err(|_never| Refusal::Expired)?;
+    Ok(ToolName::new(own, tool))
+}
