@@ -67,9 +67,9 @@ fn missing(told: &Value, real: &Value, place: &str) -> Option<String> {
 #[test]
 fn the_transcript_of_the_readme_is_true() {
     let readme = readme();
-    let world = World::with_config(&json!({
-        "mcpServers": { "sample": { "command": "pml", "args": ["sample-server"] } },
-    }));
+    let world = World::new();
+    let config = json!({ "mcpServers": { "sample": { "command": "pml", "args": ["sample-server"] } } });
+    world.write(".pml.json", &config.to_string());
     let programs = pml().parent().unwrap().to_str().unwrap();
     world.set("PATH", &format!("{programs}:/usr/bin:/bin"));
     let mut client = world.legacy();
