@@ -47,6 +47,13 @@ impl World {
         world
     }
 
+    /// A world whose `.pml.json` is `config`.
+    pub(crate) fn with_config(config: &Value) -> Self {
+        let world = Self::new();
+        world.configure(config);
+        world
+    }
+
     /// A world with one server `fake`, the one that misbehaves on demand, started with `options`.
     pub(crate) fn with_fake(permissions: &Value, options: &[&str]) -> Self {
         let world = Self::new();
