@@ -10,11 +10,11 @@
 mod acceptance;
 mod add;
 mod approval;
-mod clients;
 mod architecture;
+mod clients;
+mod completions;
 mod demo;
 mod documents;
-mod completions;
 mod fake_server;
 mod home;
 mod init;
