@@ -1,5 +1,6 @@
 //! Reading, dispatching, answering: the loop between a client and the proxy.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::era::{self, Era, Fault, Opened};
 use super::listing::{self, CONTINUE};
-use super::present::{self, Answer};
+use super::present::{self, Answer, Expected};
 use super::requests::{NotTaken, Requests, UnderWay};
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
@@ -64,6 +65,7 @@ pub async fn serve(
         initialized: AtomicBool::new(false),
         eager: AtomicBool::new(false),
         subscriptions: Mutex::default(),
+        promised: Mutex::default(),
     }));
     let announcing = tasks.spawn(conversation.clone().announce());
     let mut reader = LineReader::new(source, proxy.line_limit());
@@ -116,6 +118,8 @@ struct Shared {
     eager: AtomicBool,
     /// The raw ids of `subscriptions/listen` requests that want to know of changed tools.
     subscriptions: Mutex<Vec<String>>,
+    /// The tools last listed with an output schema: the client holds it, though rules may have changed since.
+    promised: Mutex<HashSet<String>>,
 }
 
 impl Conversation {
@@ -217,7 +221,9 @@ impl Conversation {
     }
 
     fn list(&self, era: Era) -> Answer {
-        let tools = listing::tools(&self.0.proxy.list());
+        let listed = self.0.proxy.list();
+        *self.promised() = listing::promising(&listed).collect();
+        let tools = listing::tools(&listed);
         Answer::Result(vec![Bytes::from(match era {
             Era::Legacy => format!(r#"{{"tools":{tools}}}"#),
             // Rules may change at any moment: nobody should keep the list.
@@ -303,7 +309,12 @@ impl Conversation {
             }
         };
         let outcome = self.with_progress(outcome, token.as_deref(), progressed).await;
-        present::outcome(outcome, era)
+        let expected = if self.promised().contains(name.as_ref()) {
+            Expected::Schema
+        } else {
+            Expected::Anything
+        };
+        present::outcome(outcome, expected, era)
     }
 
     /// Passes progress on while a call runs, in order and before its answer.
@@ -359,6 +370,10 @@ impl Conversation {
             under_way.cancelled.cancelled().await;
             conversation.subscriptions().retain(|other| *other != id);
         });
+    }
+
+    fn promised(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        self.0.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<String>> {

@@ -9,8 +9,8 @@
 
 mod acceptance;
 mod approval;
-mod clients;
 mod architecture;
+mod clients;
 mod fake_server;
 mod home;
 mod install;
