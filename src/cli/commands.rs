@@ -4,7 +4,10 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::{Ground, check, install, output, rule, rules, sample_server, stdio, supervise, uninstall};
+use super::{
+    Ground, add, check, completions, demo, init, install, list, output, remove, rule, rules, sample_server, stdio,
+    supervise, uninstall,
+};
 use crate::config::{self, RuleList};
 
 /// How rules weigh, told wherever rules are made.
@@ -16,6 +19,43 @@ no rule asks. Patterns: `*`, `?`, `{a,b}`, `[a-z]`; `server` is `server:*`.";
 /// Every command, in the order of `pml --help`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Write a commented `.pml.json` and register pml in `.mcp.json`
+    #[command(after_help = "\
+Examples:
+  pml init                             asks before it touches .mcp.json
+  pml init --yes                       does not ask
+  pml init --import                    also copies the servers of .mcp.json behind pml
+
+An existing .pml.json is left as it is. Of .mcp.json a copy is kept as .mcp.json.bak.")]
+    Init(init::InitArguments),
+    /// Declare a server at an exact version, install it and learn its tools
+    #[command(after_help = "\
+Examples:
+  pml add time -- uvx mcp-server-time
+  pml add files -- npx -y @modelcontextprotocol/server-filesystem .
+  pml add files --package npm:@modelcontextprotocol/server-filesystem -- .
+  pml add mine --env 'TOKEN=${MY_TOKEN}' -- ./server --verbose
+
+Shows what will be written and run, and asks. Whatever fails leaves the file as it was.
+Exit code: 0 added, 1 refused, 2 error.")]
+    Add(add::AddArguments),
+    /// Take a server out of the configuration
+    #[command(after_help = "\
+Examples:
+  pml remove time
+  pml remove --user time               from the user's file
+
+What is installed stays: pml uninstall NAME removes it.")]
+    Remove(remove::RemoveArguments),
+    /// List the declared servers: version, installed, approved, tools, and what is wrong with them
+    #[command(after_help = "\
+Examples:
+  pml list
+  pml list --tools                     with the names of the tools
+  pml list --json
+
+APPROVED: `yes` by a person, `by rule` every tool is allowed, `no` the next call asks, `denied` by the rules.")]
+    List(list::ListArguments),
     /// Serve an MCP client on standard input and output
     #[command(after_help = "\
 A client starts this; people do not. To register it in Claude Code:
@@ -83,6 +123,22 @@ Examples:
 Examples:
   pml schema > pml.schema.json         then name it as \"$schema\" in .pml.json: editors complete and check")]
     Schema,
+    /// Show in this terminal how pml asks and continues; needs no client and no network
+    #[command(after_help = "\
+Examples:
+  pml demo
+  pml demo --wire                      with the JSON-RPC lines
+  pml demo --answer always             without asking you
+
+Everything happens in a temporary folder with a temporary home.")]
+    Demo(demo::DemoArguments),
+    /// Print the completions of a shell
+    #[command(after_help = "\
+Examples:
+  pml completions bash > ~/.local/share/bash-completion/completions/pml
+  pml completions zsh > ~/.zfunc/_pml
+  pml completions fish > ~/.config/fish/completions/pml.fish")]
+    Completions(completions::CompletionsArguments),
 }
 
 /// What pml starts of itself; no person needs these, and they must run without a home.
@@ -100,6 +156,10 @@ impl Command {
     /// Runs the command.
     pub(super) fn run(self, ground: &Ground) -> anyhow::Result<ExitCode> {
         match self {
+            Self::Init(arguments) => init::run(ground, &arguments),
+            Self::Add(arguments) => add::run(ground, &arguments),
+            Self::Remove(arguments) => remove::run(ground, &arguments),
+            Self::List(arguments) => list::run(ground, &arguments),
             Self::Stdio => stdio::run(ground),
             Self::Install(arguments) => install::run(ground, &ground.read()?, &arguments),
             Self::Uninstall(arguments) => uninstall::run(ground, &ground.read()?, &arguments),
@@ -109,10 +169,12 @@ impl Command {
             Self::Forget(arguments) => rule::forget(ground, &arguments),
             Self::Check(arguments) => check::run(ground, &arguments),
             Self::Rules(arguments) => rules::run(ground, &arguments),
+            Self::Demo(arguments) => demo::run(ground, &arguments),
             Self::Schema => {
                 output::data(config::schema().trim_end())?;
                 Ok(ExitCode::SUCCESS)
             }
+            Self::Completions(arguments) => completions::run(&arguments),
         }
     }
 }

@@ -10,6 +10,20 @@ use owo_colors::OwoColorize as _;
 
 use crate::report::Hint as _;
 
+/// A command that was understood and declined: nothing was changed, and the exit code is 1.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Refused(pub(crate) String);
+
+/// Returns the exit code of a failed command.
+pub(crate) fn code(error: &anyhow::Error) -> u8 {
+    let refused = |cause: &(dyn Error + 'static)| match cause.downcast_ref::<WithHint>() {
+        Some(with) => with.error.is::<Refused>(),
+        None => cause.is::<Refused>(),
+    };
+    if error.chain().any(refused) { 1 } else { 2 }
+}
+
 /// Attaches the next step to an error.
 pub(crate) trait Hinted<T> {
     /// Attaches lines that tell what to do, best a command that can be pasted.
@@ -89,6 +103,7 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
         crate::permissions::writer::WriteError,
         crate::proxy::Refusal,
         crate::workflow::WorkflowError,
+        super::add::AddError,
     ]
 }
 

@@ -3,22 +3,29 @@
 //! Data goes to stdout, everything said about it to stderr. Exit codes: 0 done, 1 refused or a negative answer,
 //! 2 error or usage.
 
+mod add;
 mod check;
 mod commands;
+mod demo;
+mod completions;
 mod failure;
+mod init;
 mod install;
+mod list;
 mod output;
+mod remove;
 mod rule;
 mod rules;
 mod sample_server;
 mod stdio;
 mod supervise;
+mod terminal;
 mod uninstall;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use self::commands::{Command, Inner};
 use self::failure::Hinted as _;
@@ -34,6 +41,15 @@ use crate::config::{self, Config, ConfigError, Environment, Files, Locations};
     disable_help_subcommand = true
 )]
 struct Arguments {
+    #[command(flatten)]
+    places: Places,
+    #[command(subcommand)]
+    command: Whole,
+}
+
+/// What every command can be told.
+#[derive(Debug, Args)]
+struct Places {
     /// Use this file instead of looking for `.pml.json`
     #[arg(
         long,
@@ -43,8 +59,6 @@ struct Arguments {
         hide_env_values = true
     )]
     config: Option<PathBuf>,
-    #[command(subcommand)]
-    command: Whole,
 }
 
 #[derive(Debug, Subcommand)]
@@ -88,7 +102,7 @@ pub fn run() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    let config = arguments.config;
+    let config = arguments.places.config;
     let outcome = match arguments.command {
         Whole::Inner(inner) => inner.run(),
         Whole::Command(command) => ground(config).and_then(|ground| {
@@ -101,9 +115,16 @@ pub fn run() -> ExitCode {
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             failure::print(&error);
-            ExitCode::from(2)
+            ExitCode::from(failure::code(&error))
         }
     }
+}
+
+/// Returns the command line as a person sees it: without what pml starts of itself.
+fn visible() -> clap::Command {
+    let named = clap::Command::new("pml").version(env!("CARGO_PKG_VERSION"));
+    let about = named.about("One MCP server in front of many: every install gated by a rule or a person");
+    Command::augment_subcommands(Places::augment_args(about.disable_help_subcommand(true)))
 }
 
 fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {

@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
@@ -81,6 +82,15 @@ impl Packages {
         }
     }
 
+    /// Runs installers below `supervisor`, which is pml itself, so that they end also when pml is killed.
+    #[must_use]
+    pub fn supervised_by(self, supervisor: PathBuf) -> Self {
+        Self {
+            tools: self.tools.supervised(supervisor),
+            ..self
+        }
+    }
+
     /// Returns what a package was resolved to, from its record on disk.
     #[must_use]
     pub fn resolved(&self, package: &Package) -> Option<Resolved> {
@@ -108,20 +118,36 @@ impl Packages {
     ///
     /// A spec that has a record is not asked for again: a floating version is pinned by its first resolution.
     pub async fn resolve(&self, package: &Package) -> Result<Resolved, InstallError> {
-        if let Some(resolved) = self
-            .store
-            .record(package)
-            .filter(|resolved| resolved.integrity.is_some())
-        {
+        let recorded = || {
+            self.store
+                .record(package)
+                .filter(|resolved| resolved.integrity.is_some())
+        };
+        if let Some(resolved) = recorded() {
             return Ok(resolved);
         }
-        let key = format!("resolve-{}", Digest::of([package.to_string()]));
-        let held = self.store.lock(&key, || {}).await?;
-        let workspace = self.store.workspace(&key)?;
+        let key = resolving(package);
+        let _held = self.store.lock(&key, || {}).await?;
+        // Whoever held the lock has probably asked the same.
+        if let Some(resolved) = recorded() {
+            return Ok(resolved);
+        }
+        let resolved = self.ask_registry(package, &key).await?;
+        self.store.keep(package, resolved)
+    }
+
+    /// Asks the registry what a spec means today and records nothing, for a version that is about to be declared.
+    pub async fn look_up(&self, package: &Package) -> Result<Resolved, InstallError> {
+        let key = resolving(package);
+        let _held = self.store.lock(&key, || {}).await?;
+        self.ask_registry(package, &key).await
+    }
+
+    async fn ask_registry(&self, package: &Package, key: &str) -> Result<Resolved, InstallError> {
+        let workspace = self.store.workspace(key)?;
         let resolved = install::resolve(&self.tools, package, &workspace).await;
         store::remove(&workspace);
-        drop(held);
-        self.store.keep(package, resolved?)
+        resolved
     }
 
     /// Installs a plan's package, or waits for whoever is already installing it.
@@ -136,20 +162,23 @@ impl Packages {
     ) -> Result<Installed, InstallError> {
         let package = package_of(plan)?;
         if self.installed(plan)?.is_none() {
+            // A step that lies behind is not told: progress must only rise.
+            let told = AtomicU32::new(0);
+            let rising = |step: InstallStep| {
+                if told.fetch_max(step.index(), Ordering::Relaxed) < step.index() {
+                    progress(step);
+                }
+            };
             let (flight, joined) = self.flight(package, plan.scripts(), expected);
             if joined {
-                progress(InstallStep::Waiting);
+                rising(InstallStep::Waiting);
             }
             flight
-                .get_or_init(|| self.install_alone(package, plan.scripts(), expected, progress))
+                .get_or_init(|| self.install_alone(package, plan.scripts(), expected, &rising))
                 .await
                 .clone()?;
         }
-        let installed = self.installed(plan)?.ok_or_else(|| InstallError::Executable {
-            package: package.spec(),
-            wanted: package.executable().map(str::to_owned),
-            choices: Vec::new(),
-        })?;
+        let installed = self.installed(plan)?.ok_or_else(|| no_executable(package))?;
         match (expected, installed.resolved.integrity.as_deref()) {
             (Some(expected), Some(found)) if expected != found => Err(changed(package, expected, found)),
             _ => Ok(installed),
@@ -217,7 +246,7 @@ impl Packages {
         };
         if let Some(integrity) = expected
             && let Some(manifest) = self.store.manifest(&identity, integrity)
-            && self.is_startable(&manifest)
+            && is_whole(&self.store.directory(&identity, integrity), &manifest)
         {
             return self.record(package, &known.version, manifest.integrity);
         }
@@ -243,6 +272,10 @@ impl Packages {
                 return Err(error);
             }
         };
+        if built.executables.is_empty() {
+            off_thread(move || store::remove(&workspace)).await;
+            return Err(no_executable(package));
+        }
         progress(InstallStep::Activating);
         let lock_path = workspace.join(built.lock);
         let lock = std::fs::read(&lock_path).map_err(InstallError::file("read", &lock_path))?;
@@ -267,10 +300,6 @@ impl Packages {
             integrity: Some(integrity),
         };
         self.store.keep(package, resolved)
-    }
-
-    fn is_startable(&self, manifest: &Manifest) -> bool {
-        !manifest.executables.is_empty()
     }
 
     /// Turns an installation into what is started; `None` if its runtime is gone.
@@ -308,6 +337,11 @@ impl Packages {
     }
 }
 
+/// The lock under which a spec is resolved.
+fn resolving(package: &Package) -> String {
+    format!("resolve-{}", Digest::of([package.to_string()]))
+}
+
 fn package_of(plan: &Plan) -> Result<&Package, InstallError> {
     plan.package().ok_or_else(|| InstallError::NoPackage {
         dependency: plan.dependency().clone(),
@@ -319,6 +353,22 @@ fn changed(package: &Package, expected: &str, found: &str) -> InstallError {
         package: package.spec(),
         expected: expected.to_owned(),
         found: found.to_owned(),
+    }
+}
+
+/// Tells whether what a manifest lists is there, the runtime of a PyPI package included.
+fn is_whole(root: &Path, manifest: &Manifest) -> bool {
+    manifest.executables.values().all(|executable| {
+        let runtime = executable.start != Start::Python || root.join(PYTHON).is_file();
+        runtime && root.join(&executable.path).is_file()
+    })
+}
+
+fn no_executable(package: &Package) -> InstallError {
+    InstallError::Executable {
+        package: package.spec(),
+        wanted: None,
+        choices: Vec::new(),
     }
 }
 

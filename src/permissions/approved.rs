@@ -133,6 +133,15 @@ impl Approved {
         Ok(found)
     }
 
+    /// Tells whether a person approved this digest, with the content that is known of it now.
+    ///
+    /// Where either integrity is not known yet, there is nothing that could differ.
+    pub fn covers(&self, digest: &Digest, integrity: Option<&str>) -> Result<bool, ApprovedError> {
+        Ok(self.find(digest)?.is_some_and(|record| {
+            record.integrity.is_none() || integrity.is_none() || record.integrity.as_deref() == integrity
+        }))
+    }
+
     /// Forgets every approval of a dependency and returns how many there were.
     pub fn forget(&self, dependency: &DependencyName) -> Result<usize, ApprovedError> {
         let entries = match std::fs::read_dir(&self.directory) {

@@ -132,6 +132,16 @@ pub fn apply(text: &str, changes: &[Change]) -> Result<String, EditError> {
     }
 }
 
+/// Returns the entries of `mcpServers` in their order, whoever's file it is.
+pub fn servers(text: &str) -> Result<Map<String, Value>, EditError> {
+    let mut file = values(text.strip_prefix('\u{feff}').unwrap_or(text))?;
+    match file.remove("mcpServers") {
+        Some(Value::Object(servers)) => Ok(servers),
+        Some(_) => Err(shape("mcpServers")),
+        None => Ok(Map::new()),
+    }
+}
+
 fn values(text: &str) -> Result<Map<String, Value>, EditError> {
     let parsed = jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &dialect())
         .map_err(|error| syntax(&error))?;

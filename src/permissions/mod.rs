@@ -11,5 +11,5 @@ pub mod writer;
 
 pub use approved::Approved;
 pub use durable::DurableError;
-pub use edit::{Change, EditError, apply};
+pub use edit::{Change, EditError, apply, servers};
 pub use policy::{AskKind, Decision, Policy, Verdict, by_strength};

@@ -122,6 +122,68 @@ pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Write
     Ok(edited)
 }
 
+/// What came of the wish for a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    /// There was none and now there is.
+    New,
+    /// There was one; it is as it was.
+    Existed,
+}
+
+/// Puts a new file with `text` at `path`; one that is there already is not touched.
+pub fn create(path: &Path, kind: Kind, text: &str) -> Result<Created, WriteError> {
+    let failed = |source| WriteError::Write {
+        path: path.to_owned(),
+        source,
+    };
+    check(path, kind, text).map_err(|source| WriteError::Breaking {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let locked = Locked::lock(directory, Audience::Usual).map_err(failed)?;
+    // A link that leads nowhere counts as a file: whoever made it meant this place.
+    if path.symlink_metadata().is_ok() {
+        return Ok(Created::Existed);
+    }
+    let name = path.file_name().unwrap_or_default();
+    locked
+        .replace(Path::new(name), text.as_bytes(), Audience::Usual)
+        .map_err(failed)?;
+    Ok(Created::New)
+}
+
+/// Keeps a copy of a file beside it, as `NAME.bak` or the next free `NAME.bak.N`; `None` if there is no file.
+///
+/// The copy is for the user alone: what it copies may hold secrets.
+pub fn back_up(path: &Path) -> Result<Option<PathBuf>, WriteError> {
+    let text = config::load_text(path).map_err(|source| WriteError::Broken {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })?;
+    let Some(text) = text else { return Ok(None) };
+    let failed = |source| WriteError::Write {
+        path: path.to_owned(),
+        source,
+    };
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let locked = Locked::lock(directory, Audience::Usual).map_err(failed)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let first = std::iter::once(format!("{name}.bak"));
+    let further = (1_u32..).map(|number| format!("{name}.bak.{number}"));
+    for candidate in first.chain(further) {
+        let place = directory.join(&candidate);
+        if place.symlink_metadata().is_err() {
+            locked
+                .replace(Path::new(&candidate), text.as_bytes(), Audience::Owner)
+                .map_err(failed)?;
+            return Ok(Some(place));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns what [`edit`] would do, without doing it.
 pub fn preview(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, WriteError> {
     let broken = |source| WriteError::Broken {

@@ -239,6 +239,8 @@ impl Proxy {
                 })?,
         };
         match reply {
+            Reply::Result(raw) => Ok(Outcome::Result { raw, notes }),
+            Reply::Error(raw) => Ok(Outcome::Error(raw)),
             Reply::Ended(ended) => Err(Refusal::Died {
                 dependency: dependency.clone(),
                 ended,
@@ -247,7 +249,6 @@ impl Proxy {
                 dependency: dependency.clone(),
                 reason,
             }),
-            reply => Ok(Outcome::Replied { reply, notes }),
         }
     }
 
@@ -280,16 +281,13 @@ impl Proxy {
         if self.0.grants.allows_launch(plan.digest()) {
             return true;
         }
-        match self.0.approved.find(plan.digest()) {
-            Ok(Some(record)) => {
-                let resolved = self
-                    .0
-                    .loader
-                    .resolved(plan)
-                    .and_then(|resolved| resolved.integrity);
-                record.integrity.is_none() || resolved.is_none() || record.integrity == resolved
-            }
-            Ok(None) => false,
+        let resolved = self
+            .0
+            .loader
+            .resolved(plan)
+            .and_then(|resolved| resolved.integrity);
+        match self.0.approved.covers(plan.digest(), resolved.as_deref()) {
+            Ok(covers) => covers,
             Err(error) => {
                 tracing::warn!(dependency = %plan.dependency(), %error, "an approval cannot be read and does not count");
                 false

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use rmcp::model::{
@@ -11,21 +10,22 @@ use rmcp::model::{
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::era::{self, Era, Fault, Opened};
 use super::listing::{self, CONTINUE};
+<<<<<<< HEAD
 use super::present::{self, Answer, Expected};
+=======
+use super::present::{self, Answer};
+use super::progress::Told;
+>>>>>>> main
 use super::requests::{NotTaken, Requests, UnderWay};
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
-use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal, Urgency};
-use crate::wire::{Frame, LineReader, Outbox};
-
-/// How long answers under way may still take when the client has closed its end.
-const LAST_ANSWERS: Duration = Duration::from_millis(300);
+use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal};
+use crate::wire::{Frame, Outbox};
 
 /// Progress that may wait for a slow client before its source waits too.
 const PROGRESS_AHEAD: usize = 16;
@@ -36,6 +36,7 @@ const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool nam
     then show the person exactly what would run, let them decide, and continue as the result says. Never approve on \
     your own.";
 
+<<<<<<< HEAD
 /// Why the conversation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shutdown {
@@ -105,8 +106,11 @@ async fn until_empty(requests: &Requests) {
     }
 }
 
+=======
+/// One client's conversation; clones share it.
+>>>>>>> main
 #[derive(Clone)]
-struct Conversation(Arc<Shared>);
+pub(super) struct Conversation(Arc<Shared>);
 
 struct Shared {
     proxy: Proxy,
@@ -123,7 +127,26 @@ struct Shared {
 }
 
 impl Conversation {
-    async fn receive(&self, line: Line) {
+    /// Opens a conversation whose answers go to `outbox`.
+    pub(super) fn new(proxy: Proxy, outbox: Outbox, tasks: TaskTracker) -> Self {
+        Self(Arc::new(Shared {
+            proxy,
+            outbox,
+            tasks,
+            requests: Requests::default(),
+            initialized: AtomicBool::new(false),
+            eager: AtomicBool::new(false),
+            subscriptions: Mutex::default(),
+        }))
+    }
+
+    /// Returns the requests under way.
+    pub(super) fn requests(&self) -> &Requests {
+        &self.0.requests
+    }
+
+    /// Takes one line of the client; returns as soon as the next one can be read.
+    pub(super) async fn receive(&self, line: Line) {
         let line = match line {
             Line::Whole(line) => line,
             Line::TooLong { head } => {
@@ -384,7 +407,7 @@ impl Conversation {
     }
 
     /// Tells the client when the list of tools has changed.
-    async fn announce(self) {
+    pub(super) async fn announce(self) {
         let mut changes = self.0.proxy.list_changes();
         while changes.changed().await.is_ok() {
             if self.0.initialized.load(Ordering::Relaxed) {
@@ -419,43 +442,6 @@ impl Conversation {
         frame.push("}");
         // A client that is gone is noticed by the reader.
         let _ = self.0.outbox.send(frame).await;
-    }
-}
-
-/// What was told of a call so far: progress must rise.
-#[derive(Default)]
-struct Told {
-    starts: u32,
-}
-
-impl Told {
-    /// Steps of a start are thousandths, so that what the dependency counts itself comes out above them.
-    fn last(&self) -> f64 {
-        f64::from(self.starts) / 1000.0
-    }
-
-    fn params(&mut self, token: &str, progress: Progress) -> Option<Vec<Bytes>> {
-        match progress {
-            Progress::Start(text) => {
-                self.starts += 1;
-                let message = json!(text);
-                let at = self.last();
-                Some(vec![Bytes::from(format!(
-                    r#"{{"progressToken":{token},"progress":{at},"message":{message}}}"#
-                ))])
-            }
-            Progress::Forwarded(params) => {
-                let text = String::from_utf8_lossy(&params);
-                let object = Object::parse(&text)?;
-                let at: f64 = object.value("progress")?.get().parse().ok()?;
-                if self.starts > 0 && at <= self.last() {
-                    return None;
-                }
-                let mut splice = Splice::new(params.clone());
-                splice.replace(object.place("progressToken")?, token.to_owned());
-                Some(splice.into_parts())
-            }
-        }
     }
 }
 

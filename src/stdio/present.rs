@@ -11,7 +11,7 @@ use super::listing::CONTINUE;
 use crate::protocol::approval::{ApprovalContext, ApprovalType};
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::{Object, Shown, Splice, wire_name};
-use crate::proxy::{Asked, Outcome, Refusal, Reply};
+use crate::proxy::{Asked, Outcome, Refusal};
 use crate::report;
 
 /// An answer on its way to the client, without its envelope.
@@ -60,6 +60,7 @@ fn in_place_of_output(mut result: Value, expected: Expected, era: Era) -> Answer
 /// Presents what became of a `tools/call`.
 pub(crate) fn outcome(outcome: Outcome, expected: Expected, era: Era) -> Answer {
     match outcome {
+<<<<<<< HEAD
         Outcome::Replied {
             reply: Reply::Result(raw),
             notes,
@@ -76,6 +77,11 @@ pub(crate) fn outcome(outcome: Outcome, expected: Expected, era: Era) -> Answer 
             own_result(refusal("the server did not answer", None), era)
         }
         Outcome::Asked(asked) => in_place_of_output(approval_required(&asked), expected, era),
+=======
+        Outcome::Result { raw, notes } => Answer::Result(forwarded(raw, &notes, era)),
+        Outcome::Error(raw) => Answer::Error(vec![raw]),
+        Outcome::Asked(asked) => own_result(approval_required(&asked), era),
+>>>>>>> main
         Outcome::Connected {
             dependency,
             tools,
@@ -201,6 +207,9 @@ fn instruction(asked: &Asked, wire: &str) -> String {
 
 /// Passes a dependency's result on, with what its reader's era requires and the notes of pml.
 fn forwarded(raw: Bytes, notes: &[String], era: Era) -> Vec<Bytes> {
+    if era == Era::Legacy && notes.is_empty() {
+        return vec![raw];
+    }
     let text = String::from_utf8_lossy(&raw);
     let Some(object) = Object::parse(&text) else {
         return vec![raw.clone()];

@@ -8,18 +8,25 @@
 )]
 
 mod acceptance;
+mod add;
 mod approval;
 mod architecture;
 mod clients;
+mod completions;
+mod demo;
+mod documents;
 mod fake_server;
 mod home;
+mod init;
 mod install;
 mod lifecycle;
+mod list;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
 mod process;
 mod real_servers;
+mod remove;
 mod rule_commands;
 mod rule_writers;
 mod sample_server;

@@ -1,5 +1,6 @@
 //! What several behaviours need: the binaries, and a look at what runs.
 
+pub(crate) mod real;
 pub(crate) mod registry;
 pub(crate) mod sdk;
 pub(crate) mod world;

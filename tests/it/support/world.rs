@@ -47,6 +47,13 @@ impl World {
         world
     }
 
+    /// A world whose `.pml.json` is `config`.
+    pub(crate) fn with_config(config: &Value) -> Self {
+        let world = Self::new();
+        world.configure(config);
+        world
+    }
+
     /// A world with one server `fake`, the one that misbehaves on demand, started with `options`.
     pub(crate) fn with_fake(permissions: &Value, options: &[&str]) -> Self {
         let world = Self::new();
@@ -329,6 +336,22 @@ impl Drop for Client {
         }
         let _ = self.child.wait();
     }
+}
+
+/// What a finished command wrote to stdout.
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// What a finished command wrote to stderr.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The JSON a command printed, which must have gone well.
+pub(crate) fn json_of(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// The texts of a result, one per block.

@@ -1,0 +1,410 @@
+//! `pml add NAME -- COMMAND…`: declares a server at an exact version, installs it and learns its tools.
+//!
+//! A person sees what will be written and run before anything is. The configuration is written last, after the
+//! server has started once: whatever fails before leaves it as it was. What the person agreed to is recorded as
+//! the approval of exactly that declaration, version and content.
+
+mod draft;
+
+use std::collections::HashSet;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tokio_util::task::TaskTracker;
+
+use self::draft::Draft;
+use super::failure::{Hinted as _, Refused};
+use super::terminal::{self, Passing, Reply};
+use super::{Ground, output};
+use crate::config;
+use crate::loader::{KnownTool, LoadError, Loader, Resolved, Started, Steps, Urgency, VersionSpec};
+use crate::permissions::Approved;
+use crate::permissions::approved::Record;
+use crate::permissions::writer::Edited;
+use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
+use crate::proxy::now;
+use crate::report::Hint;
+
+/// How long the end of what was started is waited for; a server that does not go is killed by its supervisor.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What to declare, and how far to go.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a word that can be typed")]
+pub(crate) struct AddArguments {
+    /// What the server is called in rules and in the names of its tools
+    #[arg(value_name = "NAME")]
+    name: DependencyName,
+    /// A package instead of a command, such as `npm:@scope/name`; what follows `--` are its arguments
+    #[arg(long, value_name = "PACKAGE")]
+    package: Option<String>,
+    /// A variable the server gets; `${VAR}` stays as written and expands when the server starts
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    variables: Vec<(String, String)>,
+    /// When the server is started
+    #[arg(long, value_enum, default_value_t = StartupWord::Lazy)]
+    startup: StartupWord,
+    /// Let install scripts of the package and its dependencies run
+    #[arg(long)]
+    allow_scripts: bool,
+    /// Declare it in place of a server of this name
+    #[arg(long)]
+    replace: bool,
+    /// Write the user's file instead of the project's
+    #[arg(long)]
+    user: bool,
+    /// Only write the declaration: install, start and approve nothing
+    #[arg(long)]
+    no_install: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+    /// The command that starts the server, as in a client's configuration
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "package")]
+    line: Vec<String>,
+}
+
+/// When the server is started, as the file spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StartupWord {
+    /// On its first call
+    Lazy,
+    /// In the background when pml starts, if a rule or an approval lets it
+    Eager,
+}
+
+/// Says why a server was not added; the configuration is as it was.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AddError {
+    /// The package stands behind a variable.
+    #[error("the exact version of `{name}` cannot be written into `{line}`")]
+    Unpinnable {
+        /// The server.
+        name: DependencyName,
+        /// The line as it was given, escaped.
+        line: String,
+    },
+    /// It could not be installed or started.
+    #[error("`{name}` was not added: it could not be started")]
+    Start {
+        /// The server.
+        name: DependencyName,
+        /// Why not.
+        #[source]
+        source: Arc<LoadError>,
+    },
+}
+
+impl Hint for AddError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unpinnable { .. } => Some("write the package out instead of a `${VAR}`".to_owned()),
+            Self::Start { name, source } => source.hint().or_else(|| {
+                Some(format!(
+                    "to declare it all the same, without a start: pml add --no-install {name} …"
+                ))
+            }),
+        }
+    }
+}
+
+/// Reads `NAME=VALUE`; which names are possible is the configuration's to say.
+fn variable(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// What came of it.
+enum Outcome {
+    Added(Added),
+    Declined,
+}
+
+/// What was added.
+struct Added {
+    draft: Draft,
+    resolved: Option<Resolved>,
+    edited: Edited,
+    /// Its tools; `None` if it was not started.
+    tools: Option<Vec<ToolName>>,
+}
+
+/// Declares, installs and starts a server, if the person agrees.
+pub(crate) fn run(ground: &Ground, arguments: &AddArguments) -> anyhow::Result<ExitCode> {
+    // A bad line or name is told before anything happens.
+    let draft = Draft::new(ground, arguments, draft::launch(arguments))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let tasks = TaskTracker::new();
+    let outcome = runtime.block_on(async {
+        let loader = Loader::new(&ground.environment, &ground.locations, tasks.clone());
+        let (outcome, urgency) = tokio::select! {
+            outcome = add(ground, arguments, draft, &loader) => (Some(outcome), Urgency::Gentle),
+            () = terminal::interrupted() => (None, Urgency::AtOnce),
+        };
+        loader.close(urgency).await;
+        tasks.close();
+        let _ = tokio::time::timeout(PATIENCE, tasks.wait()).await;
+        outcome
+    });
+    // A thread that still waits for the person must not keep pml alive.
+    runtime.shutdown_background();
+    match outcome {
+        Some(Ok(Outcome::Added(added))) => {
+            told(ground, arguments, &added)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Ok(Outcome::Declined)) => {
+            output::say("nothing was changed");
+            Ok(ExitCode::from(1))
+        }
+        Some(Err(error)) => Err(error),
+        None => {
+            output::say("\ninterrupted; nothing was changed");
+            Ok(ExitCode::from(1))
+        }
+    }
+}
+
+async fn add(
+    ground: &Ground,
+    arguments: &AddArguments,
+    draft: Draft,
+    loader: &Loader,
+) -> anyhow::Result<Outcome> {
+    let (draft, resolved) = pinned(ground, arguments, draft, loader).await?;
+    if arguments.no_install {
+        let edited = draft.write(arguments)?;
+        return Ok(Outcome::Added(Added {
+            draft,
+            resolved,
+            edited,
+            tools: None,
+        }));
+    }
+    show(ground, &draft, resolved.as_ref());
+    if !arguments.yes {
+        let question = match draft.plan.package() {
+            Some(_) => "Install and add it?",
+            None => "Start and add it?",
+        };
+        match terminal::confirm(question).await? {
+            Reply::Yes => {}
+            Reply::No => return Ok(Outcome::Declined),
+            Reply::Nobody => {
+                return Err(Refused(format!(
+                    "`{}` was not added: there is no terminal to ask in",
+                    arguments.name
+                )))
+                .hint("to agree beforehand: pml add --yes …");
+            }
+        }
+    }
+    let was_installed = !loader.needs_install(&draft.plan);
+    let added = start_and_write(ground, arguments, &draft, resolved, loader).await;
+    match added {
+        Ok((resolved, edited, tools)) => Ok(Outcome::Added(Added {
+            draft,
+            resolved,
+            edited,
+            tools: Some(tools),
+        })),
+        Err(error) => {
+            if let (Some(package), false) = (draft.plan.package(), was_installed)
+                && let Err(left) = loader.packages().uninstall(package)
+            {
+                tracing::warn!(error = %left, "what was installed could not be removed again");
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Finds out the exact version and writes it into the declaration.
+async fn pinned(
+    ground: &Ground,
+    arguments: &AddArguments,
+    draft: Draft,
+    loader: &Loader,
+) -> anyhow::Result<(Draft, Option<Resolved>)> {
+    let Some(package) = draft.plan.package() else {
+        return Ok((draft, None));
+    };
+    let packages = loader.packages();
+    let passing = Passing::new();
+    let spec = package.spec();
+    let resolving = || passing.step(&format!("asking the registry for `{spec}`"));
+    let resolved = match package.version() {
+        VersionSpec::Exact(_) if arguments.no_install => return Ok((draft, None)),
+        VersionSpec::Exact(_) => {
+            resolving();
+            packages.resolve(package).await
+        }
+        // Not what this spec once was resolved to: whoever adds a server today means today's version.
+        VersionSpec::Floating(_) => {
+            resolving();
+            packages.look_up(package).await
+        }
+    };
+    passing.clear();
+    let resolved = resolved?;
+    let draft = draft.pinned(ground, arguments, &resolved.version)?;
+    Ok((draft, Some(resolved)))
+}
+
+/// Shows what will be written and run; exactly this is agreed to.
+fn show(ground: &Ground, draft: &Draft, resolved: Option<&Resolved>) {
+    let shown = draft.plan.shown(resolved);
+    let path = ground.path(&draft.path);
+    output::say(&terminal::difference(
+        &path,
+        draft.edited.before.as_deref(),
+        &draft.edited.after,
+    ));
+    output::say(&format!("\nruns       {}", shown.install));
+    if let Some(version) = &shown.version {
+        output::say(&format!("version    {version}"));
+        let integrity = shown.integrity.as_deref().unwrap_or("not told by the registry");
+        output::say(&format!("integrity  {integrity}"));
+        let scripts = if shown.scripts {
+            "install scripts of the package and its dependencies WILL RUN"
+        } else {
+            "no install scripts run"
+        };
+        output::say(&format!("scripts    {scripts}"));
+    }
+    output::say("");
+}
+
+async fn start_and_write(
+    ground: &Ground,
+    arguments: &AddArguments,
+    draft: &Draft,
+    resolved: Option<Resolved>,
+    loader: &Loader,
+) -> anyhow::Result<(Option<Resolved>, Edited, Vec<ToolName>)> {
+    let expected = resolved
+        .as_ref()
+        .and_then(|resolved| resolved.integrity.as_deref());
+    let passing = Passing::new();
+    let shown = passing.clone();
+    let steps: Steps = Box::new(move |text| shown.step(&text));
+    let started = loader
+        .start(
+            &draft.plan,
+            &draft.server,
+            draft.line_limit,
+            expected,
+            Some(steps),
+        )
+        .await;
+    passing.clear();
+    let started: Started = started.map_err(|source| AddError::Start {
+        name: arguments.name.clone(),
+        source,
+    })?;
+    let edited = draft.write(arguments)?;
+    let resolved = started.resolved.clone();
+    let record = Record {
+        dependency: arguments.name.clone(),
+        version: resolved.as_ref().map(|resolved| resolved.version.clone()),
+        integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
+        at_unix_ms: u64::try_from(now().millis()).unwrap_or_default(),
+    };
+    if let Err(error) = Approved::of(&ground.locations).record(draft.plan.digest(), &record) {
+        // It stands in the file and works; it will only ask once more.
+        output::note(&crate::report::render_hinted(&error));
+    }
+    let known = started.known();
+    let mut seen = HashSet::new();
+    let tools = known
+        .tools
+        .iter()
+        .map(KnownTool::name)
+        // One listed twice can be called once.
+        .filter(|tool| seen.insert(*tool))
+        .map(|tool| ToolName::new(arguments.name.clone(), tool))
+        .collect();
+    Ok((resolved, edited, tools))
+}
+
+/// Tells what was done: the tools as data, the rest beside it.
+fn told(ground: &Ground, arguments: &AddArguments, added: &Added) -> anyhow::Result<()> {
+    let draft = &added.draft;
+    let shown = draft.plan.shown(added.resolved.as_ref());
+    if arguments.json {
+        let tools = added.tools.as_ref().map(|tools| {
+            let one = |tool: &ToolName| json!({ "tool": tool, "wireName": wire_name(tool) });
+            tools.iter().map(one).collect::<Vec<Value>>()
+        });
+        output::json(&json!({
+            "name": arguments.name,
+            "file": draft.path.to_string_lossy(),
+            "changed": added.edited.changed(),
+            "entry": draft.entry,
+            "version": shown.version,
+            "integrity": shown.integrity,
+            "install": shown.install,
+            "scripts": shown.scripts,
+            "approved": added.tools.is_some(),
+            "tools": tools,
+        }))?;
+    } else {
+        let path = ground.path(&draft.path);
+        let what = match (&added.edited.before, added.edited.changed()) {
+            (None, _) => format!("created {path}"),
+            (Some(_), true) => format!("changed {path}"),
+            (Some(_), false) => format!("{path} says so already"),
+        };
+        let version = shown
+            .version
+            .map_or_else(String::new, |version| format!(" at {version}"));
+        output::say(&format!("{what}: `{}`{version}", arguments.name));
+        match &added.tools {
+            None => output::say("its first call asks before it is installed and started"),
+            Some(tools) if tools.is_empty() => output::say("it is installed and has no tools"),
+            Some(tools) => {
+                let plural = if tools.len() == 1 { "tool" } else { "tools" };
+                output::say(&format!("it is approved and has {} {plural}:", tools.len()));
+                let lines: Vec<_> = tools
+                    .iter()
+                    .map(|tool| Shown::line(&tool.to_string()).to_string())
+                    .collect();
+                output::data(&lines.join("\n"))?;
+            }
+        }
+    }
+    note_other_file(ground, arguments);
+    Ok(())
+}
+
+/// Says where a server of the same name stands too: one of the two does not count.
+fn note_other_file(ground: &Ground, arguments: &AddArguments) {
+    let files = ground.files();
+    if files.user == files.project {
+        return;
+    }
+    let (other, counts) = if arguments.user {
+        (&files.project, "that one counts here")
+    } else {
+        (&files.user, "this one counts here")
+    };
+    let declared = config::load_text(other)
+        .ok()
+        .flatten()
+        .and_then(|text| config::check(other, &text).ok());
+    if declared.is_some_and(|config| config.servers.contains_key(&arguments.name)) {
+        output::note(&format!(
+            "`{}` is declared in {} too; {counts}",
+            arguments.name,
+            ground.path(other)
+        ));
+    }
+}

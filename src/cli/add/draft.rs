@@ -1,0 +1,195 @@
+//! What would be written and run, worked out before anything is.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::super::Ground;
+use super::super::failure::{Hinted as _, Refused};
+use super::{AddArguments, AddError, StartupWord};
+use crate::config::{self, Config, Launch, Server};
+use crate::loader::{Plan, VersionSpec, pin, plan};
+use crate::permissions::Change;
+use crate::permissions::writer::{self, Edited, Kind};
+use crate::protocol::Shown;
+
+/// One declaration on its way into a file.
+pub(super) struct Draft {
+    /// The file.
+    pub(super) path: PathBuf,
+    /// What it would say.
+    pub(super) edited: Edited,
+    /// The entry as written.
+    pub(super) entry: Value,
+    /// The entry as read.
+    pub(super) server: Server,
+    /// What it would run.
+    pub(super) plan: Arc<Plan>,
+    /// The longest line that is read from it.
+    pub(super) line_limit: usize,
+}
+
+/// Returns how the server is started, as it was typed.
+pub(super) fn launch(arguments: &AddArguments) -> Launch {
+    let mut line = arguments.line.iter().cloned();
+    match &arguments.package {
+        Some(package) => Launch::Package {
+            package: package.clone(),
+            args: line.collect(),
+        },
+        None => Launch::Command {
+            command: line.next().unwrap_or_default(),
+            args: line.collect(),
+        },
+    }
+}
+
+impl Draft {
+    /// Works out the declaration and its plan; writes nothing.
+    pub(super) fn new(ground: &Ground, arguments: &AddArguments, launch: Launch) -> anyhow::Result<Self> {
+        let files = ground.files();
+        let path = if arguments.user {
+            &files.user
+        } else {
+            &files.project
+        };
+        let line_limit = config::read(&files)?.line_limit.0;
+        let name = &arguments.name;
+        let entry = entry(arguments, &launch);
+        let edited = writer::preview(path, Kind::Pml, &[put(arguments, &entry)])?;
+        vacant(ground, arguments, path, edited.before.as_deref())?;
+        let server = config::check(path, &edited.after)?
+            .servers
+            .remove(name)
+            .ok_or_else(|| anyhow::anyhow!("`{name}` is lost on its way into {}", ground.path(path)))?;
+        let plan = Arc::new(plan(name, &server, &ground.environment)?);
+        Ok(Self {
+            path: path.clone(),
+            edited,
+            entry,
+            server,
+            plan,
+            line_limit,
+        })
+    }
+
+    /// Returns the declaration with its package at exactly `version`.
+    pub(super) fn pinned(
+        self,
+        ground: &Ground,
+        arguments: &AddArguments,
+        version: &str,
+    ) -> anyhow::Result<Self> {
+        let wanted = VersionSpec::Exact(version.to_owned());
+        let is_exact = |draft: &Self| {
+            draft
+                .plan
+                .package()
+                .is_some_and(|package| *package.version() == wanted)
+        };
+        if is_exact(&self) {
+            return Ok(self);
+        }
+        let unpinnable = || AddError::Unpinnable {
+            name: arguments.name.clone(),
+            line: Shown::line(&arguments.line.join(" ")).to_string(),
+        };
+        let launch = pin(&self.server.launch, version).ok_or_else(unpinnable)?;
+        let draft = Self::new(ground, arguments, launch)?;
+        if is_exact(&draft) {
+            Ok(draft)
+        } else {
+            Err(unpinnable().into())
+        }
+    }
+
+    /// Writes the declaration.
+    pub(super) fn write(&self, arguments: &AddArguments) -> anyhow::Result<Edited> {
+        // Minutes may have passed at the question: what stands there now counts.
+        let text = config::load_text(&self.path)?;
+        if text != self.edited.before && !arguments.replace {
+            let taken = declares(&self.path, text.as_deref(), arguments)?;
+            if taken {
+                return Err(Refused(format!(
+                    "meanwhile `{}` was declared by somebody else",
+                    arguments.name
+                )))
+                .hint("to see it: pml list");
+            }
+        }
+        Ok(writer::edit(
+            &self.path,
+            Kind::Pml,
+            &[put(arguments, &self.entry)],
+        )?)
+    }
+}
+
+fn put(arguments: &AddArguments, entry: &Value) -> Change {
+    Change::PutServer {
+        name: arguments.name.to_string(),
+        entry: entry.clone(),
+    }
+}
+
+/// Refuses a name that stands in the file already.
+fn vacant(
+    ground: &Ground,
+    arguments: &AddArguments,
+    path: &Path,
+    before: Option<&str>,
+) -> anyhow::Result<()> {
+    let name = &arguments.name;
+    if arguments.replace || !declares(path, before, arguments)? {
+        return Ok(());
+    }
+    Err(Refused(format!(
+        "`{name}` is declared in {} already",
+        ground.path(path)
+    )))
+    .hint("to put this one in its place: pml add --replace …")
+}
+
+fn declares(path: &Path, text: Option<&str>, arguments: &AddArguments) -> anyhow::Result<bool> {
+    let config = text.map_or_else(|| Ok(Config::default()), |text| config::check(path, text))?;
+    Ok(config.servers.contains_key(&arguments.name))
+}
+
+/// Returns the entry of `mcpServers`; what is as by default is not written.
+fn entry(arguments: &AddArguments, launch: &Launch) -> Value {
+    let mut entry = Map::new();
+    let args = match launch {
+        Launch::Command { command, args } => {
+            entry.insert("command".to_owned(), json!(command));
+            args
+        }
+        Launch::Package { package, args } => {
+            entry.insert("package".to_owned(), json!(package));
+            args
+        }
+        // Nothing that can be typed leads here.
+        Launch::Remote { url, .. } => {
+            entry.insert("url".to_owned(), json!(url));
+            return Value::Object(entry);
+        }
+    };
+    if !args.is_empty() {
+        entry.insert("args".to_owned(), json!(args));
+    }
+    if !arguments.variables.is_empty() {
+        let variables: Map<String, Value> = arguments
+            .variables
+            .iter()
+            .map(|(name, value)| (name.clone(), json!(value)))
+            .collect();
+        entry.insert("env".to_owned(), Value::Object(variables));
+    }
+    if arguments.allow_scripts {
+        entry.insert("allowScripts".to_owned(), json!(true));
+    }
+    if arguments.startup == StartupWord::Eager {
+        entry.insert("startup".to_owned(), json!("eager"));
+    }
+    Value::Object(entry)
+}

@@ -1,0 +1,139 @@
+//! `pml list`: every declared server, how far it is, and what is wrong with it.
+//!
+//! Reads what is on disk and starts nothing. A tool whose name had to change for the client, or that another one
+//! hides, is always told: a tool that is merely missing is the one nobody looks for.
+
+mod survey;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use self::survey::{Access, Listed, Tool};
+use super::{Ground, output};
+use crate::config::{self, Startup};
+use crate::protocol::Shown;
+
+/// How to print them.
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Print the names of the tools too
+    #[arg(long)]
+    tools: bool,
+    /// Print everything that is known as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints a line for each server.
+pub(crate) fn run(ground: &Ground, arguments: &ListArguments) -> anyhow::Result<ExitCode> {
+    let files = ground.files();
+    let config = config::read(&files)?;
+    let listed = survey::servers(ground, &config);
+    if arguments.json {
+        let servers: Vec<_> = listed.iter().map(Listed::json).collect();
+        output::json(&json!({ "servers": servers }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if listed.is_empty() {
+        output::say(&format!(
+            "no server is declared in {} or {}",
+            ground.path(&files.project),
+            ground.path(&files.user)
+        ));
+        output::say("to declare one: pml add NAME -- COMMAND…");
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::data(&table(ground, arguments, &listed))?;
+    for server in &listed {
+        for problem in &server.problems {
+            output::note(&format!("`{}`: {problem}", server.name));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lays out the servers in columns as wide as they need to be.
+fn table(ground: &Ground, arguments: &ListArguments, listed: &[Listed]) -> String {
+    let head = [
+        "NAME",
+        "VERSION",
+        "INSTALLED",
+        "APPROVED",
+        "TOOLS",
+        "STARTUP",
+        "DECLARED IN",
+    ];
+    let rows: Vec<_> = listed.iter().map(|server| row(ground, server)).collect();
+    let head = head.map(str::to_owned);
+    let width = |column: usize| {
+        let cells = std::iter::once(&head).chain(&rows);
+        cells.map(|row| row[column].chars().count()).max().unwrap_or(0)
+    };
+    let widths: [usize; 7] = std::array::from_fn(width);
+    let line = |row: &[String; 7]| {
+        let cells: Vec<_> = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    let mut lines = vec![line(&head)];
+    for (server, row) in listed.iter().zip(&rows) {
+        lines.push(line(row));
+        if arguments.tools {
+            lines.extend(
+                server
+                    .tools
+                    .iter()
+                    .flatten()
+                    .map(|tool| format!("  {}", tool_line(tool))),
+            );
+        }
+    }
+    lines.join("\n")
+}
+
+fn row(ground: &Ground, server: &Listed) -> [String; 7] {
+    let none = || "-".to_owned();
+    let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+    let startup = match (server.disabled, server.startup) {
+        (true, _) => "disabled",
+        (false, Startup::Lazy) => "lazy",
+        (false, Startup::Eager) => "eager",
+    };
+    [
+        server.name.to_string(),
+        server.version.clone().unwrap_or_else(none),
+        server.installed.map_or_else(none, yes_or_no),
+        match server.access {
+            None => none(),
+            Some(Access::Approved) => "yes".to_owned(),
+            Some(Access::Allowed) => "by rule".to_owned(),
+            Some(Access::Asks) => "no".to_owned(),
+            Some(Access::Denied) => "denied".to_owned(),
+        },
+        server
+            .tools
+            .as_ref()
+            .map_or_else(|| "?".to_owned(), |tools| tools.len().to_string()),
+        startup.to_owned(),
+        ground.place(Some(&server.source)),
+    ]
+}
+
+fn tool_line(tool: &Tool) -> String {
+    let name = tool.name.to_string();
+    let shown = Shown::line(&name);
+    let changed = tool
+        .changed()
+        .then(|| format!("  (the client sees `{}`)", tool.wire_name));
+    let denied = tool.is_denied().then_some("  (denied)");
+    format!(
+        "{shown}{}{}",
+        changed.unwrap_or_default(),
+        denied.unwrap_or_default()
+    )
+}

@@ -1,0 +1,116 @@
+//! `pml remove NAME`: takes a server out of a configuration and leaves everything else in it.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::failure::{Hinted as _, Refused};
+use super::{Ground, output};
+use crate::config::{self, Config, Server};
+use crate::loader::{Packages, plan};
+use crate::permissions::writer::{self, Kind};
+use crate::permissions::{Approved, Change};
+use crate::protocol::DependencyName;
+
+/// Which server, and from whose file.
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArguments {
+    /// The server
+    #[arg(value_name = "NAME")]
+    name: DependencyName,
+    /// Write the user's file instead of the project's
+    #[arg(long)]
+    user: bool,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Takes the server out and says what stays.
+pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Result<ExitCode> {
+    let files = ground.files();
+    let name = &arguments.name;
+    let (path, other, flag) = if arguments.user {
+        (&files.user, &files.project, "")
+    } else {
+        (&files.project, &files.user, " --user")
+    };
+    let declared = declared(path)?;
+    let Some(server) = declared.servers.get(name) else {
+        let refused = Err(Refused(format!("no server `{name}` in {}", ground.path(path))));
+        if self::declared(other)?.servers.contains_key(name) {
+            return refused.hint(format!(
+                "it stands in {}; to remove it there: pml remove{flag} {name}",
+                ground.path(other)
+            ));
+        }
+        let names = declared.servers.keys().map(DependencyName::as_str);
+        return match config::nearest(name.as_str(), names) {
+            Some(nearest) => refused.hint(format!("did you mean `{nearest}`?")),
+            None => refused.hint("to see what is declared: pml list"),
+        };
+    };
+    let stays = stays(ground, name, server)?;
+    let change = Change::RemoveServer {
+        name: name.to_string(),
+    };
+    writer::edit(path, Kind::Pml, &[change])?;
+    let also = self::declared(other)?.servers.contains_key(name);
+
+    if arguments.json {
+        output::json(&json!({
+            "file": path.to_string_lossy(),
+            "removed": name,
+            "staysInstalled": stays.installed,
+            "staysApproved": stays.approved,
+            "alsoDeclaredIn": also.then(|| other.to_string_lossy()),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::say(&format!("changed {}: removed `{name}`", ground.path(path)));
+    let what = match (&stays.installed, stays.approved) {
+        (Some(package), true) => Some(format!("`{package}` stays installed and approved")),
+        (Some(package), false) => Some(format!("`{package}` stays installed")),
+        (None, true) => Some("what was approved stays approved".to_owned()),
+        (None, false) => None,
+    };
+    if let Some(what) = what {
+        output::note(&format!("{what}; to take that back: pml uninstall {name}"));
+    }
+    if also {
+        output::note(&format!("`{name}` is still declared in {}", ground.path(other)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a server leaves behind when it is taken out of a file.
+struct Stays {
+    installed: Option<String>,
+    approved: bool,
+}
+
+/// Looks before the server is gone from the file; one that cannot be planned leaves nothing.
+fn stays(ground: &Ground, name: &DependencyName, server: &Server) -> anyhow::Result<Stays> {
+    let Ok(plan) = plan(name, server, &ground.environment) else {
+        return Ok(Stays {
+            installed: None,
+            approved: false,
+        });
+    };
+    let packages = Packages::new(&ground.locations, &ground.environment);
+    let installed = plan.package().and_then(|package| {
+        let installed = packages.installed(&plan).ok().flatten()?;
+        Some(package.at(&installed.resolved.version))
+    });
+    let approved = Approved::of(&ground.locations).covers(plan.digest(), None)?;
+    Ok(Stays { installed, approved })
+}
+
+/// Reads one file alone; a missing one declares nothing.
+fn declared(path: &std::path::Path) -> anyhow::Result<Config> {
+    Ok(match config::load_text(path)? {
+        Some(text) => config::check(path, &text)?,
+        None => Config::default(),
+    })
+}
