@@ -28,6 +28,15 @@ impl From<Fault> for Answer {
     }
 }
 
+/// What the client expects of a result's `structuredContent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// Nothing: the tool was listed without an output schema, or not at all.
+    Anything,
+    /// What the output schema says that this client was shown.
+    Schema,
+}
+
 /// Writes a result of pml's own.
 pub(crate) fn own_result(mut result: Value, era: Era) -> Answer {
     if let (Era::Modern, Some(members)) = (era, result.as_object_mut()) {
@@ -36,12 +45,43 @@ pub(crate) fn own_result(mut result: Value, era: Era) -> Answer {
     Answer::Result(vec![Bytes::from(result.to_string())])
 }
 
+/// Writes a result of pml's own in place of what a tool would return.
+///
+/// A client that holds the tool's output schema lets nothing else pass but an error in words: the TypeScript client
+/// checks `structuredContent` even of errors.
+fn in_place_of_output(mut result: Value, expected: Expected, era: Era) -> Answer {
+    if let (Expected::Schema, Some(members)) = (expected, result.as_object_mut()) {
+        members.shift_remove("structuredContent");
+        members.insert("isError".to_owned(), json!(true));
+    }
+    own_result(result, era)
+}
+
 /// Presents what became of a `tools/call`.
-pub(crate) fn outcome(outcome: Outcome, era: Era) -> Answer {
+pub(crate) fn outcome(outcome: Outcome, expected: Expected, era: Era) -> Answer {
     match outcome {
+<<<<<<< HEAD
+        Outcome::Replied {
+            reply: Reply::Result(raw),
+            notes,
+        } => Answer::Result(forwarded(raw, &notes, era)),
+        Outcome::Replied {
+            reply: Reply::Error(raw),
+            ..
+        } => Answer::Error(vec![raw]),
+        Outcome::Replied {
+            reply: Reply::Unusable(_) | Reply::Ended(_),
+            ..
+        } => {
+            // The proxy turns these into a refusal that names the dependency.
+            own_result(refusal("the server did not answer", None), era)
+        }
+        Outcome::Asked(asked) => in_place_of_output(approval_required(&asked), expected, era),
+=======
         Outcome::Result { raw, notes } => Answer::Result(forwarded(raw, &notes, era)),
         Outcome::Error(raw) => Answer::Error(vec![raw]),
         Outcome::Asked(asked) => own_result(approval_required(&asked), era),
+>>>>>>> main
         Outcome::Connected {
             dependency,
             tools,
@@ -61,11 +101,12 @@ pub(crate) fn outcome(outcome: Outcome, era: Era) -> Answer {
                 era,
             )
         }
-        Outcome::Aborted => own_result(
+        Outcome::Aborted => in_place_of_output(
             json!({
                 "content": [{ "type": "text", "text": "Workflow aborted by user" }],
                 "structuredContent": { "status": "aborted", "message": "Workflow aborted by user" },
             }),
+            expected,
             era,
         ),
         Outcome::UnknownTool { name, nearest } => {
@@ -216,6 +257,26 @@ mod tests {
         let notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
         let parts = forwarded(Bytes::from(raw.to_owned()), &notes, era);
         String::from_utf8(parts.concat()).unwrap()
+    }
+
+    #[test]
+    fn a_client_that_holds_an_output_schema_is_told_in_words() {
+        let aborted = |expected| match outcome(Outcome::Aborted, expected, Era::Legacy) {
+            Answer::Result(parts) => serde_json::from_slice::<Value>(&parts.concat()).unwrap(),
+            Answer::Error(_) => panic!("not an error of the protocol"),
+        };
+        let content = json!([{ "type": "text", "text": "Workflow aborted by user" }]);
+        assert_eq!(
+            aborted(Expected::Anything),
+            json!({
+                "content": content,
+                "structuredContent": { "status": "aborted", "message": "Workflow aborted by user" },
+            })
+        );
+        assert_eq!(
+            aborted(Expected::Schema),
+            json!({ "content": content, "isError": true })
+        );
     }
 
     #[test]
