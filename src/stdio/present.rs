@@ -60,28 +60,9 @@ fn in_place_of_output(mut result: Value, expected: Expected, era: Era) -> Answer
 /// Presents what became of a `tools/call`.
 pub(crate) fn outcome(outcome: Outcome, expected: Expected, era: Era) -> Answer {
     match outcome {
-<<<<<<< HEAD
-        Outcome::Replied {
-            reply: Reply::Result(raw),
-            notes,
-        } => Answer::Result(forwarded(raw, &notes, era)),
-        Outcome::Replied {
-            reply: Reply::Error(raw),
-            ..
-        } => Answer::Error(vec![raw]),
-        Outcome::Replied {
-            reply: Reply::Unusable(_) | Reply::Ended(_),
-            ..
-        } => {
-            // The proxy turns these into a refusal that names the dependency.
-            own_result(refusal("the server did not answer", None), era)
-        }
-        Outcome::Asked(asked) => in_place_of_output(approval_required(&asked), expected, era),
-=======
         Outcome::Result { raw, notes } => Answer::Result(forwarded(raw, &notes, era)),
         Outcome::Error(raw) => Answer::Error(vec![raw]),
-        Outcome::Asked(asked) => own_result(approval_required(&asked), era),
->>>>>>> main
+        Outcome::Asked(asked) => in_place_of_output(approval_required(&asked), expected, era),
         Outcome::Connected {
             dependency,
             tools,
