@@ -333,7 +333,7 @@ fn step_sender(progress: mpsc::Sender<Progress>) -> Box<dyn Fn(String) + Send + 
 }
 
 /// Returns the arguments of a call, byte for byte.
-fn arguments_of(params: &Bytes) -> Arguments {
+pub(super) fn arguments_of(params: &Bytes) -> Arguments {
     let text = String::from_utf8_lossy(params);
     let arguments = Object::parse(&text).and_then(|object| object.value("arguments"));
     arguments.map_or(Arguments::Absent, |raw| Arguments::Json(raw.get().to_owned()))

@@ -184,6 +184,9 @@ pub enum Refusal {
         /// The tool.
         tool: ToolName,
     },
+    /// What a client brings back belongs to another call.
+    #[error("`requestState` belongs to another call")]
+    OtherCall,
     /// Only a person may answer this.
     #[error("waiting for a person: only they can answer `{code}`")]
     NeedsPerson {
@@ -241,7 +244,7 @@ impl Hint for Refusal {
             Self::TimedOut { .. } => {
                 Some("raise \"callTimeoutSeconds\" of this server in .pml.json, or leave it out".to_owned())
             }
-            Self::Expired | Self::Changed { .. } => {
+            Self::Expired | Self::OtherCall | Self::Changed { .. } => {
                 Some("call the tool again with its arguments; a person is asked anew".to_owned())
             }
             Self::Continuation(_) => Some(

@@ -156,6 +156,12 @@ impl Proxy {
         let _ = self.0.workflows.apply(id, Event::Withdraw).await;
     }
 
+    /// Takes back what nobody waits for any more, from where nobody can wait for it.
+    pub fn withdraw_later(&self, id: WorkflowId) {
+        let proxy = self.clone();
+        self.0.tasks.spawn(async move { proxy.withdraw(id).await });
+    }
+
     /// Waits until somebody has answered, in whichever process.
     pub async fn decided(&self, id: WorkflowId) -> Result<Workflow, Refusal> {
         Ok(self.0.workflows.wait(id).await?)

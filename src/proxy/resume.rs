@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::call::{Permitted, Sent};
+use super::call::{Permitted, Sent, arguments_of};
 use super::outcome::place;
-use super::{Carried, Outcome, Proxy, Refusal, View};
+use super::{Asked, Carried, Outcome, Proxy, Refusal, View};
 use crate::config::By;
 use crate::loader::Plan;
 use crate::permissions::Change;
@@ -14,7 +14,8 @@ use crate::protocol::approval::ShownDependency;
 use crate::protocol::continuation::{Decision, Scope};
 use crate::protocol::{Pattern, ToolName};
 use crate::workflow::{
-    Answer, Ask, Event, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError, WorkflowId,
+    Answer, Arguments, Ask, Event, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError,
+    WorkflowId,
 };
 
 /// On what a continuation came in.
@@ -126,6 +127,31 @@ impl Proxy {
             .await
     }
 
+    /// Describes the ask that a client brings back, if it is about this very call.
+    pub async fn asked_again(&self, id: &str, name: &str, carried: &Carried) -> Result<Asked, Refusal> {
+        let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
+        let view = self.view().map_err(Refusal::Config)?;
+        let workflow = self
+            .0
+            .workflows
+            .find(id)
+            .await
+            .map_err(|error| seed_words(error.into()))?;
+        let tool = self
+            .tool_named(&view, name)
+            .map_err(|_nearest| Refusal::OtherCall)?;
+        let same = match (&workflow.call.arguments, arguments_of(&carried.params)) {
+            (Arguments::Json(suspended), Arguments::Json(brought)) => same_json(suspended, &brought),
+            // What was used up has no arguments left to compare; it says so itself when it is taken.
+            (Arguments::Erased, _) | (Arguments::Absent, Arguments::Absent) => true,
+            _ => false,
+        };
+        if workflow.call.tool != tool || !same {
+            return Err(Refusal::OtherCall);
+        }
+        self.asked(&view, &workflow)
+    }
+
     /// Takes the call and writes down what was granted; done to its end even if the client cancels meanwhile.
     async fn take(
         &self,
@@ -218,6 +244,12 @@ fn counted(by: By, decided: Decided) -> Decided {
         (By::Human, Decided::Now(_, Provenance::Continuation)) => Decided::Elsewhere,
         (By::Human | By::Client, decided) => decided,
     }
+}
+
+/// Compares what two texts mean: a client may write the same arguments anew. What runs is the suspended text.
+fn same_json(one: &str, two: &str) -> bool {
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    one == two || read(one).zip(read(two)).is_some_and(|(one, two)| one == two)
 }
 
 fn obstacle(view: &View, tool: &ToolName) -> Option<String> {

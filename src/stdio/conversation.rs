@@ -1,29 +1,29 @@
 //! Reading, dispatching, answering: the loop between a client and the proxy.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 use rmcp::model::{
-    DiscoverResult, Implementation, InitializeResult, ServerCapabilities, SubscriptionFilter, ToolsCapability,
+    DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities,
+    SubscriptionFilter, ToolsCapability,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
+use super::calling::Road;
+use super::dialog::Dialogs;
 use super::era::{self, Era, Fault, Opened};
-use super::listing::{self, CONTINUE};
 use super::present::{self, Answer};
-use super::progress::Told;
 use super::requests::{NotTaken, Requests, UnderWay};
-use crate::protocol::continuation::{Continuation, MEMBER};
-use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
-use crate::proxy::{Carried, Carrier, Decided, Outcome, Progress, Provenance, Proxy, Refusal};
+use super::{listing, own};
+use crate::config::{AskUserTools, Dialog};
+use crate::protocol::{EnvelopeError, Line, Message, Object, Outcome as Returned, id_in_head};
+use crate::proxy::{Proxy, WorkflowId};
 use crate::wire::{Frame, Outbox};
-
-/// Progress that may wait for a slow client before its source waits too.
-const PROGRESS_AHEAD: usize = 16;
 
 /// What a model is told about pml once, at the start.
 const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool named `server__connect` belongs to a \
@@ -33,11 +33,17 @@ const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool nam
 
 /// One client's conversation; clones share it.
 #[derive(Clone)]
-pub(super) struct Conversation(Arc<Shared>);
+pub(super) struct Conversation(pub(super) Arc<Shared>);
 
-struct Shared {
-    proxy: Proxy,
-    outbox: Outbox,
+pub(super) struct Shared {
+    pub(super) proxy: Proxy,
+    pub(super) outbox: Outbox,
+    /// The dialogs that are open at the client.
+    pub(super) dialogs: Dialogs,
+    /// When a Modern client was last shown a form, by workflow.
+    pub(super) shown: Mutex<HashMap<WorkflowId, Instant>>,
+    /// Whether the client can show forms on a Legacy connection.
+    elicits: AtomicBool,
     tasks: TaskTracker,
     requests: Requests,
     initialized: AtomicBool,
@@ -45,6 +51,8 @@ struct Shared {
     eager: AtomicBool,
     /// The raw ids of `subscriptions/listen` requests that want to know of changed tools.
     subscriptions: Mutex<Vec<String>>,
+    /// The tools last listed with an output schema: the client holds it, though rules may have changed since.
+    promised: Mutex<HashSet<String>>,
 }
 
 impl Conversation {
@@ -53,11 +61,15 @@ impl Conversation {
         Self(Arc::new(Shared {
             proxy,
             outbox,
+            dialogs: Dialogs::default(),
+            shown: Mutex::default(),
+            elicits: AtomicBool::new(false),
             tasks,
             requests: Requests::default(),
             initialized: AtomicBool::new(false),
             eager: AtomicBool::new(false),
             subscriptions: Mutex::default(),
+            promised: Mutex::default(),
         }))
     }
 
@@ -80,8 +92,13 @@ impl Conversation {
         match Message::parse(&line) {
             Ok(Message::Request { id, method, params }) => self.request(&line, id, &method, params).await,
             Ok(Message::Notification { method, params }) => self.notified(&method, params),
-            // pml asks its client nothing.
-            Ok(Message::Response { .. }) => {}
+            Ok(Message::Response { id, outcome }) => {
+                let result = match outcome {
+                    Returned::Result(raw) => serde_json::from_str(raw.get()).ok(),
+                    Returned::Error(_) => None,
+                };
+                self.0.dialogs.answered(id.get(), result);
+            }
             Err(EnvelopeError::Syntax(error)) => {
                 let fault = Fault::new(Fault::PARSE, format!("Parse error: {error}"));
                 self.answer("null", fault.into()).await;
@@ -157,7 +174,12 @@ impl Conversation {
     fn initialize(&self, params: Option<&RawValue>) -> Answer {
         self.0.initialized.store(true, Ordering::Relaxed);
         let params = params.and_then(|params| Object::parse(params.get()));
-        let requested = params.and_then(|params| params.text("protocolVersion"));
+        let requested = params.as_ref().and_then(|params| params.text("protocolVersion"));
+        let capabilities_of_client = params.as_ref().and_then(|params| params.value("capabilities"));
+        let elicits = capabilities_of_client.is_some_and(|raw| era::shows_forms(raw.get()));
+        // The oldest version that knows forms; versions are dates, so they compare as text.
+        let knows = era::negotiate(requested.as_deref()).as_str() >= ProtocolVersion::V_2025_06_18.as_str();
+        self.0.elicits.store(elicits && knows, Ordering::Relaxed);
         let mut result = InitializeResult::new(capabilities()).with_instructions(INSTRUCTIONS);
         result.protocol_version = era::negotiate(requested.as_deref());
         result.server_info = implementation();
@@ -165,7 +187,13 @@ impl Conversation {
     }
 
     fn list(&self, era: Era) -> Answer {
-        let tools = listing::tools(&self.0.proxy.list());
+        let listed = self.0.proxy.list();
+        *self.promised() = listing::promising(&listed).collect();
+        let own = match self.0.proxy.ask_user().tools {
+            AskUserTools::Listed => own::definitions().to_vec(),
+            AskUserTools::Off => Vec::new(),
+        };
+        let tools = listing::tools(&listed, &own, self.0.proxy.approvals().by);
         Answer::Result(vec![Bytes::from(match era {
             Era::Legacy => format!(r#"{{"tools":{tools}}}"#),
             // Rules may change at any moment: nobody should keep the list.
@@ -199,97 +227,6 @@ impl Conversation {
         });
     }
 
-    async fn called(&self, params: Option<Bytes>, era: Era) -> Answer {
-        let invalid = |reason: &str| Answer::from(Fault::new(Fault::INVALID_PARAMS, reason));
-        let Some(params) = params else {
-            return invalid("`params` is missing");
-        };
-        let text = String::from_utf8_lossy(&params);
-        let Some(object) = Object::parse(&text) else {
-            return invalid("`params` is not an object");
-        };
-        let Some(name) = object.text("name") else {
-            return invalid("`params.name` is not a string");
-        };
-        let arguments = object.value("arguments").filter(|raw| raw.get() != "null");
-        let arguments = match arguments.map(|raw| Object::parse(raw.get())) {
-            Some(None) => return invalid("`params.arguments` is not an object"),
-            Some(Some(arguments)) => Some(arguments),
-            None => None,
-        };
-        let meta = object.value("_meta").and_then(|meta| Object::parse(meta.get()));
-        let token = meta.and_then(|meta| meta.value("progressToken").map(|token| token.get().to_owned()));
-        let outgoing = outgoing(&params, &object, arguments.as_ref(), era);
-        let continuation = match (name.as_ref(), &arguments) {
-            (CONTINUE, _) => {
-                let raw = object.value("arguments").map_or(Ok(None), Continuation::parse);
-                match raw {
-                    Ok(None) => return invalid("`params.arguments` is missing"),
-                    continuation => continuation,
-                }
-            }
-            (_, Some(arguments)) => arguments.value(MEMBER).map_or(Ok(None), Continuation::parse),
-            (_, None) => Ok(None),
-        };
-        let (progress, progressed) = mpsc::channel(PROGRESS_AHEAD);
-        let carried = Carried {
-            params: outgoing,
-            progress: token.is_some().then_some(progress),
-        };
-        let outcome = async {
-            match continuation {
-                Err(error) => Outcome::Refused(Refusal::Continuation(error)),
-                Ok(None) => self.0.proxy.call(&name, carried).await,
-                Ok(Some(continuation)) => {
-                    let carrier = if name == CONTINUE {
-                        Carrier::AnyTool
-                    } else {
-                        Carrier::Tool(&name)
-                    };
-                    let decided = Decided::Now(continuation.decision, Provenance::Continuation);
-                    self.0
-                        .proxy
-                        .resume(carrier, &continuation.workflow_id, decided, carried)
-                        .await
-                }
-            }
-        };
-        let outcome = self.with_progress(outcome, token.as_deref(), progressed).await;
-        present::outcome(outcome, era)
-    }
-
-    /// Passes progress on while a call runs, in order and before its answer.
-    async fn with_progress(
-        &self,
-        outcome: impl Future<Output = Outcome>,
-        token: Option<&str>,
-        mut progressed: mpsc::Receiver<Progress>,
-    ) -> Outcome {
-        let Some(token) = token else { return outcome.await };
-        let mut told = Told::default();
-        tokio::pin!(outcome);
-        let outcome = loop {
-            tokio::select! {
-                biased;
-                Some(progress) = progressed.recv() => self.tell(&mut told, token, progress).await,
-                outcome = &mut outcome => break outcome,
-            }
-        };
-        while let Ok(progress) = progressed.try_recv() {
-            self.tell(&mut told, token, progress).await;
-        }
-        outcome
-    }
-
-    async fn tell(&self, told: &mut Told, token: &str, progress: Progress) {
-        if let Some(params) = told.params(token, progress) {
-            let mut frame = Frame::from(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":"#);
-            frame.extend(params);
-            frame.push("}");
-            let _ = self.0.outbox.send(frame).await;
-        }
-    }
-
     /// Keeps a Modern subscription open until it is cancelled.
     fn listen(&self, under_way: UnderWay, params: Option<&RawValue>) {
         let filter: SubscriptionFilter = params
@@ -311,6 +248,22 @@ impl Conversation {
             under_way.cancelled.cancelled().await;
             conversation.subscriptions().retain(|other| *other != id);
         });
+    }
+
+    /// Tells how a person can be reached through the client itself.
+    pub(super) fn road(&self, params: &Object<'_>, era: Era) -> Road {
+        if self.0.proxy.approvals().dialog == Dialog::Never {
+            return Road::None;
+        }
+        match era {
+            Era::Modern if era::request_shows_forms(params) => Road::Dialog,
+            Era::Legacy if self.0.elicits.load(Ordering::Relaxed) => Road::Elicitation,
+            Era::Modern | Era::Legacy => Road::None,
+        }
+    }
+
+    pub(super) fn promised(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        self.0.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
@@ -346,7 +299,7 @@ impl Conversation {
         let _ = self.0.outbox.send(message.to_string()).await;
     }
 
-    async fn answer(&self, id: &str, answer: Answer) {
+    pub(super) async fn answer(&self, id: &str, answer: Answer) {
         let (member, parts) = match answer {
             Answer::Result(parts) => ("result", parts),
             Answer::Error(parts) => ("error", parts),
@@ -356,30 +309,6 @@ impl Conversation {
         frame.push("}");
         // A client that is gone is noticed by the reader.
         let _ = self.0.outbox.send(frame).await;
-    }
-}
-
-/// The parameters as a dependency may see them: without the Modern envelope, without a null continuation.
-fn outgoing(params: &Bytes, object: &Object<'_>, arguments: Option<&Object<'_>>, era: Era) -> Bytes {
-    let mut splice = Splice::new(params.clone());
-    let mut changed = false;
-    if era == Era::Modern
-        && let Some((place, meta)) = object.place("_meta").zip(object.value("_meta"))
-        && let Some(meta) = era::without_envelope(meta.get())
-    {
-        splice.replace(place, meta);
-        changed = true;
-    }
-    if let Some((place, arguments)) = object.place("arguments").zip(arguments)
-        && arguments.value(MEMBER).is_some_and(|raw| raw.get() == "null")
-    {
-        splice.replace(place, arguments.without(&[MEMBER]));
-        changed = true;
-    }
-    if changed {
-        Bytes::from(splice.into_text())
-    } else {
-        params.clone()
     }
 }
 

@@ -118,6 +118,23 @@ pub(crate) enum Opened {
     ByInitialize,
 }
 
+/// Tells whether capabilities declare forms: an empty `elicitation` means forms only.
+pub(crate) fn shows_forms(capabilities: &str) -> bool {
+    let elicitation = Object::parse(capabilities).and_then(|object| object.value("elicitation"));
+    elicitation
+        .and_then(|raw| Object::parse(raw.get()))
+        .is_some_and(|elicitation| elicitation.is_empty() || elicitation.value("form").is_some())
+}
+
+/// Tells whether this very Modern request can show a form.
+pub(crate) fn request_shows_forms(params: &Object<'_>) -> bool {
+    params
+        .value("_meta")
+        .and_then(|meta| Object::parse(meta.get()))
+        .and_then(|meta| meta.value(CAPABILITIES))
+        .is_some_and(|raw| shows_forms(raw.get()))
+}
+
 /// Takes the Modern envelope out of a request's `_meta`: a Legacy dependency that knows both eras would otherwise
 /// answer in the wrong one.
 pub(crate) fn without_envelope(meta: &str) -> Option<String> {

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::config::By;
 use crate::protocol::continuation::{self, MEMBER};
 use crate::protocol::{Object, Splice, wire_name};
 use crate::proxy::{Asking, Listed};
@@ -14,7 +15,7 @@ use crate::proxy::{Asking, Listed};
 pub(crate) const CONTINUE: &str = "pml_continue";
 
 /// Writes the `tools` array of a `tools/list` result.
-pub(crate) fn tools(listed: &[Listed]) -> String {
+pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], by: By) -> String {
     let mut text = String::from("[");
     for tool in listed {
         text.push_str(&match tool {
@@ -27,9 +28,27 @@ pub(crate) fn tools(listed: &[Listed]) -> String {
         });
         text.push(',');
     }
-    text.push_str(&own().to_string());
+    for tool in own {
+        text.push_str(&tool.to_string());
+        text.push(',');
+    }
+    text.push_str(&continuing(by).to_string());
     text.push(']');
     text
+}
+
+/// Names the tools that are listed with an output schema.
+pub(crate) fn promising(listed: &[Listed]) -> impl Iterator<Item = String> {
+    listed.iter().filter_map(|listed| match listed {
+        Listed::Known {
+            tool,
+            definition,
+            asking: Asking::Never,
+        } => Object::parse(definition.get())?
+            .value("outputSchema")
+            .map(|_schema| wire_name(tool)),
+        Listed::Known { .. } | Listed::Connect { .. } => None,
+    })
 }
 
 fn known(definition: &str, wire: &str, asking: Asking) -> String {
@@ -94,7 +113,12 @@ fn connect(wire: &str, about: &str) -> String {
     .to_string()
 }
 
-fn own() -> serde_json::Value {
+/// Where only a person counts, clients that know the flag ask one on every call.
+fn continuing(by: By) -> serde_json::Value {
+    let mut meta = json!({ "anthropic/alwaysLoad": true });
+    if by == By::Human {
+        meta["anthropic/requiresUserInteraction"] = json!(true);
+    }
     json!({
         "name": CONTINUE,
         "title": "Continue a suspended call",
@@ -103,7 +127,7 @@ fn own() -> serde_json::Value {
             result is returned here.",
         "inputSchema": continuation::schema(),
         "annotations": { "readOnlyHint": false, "destructiveHint": true, "openWorldHint": true },
-        "_meta": { "anthropic/alwaysLoad": true },
+        "_meta": meta,
     })
 }
 

@@ -3,9 +3,13 @@
 //! stdout is the wire: nothing but JSON-RPC is ever written there, and only by the one writer of the client's
 //! outbox. Requests run concurrently; none of them can hold up the reader.
 
+mod calling;
 mod conversation;
+mod dialog;
 mod era;
+mod form;
 mod listing;
+mod own;
 mod present;
 mod progress;
 mod requests;

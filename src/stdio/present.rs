@@ -29,6 +29,15 @@ impl From<Fault> for Answer {
     }
 }
 
+/// What the client expects of a result's `structuredContent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// Nothing: the tool was listed without an output schema, or not at all.
+    Anything,
+    /// What the output schema says that this client was shown.
+    Schema,
+}
+
 /// Writes a result of pml's own.
 pub(crate) fn own_result(mut result: Value, era: Era) -> Answer {
     if let (Era::Modern, Some(members)) = (era, result.as_object_mut()) {
@@ -37,12 +46,24 @@ pub(crate) fn own_result(mut result: Value, era: Era) -> Answer {
     Answer::Result(vec![Bytes::from(result.to_string())])
 }
 
+/// Writes a result of pml's own in place of what a tool would return.
+///
+/// A client that holds the tool's output schema lets nothing else pass but an error in words: the TypeScript client
+/// checks `structuredContent` even of errors.
+fn in_place_of_output(mut result: Value, expected: Expected, era: Era) -> Answer {
+    if let (Expected::Schema, Some(members)) = (expected, result.as_object_mut()) {
+        members.shift_remove("structuredContent");
+        members.insert("isError".to_owned(), json!(true));
+    }
+    own_result(result, era)
+}
+
 /// Presents what became of a `tools/call`.
-pub(crate) fn outcome(outcome: Outcome, era: Era) -> Answer {
+pub(crate) fn outcome(outcome: Outcome, expected: Expected, era: Era) -> Answer {
     match outcome {
         Outcome::Result { raw, notes } => Answer::Result(forwarded(raw, &notes, era)),
         Outcome::Error(raw) => Answer::Error(vec![raw]),
-        Outcome::Asked(asked) => own_result(approval_required(&asked), era),
+        Outcome::Asked(asked) => in_place_of_output(approval_required(&asked), expected, era),
         Outcome::Connected {
             dependency,
             tools,
@@ -62,18 +83,8 @@ pub(crate) fn outcome(outcome: Outcome, era: Era) -> Answer {
                 era,
             )
         }
-        Outcome::Waiting(asked) => own_result(waiting(&asked), era),
-        Outcome::Aborted { reason } => {
-            let mut content = vec![json!({ "type": "text", "text": "Workflow aborted by user" })];
-            content.extend(
-                reason
-                    .iter()
-                    .map(|reason| json!({ "type": "text", "text": format!("Their reason: {reason}") })),
-            );
-            let told =
-                json!({ "status": "aborted", "message": "Workflow aborted by user", "reason": reason });
-            own_result(json!({ "content": content, "structuredContent": told }), era)
-        }
+        Outcome::Waiting(asked) => in_place_of_output(waiting(&asked), expected, era),
+        Outcome::Aborted { reason } => in_place_of_output(aborted(reason.as_deref()), expected, era),
         Outcome::UnknownTool { name, nearest } => {
             let mut message = format!("Unknown tool: {}", Shown::line(&name));
             if let Some(nearest) = nearest {
@@ -118,6 +129,16 @@ fn approval_required(asked: &Asked) -> Value {
             "message": what,
             "instructions": instruction,
         },
+    })
+}
+
+fn aborted(reason: Option<&str>) -> Value {
+    let what = "Workflow aborted by user";
+    let mut content = vec![json!({ "type": "text", "text": what })];
+    content.extend(reason.map(|reason| json!({ "type": "text", "text": format!("Their reason: {reason}") })));
+    json!({
+        "content": content,
+        "structuredContent": { "status": "aborted", "message": what, "reason": reason },
     })
 }
 
@@ -251,6 +272,26 @@ mod tests {
         let notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
         let parts = forwarded(Bytes::from(raw.to_owned()), &notes, era);
         String::from_utf8(parts.concat()).unwrap()
+    }
+
+    #[test]
+    fn a_client_that_holds_an_output_schema_is_told_in_words() {
+        let aborted = |expected| match outcome(Outcome::Aborted, expected, Era::Legacy) {
+            Answer::Result(parts) => serde_json::from_slice::<Value>(&parts.concat()).unwrap(),
+            Answer::Error(_) => panic!("not an error of the protocol"),
+        };
+        let content = json!([{ "type": "text", "text": "Workflow aborted by user" }]);
+        assert_eq!(
+            aborted(Expected::Anything),
+            json!({
+                "content": content,
+                "structuredContent": { "status": "aborted", "message": "Workflow aborted by user" },
+            })
+        );
+        assert_eq!(
+            aborted(Expected::Schema),
+            json!({ "content": content, "isError": true })
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 // installed. The working directory and the environment are pml's. What must be seen stands in `tests/it/clients.rs`.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -61,7 +62,7 @@ async function scenario(client, heard) {
     return [approval_required, approval_context.type, approval_context.tool, message];
   };
 
-  let tools = await listed();
+  const tools = await listed();
   seen.names = names(tools);
   seen.promising = promising(tools);
   seen.sum = (await call("free__add", { a: 2, b: 3.5 })).structuredContent;
@@ -91,6 +92,14 @@ async function scenario(client, heard) {
   seen.connected = (await proceed(asked, { approved: true })).structuredContent.tools;
   await heard;
   seen.names_once_connected = names(await listed());
+
+  // The client holds a list that promises an output; then the approval is taken back.
+  execFileSync(pml, ["uninstall", "asked"], { stdio: "ignore" });
+  asked = await call("asked__structured", {});
+  seen.question_despite_a_promise = [asked.isError, text(asked)];
+  const workflow_id = asked.content[1].text.match(/"workflow_id":"([^"]+)"/)[1];
+  const refused = await call("asked__structured", { continue_workflow: { workflow_id, approved: false } });
+  seen.aborted_despite_a_promise = text(refused);
 
   const denied = await call("free__roll_dice", {});
   seen.denied = [denied.isError, text(denied).split("\n")[0]];

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import sys
 
 import anyio
@@ -67,7 +68,7 @@ async def connected(mode, server, changes):
             tasks.cancel_scope.cancel()
 
 
-async def scenario(client, changes):
+async def scenario(client, changes, pml):
     seen = {}
 
     async def listed():
@@ -132,6 +133,14 @@ async def scenario(client, changes):
     await changes.heard.wait()
     seen["names_once_connected"] = names(await listed())
 
+    # The client holds a list that promises an output; then the approval is taken back.
+    await anyio.run_process([pml, "uninstall", "asked"])
+    asked = await call("asked__structured", {})
+    seen["question_despite_a_promise"] = [asked["isError"], text(asked)]
+    workflow = re.search(r'"workflow_id":"([^"]+)"', asked["content"][1]["text"])[1]
+    decision = {"workflow_id": workflow, "approved": False}
+    seen["aborted_despite_a_promise"] = text(await call("asked__structured", {"continue_workflow": decision}))
+
     denied = await call("free__roll_dice", {})
     seen["denied"] = [denied["isError"], text(denied).split("\n")[0]]
     try:
@@ -146,7 +155,7 @@ async def main(mode, pml):
     changes = Changes()
     with anyio.fail_after(DEADLINE_SECONDS):
         async with connected(mode, server, changes) as (client, name):
-            seen = {"server": name, **await scenario(client, changes)}
+            seen = {"server": name, **await scenario(client, changes, pml)}
     print(json.dumps(seen))
 
 

@@ -56,6 +56,9 @@ fn expected() -> Value {
             "fresh__greet", "fresh__echo", "fresh__roll_dice", "fresh__add",
             "pml_continue",
         ],
+        // A question that cannot match the promised output comes as an error in words: nothing else passes validation.
+        "question_despite_a_promise": [true, "Approval required to run asked"],
+        "aborted_despite_a_promise": "Workflow aborted by user",
         "denied": [true, "`free:roll_dice` is denied by rule `free:roll_dice`"],
         "unknown": -32602,
     })

@@ -3,10 +3,12 @@
 //! Every test has a store and a state of its own. Only the downloads of npm and uv are shared: what they keep is
 //! checked against its integrity again at each installation.
 
+use std::path::Path;
+
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::support::world::{World, asks, texts};
+use crate::support::world::{Client, World, asks, texts};
 use crate::support::{have, sdk};
 
 const FILESYSTEM: &str = "npx -y @modelcontextprotocol/server-filesystem@2026.8.31 .";
@@ -129,7 +131,7 @@ fn the_filesystem_server_is_asked_for_installed_and_remembered() {
         "`filesystem:read_text_file` is denied by rule `filesystem:read_*`\n  in the deny list of ";
     assert!(told.starts_with(expected), "{told}");
     assert!(told.contains(world.path(".pml.json").to_str().unwrap()), "{told}");
-    drop(client);
+    assert!(client.close().success());
     world.assert_no_survivor("after the client closed");
 }
 
@@ -189,7 +191,11 @@ fn the_time_server_comes_from_pypi_and_is_remembered() {
     );
     assert_eq!(texts(&asked)[0], "Approval required to install time@2026.10.19");
     let (_, id) = context(&asked);
-    let result = client.call("pml_continue", &json!({ "workflow_id": id, "approved": true }));
+    let continuation = json!({ "workflow_id": id, "approved": true });
+    let params =
+        json!({ "name": "pml_continue", "arguments": continuation, "_meta": { "progressToken": "install" } });
+    let result = client.request("tools/call", &params)["result"].clone();
+    assert_progress(&client.aside, "install");
     let converted: Value = serde_json::from_str(texts(&result)[0]).unwrap_or_else(|_| panic!("{result}"));
     assert_eq!(converted["target"]["timezone"], "Asia/Kathmandu");
     drop(client);
@@ -278,6 +284,104 @@ fn what_is_refused_aborted_expired_or_unknown_installs_nothing() {
     drop(client);
     assert!(!is_anything_installed(&world));
     world.assert_no_survivor("after the client closed");
+}
+
+#[test]
+fn the_everything_server_says_through_pml_what_it_says_directly() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let world = world("everything", EVERYTHING);
+    rule(
+        &world,
+        "everything",
+        EVERYTHING,
+        &json!({ "allow": ["everything"] }),
+    );
+    let mut client = world.legacy();
+    client.call("everything__connect", &json!({}));
+    let installed = world.files();
+    let program = installed
+        .iter()
+        .find(|file| file.ends_with("server-everything/dist/index.js"))
+        .unwrap();
+    let mut command = world.program(Path::new("node"));
+    command.arg(world.home().join(program));
+    let mut direct = Client::start(command);
+    direct.initialize("2025-06-18");
+
+    let mut expected = direct.request("tools/list", &json!({}))["result"]["tools"].clone();
+    for tool in expected.as_array_mut().unwrap() {
+        tool["name"] = json!(format!("everything__{}", tool["name"].as_str().unwrap()));
+    }
+    let mut listed = client.request("tools/list", &json!({}))["result"]["tools"].clone();
+    listed
+        .as_array_mut()
+        .unwrap()
+        .pop_if(|tool| tool["name"] == "pml_continue");
+    assert_eq!(listed, expected);
+
+    for (tool, arguments) in [
+        ("echo", json!({ "message": "\u{1f980} \u{202e} \"quoted\"" })),
+        ("echo", json!({})),
+        (
+            "get-annotated-message",
+            json!({ "messageType": "error", "includeImage": true }),
+        ),
+        ("get-resource-links", json!({ "count": 3 })),
+        (
+            "get-resource-reference",
+            json!({ "resourceType": "Text", "resourceId": 1 }),
+        ),
+        ("get-structured-content", json!({ "location": "Chicago" })),
+        ("get-sum", json!({ "a": 1e300, "b": -0.5 })),
+        ("get-tiny-image", json!({})),
+        ("no-such-tool", json!({})),
+    ] {
+        let call = |client: &mut Client, name: &str| {
+            let mut answer = client.request("tools/call", &json!({ "name": name, "arguments": arguments }));
+            answer.as_object_mut().unwrap().remove("id");
+            // The text of a resource carries the moment it was made.
+            without_moments(&mut answer);
+            answer
+        };
+        let said = call(&mut client, &format!("everything__{tool}"));
+        assert_eq!(said, call(&mut direct, tool), "{tool}");
+    }
+
+    let work = json!({
+        "name": "everything__trigger-long-running-operation",
+        "arguments": { "duration": 0.3, "steps": 3 },
+        "_meta": { "progressToken": 7 },
+    });
+    client.request("tools/call", &work);
+    assert_progress(&client.aside, 7);
+}
+
+fn without_moments(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Some((before, _)) = text.split_once(" created at ") {
+                *text = before.to_owned();
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_moments),
+        Value::Object(members) => members.values_mut().for_each(without_moments),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Progress came for a token, and it rose.
+fn assert_progress(messages: &[Value], token: impl Into<Value>) {
+    let token = token.into();
+    let steps: Vec<f64> = messages
+        .iter()
+        .filter(|message| message["method"] == "notifications/progress")
+        .filter(|message| message["params"]["progressToken"] == token)
+        .map(|message| message["params"]["progress"].as_f64().unwrap())
+        .collect();
+    assert!(!steps.is_empty(), "{messages:?}");
+    assert!(steps.is_sorted_by(|a, b| a < b), "{steps:?}");
 }
 
 /// Moves the deadline of a workflow into the past: the shortest one that can be configured is half a minute.

@@ -112,7 +112,7 @@ fn question(asked: &Value) -> Value {
     ])
 }
 
-async fn scenario(client: &Client) -> Value {
+async fn scenario(world: &World, client: &Client) -> Value {
     let tools = client.tools().await;
     let sum = client.call("free__add", json!({ "a": 2, "b": 3.5 })).await;
 
@@ -144,6 +144,15 @@ async fn scenario(client: &Client) -> Value {
     client.0.service().tools_changed.notified().await;
     let tools_once_connected = client.tools().await;
 
+    assert!(world.run(&["uninstall", "asked"]).status.success());
+    let despite = client.call("asked__structured", json!({})).await;
+    let instructions = despite["content"][1]["text"].as_str().unwrap();
+    let (_, rest) = instructions.split_once("\"workflow_id\":\"").unwrap();
+    let refusal = json!({ "workflow_id": rest[..36], "approved": false });
+    let aborted_despite = client
+        .call("asked__structured", json!({ "continue_workflow": refusal }))
+        .await;
+
     let denied = client.call("free__roll_dice", json!({})).await;
     let Err(ServiceError::McpError(unknown)) = client.try_call("free__nothing", json!({})).await else {
         panic!("a tool that does not exist is a JSON-RPC error");
@@ -163,6 +172,8 @@ async fn scenario(client: &Client) -> Value {
         "aborted": text(&aborted),
         "connected": connected["structuredContent"]["tools"],
         "names_once_connected": names(&tools_once_connected),
+        "question_despite_a_promise": [despite["isError"], text(&despite)],
+        "aborted_despite_a_promise": text(&aborted_despite),
         "denied": [denied["isError"], text(&denied).lines().next().unwrap()],
         "unknown": unknown.code.0,
     })
@@ -184,11 +195,11 @@ async fn drive(world: &World, lifecycle: ClientLifecycleMode) -> Value {
             panic!("the subscription ended");
         };
         tokio::select! {
-            seen = scenario(&client) => seen,
+            seen = scenario(world, &client) => seen,
             seen = hear => seen,
         }
     } else {
-        scenario(&client).await
+        scenario(world, &client).await
     };
     client.0.cancel().await.unwrap();
     seen

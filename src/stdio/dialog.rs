@@ -1,0 +1,200 @@
+//! The client's own dialog on a Legacy connection: a request to the client while its call is open.
+//!
+//! Declared elicitation does not mean a person: headless clients refuse within milliseconds. A refusal faster than
+//! anybody reads is *unavailable*, not *refused*. Whoever answers first wins; the dialog of the others is withdrawn.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::form::Filled;
+use crate::proxy::{Progress, Proxy, Workflow, WorkflowId};
+use crate::wire::Outbox;
+
+/// Nobody reads a question and refuses it faster than this.
+pub(crate) const READING: Duration = Duration::from_millis(400);
+
+/// How often a waiting call shows that it lives; clients give up after a minute of silence.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How a dialog ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// A person filled it in, or refused to.
+    Filled(Filled),
+    /// No person was reached.
+    Unavailable,
+    /// Somebody answered on another road.
+    Elsewhere(Box<Workflow>),
+}
+
+/// The dialogs that are open at this client.
+#[derive(Debug, Default)]
+pub(crate) struct Dialogs {
+    next: AtomicU64,
+    waiting: Mutex<HashMap<String, oneshot::Sender<Option<Value>>>>,
+    open: Mutex<HashSet<WorkflowId>>,
+}
+
+impl Dialogs {
+    /// Passes on what the client answered to a request of ours; `None` stands for an error.
+    pub(crate) fn answered(&self, id: &str, result: Option<Value>) {
+        let waiting = self
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(result);
+        }
+    }
+
+    fn ask(&self) -> (String, oneshot::Receiver<Option<Value>>) {
+        let id = format!("\"pml-{}\"", self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        let (sender, receiver) = oneshot::channel();
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id.clone(), sender);
+        (id, receiver)
+    }
+
+    /// Claims a workflow's dialog; a second call that asks the very same waits for the first one's answer.
+    fn claim(&self, id: WorkflowId) -> bool {
+        self.open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id)
+    }
+
+    fn release(&self, id: WorkflowId) {
+        self.open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&id);
+    }
+}
+
+/// One dialog: what is asked, of whom, for how long.
+pub(crate) struct Dialog<'a> {
+    pub(crate) dialogs: &'a Dialogs,
+    pub(crate) outbox: &'a Outbox,
+    pub(crate) proxy: &'a Proxy,
+    pub(crate) id: WorkflowId,
+    pub(crate) form: Value,
+    pub(crate) patience: Duration,
+    pub(crate) progress: Option<&'a mpsc::Sender<Progress>>,
+}
+
+impl Dialog<'_> {
+    /// Shows the dialog until it is filled in, somebody answers elsewhere, or time is up.
+    ///
+    /// Dropped before its end, because the call was cancelled, it is closed at the client and the ask is withdrawn.
+    pub(crate) async fn show(self) -> Ended {
+        if !self.dialogs.claim(self.id) {
+            return self.join().await;
+        }
+        let shown_at = Instant::now();
+        let (request, answered) = self.dialogs.ask();
+        let mut open = Open {
+            dialog: &self,
+            request: request.clone(),
+            left: Left::ByTheCall,
+        };
+        let message = json!({ "jsonrpc": "2.0", "method": "elicitation/create", "params": self.form });
+        // The id is raw JSON already.
+        let line = message
+            .to_string()
+            .replacen('{', &format!("{{\"id\":{request},"), 1);
+        if self.outbox.send(line).await.is_err() {
+            return Ended::Unavailable;
+        }
+        let ended = tokio::select! {
+            result = answered => {
+                open.left = Left::Answered;
+                match result.ok().flatten().map(|result| Filled::read(&result)) {
+                    Some(Filled::Refused) if shown_at.elapsed() < READING => Ended::Unavailable,
+                    Some(filled) => Ended::Filled(filled),
+                    None => Ended::Unavailable,
+                }
+            }
+            moved = self.proxy.decided(self.id) => {
+                open.left = Left::Elsewhere;
+                moved.map_or(Ended::Unavailable, |workflow| Ended::Elsewhere(Box::new(workflow)))
+            }
+            () = self.beat() => {
+                open.left = Left::Elsewhere;
+                Ended::Unavailable
+            }
+        };
+        drop(open);
+        ended
+    }
+
+    /// Waits for the answer to the dialog that another call has open.
+    async fn join(&self) -> Ended {
+        tokio::select! {
+            moved = self.proxy.decided(self.id) => {
+                moved.map_or(Ended::Unavailable, |workflow| Ended::Elsewhere(Box::new(workflow)))
+            }
+            () = self.beat() => Ended::Unavailable,
+        }
+    }
+
+    /// Shows that the call lives until time is up.
+    async fn beat(&self) {
+        let end = Instant::now() + self.patience;
+        loop {
+            let rest = end.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return;
+            }
+            tokio::time::sleep(rest.min(HEARTBEAT)).await;
+            if let Some(progress) = self.progress {
+                let _ = progress.try_send(Progress::Start("waiting for a person".to_owned()));
+            }
+        }
+    }
+}
+
+/// Who left an open dialog.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    ByTheCall,
+    Answered,
+    Elsewhere,
+}
+
+struct Open<'a> {
+    dialog: &'a Dialog<'a>,
+    request: String,
+    left: Left,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let Dialog {
+            dialogs,
+            outbox,
+            proxy,
+            id,
+            ..
+        } = self.dialog;
+        dialogs.release(*id);
+        if self.left == Left::Answered {
+            return;
+        }
+        dialogs.answered(&self.request, None);
+        let request: Value = serde_json::from_str(&self.request).unwrap_or_default();
+        let params = json!({ "requestId": request, "reason": "answered elsewhere, or no longer needed" });
+        let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+        let _ = outbox.send_now(cancelled.to_string());
+        if self.left == Left::ByTheCall {
+            proxy.withdraw_later(*id);
+        }
+    }
+}
