@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    Ground, add, check, completions, init, install, list, output, remove, rule, rules, sample_server, stdio,
-    supervise, uninstall,
+    Ground, add, check, completions, demo, init, install, list, output, remove, rule, rules, sample_server,
+    stdio, supervise, uninstall,
 };
 use crate::config::{self, RuleList};
 
@@ -123,6 +123,15 @@ Examples:
 Examples:
   pml schema > pml.schema.json         then name it as \"$schema\" in .pml.json: editors complete and check")]
     Schema,
+    /// Show in this terminal how pml asks and continues; needs no client and no network
+    #[command(after_help = "\
+Examples:
+  pml demo
+  pml demo --wire                      with the JSON-RPC lines
+  pml demo --answer always             without asking you
+
+Everything happens in a temporary folder with a temporary home.")]
+    Demo(demo::DemoArguments),
     /// Print the completions of a shell
     #[command(after_help = "\
 Examples:
@@ -160,6 +169,7 @@ impl Command {
             Self::Forget(arguments) => rule::forget(ground, &arguments),
             Self::Check(arguments) => check::run(ground, &arguments),
             Self::Rules(arguments) => rules::run(ground, &arguments),
+            Self::Demo(arguments) => demo::run(ground, &arguments),
             Self::Schema => {
                 output::data(config::schema().trim_end())?;
                 Ok(ExitCode::SUCCESS)

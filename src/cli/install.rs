@@ -8,8 +8,9 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::Ground;
+use super::{Ground, output};
 use crate::config::{Config, nearest};
+use crate::loader::process::supervisor;
 use crate::loader::{InstallStep, Installed, Packages, Plan, PlanError, plan};
 use crate::protocol::DependencyName;
 use crate::report::{Hint, render_hinted};
@@ -44,7 +45,7 @@ enum State {
         integrity: Option<String>,
         directory: std::path::PathBuf,
     },
-    /// It is a plain command.
+    /// It is a plain command or a remote server.
     Command,
     /// It could not be installed.
     Failed { error: String },
@@ -53,7 +54,7 @@ enum State {
 /// Installs what is named, one after the other, and goes on after a failure.
 pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let names = selected(config, &arguments.names)?;
-    let packages = Packages::new(&ground.locations, &ground.environment);
+    let packages = Packages::new(&ground.locations, &ground.environment).supervised_by(supervisor()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -64,14 +65,14 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
         }
     });
     let Some(outcomes) = outcomes else {
-        anstream::eprintln!("interrupted; nothing half installed is left");
+        output::say("interrupted; nothing half installed is left");
         return Ok(ExitCode::from(1));
     };
     if arguments.json {
-        anstream::println!("{}", serde_json::to_string_pretty(&outcomes)?);
+        output::data(&serde_json::to_string_pretty(&outcomes)?)?;
     } else {
         for outcome in &outcomes {
-            outcome.print();
+            outcome.print()?;
         }
     }
     let failed = outcomes
@@ -81,12 +82,14 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
 }
 
 impl Outcome {
-    fn print(&self) {
+    fn print(&self) -> std::io::Result<()> {
+        let name = &self.name;
         match &self.state {
-            State::Installed { package, .. } => anstream::println!("{}: {package} is installed", self.name),
-            State::Command => anstream::println!("{}: a plain command, nothing to install", self.name),
-            State::Failed { error } => anstream::eprintln!("error: {}: {error}", self.name),
+            State::Installed { package, .. } => output::data(&format!("{name}: {package} is installed"))?,
+            State::Command => output::data(&format!("{name}: nothing to install"))?,
+            State::Failed { error } => output::say(&format!("error: {name}: {error}")),
         }
+        Ok(())
     }
 }
 
@@ -189,7 +192,7 @@ impl Steps {
                 bar.set_position(u64::from(step.index()));
                 bar.set_message(step.to_string());
             }
-            Self::Lines { name } => anstream::eprintln!("{name}: {step}"),
+            Self::Lines { name } => output::say(&format!("{name}: {step}")),
         }
     }
 

@@ -7,6 +7,7 @@ mod add;
 mod check;
 mod commands;
 mod completions;
+mod demo;
 mod failure;
 mod init;
 mod install;

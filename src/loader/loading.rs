@@ -3,7 +3,7 @@
 //! A start belongs to no call: a caller that leaves does not stop it, and its steps and outcome are told to all
 //! who wait. A dependency whose declaration changed is another one; the old one is closed when the new one starts.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dashmap::{DashMap, DashSet};
@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::launch::{Opening, Settings, Started, open};
-use super::restart::{GivenUpError, Jitter, Restart, Start};
+use super::restart::{GivenUpError, Jitter, Start};
+use super::slot::{Slot, Startup, State, lock};
 use super::{Catalog, Installed, Known, LoadError, Packages, Plan, Remembered, Resolved, Urgency};
 use crate::config::{Environment, Locations, Server};
 use crate::protocol::{DependencyName, Digest};
@@ -39,35 +40,15 @@ struct Shared {
     closing: CancellationToken,
 }
 
-/// The place of one dependency as it is declared now.
-struct Slot {
-    digest: Digest,
-    state: Mutex<State>,
-    restart: Mutex<Restart>,
-}
-
-enum State {
-    Idle,
-    Starting(watch::Receiver<Startup>),
-    Running(Started),
-}
-
-#[derive(Clone)]
-enum Startup {
-    Step(String),
-    Done(Result<Started, Arc<LoadError>>),
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Loader {
     /// Names the places; installs and starts nothing.
     #[must_use]
     pub fn new(environment: &Environment, locations: &Locations, tasks: TaskTracker) -> Self {
         Self(Arc::new(Shared {
-            packages: Packages::new(locations, environment),
+            packages: match super::process::supervisor() {
+                Ok(supervisor) => Packages::new(locations, environment).supervised_by(supervisor),
+                Err(_) => Packages::new(locations, environment),
+            },
             catalog: Catalog::new(locations),
             slots: DashMap::new(),
             resolving: DashSet::new(),
@@ -374,52 +355,6 @@ impl Loader {
                 }
             }
         });
-    }
-}
-
-impl Slot {
-    fn new(plan: &Plan) -> Arc<Self> {
-        Arc::new(Self {
-            digest: plan.digest().clone(),
-            state: Mutex::new(State::Idle),
-            restart: Mutex::default(),
-        })
-    }
-
-    /// Ends a dependency once nobody has used it for `idle`; returns also when it ends by itself.
-    async fn stop_when_unused(&self, started: &Started, idle: Duration) {
-        loop {
-            {
-                let mut state = lock(&self.state);
-                let unused = started.session.unused_for();
-                if unused.is_some_and(|unused| unused >= idle) {
-                    // Left before it is stopped: a call that comes now starts another one.
-                    *state = State::Idle;
-                    tracing::info!(reason = "nobody used it", "stopped");
-                    return started.stop(Urgency::Gentle);
-                }
-            }
-            let wait = idle.saturating_sub(started.session.unused_for().unwrap_or_default());
-            tokio::select! {
-                _gone = started.gone() => return,
-                () = tokio::time::sleep(wait) => {}
-            }
-        }
-    }
-
-    /// Takes note that a dependency no longer runs.
-    fn leave(&self, started: &Started) {
-        let mut state = lock(&self.state);
-        if matches!(&*state, State::Running(running) if running.session.is(&started.session)) {
-            *state = State::Idle;
-        }
-    }
-
-    fn running(&self) -> Option<Started> {
-        match &*lock(&self.state) {
-            State::Running(started) if started.session.ended().is_none() => Some(started.clone()),
-            State::Running(_) | State::Starting(_) | State::Idle => None,
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod catalog;
 mod error;
+mod executables;
 mod install;
 mod launch;
 mod loading;
@@ -19,6 +20,7 @@ pub mod restart;
 mod runner;
 pub mod secrets;
 mod session;
+mod slot;
 pub mod stderr;
 mod store;
 pub mod supervise;

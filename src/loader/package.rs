@@ -102,7 +102,7 @@ impl fmt::Display for Ecosystem {
 pub enum VersionSpec {
     /// One exact version.
     Exact(String),
-    /// Nothing, a tag or a range: ``, `latest`, `^1`, `>=2,<3`.
+    /// Nothing, a tag or a range: `latest`, `^1`, `>=2,<3`.
     Floating(String),
 }
 

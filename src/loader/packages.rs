@@ -6,13 +6,15 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
 use super::error::{InstallError, InstallStep};
+use super::executables::{choose, is_whole};
 use super::install::{self, Order, PYTHON, Progress, Start, Tools};
-use super::package::{Ecosystem, Package, VersionSpec, normalize};
+use super::package::{Package, VersionSpec};
 use super::plan::{Plan, Scripts};
 use super::store::{self, Identity, Manifest, Store};
 use crate::config::{Environment, Locations};
@@ -81,6 +83,15 @@ impl Packages {
         }
     }
 
+    /// Runs installers below `supervisor`, which is pml itself, so that they end also when pml is killed.
+    #[must_use]
+    pub fn supervised_by(self, supervisor: PathBuf) -> Self {
+        Self {
+            tools: self.tools.supervised(supervisor),
+            ..self
+        }
+    }
+
     /// Returns what a package was resolved to, from its record on disk.
     #[must_use]
     pub fn resolved(&self, package: &Package) -> Option<Resolved> {
@@ -108,25 +119,35 @@ impl Packages {
     ///
     /// A spec that has a record is not asked for again: a floating version is pinned by its first resolution.
     pub async fn resolve(&self, package: &Package) -> Result<Resolved, InstallError> {
-        if let Some(resolved) = self
-            .store
-            .record(package)
-            .filter(|resolved| resolved.integrity.is_some())
-        {
+        let recorded = || {
+            self.store
+                .record(package)
+                .filter(|resolved| resolved.integrity.is_some())
+        };
+        if let Some(resolved) = recorded() {
             return Ok(resolved);
         }
-        let resolved = self.look_up(package).await?;
+        let key = resolving(package);
+        let _held = self.store.lock(&key, || {}).await?;
+        // Whoever held the lock has probably asked the same.
+        if let Some(resolved) = recorded() {
+            return Ok(resolved);
+        }
+        let resolved = self.ask_registry(package, &key).await?;
         self.store.keep(package, resolved)
     }
 
     /// Asks the registry what a spec means today and records nothing, for a version that is about to be declared.
     pub async fn look_up(&self, package: &Package) -> Result<Resolved, InstallError> {
-        let key = format!("resolve-{}", Digest::of([package.to_string()]));
-        let held = self.store.lock(&key, || {}).await?;
-        let workspace = self.store.workspace(&key)?;
+        let key = resolving(package);
+        let _held = self.store.lock(&key, || {}).await?;
+        self.ask_registry(package, &key).await
+    }
+
+    async fn ask_registry(&self, package: &Package, key: &str) -> Result<Resolved, InstallError> {
+        let workspace = self.store.workspace(key)?;
         let resolved = install::resolve(&self.tools, package, &workspace).await;
         store::remove(&workspace);
-        drop(held);
         resolved
     }
 
@@ -142,20 +163,23 @@ impl Packages {
     ) -> Result<Installed, InstallError> {
         let package = package_of(plan)?;
         if self.installed(plan)?.is_none() {
+            // A step that lies behind is not told: progress must only rise.
+            let told = AtomicU32::new(0);
+            let rising = |step: InstallStep| {
+                if told.fetch_max(step.index(), Ordering::Relaxed) < step.index() {
+                    progress(step);
+                }
+            };
             let (flight, joined) = self.flight(package, plan.scripts(), expected);
             if joined {
-                progress(InstallStep::Waiting);
+                rising(InstallStep::Waiting);
             }
             flight
-                .get_or_init(|| self.install_alone(package, plan.scripts(), expected, progress))
+                .get_or_init(|| self.install_alone(package, plan.scripts(), expected, &rising))
                 .await
                 .clone()?;
         }
-        let installed = self.installed(plan)?.ok_or_else(|| InstallError::Executable {
-            package: package.spec(),
-            wanted: package.executable().map(str::to_owned),
-            choices: Vec::new(),
-        })?;
+        let installed = self.installed(plan)?.ok_or_else(|| no_executable(package))?;
         match (expected, installed.resolved.integrity.as_deref()) {
             (Some(expected), Some(found)) if expected != found => Err(changed(package, expected, found)),
             _ => Ok(installed),
@@ -223,7 +247,7 @@ impl Packages {
         };
         if let Some(integrity) = expected
             && let Some(manifest) = self.store.manifest(&identity, integrity)
-            && self.is_startable(&manifest)
+            && is_whole(&self.store.directory(&identity, integrity), &manifest)
         {
             return self.record(package, &known.version, manifest.integrity);
         }
@@ -249,6 +273,10 @@ impl Packages {
                 return Err(error);
             }
         };
+        if built.executables.is_empty() {
+            off_thread(move || store::remove(&workspace)).await;
+            return Err(no_executable(package));
+        }
         progress(InstallStep::Activating);
         let lock_path = workspace.join(built.lock);
         let lock = std::fs::read(&lock_path).map_err(InstallError::file("read", &lock_path))?;
@@ -273,10 +301,6 @@ impl Packages {
             integrity: Some(integrity),
         };
         self.store.keep(package, resolved)
-    }
-
-    fn is_startable(&self, manifest: &Manifest) -> bool {
-        !manifest.executables.is_empty()
     }
 
     /// Turns an installation into what is started; `None` if its runtime is gone.
@@ -314,6 +338,11 @@ impl Packages {
     }
 }
 
+/// The lock under which a spec is resolved.
+fn resolving(package: &Package) -> String {
+    format!("resolve-{}", Digest::of([package.to_string()]))
+}
+
 fn package_of(plan: &Plan) -> Result<&Package, InstallError> {
     plan.package().ok_or_else(|| InstallError::NoPackage {
         dependency: plan.dependency().clone(),
@@ -328,37 +357,12 @@ fn changed(package: &Package, expected: &str, found: &str) -> InstallError {
     }
 }
 
-/// Chooses the executable as the ecosystem's own runner does.
-fn choose<'a>(
-    package: &Package,
-    manifest: &'a Manifest,
-) -> Result<(&'a String, &'a install::Executable), InstallError> {
-    let executables = &manifest.executables;
-    let unscoped = package
-        .name()
-        .rsplit_once('/')
-        .map_or(package.name(), |(_, name)| name);
-    let same_file = || {
-        let (first, executable) = executables.first_key_value()?;
-        executables
-            .values()
-            .all(|other| other.path == executable.path)
-            .then_some((first, executable))
-    };
-    let by_name = |wanted: &str| executables.get_key_value(wanted);
-    let chosen = match (package.executable(), package.ecosystem()) {
-        (Some(wanted), _) => by_name(wanted),
-        (None, Ecosystem::Npm) => same_file().or_else(|| by_name(unscoped)),
-        (None, Ecosystem::Pypi) => executables
-            .iter()
-            .find(|(name, _)| normalize(name) == package.registry_name())
-            .or_else(same_file),
-    };
-    chosen.ok_or_else(|| InstallError::Executable {
+fn no_executable(package: &Package) -> InstallError {
+    InstallError::Executable {
         package: package.spec(),
-        wanted: package.executable().map(str::to_owned),
-        choices: executables.keys().cloned().collect(),
-    })
+        wanted: None,
+        choices: Vec::new(),
+    }
 }
 
 /// Runs slow file work beside the runtime's thread; `None` if the runtime is going away.

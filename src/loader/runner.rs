@@ -3,6 +3,8 @@
 //! Pure. An option that is not in the tables here is an error and never skipped: skipping one that takes a value
 //! would make that value the package.
 
+use std::path::Path;
+
 use super::package::{Ecosystem, Package, PackageError};
 use crate::protocol::Shown;
 
@@ -98,7 +100,7 @@ impl Runner {
             (Self::Npx | Self::Uvx | Self::UvToolRun | Self::Pipx, None) => line.push(spec),
             (Self::NpmExec, None) => line.extend(["--".to_owned(), spec]),
             (Self::Npx, Some(executable)) => {
-                line.extend([format!("--package={spec}"), executable.to_owned()])
+                line.extend([format!("--package={spec}"), executable.to_owned()]);
             }
             (Self::NpmExec, Some(executable)) => {
                 line.extend([
@@ -148,13 +150,12 @@ impl Runner {
                 (Some(Meaning::Package), _) => &mut package,
                 (Some(Meaning::Python), _) => &mut python,
             };
-            let value = match attached {
-                Some(value) => (index, value),
-                None => {
-                    index += 1;
-                    let value = words.get(index).ok_or(RunnerError::Value { word: index - 1 })?;
-                    (index, value.as_str())
-                }
+            let value = if let Some(value) = attached {
+                (index, value)
+            } else {
+                index += 1;
+                let value = words.get(index).ok_or(RunnerError::Value { word: index - 1 })?;
+                (index, value.as_str())
             };
             if place.replace(value).is_some() {
                 return Err(RunnerError::Packages { word: index });
@@ -186,12 +187,17 @@ impl Runner {
     fn package(self, spec: &str) -> Result<Package, PackageError> {
         match self {
             Self::Npx | Self::NpmExec => Package::npm(spec),
-            Self::Uvx | Self::UvToolRun => Package::pypi(spec),
             // pipx runs a script of the working directory by this name.
-            Self::Pipx if spec.ends_with(".py") => Err(PackageError::Source {
-                text: Shown::line(spec).to_string(),
-            }),
-            Self::Pipx => Package::pypi(spec),
+            Self::Pipx
+                if Path::new(spec)
+                    .extension()
+                    .is_some_and(|extension| extension == "py") =>
+            {
+                Err(PackageError::Source {
+                    text: Shown::line(spec).to_string(),
+                })
+            }
+            Self::Uvx | Self::UvToolRun | Self::Pipx => Package::pypi(spec),
         }
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::files::{create_directory, open_lock, protect, replace, sync_directory};
+use self::files::{create_directory, open_lock, protect, replace, sync_directory, sync_tree};
 use super::error::InstallError;
 use super::install::Executable;
 use super::package::{Ecosystem, Package};
@@ -286,7 +286,7 @@ impl Store {
         protect(workspace);
         let path = workspace.join(MANIFEST);
         write_new(&path, &json(manifest)).map_err(InstallError::file("write", &path))?;
-        sync_directory(workspace);
+        sync_tree(workspace);
         // What is there was not whole, or its runtime is gone: it makes room.
         if target.exists() {
             let aside = self.workspaces().join(format!(
@@ -366,4 +366,79 @@ impl Manifest {
 fn json(value: &impl Serialize) -> Vec<u8> {
     // These types have text keys and no fallible parts; an empty file would be refused when it is read.
     serde_json::to_vec_pretty(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(text: &str) -> Package {
+        Package::explicit(text).unwrap()
+    }
+
+    fn resolved(version: &str) -> Resolved {
+        Resolved {
+            version: version.to_owned(),
+            integrity: Some("sha512-x".to_owned()),
+        }
+    }
+
+    #[test]
+    fn the_first_record_of_a_spec_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::new(home.path());
+        let latest = package("npm:@scope/x@latest");
+        assert_eq!(store.record(&latest), None);
+        assert_eq!(store.keep(&latest, resolved("1.0.0")).unwrap(), resolved("1.0.0"));
+        assert_eq!(store.keep(&latest, resolved("2.0.0")).unwrap(), resolved("1.0.0"));
+        assert_eq!(store.record(&package("npm:@scope/x")), None);
+        assert!(store.is_needed(&package("npm:@scope/x"), "1.0.0"));
+        assert!(!store.is_needed(&package("npm:x"), "1.0.0"));
+        store.forget(&latest).unwrap();
+        store.forget(&latest).unwrap();
+        assert_eq!(store.record(&latest), None);
+    }
+
+    #[test]
+    fn a_workspace_is_swept_when_nobody_holds_its_lock() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::new(home.path());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let held = store.lock("held", || {}).await.unwrap();
+            let (kept, stale, own) = (
+                store.workspace("held"),
+                store.workspace("stale"),
+                store.workspace("own"),
+            );
+            store.sweep("own");
+            let exist = |path: &Result<PathBuf, InstallError>| path.as_ref().unwrap().exists();
+            assert_eq!([&kept, &stale, &own].map(exist), [true, false, false]);
+            drop(held);
+            store.sweep("own");
+            assert!(!exist(&kept));
+        });
+    }
+
+    #[test]
+    fn identities_that_read_alike_have_different_names() {
+        let name = |text: &str, version: &str, scripts| Identity::new(&package(text), version, scripts).key();
+        let names = [
+            name("npm:x", "1.0.0", Scripts::Off),
+            name("npm:x", "1.0.0", Scripts::Allowed),
+            name("npm:x", "1.0.0+scripts", Scripts::Off),
+            name("pypi:x", "1.0.0", Scripts::Off),
+            name("pypi:x[a]", "1.0.0", Scripts::Off),
+        ];
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        assert_eq!(
+            name("pypi:X_y", "1", Scripts::Off),
+            name("pypi:x-y", "1", Scripts::Allowed)
+        );
+        assert!(names.iter().all(|name| !name.contains('/') && name.len() < 200));
+    }
 }

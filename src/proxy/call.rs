@@ -239,6 +239,8 @@ impl Proxy {
                 })?,
         };
         match reply {
+            Reply::Result(raw) => Ok(Outcome::Result { raw, notes }),
+            Reply::Error(raw) => Ok(Outcome::Error(raw)),
             Reply::Ended(ended) => Err(Refusal::Died {
                 dependency: dependency.clone(),
                 ended,
@@ -247,7 +249,6 @@ impl Proxy {
                 dependency: dependency.clone(),
                 reason,
             }),
-            reply => Ok(Outcome::Replied { reply, notes }),
         }
     }
 

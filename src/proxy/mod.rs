@@ -17,7 +17,7 @@ pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
 pub use resume::Carrier;
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
-pub use crate::loader::{Reply, Urgency};
+pub use crate::loader::Urgency;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

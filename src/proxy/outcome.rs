@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::config::{ConfigError, Rule};
-use crate::loader::{Ended, LoadError, PlanError, Reply};
+use crate::loader::{Ended, LoadError, PlanError};
 use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::continuation::ContinuationError;
 use crate::protocol::{DependencyName, Shown, ToolName};
@@ -18,12 +19,14 @@ use crate::workflow::WorkflowError;
 #[derive(Debug)]
 pub enum Outcome {
     /// The dependency answered; pml has something to add where there are notes.
-    Replied {
-        /// Its answer, byte for byte.
-        reply: Reply,
+    Result {
+        /// Its result, byte for byte.
+        raw: Bytes,
         /// What pml has to say about it.
         notes: Vec<String>,
     },
+    /// The dependency answered with an error object, which is this, byte for byte.
+    Error(Bytes),
     /// A person must decide; the call is suspended.
     Asked(Asked),
     /// The dependency runs now; the call wanted nothing else.

@@ -1,8 +1,8 @@
 //! Reading, dispatching, answering: the loop between a client and the proxy.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use rmcp::model::{
@@ -10,21 +10,18 @@ use rmcp::model::{
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::era::{self, Era, Fault, Opened};
 use super::listing::{self, CONTINUE};
-use super::present::{self, Answer};
+use super::present::{self, Answer, Expected};
+use super::progress::Told;
 use super::requests::{NotTaken, Requests, UnderWay};
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
-use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal, Urgency};
-use crate::wire::{Frame, LineReader, Outbox};
-
-/// How long answers under way may still take when the client has closed its end.
-const LAST_ANSWERS: Duration = Duration::from_millis(300);
+use crate::proxy::{Carried, Carrier, Outcome, Progress, Proxy, Refusal};
+use crate::wire::{Frame, Outbox};
 
 /// Progress that may wait for a slow client before its source waits too.
 const PROGRESS_AHEAD: usize = 16;
@@ -35,76 +32,9 @@ const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool nam
     then show the person exactly what would run, let them decide, and continue as the result says. Never approve on \
     your own.";
 
-/// Why the conversation ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shutdown {
-    /// The client closed its end.
-    EndOfInput,
-    /// A signal asked pml to go.
-    Signal,
-}
-
-/// Serves one client until it closes its end or `signal` resolves; then everything that was started is ended.
-pub async fn serve(
-    proxy: Proxy,
-    (source, sink): (
-        impl AsyncRead + Unpin + Send,
-        impl AsyncWrite + Unpin + Send + 'static,
-    ),
-    tasks: TaskTracker,
-    signal: impl Future<Output = ()>,
-) -> Shutdown {
-    // The writer is tracked apart: it must outlive everything that may still write.
-    let writing = TaskTracker::new();
-    let conversation = Conversation(Arc::new(Shared {
-        outbox: Outbox::open(sink, &writing),
-        proxy: proxy.clone(),
-        tasks: tasks.clone(),
-        requests: Requests::default(),
-        initialized: AtomicBool::new(false),
-        eager: AtomicBool::new(false),
-        subscriptions: Mutex::default(),
-    }));
-    let announcing = tasks.spawn(conversation.clone().announce());
-    let mut reader = LineReader::new(source, proxy.line_limit());
-    let reading = async {
-        while let Ok(Some(line)) = reader.next_line().await {
-            conversation.receive(line).await;
-        }
-    };
-    let shutdown = tokio::select! {
-        () = reading => Shutdown::EndOfInput,
-        () = signal => Shutdown::Signal,
-    };
-    announcing.abort();
-    let requests = conversation.0.requests.clone();
-    if shutdown == Shutdown::EndOfInput {
-        let _ = tokio::time::timeout(LAST_ANSWERS, until_empty(&requests)).await;
-    }
-    requests.cancel_all();
-    let urgency = match shutdown {
-        Shutdown::EndOfInput if requests.is_empty() => Urgency::Gentle,
-        Shutdown::EndOfInput | Shutdown::Signal => Urgency::AtOnce,
-    };
-    proxy.close(urgency).await;
-    tasks.close();
-    // What is still under way was cancelled and holds the outbox only until it notices.
-    let _ = tokio::time::timeout(Duration::from_millis(50), tasks.wait()).await;
-    drop(conversation);
-    writing.close();
-    let _ = tokio::time::timeout(Duration::from_millis(50), writing.wait()).await;
-    shutdown
-}
-
-async fn until_empty(requests: &Requests) {
-    // Rare and short: only between the end of input and the last answer.
-    while !requests.is_empty() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
+/// One client's conversation; clones share it.
 #[derive(Clone)]
-struct Conversation(Arc<Shared>);
+pub(super) struct Conversation(Arc<Shared>);
 
 struct Shared {
     proxy: Proxy,
@@ -116,10 +46,32 @@ struct Shared {
     eager: AtomicBool,
     /// The raw ids of `subscriptions/listen` requests that want to know of changed tools.
     subscriptions: Mutex<Vec<String>>,
+    /// The tools last listed with an output schema: the client holds it, though rules may have changed since.
+    promised: Mutex<HashSet<String>>,
 }
 
 impl Conversation {
-    async fn receive(&self, line: Line) {
+    /// Opens a conversation whose answers go to `outbox`.
+    pub(super) fn new(proxy: Proxy, outbox: Outbox, tasks: TaskTracker) -> Self {
+        Self(Arc::new(Shared {
+            proxy,
+            outbox,
+            tasks,
+            requests: Requests::default(),
+            initialized: AtomicBool::new(false),
+            eager: AtomicBool::new(false),
+            subscriptions: Mutex::default(),
+            promised: Mutex::default(),
+        }))
+    }
+
+    /// Returns the requests under way.
+    pub(super) fn requests(&self) -> &Requests {
+        &self.0.requests
+    }
+
+    /// Takes one line of the client; returns as soon as the next one can be read.
+    pub(super) async fn receive(&self, line: Line) {
         let line = match line {
             Line::Whole(line) => line,
             Line::TooLong { head } => {
@@ -217,7 +169,9 @@ impl Conversation {
     }
 
     fn list(&self, era: Era) -> Answer {
-        let tools = listing::tools(&self.0.proxy.list());
+        let listed = self.0.proxy.list();
+        *self.promised() = listing::promising(&listed).collect();
+        let tools = listing::tools(&listed);
         Answer::Result(vec![Bytes::from(match era {
             Era::Legacy => format!(r#"{{"tools":{tools}}}"#),
             // Rules may change at any moment: nobody should keep the list.
@@ -303,7 +257,12 @@ impl Conversation {
             }
         };
         let outcome = self.with_progress(outcome, token.as_deref(), progressed).await;
-        present::outcome(outcome, era)
+        let expected = if self.promised().contains(name.as_ref()) {
+            Expected::Schema
+        } else {
+            Expected::Anything
+        };
+        present::outcome(outcome, expected, era)
     }
 
     /// Passes progress on while a call runs, in order and before its answer.
@@ -361,6 +320,10 @@ impl Conversation {
         });
     }
 
+    fn promised(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        self.0.promised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
         self.0
             .subscriptions
@@ -369,7 +332,7 @@ impl Conversation {
     }
 
     /// Tells the client when the list of tools has changed.
-    async fn announce(self) {
+    pub(super) async fn announce(self) {
         let mut changes = self.0.proxy.list_changes();
         while changes.changed().await.is_ok() {
             if self.0.initialized.load(Ordering::Relaxed) {
@@ -404,43 +367,6 @@ impl Conversation {
         frame.push("}");
         // A client that is gone is noticed by the reader.
         let _ = self.0.outbox.send(frame).await;
-    }
-}
-
-/// What was told of a call so far: progress must rise.
-#[derive(Default)]
-struct Told {
-    starts: u32,
-}
-
-impl Told {
-    /// Steps of a start are thousandths, so that what the dependency counts itself comes out above them.
-    fn last(&self) -> f64 {
-        f64::from(self.starts) / 1000.0
-    }
-
-    fn params(&mut self, token: &str, progress: Progress) -> Option<Vec<Bytes>> {
-        match progress {
-            Progress::Start(text) => {
-                self.starts += 1;
-                let message = json!(text);
-                let at = self.last();
-                Some(vec![Bytes::from(format!(
-                    r#"{{"progressToken":{token},"progress":{at},"message":{message}}}"#
-                ))])
-            }
-            Progress::Forwarded(params) => {
-                let text = String::from_utf8_lossy(&params);
-                let object = Object::parse(&text)?;
-                let at: f64 = object.value("progress")?.get().parse().ok()?;
-                if self.starts > 0 && at <= self.last() {
-                    return None;
-                }
-                let mut splice = Splice::new(params.clone());
-                splice.replace(object.place("progressToken")?, token.to_owned());
-                Some(splice.into_parts())
-            }
-        }
     }
 }
 

@@ -32,6 +32,20 @@ pub(crate) fn tools(listed: &[Listed]) -> String {
     text
 }
 
+/// Names the tools that are listed with an output schema.
+pub(crate) fn promising(listed: &[Listed]) -> impl Iterator<Item = String> {
+    listed.iter().filter_map(|listed| match listed {
+        Listed::Known {
+            tool,
+            definition,
+            asking: Asking::Never,
+        } => Object::parse(definition.get())?
+            .value("outputSchema")
+            .map(|_schema| wire_name(tool)),
+        Listed::Known { .. } | Listed::Connect { .. } => None,
+    })
+}
+
 fn known(definition: &str, wire: &str, asking: Asking) -> String {
     // The catalog keeps objects only.
     let Some(object) = Object::parse(definition) else {

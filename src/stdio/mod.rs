@@ -7,7 +7,9 @@ mod conversation;
 mod era;
 mod listing;
 mod present;
+mod progress;
 mod requests;
+mod serve;
 pub mod streams;
 
-pub use conversation::{Shutdown, serve};
+pub use serve::{Shutdown, serve};

@@ -11,7 +11,7 @@ use super::listing::CONTINUE;
 use crate::protocol::approval::{ApprovalContext, ApprovalType};
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::{Object, Shown, Splice, wire_name};
-use crate::proxy::{Asked, Outcome, Refusal, Reply};
+use crate::proxy::{Asked, Outcome, Refusal};
 use crate::report;
 
 /// An answer on its way to the client, without its envelope.
@@ -28,6 +28,15 @@ impl From<Fault> for Answer {
     }
 }
 
+/// What the client expects of a result's `structuredContent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// Nothing: the tool was listed without an output schema, or not at all.
+    Anything,
+    /// What the output schema says that this client was shown.
+    Schema,
+}
+
 /// Writes a result of pml's own.
 pub(crate) fn own_result(mut result: Value, era: Era) -> Answer {
     if let (Era::Modern, Some(members)) = (era, result.as_object_mut()) {
@@ -36,25 +45,24 @@ pub(crate) fn own_result(mut result: Value, era: Era) -> Answer {
     Answer::Result(vec![Bytes::from(result.to_string())])
 }
 
+/// Writes a result of pml's own in place of what a tool would return.
+///
+/// A client that holds the tool's output schema lets nothing else pass but an error in words: the TypeScript client
+/// checks `structuredContent` even of errors.
+fn in_place_of_output(mut result: Value, expected: Expected, era: Era) -> Answer {
+    if let (Expected::Schema, Some(members)) = (expected, result.as_object_mut()) {
+        members.shift_remove("structuredContent");
+        members.insert("isError".to_owned(), json!(true));
+    }
+    own_result(result, era)
+}
+
 /// Presents what became of a `tools/call`.
-pub(crate) fn outcome(outcome: Outcome, era: Era) -> Answer {
+pub(crate) fn outcome(outcome: Outcome, expected: Expected, era: Era) -> Answer {
     match outcome {
-        Outcome::Replied {
-            reply: Reply::Result(raw),
-            notes,
-        } => Answer::Result(forwarded(raw, &notes, era)),
-        Outcome::Replied {
-            reply: Reply::Error(raw),
-            ..
-        } => Answer::Error(vec![raw]),
-        Outcome::Replied {
-            reply: Reply::Unusable(_) | Reply::Ended(_),
-            ..
-        } => {
-            // The proxy turns these into a refusal that names the dependency.
-            own_result(refusal("the server did not answer", None), era)
-        }
-        Outcome::Asked(asked) => own_result(approval_required(&asked), era),
+        Outcome::Result { raw, notes } => Answer::Result(forwarded(raw, &notes, era)),
+        Outcome::Error(raw) => Answer::Error(vec![raw]),
+        Outcome::Asked(asked) => in_place_of_output(approval_required(&asked), expected, era),
         Outcome::Connected {
             dependency,
             tools,
@@ -74,11 +82,12 @@ pub(crate) fn outcome(outcome: Outcome, era: Era) -> Answer {
                 era,
             )
         }
-        Outcome::Aborted => own_result(
+        Outcome::Aborted => in_place_of_output(
             json!({
                 "content": [{ "type": "text", "text": "Workflow aborted by user" }],
                 "structuredContent": { "status": "aborted", "message": "Workflow aborted by user" },
             }),
+            expected,
             era,
         ),
         Outcome::UnknownTool { name, nearest } => {
@@ -179,6 +188,9 @@ fn instruction(asked: &Asked, wire: &str) -> String {
 
 /// Passes a dependency's result on, with what its reader's era requires and the notes of pml.
 fn forwarded(raw: Bytes, notes: &[String], era: Era) -> Vec<Bytes> {
+    if era == Era::Legacy && notes.is_empty() {
+        return vec![raw];
+    }
     let text = String::from_utf8_lossy(&raw);
     let Some(object) = Object::parse(&text) else {
         return vec![raw.clone()];
@@ -226,6 +238,26 @@ mod tests {
         let notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
         let parts = forwarded(Bytes::from(raw.to_owned()), &notes, era);
         String::from_utf8(parts.concat()).unwrap()
+    }
+
+    #[test]
+    fn a_client_that_holds_an_output_schema_is_told_in_words() {
+        let aborted = |expected| match outcome(Outcome::Aborted, expected, Era::Legacy) {
+            Answer::Result(parts) => serde_json::from_slice::<Value>(&parts.concat()).unwrap(),
+            Answer::Error(_) => panic!("not an error of the protocol"),
+        };
+        let content = json!([{ "type": "text", "text": "Workflow aborted by user" }]);
+        assert_eq!(
+            aborted(Expected::Anything),
+            json!({
+                "content": content,
+                "structuredContent": { "status": "aborted", "message": "Workflow aborted by user" },
+            })
+        );
+        assert_eq!(
+            aborted(Expected::Schema),
+            json!({ "content": content, "isError": true })
+        );
     }
 
     #[test]

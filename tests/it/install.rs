@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 
 use pml::config::{Environment, Locations};
-use pml::loader::{Installed, Packages, plan};
+use pml::loader::{InstallError, InstallStep, Installed, Packages, Plan, plan};
 use serde_json::{Value, json};
 
 use crate::support::registry::{Body, Registry, archive, integrity};
@@ -76,12 +77,14 @@ fn below(world: &World, folder: &str) -> Vec<PathBuf> {
 }
 
 fn assert_nothing_installed(world: &World) {
-    assert_eq!(below(world, "store/npm"), Vec::<PathBuf>::new());
+    for ecosystem in ["store/npm", "store/pypi"] {
+        assert_eq!(below(world, ecosystem), Vec::<PathBuf>::new());
+    }
     assert_eq!(installed(world), None);
 }
 
-/// What a proxy in this world would start.
-fn installed(world: &World) -> Option<Installed> {
+/// What a proxy in this world stands on.
+fn opened(world: &World) -> (Packages, Plan) {
     let path = std::env::var("PATH").unwrap();
     let environment = Environment::new(
         [("HOME", world.home().to_str().unwrap()), ("PATH", &path)],
@@ -91,7 +94,13 @@ fn installed(world: &World) -> Option<Installed> {
     let config = pml::config::check(&world.path(".pml.json"), &world.read(".pml.json")).unwrap();
     let name = "hello".parse().unwrap();
     let plan = plan(&name, &config.servers[&name], &environment).unwrap();
-    Packages::new(&locations, &environment).installed(&plan).unwrap()
+    (Packages::new(&locations, &environment), plan)
+}
+
+/// What a proxy in this world would start.
+fn installed(world: &World) -> Option<Installed> {
+    let (packages, plan) = opened(world);
+    packages.installed(&plan).unwrap()
 }
 
 /// Runs the installed file as a server would be: in the project.
@@ -199,6 +208,39 @@ fn what_is_not_pinned_to_a_registry_is_refused() {
 }
 
 #[test]
+fn an_npm_that_fetches_from_anywhere_does_not_get_its_way() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    registry.publish("other", "1.0.0", &json!({}), &[]);
+    let mut manifest = executable();
+    manifest["dependencies"] = json!({ "other": format!("{}other/-/other-1.0.0.tgz", registry.url()) });
+    registry.publish("hello", "1.0.0", &manifest, &[("where.js", WHERE)]);
+    let world = world(&registry, "npx hello@1.0.0", &json!({}));
+    // An older npm does not know these options; pml's own look at the lock must do.
+    let npm = which::which("npm").unwrap();
+    let script = format!(
+        "#!/bin/sh\nfor word; do shift; case $word in --allow-*) ;; *) set -- \"$@\" \"$word\" ;; esac; done\nexec {} \"$@\"\n",
+        npm.display()
+    );
+    let older = world.home().join("older");
+    std::fs::create_dir(&older).unwrap();
+    std::fs::write(older.join("npm"), script).unwrap();
+    std::fs::set_permissions(
+        older.join("npm"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    world.set(
+        "PATH",
+        &format!("{}:{}", older.display(), std::env::var("PATH").unwrap()),
+    );
+    assert_refuses(&world, "its dependency `other` does not come from a registry");
+    assert_eq!(registry.hits(&Registry::tarball("other", "1.0.0")), 1);
+}
+
+#[test]
 fn other_content_than_the_registry_promises_is_refused() {
     if !have(&["node", "npm"]) {
         return;
@@ -269,21 +311,32 @@ fn an_install_that_is_stopped_leaves_nothing_that_looks_installed() {
         assert!(!below(&world, "temporary").is_empty());
         rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
         assert!(!child.wait().unwrap().success());
+        #[cfg(target_os = "linux")]
+        eventually("the installer is gone too", DEADLINE, || {
+            working_below(world.home()).is_empty()
+        });
         assert_nothing_installed(&world);
     }
-    registry.publish_as(
-        "hello",
-        "1.0.0",
-        &executable(),
-        Body::Whole(whole),
-        "sha512-unused",
-    );
-    let whole = archive("hello", "1.0.0", &executable(), &[("where.js", WHERE)]);
     let promised = integrity(&whole);
     registry.publish_as("hello", "1.0.0", &executable(), Body::Whole(whole), &promised);
     assert_installs(&world);
     executed(&world);
     assert_eq!(below(&world, "temporary"), Vec::<PathBuf>::new());
+}
+
+/// The processes whose working directory lies below `folder`.
+#[cfg(target_os = "linux")]
+fn working_below(folder: &Path) -> Vec<PathBuf> {
+    let folder = folder.canonicalize().unwrap();
+    let processes = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|process| process.path());
+    processes
+        .filter(|process| {
+            std::fs::read_link(process.join("cwd")).is_ok_and(|directory| directory.starts_with(&folder))
+        })
+        .collect()
 }
 
 #[test]
@@ -310,6 +363,68 @@ fn processes_that_install_the_same_package_at_once_install_it_once() {
         assert!(output.status.success(), "{}", text(&output));
     }
     assert_eq!(registry.hits(&Registry::tarball("hello", "1.0.0")), 1);
+    assert_eq!(below(&world, "store/npm").len(), 1);
+}
+
+#[test]
+fn calls_that_install_the_same_package_at_once_share_one_outcome() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    let whole = archive("hello", "1.0.0", &executable(), &[("where.js", WHERE)]);
+    let promised = integrity(&whole);
+    let world = world(&registry, "npx hello@1.0.0", &json!({}));
+    let (packages, plan) = opened(&world);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let together = |expected: Option<&str>| {
+        let steps = Mutex::new(Vec::new());
+        let note = |step: InstallStep| steps.lock().unwrap().push(step);
+        let (packages, plan) = (&packages, &plan);
+        let install = || packages.install(plan, expected, &note);
+        let outcomes = runtime.block_on(async { tokio::join!(install(), install(), install()) });
+        (<[_; 3]>::from(outcomes), steps.into_inner().unwrap())
+    };
+    let tarball = Registry::tarball("hello", "1.0.0");
+
+    registry.publish_as(
+        "hello",
+        "1.0.0",
+        &executable(),
+        Body::Cut(whole.clone()),
+        &promised,
+    );
+    let (failed, _) = together(None);
+    assert!(failed.iter().all(Result::is_err));
+    assert_eq!(registry.hits(&tarball), 1);
+
+    registry.publish_as("hello", "1.0.0", &executable(), Body::Whole(whole), &promised);
+    let (refused, _) = together(Some("sha512-shown"));
+    assert!(
+        refused
+            .iter()
+            .all(|outcome| matches!(outcome, Err(InstallError::Changed { .. })))
+    );
+    assert_nothing_installed(&world);
+
+    let (done, mut steps) = together(Some(&promised));
+    let expected = installed(&world);
+    assert!(expected.is_some());
+    assert!(done.into_iter().all(|outcome| outcome.ok() == expected));
+    steps.sort();
+    assert_eq!(
+        steps,
+        [
+            InstallStep::Waiting,
+            InstallStep::Waiting,
+            InstallStep::Downloading,
+            InstallStep::Verifying,
+            InstallStep::Activating,
+        ]
+    );
     assert_eq!(below(&world, "store/npm").len(), 1);
 }
 
@@ -409,6 +524,100 @@ fn the_real_time_server_is_installed_and_answers_whatever_the_project_holds() {
     assert!(outcome["integrity"].as_str().unwrap().starts_with("sha256-"));
     assert_answers(&installed(&world).unwrap(), &[], &world.project());
     assert!(!world.path("evil").exists());
+}
+
+/// A world with one server `hello`, started by `uvx`, whose user has an index at `registry`.
+fn python_world(registry: &Registry) -> World {
+    let world = World::new();
+    declare(&world, "uvx hello==1.0", &json!({}));
+    world.set("UV_DEFAULT_INDEX", &format!("{}simple", registry.url()));
+    world
+}
+
+/// Publishes an archive of the Python package `hello`.
+fn publish_python(registry: &Registry, file: &str, archive: &[u8], sha256: &str) {
+    let page = format!("<a href=\"/files/{file}#sha256={sha256}\">{file}</a>");
+    registry.serve("/simple/hello/", page.as_bytes());
+    registry.serve(&format!("/files/{file}"), archive);
+}
+
+fn sha256(archive: &[u8]) -> String {
+    use sha2::Digest as _;
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for byte in sha2::Sha256::digest(archive) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// Packs a wheel that would write `evil` as soon as any Python of its environment starts.
+fn wheel(evil: &Path) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hello-1.0-py3-none-any.whl");
+    let script = "
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
+    wheel.writestr('hello.py', 'def main():\\n    print(__file__)\\n')
+    wheel.writestr('hello.pth', 'import pathlib; pathlib.Path(' + repr(sys.argv[2]) + ').touch()\\n')
+    wheel.writestr('hello-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: hello\\nVersion: 1.0\\n')
+    wheel.writestr('hello-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+    wheel.writestr('hello-1.0.dist-info/entry_points.txt', '[console_scripts]\\nhello = hello:main\\n')
+    wheel.writestr('hello-1.0.dist-info/RECORD', 'hello.py,,\\nhello.pth,,\\n')
+";
+    let status = Command::new("python3")
+        .arg("-c")
+        .arg(script)
+        .arg(&path)
+        .arg(evil)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    std::fs::read(path).unwrap()
+}
+
+#[test]
+fn nothing_of_a_python_package_runs_while_it_is_installed() {
+    if !have(&["uv", "python3"]) {
+        return;
+    }
+    let registry = Registry::start();
+    let world = python_world(&registry);
+    let evil = world.path("evil");
+    let wheel = wheel(&evil);
+    publish_python(&registry, "hello-1.0-py3-none-any.whl", &wheel, &sha256(&wheel));
+    let outcome = assert_installs(&world);
+    assert_eq!(outcome["integrity"], format!("sha256-{}", sha256(&wheel)));
+    assert!(!evil.exists());
+    // It would have: a start runs it.
+    executed(&world);
+    assert!(evil.exists());
+}
+
+#[test]
+fn a_python_package_that_must_be_built_or_has_other_content_is_refused() {
+    if !have(&["uv", "python3"]) {
+        return;
+    }
+    let registry = Registry::start();
+    let world = python_world(&registry);
+    let evil = world.path("evil");
+    let wheel = wheel(&evil);
+    publish_python(&registry, "hello-1.0-py3-none-any.whl", &wheel, &sha256(b"other"));
+    assert_refuses(&world, "Hash mismatch");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("hello-1.0")).unwrap();
+    let setup = format!("open({:?}, 'w').close()\n", evil.to_str().unwrap());
+    std::fs::write(folder.path().join("hello-1.0/setup.py"), setup).unwrap();
+    let tar = Command::new("tar")
+        .arg("-czC")
+        .arg(folder.path())
+        .arg("hello-1.0")
+        .output()
+        .unwrap();
+    publish_python(&registry, "hello-1.0.tar.gz", &tar.stdout, &sha256(&tar.stdout));
+    assert_refuses(&world, "no usable wheels");
+    assert!(!evil.exists());
 }
 
 /// Starts a server from the store and asks it to initialize.

@@ -11,7 +11,10 @@ mod acceptance;
 mod add;
 mod approval;
 mod architecture;
+mod clients;
 mod completions;
+mod demo;
+mod documents;
 mod fake_server;
 mod home;
 mod init;
@@ -22,6 +25,7 @@ mod list;
 mod orphans;
 #[cfg(target_os = "linux")]
 mod process;
+mod real_servers;
 mod remove;
 mod rule_commands;
 mod rule_writers;

@@ -78,6 +78,14 @@ pub(super) async fn resolve(
         "dist.integrity",
     ];
     let finished = run(tools, &npm, &spec, directory, arguments.map(OsString::from)).await?;
+    // Versions of npm that say nothing about a range without a match.
+    if finished.stdout.trim_ascii().is_empty() {
+        let source = Tail::of(&finished.stderr);
+        return Err(InstallError::NotFound {
+            package: spec,
+            source,
+        });
+    }
     let unreadable = || InstallError::Answer {
         package: spec.clone(),
         program: "npm",

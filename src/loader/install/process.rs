@@ -1,7 +1,8 @@
 //! Runs one installer to its end, or kills it with everything it started.
 //!
-//! An installer leads its own process group. Dropping the future, a deadline and a normal end all finish with the
-//! whole group killed: a `postinstall` cannot leave a process behind in it.
+//! Dropping the future, a deadline and a normal end all finish with everything killed that the installer started: by
+//! the supervisor (see [`crate::loader::supervise`]), which also notices when pml itself is killed, or, where the
+//! running program is not pml and there is none, by the installer's process group.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
@@ -29,6 +31,8 @@ pub(super) struct Run<'a> {
     /// The whole environment: nothing else is inherited.
     pub(super) variables: BTreeMap<OsString, OsString>,
     pub(super) limit: Duration,
+    /// The program that supervises it.
+    pub(super) supervisor: Option<&'a Path>,
 }
 
 /// What an installer left.
@@ -45,15 +49,30 @@ pub(super) enum Ending {
     Failed(String),
 }
 
-/// Kills the process group when it goes out of scope.
-struct Group(Option<rustix::process::Pid>);
+/// Ends everything an installer started when it goes out of scope.
+struct Ends(Option<Means>);
 
-impl Drop for Group {
+enum Means {
+    /// Tells the supervisor, which must not be killed itself.
+    Supervisor(Pid),
+    /// Kills the group. While a member lives the kernel does not give its number away.
+    Group(Pid),
+}
+
+impl Ends {
+    /// Leaves a supervisor alone that is gone: it has ended everything, and its number may be a stranger's.
+    fn gone(&mut self) {
+        self.0.take_if(|means| matches!(means, Means::Supervisor(_)));
+    }
+}
+
+impl Drop for Ends {
     fn drop(&mut self) {
-        // While a member lives the kernel does not give the number away; without one there is nobody to hit.
-        if let Some(leader) = self.0.take() {
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
-        }
+        let _ = match self.0 {
+            Some(Means::Supervisor(supervisor)) => kill_process(supervisor, Signal::TERM),
+            Some(Means::Group(leader)) => kill_process_group(leader, Signal::KILL),
+            None => Ok(()),
+        };
     }
 }
 
@@ -61,24 +80,32 @@ impl Run<'_> {
     /// Runs the installer; an error means that it could not be started or waited for.
     pub(super) async fn finish(self) -> std::io::Result<Finished> {
         #[expect(clippy::disallowed_methods, reason = "the one place that starts installers")]
-        let mut command = Command::new(self.program);
+        let mut command = Command::new(self.supervisor.unwrap_or(self.program));
+        if self.supervisor.is_some() {
+            command.arg0("pml").args(["supervise", "--"]).arg(self.program);
+        }
         command
             .args(&self.arguments)
             .current_dir(self.directory)
             .env_clear()
             .envs(&self.variables)
-            .stdin(Stdio::null())
+            // The supervisor ends everything when this pipe closes, as it does when pml is killed.
+            .stdin(if self.supervisor.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
-            .kill_on_drop(true);
+            .kill_on_drop(self.supervisor.is_none());
         let mut child = command.spawn()?;
-        let group = Group(
-            child
-                .id()
-                .and_then(|id| i32::try_from(id).ok())
-                .and_then(rustix::process::Pid::from_raw),
-        );
+        // `wait` would close it: it stays open as long as the installer may run.
+        let life = child.stdin.take();
+        let id = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
+        let mut ends = Ends(id.map(|id| match self.supervisor {
+            Some(_) => Means::Supervisor(id),
+            None => Means::Group(id),
+        }));
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let (output, errors) = (child.stdout.take(), child.stderr.take());
         let ending = {
@@ -92,6 +119,7 @@ impl Run<'_> {
             let ending = loop {
                 tokio::select! {
                     status = child.wait() => {
+                        ends.gone();
                         let status = status?;
                         break if status.success() { Ending::Success } else { Ending::Failed(status.to_string()) };
                     }
@@ -101,7 +129,8 @@ impl Run<'_> {
                     }
                 }
             };
-            drop(group);
+            drop(ends);
+            drop(life);
             if !read {
                 let _ = tokio::time::timeout(PIPE_GRACE, &mut reading).await;
             }
@@ -161,6 +190,7 @@ mod tests {
             directory: Box::leak(directory.to_owned().into_boxed_path()),
             variables: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
             limit,
+            supervisor: None,
         }
     }
 
@@ -194,7 +224,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let script = "sleep 100 & echo $! > id; echo out; echo err >&2";
         let finished = runtime()
-            .block_on(run(script, home.path(), Duration::from_secs(60)).finish())
+            .block_on(run(script, home.path(), Duration::from_mins(1)).finish())
             .unwrap();
         assert_eq!(
             (finished.ending, finished.stdout, finished.stderr),
@@ -223,7 +253,7 @@ mod tests {
             let run = run(
                 "sleep 100 & echo $! > new; mv new id; wait",
                 home.path(),
-                Duration::from_secs(60),
+                Duration::from_mins(1),
             )
             .finish();
             let started = async {
@@ -243,7 +273,7 @@ mod tests {
     fn an_installer_sees_no_other_variable() {
         let home = tempfile::tempdir().unwrap();
         let finished = runtime()
-            .block_on(run("env", home.path(), Duration::from_secs(60)).finish())
+            .block_on(run("env", home.path(), Duration::from_mins(1)).finish())
             .unwrap();
         let names: Vec<_> = std::str::from_utf8(&finished.stdout)
             .unwrap()

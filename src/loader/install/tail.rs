@@ -160,7 +160,11 @@ mod tests {
 
     #[test]
     fn the_end_is_kept_and_escaped() {
-        let mut output = (0..100).map(|line| format!("line {line}\n")).collect::<String>();
+        let mut output = (0..100)
+            .map(|line| format!("line {line}"))
+            .collect::<Vec<_>>()
+            .join("\n");
+        output.push('\n');
         output.push_str("npm error A complete log of this run can be found in: /x\n\u{1b}[31mred\n");
         let tail = Tail::of(output.as_bytes());
         assert_eq!(tail.as_str().lines().count(), LINES);

@@ -53,6 +53,7 @@ const KEPT: [&str; 27] = [
 pub(in crate::loader) struct Tools {
     environment: Environment,
     cache: PathBuf,
+    supervisor: Option<PathBuf>,
 }
 
 impl Tools {
@@ -60,6 +61,15 @@ impl Tools {
         Self {
             environment: environment.clone(),
             cache: locations.cache().to_owned(),
+            supervisor: None,
+        }
+    }
+
+    /// Runs installers below the supervisor, so that they end also when pml is killed.
+    pub(in crate::loader) fn supervised(self, supervisor: PathBuf) -> Self {
+        Self {
+            supervisor: Some(supervisor),
+            ..self
         }
     }
 
@@ -122,6 +132,7 @@ impl Tools {
             directory,
             variables,
             limit: LIMIT,
+            supervisor: self.supervisor.as_deref(),
         };
         let finished = run
             .finish()
@@ -181,5 +192,45 @@ fn failure(program: &'static str, package: &str, ending: String, finished: &Fini
             ending,
             source,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn installers_see_the_users_network_and_no_secret_nor_the_projects_settings() {
+        let kept = [
+            "HTTPS_PROXY",
+            "NODE_EXTRA_CA_CERTS",
+            "UV_DEFAULT_INDEX",
+            "NPM_CONFIG_REGISTRY",
+        ];
+        let dropped = [
+            "NODE_OPTIONS",
+            "PYTHONPATH",
+            "PYTHONHOME",
+            "VIRTUAL_ENV",
+            "npm_config_registry",
+            "NPM_TOKEN",
+            "GITHUB_TOKEN",
+            "ANTHROPIC_API_KEY",
+            "UV_CONFIG_FILE",
+            "LD_PRELOAD",
+        ];
+        let given = kept.iter().chain(&dropped).map(|name| (*name, "value"));
+        let environment = Environment::new(given.chain([("HOME", "/home"), ("PATH", "relative:/bin")]), "/");
+        let locations = Locations::of(&environment).unwrap();
+        let variables = Tools::new(&locations, &environment).variables();
+        let mut names: Vec<_> = variables.keys().map(|name| name.to_str().unwrap()).collect();
+        names.sort_unstable();
+        let mut expected: Vec<_> = kept
+            .into_iter()
+            .chain(["HOME", "PATH", "LC_ALL", "NO_COLOR"])
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+        assert_eq!(variables[OsStr::new("PATH")], "/bin");
     }
 }

@@ -59,9 +59,24 @@ pub(super) fn open_lock(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
+/// Syncs a file or the entries of a directory.
 pub(super) fn sync_directory(path: &Path) {
     if let Ok(directory) = File::open(path) {
         let _ = directory.sync_all();
+    }
+}
+
+/// Syncs everything below a directory: after a loss of power an installation is whole or not there.
+pub(super) fn sync_tree(path: &Path) {
+    #[cfg(target_os = "linux")]
+    if let Ok(directory) = File::open(path) {
+        // One call for thousands of files.
+        let _ = rustix::fs::syncfs(&directory);
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        for_each_file(path, &mut |path, _| sync_directory(path));
+        sync_directory(path);
     }
 }
 

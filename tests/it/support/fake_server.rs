@@ -20,7 +20,7 @@
 //! |---|---|
 //! | `echo` | returns the bytes of `params` as text |
 //! | `wait {file}` | answers once the file exists; other calls go on meanwhile |
-//! | `progress {steps}` | sends that many progress notifications before its answer |
+//! | `progress {steps, until}` | sends that many progress notifications before its answer, which comes once the file `until` exists, if one is named |
 //! | `crash` | complains on stderr and exits with code 3, without an answer |
 //! | `exit {code}` | exits without a word |
 //! | `say {line}` | writes the line to stdout as it is, then answers |
@@ -196,6 +196,9 @@ fn run(id: &Value, raw: &str, params: &Value) {
         }
         "progress" => {
             progress(&params["_meta"]["progressToken"], number("steps"));
+            if let Some(file) = arguments["until"].as_str() {
+                wait_for(Path::new(file));
+            }
             "progressed".to_owned()
         }
         "crash" => crash(),

@@ -1,4 +1,4 @@
-//! An npm registry on the loopback interface that serves what a test publishes, also what no honest registry would.
+//! A registry on the loopback interface that serves what a test publishes, also what no honest registry would.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -95,6 +95,12 @@ impl Registry {
         shared.files.insert(path, body);
     }
 
+    /// Serves a file as it is.
+    pub(crate) fn serve(&self, path: &str, content: &[u8]) {
+        let body = Body::Whole(content.to_vec());
+        self.shared.lock().unwrap().files.insert(path.to_owned(), body);
+    }
+
     /// How often a path was asked for.
     pub(crate) fn hits(&self, path: &str) -> usize {
         let shared = self.shared.lock().unwrap();
@@ -168,10 +174,16 @@ fn answer(stream: &TcpStream, shared: &Mutex<Shared>) {
         shared.asked.push(path.clone());
         shared.files.get(&path).cloned()
     };
+    // The index of Python packages is a page.
+    let kind = if path.starts_with("/simple") {
+        "text/html"
+    } else {
+        "application/json"
+    };
     let mut stream = stream;
     let mut send = |status: &str, length: usize, body: &[u8]| {
         let head = format!(
-            "HTTP/1.1 {status}\r\ncontent-length: {length}\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
+            "HTTP/1.1 {status}\r\ncontent-length: {length}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n"
         );
         stream
             .write_all(head.as_bytes())
@@ -182,13 +194,13 @@ fn answer(stream: &TcpStream, shared: &Mutex<Shared>) {
         Some(Body::Whole(body)) => send("200 OK", body.len(), &body),
         Some(Body::Cut(body)) => send("200 OK", body.len(), &body[..body.len() / 2]),
         Some(Body::Endless) => {
-            let mut sent = send("200 OK", usize::MAX >> 12, b"");
-            while sent.is_ok() {
+            let mut outcome = send("200 OK", usize::MAX >> 12, b"");
+            while outcome.is_ok() {
                 // Slowly: it must not end, it need not fill the disk.
                 std::thread::sleep(std::time::Duration::from_millis(5));
-                sent = stream.write_all(&[0; 1024]);
+                outcome = stream.write_all(&[0; 1024]);
             }
-            sent
+            outcome
         }
     };
 }

@@ -104,9 +104,15 @@ impl World {
 
     /// A `pml` command in the project.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(pml());
+        let mut command = self.program(pml());
+        command.args(arguments);
         command
-            .args(arguments)
+    }
+
+    /// Any program in the project.
+    pub(crate) fn program(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
             .env_clear()
             .envs(&*self.variables.borrow())
             .env("HOME", self.home())
@@ -188,10 +194,6 @@ impl Client {
             next_id: 1,
             aside: Vec::new(),
         }
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
     }
 
     pub(crate) fn initialize(&mut self, version: &str) -> Value {

@@ -1,0 +1,326 @@
+//! `pml demo`: shows the main job in a terminal, without a client and without a network.
+//!
+//! It is a client of the real `pml stdio` and has no other road to what it shows: a call suspended, a person asked,
+//! the call continued. Everything happens in a temporary folder with a temporary home, so nothing of the person's
+//! is read or changed.
+
+mod client;
+mod stage;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use owo_colors::OwoColorize as _;
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+use tokio::io::AsyncBufReadExt as _;
+
+use self::client::{Client, Wire};
+use self::stage::{Machine, Stage};
+use super::{Ground, output};
+use crate::protocol::Shown;
+use crate::protocol::approval::ApprovalContext;
+use crate::protocol::continuation::MEMBER;
+
+/// The tool that the demo calls, as a client spells it.
+const TOOL: &str = "sample__greet";
+
+/// How to see the demo.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Answer by itself instead of asking in the terminal
+    #[arg(long, value_enum)]
+    answer: Option<Answer>,
+    /// Show the JSON-RPC lines between the client and pml
+    #[arg(long)]
+    wire: bool,
+}
+
+/// What a person may answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Answer {
+    /// The call runs
+    Continue,
+    /// The call runs, and a rule is written
+    Always,
+    /// Nothing runs
+    Abort,
+}
+
+impl Answer {
+    /// Reads what was typed: a letter or the word.
+    fn of(typed: &str) -> Option<Self> {
+        match typed.trim().to_lowercase().as_str() {
+            "c" | "continue" => Some(Self::Continue),
+            "a" | "always" => Some(Self::Always),
+            "x" | "abort" => Some(Self::Abort),
+            _ => None,
+        }
+    }
+
+    /// Returns what the client sends back.
+    fn continuation(self, asked: &ApprovalContext) -> Value {
+        let id = asked.workflow_id;
+        json!({ MEMBER: match self {
+            Self::Continue => json!({ "workflow_id": id, "approved": true }),
+            Self::Always => json!({ "workflow_id": id, "approved": true, "always": true }),
+            Self::Abort => json!({ "workflow_id": id, "approved": false }),
+        } })
+    }
+}
+
+/// Shows the demo: one answer of the person's, or all three where nobody can be asked.
+pub(crate) fn run(ground: &Ground, arguments: &DemoArguments) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let wire = if arguments.wire { Wire::Shown } else { Wire::Hidden };
+    let shown = runtime.block_on(async {
+        tokio::select! {
+            shown = show(ground, wire, arguments.answer) => shown.map(|()| ExitCode::SUCCESS),
+            interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| ExitCode::FAILURE).map_err(Into::into),
+        }
+    });
+    // A thread may still wait for a line of the terminal.
+    runtime.shutdown_background();
+    shown
+}
+
+async fn show(ground: &Ground, wire: Wire, answer: Option<Answer>) -> anyhow::Result<()> {
+    output::data(&format!(
+        "{}\nThis command plays the MCP client; `pml stdio` is its only server. The project and the home\n\
+         are temporary folders: nothing of yours is read or changed.",
+        "pml demo".bold()
+    ))?;
+    match answer {
+        Some(answer) => play(ground, wire, Some(answer)).await?,
+        None if rustix::termios::isatty(std::io::stdin()) => play(ground, wire, None).await?,
+        None => {
+            output::data(
+                "Standard input is no terminal, so nobody can be asked: here are all three answers.",
+            )?;
+            for answer in Answer::value_variants() {
+                let name = format!("{answer:?}");
+                output::data(&format!("\n{}", format!("=== {name} ===").bold()))?;
+                play(ground, wire, Some(*answer)).await?;
+            }
+        }
+    }
+    next_steps(ground)
+}
+
+/// Plays the story once, on a stage of its own.
+async fn play(ground: &Ground, wire: Wire, answer: Option<Answer>) -> anyhow::Result<()> {
+    let stage = Stage::build(ground)?;
+    heading("The project declares one server and asks before anything runs: .pml.json")?;
+    indented(&stage.config()?)?;
+
+    heading("The client connects to pml and lists the tools")?;
+    let mut client = Client::start(&stage, Machine::First, wire)?;
+    client.open().await?;
+    list(&mut client).await?;
+    said("`sample` has not been started, so its own tools are not known yet.")?;
+
+    let arguments = json!({ "name": "world" });
+    heading(&format!("The model calls {TOOL} {arguments}"))?;
+    let result = client.call(TOOL, &arguments).await?;
+    let asked = approval(&result)?;
+    said("pml suspends the call and answers at once, so that nothing blocks:")?;
+    if let Some(headline) = texts(&result).first() {
+        indented(&headline.bold().to_string())?;
+    }
+    indented(&format!(
+        "who asks    the model, by calling {}\nwould run   {}",
+        Shown::line(&asked.tool.to_string()),
+        Shown::line(&asked.dependency.install)
+    ))?;
+    said(&format!("Why it asks, by `pml check {}`:", asked.tool))?;
+    indented(&stage.check(&asked.tool.to_string()).await?)?;
+
+    heading("A person decides")?;
+    indented(&format!(
+        "{}  Continue  run this call; exactly this server is approved from now on, on this machine\n\
+         {}  Always    the same, and a rule in .pml.json allows {} wherever the file goes\n\
+         {}  Abort     nothing runs",
+        "c".cyan().bold(),
+        "a".cyan().bold(),
+        asked.tool,
+        "x".cyan().bold(),
+    ))?;
+    let answer = match answer {
+        Some(answer) => {
+            said(&format!("The answer is given: {}.", format!("{answer:?}").bold()))?;
+            answer
+        }
+        None => ask().await?,
+    };
+
+    let before = stage.config()?;
+    let continuation = answer.continuation(&asked);
+    heading("The client carries the answer back, on the same tool")?;
+    indented(&format!("{TOOL} {continuation}"))?;
+    said("pml answers:")?;
+    results(&client.call(TOOL, &continuation).await?)?;
+    match answer {
+        Answer::Continue => approved(&mut client).await?,
+        Answer::Always => allowed(&stage, &before, wire).await?,
+        Answer::Abort => aborted(&mut client).await?,
+    }
+    client.close().await
+}
+
+/// After Continue: the server is approved, so another of its tools runs.
+async fn approved(client: &mut Client) -> anyhow::Result<()> {
+    let arguments = json!({ "a": 2, "b": 3 });
+    heading(&format!(
+        "The model calls another tool of it: sample__add {arguments}"
+    ))?;
+    results(&expect_result(&client.call("sample__add", &arguments).await?)?)?;
+    said("No question: this very command was approved. A changed command would ask again.")?;
+    heading("The client lists the tools again")?;
+    list(client).await
+}
+
+/// After Always: the rule stands in the file, and decides also where nothing was ever approved.
+async fn allowed(stage: &Stage, before: &str, wire: Wire) -> anyhow::Result<()> {
+    heading("What changed in .pml.json")?;
+    indented(&difference(before, &stage.config()?))?;
+    let arguments = json!({ "name": "again" });
+    heading(&format!(
+        "The same project on another machine (an empty home): {TOOL} {arguments}"
+    ))?;
+    let mut client = Client::start(stage, Machine::Second, wire)?;
+    client.open().await?;
+    results(&expect_result(&client.call(TOOL, &arguments).await?)?)?;
+    said("No question: the rule allows it. To take it back: pml forget sample:greet")?;
+    client.close().await
+}
+
+/// After Abort: the server never ran, so its tools are as unknown as before.
+async fn aborted(client: &mut Client) -> anyhow::Result<()> {
+    heading("Nothing ran: the client lists the tools again")?;
+    list(client).await?;
+    said("`sample` is still a stranger. The next call asks again; `pml deny sample` ends the questions.")
+}
+
+/// Lists the tools as a client sees them.
+async fn list(client: &mut Client) -> anyhow::Result<()> {
+    let listed = client.request("tools/list", &json!({})).await?;
+    let tools = listed["tools"].as_array().context("pml listed no tools")?;
+    let lines: Vec<String> = tools
+        .iter()
+        .map(|tool| {
+            let about = tool["description"].as_str().unwrap_or_default();
+            let about = about.split(['.', ';', ',']).next().unwrap_or_default();
+            let name = Shown::line(tool["name"].as_str().unwrap_or_default()).to_string();
+            format!("{name:<17} {}", Shown::line(about))
+        })
+        .collect();
+    indented(&lines.join("\n"))
+}
+
+/// Asks in the terminal until an answer can be read; the end of input is a no.
+async fn ask() -> anyhow::Result<Answer> {
+    let mut lines = tokio::io::BufReader::new(tokio::io::stdin()).lines();
+    loop {
+        let mut out = anstream::stdout();
+        write!(out, "  Your answer (c, a or x, then Enter): ")?;
+        out.flush()?;
+        let Some(typed) = lines.next_line().await? else {
+            output::data("")?;
+            return Ok(Answer::Abort);
+        };
+        if let Some(answer) = Answer::of(&typed) {
+            return Ok(answer);
+        }
+    }
+}
+
+/// Reads what a person is asked from an `approval_required` result.
+fn approval(result: &Value) -> anyhow::Result<ApprovalContext> {
+    let context = result
+        .get("approval_context")
+        .with_context(|| format!("pml did not ask but answered {result}"))?;
+    serde_json::from_value(context.clone()).with_context(|| format!("pml asked something else: {context}"))
+}
+
+/// Insists on a result that neither asks nor fails.
+fn expect_result(result: &Value) -> anyhow::Result<Value> {
+    let unexpected = result.get("approval_required").or(result.get("isError"));
+    match unexpected {
+        Some(_) => anyhow::bail!("pml should have run the call but answered {result}"),
+        None => Ok(result.clone()),
+    }
+}
+
+fn texts(result: &Value) -> Vec<String> {
+    let blocks = result["content"].as_array().into_iter().flatten();
+    blocks
+        .filter_map(|block| block["text"].as_str())
+        .map(|text| Shown::block(text).to_string())
+        .collect()
+}
+
+fn results(result: &Value) -> anyhow::Result<()> {
+    indented(&texts(result).join("\n").green().to_string())
+}
+
+/// Shows the lines that changed, and one line around them.
+fn difference(before: &str, after: &str) -> String {
+    let diff = TextDiff::from_lines(before, after);
+    let mut lines = Vec::new();
+    for change in diff
+        .grouped_ops(1)
+        .iter()
+        .flatten()
+        .flat_map(|part| diff.iter_changes(part))
+    {
+        let line = Shown::line(change.value().trim_end()).to_string();
+        lines.push(match change.tag() {
+            ChangeTag::Delete => format!("- {line}").red().to_string(),
+            ChangeTag::Insert => format!("+ {line}").green().to_string(),
+            ChangeTag::Equal => format!("  {line}"),
+        });
+    }
+    lines.join("\n")
+}
+
+fn heading(text: &str) -> anyhow::Result<()> {
+    Ok(output::data(&format!("\n{} {}", ">".cyan().bold(), text.bold()))?)
+}
+
+fn said(text: &str) -> anyhow::Result<()> {
+    Ok(output::data(&format!("  {text}"))?)
+}
+
+fn indented(text: &str) -> anyhow::Result<()> {
+    for line in text.lines() {
+        output::data(&format!("    {line}"))?;
+    }
+    Ok(())
+}
+
+fn next_steps(ground: &Ground) -> anyhow::Result<()> {
+    let found = which::which_in(
+        "pml",
+        ground.environment.variable("PATH"),
+        ground.environment.working_directory(),
+    );
+    let mut steps = Vec::new();
+    if found.is_err() {
+        steps.push(("cargo install --path .", "put pml where your clients find it"));
+    }
+    steps.extend([
+        ("pml init", "write a .pml.json for your project"),
+        ("pml add time -- uvx mcp-server-time", "put a server behind pml"),
+        ("claude mcp add pml -- pml stdio", "register pml in Claude Code"),
+        ("pml demo --wire", "see the JSON-RPC lines of this demo"),
+    ]);
+    output::data(&format!("\n{}", "What to do next".bold()))?;
+    for (command, what) in steps {
+        output::data(&format!("  {}{what}", format!("{command:<38}").cyan()))?;
+    }
+    Ok(())
+}

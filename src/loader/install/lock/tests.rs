@@ -1,0 +1,198 @@
+//! Locks as npm and uv write them, and as an attacker would like them.
+
+use super::*;
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+fn hash(fill: char) -> String {
+    format!("sha512-{}==", fill.to_string().repeat(86))
+}
+
+fn lock() -> Value {
+    json!({
+        "lockfileVersion": 3,
+        "packages": {
+            "": { "dependencies": { "@scope/serena": "1.0.0" } },
+            "node_modules/@scope/serena": {
+                "version": "1.0.0",
+                "resolved": "https://registry.test/@scope/serena/-/serena-1.0.0.tgz",
+                "integrity": hash('A'),
+                "dependencies": { "dep": "^1.0.0", "alias": "npm:dep@~1", "JSONStream": "1.x || >=2" },
+            },
+            // As written with `omit-lockfile-registry-resolved`.
+            "node_modules/dep": { "version": "1.0.0", "integrity": hash('B') },
+            "node_modules/JSONStream": { "version": "1.0.0", "integrity": hash('B') },
+            "node_modules/dep/node_modules/inner": { "version": "1.0.0", "inBundle": true },
+        },
+    })
+}
+
+fn check(lock: &Value) -> Result<String, LockError> {
+    check_npm(&lock.to_string(), "@scope/serena", "1.0.0")
+}
+
+fn with(path: &str, entry: Value) -> Value {
+    let mut lock = lock();
+    lock["packages"][path] = entry;
+    lock
+}
+
+#[test]
+fn a_pinned_lock_gives_the_integrity_of_its_package() {
+    assert_eq!(check(&lock()), Ok(hash('A')));
+}
+
+fn integrity(entry: &str) -> LockError {
+    LockError::Integrity {
+        entry: entry.to_owned(),
+        algorithm: "sha512",
+    }
+}
+
+fn origin(entry: &str, origin: &str) -> LockError {
+    LockError::Origin {
+        entry: entry.to_owned(),
+        origin: origin.to_owned(),
+    }
+}
+
+fn link(entry: &str) -> LockError {
+    LockError::Link {
+        entry: entry.to_owned(),
+    }
+}
+
+#[test]
+fn an_entry_that_is_not_pinned_is_refused() {
+    for (path, entry, expected) in [
+        ("dep", json!({ "version": "1.0.0" }), integrity("dep")),
+        (
+            "dep",
+            json!({ "version": "1.0.0", "integrity": "sha1-AAAA" }),
+            integrity("dep"),
+        ),
+        (
+            "dep",
+            json!({ "version": "1.0.0", "integrity": "sha512-short" }),
+            integrity("dep"),
+        ),
+        (
+            "free",
+            json!({ "version": "1.0.0", "inBundle": true }),
+            integrity("free"),
+        ),
+        (
+            "dep",
+            json!({ "resolved": "git+ssh://git@a.test/x.git#1", "integrity": hash('B') }),
+            origin("dep", "git+ssh://git@a.test/x.git#1"),
+        ),
+        (
+            "dep",
+            json!({ "resolved": "file:../x", "integrity": hash('B') }),
+            origin("dep", "file:../x"),
+        ),
+        ("dep", json!({ "resolved": "x", "link": true }), link("dep")),
+        (
+            "../../x",
+            json!({ "version": "1.0.0", "integrity": hash('B') }),
+            link("../../x"),
+        ),
+    ] {
+        assert_eq!(
+            check(&with(&format!("node_modules/{path}"), entry)),
+            Err(expected)
+        );
+    }
+    let outside = with(
+        "../outside",
+        json!({ "version": "1.0.0", "integrity": hash('B') }),
+    );
+    assert_eq!(check(&outside), Err(link("../outside")));
+}
+
+#[test]
+fn a_dependency_that_names_another_source_is_refused() {
+    for spec in [
+        "https://a.test/x.tgz",
+        "github:a/b",
+        "a/b",
+        "git://a.test/x",
+        "~/x",
+        "npm:a/b",
+        "..\\x",
+        "file:x",
+        "workspace:*",
+    ] {
+        for kind in ["dependencies", "optionalDependencies", "peerDependencies"] {
+            let entry = json!({ "version": "1.0.0", "integrity": hash('B'), kind: { "x": spec } });
+            assert_eq!(check(&with("node_modules/dep", entry)), Err(origin("x", spec)));
+        }
+    }
+}
+
+#[test]
+fn a_lock_of_another_package_is_refused() {
+    let absent = LockError::Absent {
+        name: "@scope/serena".to_owned(),
+        version: "1.0.0".to_owned(),
+    };
+    for entry in [
+        json!({ "version": "1.0.1", "integrity": hash('A') }),
+        json!({ "name": "evil", "version": "1.0.0", "integrity": hash('A') }),
+    ] {
+        assert_eq!(
+            check(&with("node_modules/@scope/serena", entry)),
+            Err(absent.clone())
+        );
+    }
+    for unreadable in [json!({ "lockfileVersion": 1, "dependencies": {} }), json!([])] {
+        assert!(matches!(check(&unreadable), Err(LockError::Unreadable { .. })));
+    }
+}
+
+#[test]
+fn requirements_need_a_version_and_hashes_on_every_line() {
+    let (one, two) = ("a".repeat(64), "b".repeat(64));
+    let good = format!(
+        "Dep==1.0 \\\n    --hash=sha256:{one}\nSer_ena==2.0 \\\n    --hash=sha256:{two} \\\n    --hash=sha256:{one}\n"
+    );
+    let digest = format!("sha256-{}", Digest::of([&one, &two]));
+    assert_eq!(
+        check_requirements(&good, "ser-ena", Some("2.0")),
+        Ok(("2.0".to_owned(), digest))
+    );
+    assert_eq!(
+        check_requirements(&good, "dep", None),
+        Ok(("1.0".to_owned(), format!("sha256-{one}")))
+    );
+    assert!(matches!(
+        check_requirements(&good, "dep", Some("2.0")),
+        Err(LockError::Absent { .. })
+    ));
+    for bad in [
+        "dep @ https://a.test/dep.whl --hash=sha256:H",
+        "-e ./dep",
+        "--index-url https://a.test",
+        "dep>=1.0 --hash=sha256:H",
+        "dep==1.0 ; python_version<'3' --hash=sha256:H",
+        "./dep.whl --hash=sha256:H",
+    ] {
+        let text = format!("{good}{}\n", bad.replace('H', &one));
+        assert!(
+            matches!(
+                check_requirements(&text, "dep", None),
+                Err(LockError::Origin { .. })
+            ),
+            "{bad}"
+        );
+    }
+    for bad in ["dep==1.0", "dep==1.0 --hash=md5:00", "dep==1.0 --hash=sha256:00"] {
+        assert!(
+            matches!(
+                check_requirements(bad, "dep", None),
+                Err(LockError::Integrity { .. })
+            ),
+            "{bad}"
+        );
+    }
+}

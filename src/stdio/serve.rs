@@ -1,0 +1,74 @@
+//! The life of a conversation: it opens, reads until somebody ends it, and leaves nothing behind.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::TaskTracker;
+
+use super::conversation::Conversation;
+use super::requests::Requests;
+use crate::proxy::{Proxy, Urgency};
+use crate::wire::{LineReader, Outbox};
+
+/// How long answers under way may still take when the client has closed its end.
+const LAST_ANSWERS: Duration = Duration::from_millis(300);
+
+/// Why the conversation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shutdown {
+    /// The client closed its end.
+    EndOfInput,
+    /// A signal asked pml to go.
+    Signal,
+}
+
+/// Serves one client until it closes its end or `signal` resolves; then everything that was started is ended.
+pub async fn serve(
+    proxy: Proxy,
+    (source, sink): (
+        impl AsyncRead + Unpin + Send,
+        impl AsyncWrite + Unpin + Send + 'static,
+    ),
+    tasks: TaskTracker,
+    signal: impl Future<Output = ()>,
+) -> Shutdown {
+    // The writer is tracked apart: it must outlive everything that may still write.
+    let writing = TaskTracker::new();
+    let conversation = Conversation::new(proxy.clone(), Outbox::open(sink, &writing), tasks.clone());
+    let announcing = tasks.spawn(conversation.clone().announce());
+    let mut reader = LineReader::new(source, proxy.line_limit());
+    let reading = async {
+        while let Ok(Some(line)) = reader.next_line().await {
+            conversation.receive(line).await;
+        }
+    };
+    let shutdown = tokio::select! {
+        () = reading => Shutdown::EndOfInput,
+        () = signal => Shutdown::Signal,
+    };
+    announcing.abort();
+    let requests = conversation.requests().clone();
+    if shutdown == Shutdown::EndOfInput {
+        let _ = tokio::time::timeout(LAST_ANSWERS, until_empty(&requests)).await;
+    }
+    requests.cancel_all();
+    let urgency = match shutdown {
+        Shutdown::EndOfInput if requests.is_empty() => Urgency::Gentle,
+        Shutdown::EndOfInput | Shutdown::Signal => Urgency::AtOnce,
+    };
+    proxy.close(urgency).await;
+    tasks.close();
+    // What is still under way was cancelled and holds the outbox only until it notices.
+    let _ = tokio::time::timeout(Duration::from_millis(50), tasks.wait()).await;
+    drop(conversation);
+    writing.close();
+    let _ = tokio::time::timeout(Duration::from_millis(50), writing.wait()).await;
+    shutdown
+}
+
+async fn until_empty(requests: &Requests) {
+    // Rare and short: only between the end of input and the last answer.
+    while !requests.is_empty() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

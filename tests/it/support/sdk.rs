@@ -1,0 +1,93 @@
+//! The official SDKs, installed once into the target directory by the first test that needs them.
+//!
+//! The versions are those that pml must interoperate with; a folder carries its mark only once it is complete.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Both lines of the TypeScript SDK; they live side by side.
+const TYPESCRIPT: [&str; 2] = [
+    "@modelcontextprotocol/sdk@~1.32",
+    "@modelcontextprotocol/client@~2.4",
+];
+
+/// The file that says that a folder is complete.
+const COMPLETE: &str = "complete";
+
+/// A line of the Python SDK.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Python {
+    One,
+    Two,
+}
+
+/// The folder that is kept between runs.
+pub(crate) fn kept(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop").join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The interpreter of an environment that has a line of the Python SDK.
+pub(crate) fn python(line: Python) -> PathBuf {
+    let (name, requirement) = match line {
+        Python::One => ("python-1", "mcp>=1.30,<2"),
+        Python::Two => ("python-2", "mcp==2.3.0"),
+    };
+    let folder = once(name, |folder| {
+        let environment = folder.join("environment");
+        run(
+            "uv",
+            folder,
+            &[OsStr::new("venv"), OsStr::new("--clear"), environment.as_os_str()],
+        );
+        let arguments = ["pip", "install", "--python"].map(OsStr::new);
+        let more = [environment.as_os_str(), OsStr::new(requirement)];
+        run("uv", folder, &[&arguments[..], &more].concat());
+    });
+    folder.join("environment/bin/python")
+}
+
+/// The folder below which both lines of the TypeScript SDK are installed.
+pub(crate) fn typescript() -> PathBuf {
+    once("typescript", |folder| {
+        std::fs::write(folder.join("package.json"), r#"{ "private": true }"#).unwrap();
+        let arguments = ["install", "--ignore-scripts", "--no-audit", "--no-fund"];
+        run(
+            "npm",
+            folder,
+            &arguments
+                .into_iter()
+                .chain(TYPESCRIPT)
+                .map(OsStr::new)
+                .collect::<Vec<_>>(),
+        );
+    })
+}
+
+/// Makes a folder complete, once for all threads and processes.
+fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    let folder = kept(name);
+    let lock = std::fs::File::create(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    if !folder.join(COMPLETE).exists() {
+        make(&folder);
+        std::fs::write(folder.join(COMPLETE), "").unwrap();
+    }
+    folder
+}
+
+fn run(program: &str, folder: &Path, arguments: &[&OsStr]) {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{program}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
