@@ -1,6 +1,5 @@
 //! Reading, dispatching, answering: the loop between a client and the proxy.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,12 +14,9 @@ use tokio_util::task::TaskTracker;
 
 use super::era::{self, Era, Fault, Opened};
 use super::listing::{self, CONTINUE};
-<<<<<<< HEAD
-use super::present::{self, Answer, Expected};
-=======
 use super::present::{self, Answer};
 use super::progress::Told;
->>>>>>> main
+use super::promises::Promises;
 use super::requests::{NotTaken, Requests, UnderWay};
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
@@ -36,79 +32,7 @@ const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool nam
     then show the person exactly what would run, let them decide, and continue as the result says. Never approve on \
     your own.";
 
-<<<<<<< HEAD
-/// Why the conversation ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shutdown {
-    /// The client closed its end.
-    EndOfInput,
-    /// A signal asked pml to go.
-    Signal,
-}
-
-/// Serves one client until it closes its end or `signal` resolves; then everything that was started is ended.
-pub async fn serve(
-    proxy: Proxy,
-    (source, sink): (
-        impl AsyncRead + Unpin + Send,
-        impl AsyncWrite + Unpin + Send + 'static,
-    ),
-    tasks: TaskTracker,
-    signal: impl Future<Output = ()>,
-) -> Shutdown {
-    // The writer is tracked apart: it must outlive everything that may still write.
-    let writing = TaskTracker::new();
-    let conversation = Conversation(Arc::new(Shared {
-        outbox: Outbox::open(sink, &writing),
-        proxy: proxy.clone(),
-        tasks: tasks.clone(),
-        requests: Requests::default(),
-        initialized: AtomicBool::new(false),
-        eager: AtomicBool::new(false),
-        subscriptions: Mutex::default(),
-        promised: Mutex::default(),
-    }));
-    let announcing = tasks.spawn(conversation.clone().announce());
-    let mut reader = LineReader::new(source, proxy.line_limit());
-    let reading = async {
-        while let Ok(Some(line)) = reader.next_line().await {
-            conversation.receive(line).await;
-        }
-    };
-    let shutdown = tokio::select! {
-        () = reading => Shutdown::EndOfInput,
-        () = signal => Shutdown::Signal,
-    };
-    announcing.abort();
-    let requests = conversation.0.requests.clone();
-    if shutdown == Shutdown::EndOfInput {
-        let _ = tokio::time::timeout(LAST_ANSWERS, until_empty(&requests)).await;
-    }
-    requests.cancel_all();
-    let urgency = match shutdown {
-        Shutdown::EndOfInput if requests.is_empty() => Urgency::Gentle,
-        Shutdown::EndOfInput | Shutdown::Signal => Urgency::AtOnce,
-    };
-    proxy.close(urgency).await;
-    tasks.close();
-    // What is still under way was cancelled and holds the outbox only until it notices.
-    let _ = tokio::time::timeout(Duration::from_millis(50), tasks.wait()).await;
-    drop(conversation);
-    writing.close();
-    let _ = tokio::time::timeout(Duration::from_millis(50), writing.wait()).await;
-    shutdown
-}
-
-async fn until_empty(requests: &Requests) {
-    // Rare and short: only between the end of input and the last answer.
-    while !requests.is_empty() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
-=======
 /// One client's conversation; clones share it.
->>>>>>> main
 #[derive(Clone)]
 pub(super) struct Conversation(Arc<Shared>);
 
@@ -122,8 +46,7 @@ struct Shared {
     eager: AtomicBool,
     /// The raw ids of `subscriptions/listen` requests that want to know of changed tools.
     subscriptions: Mutex<Vec<String>>,
-    /// The tools last listed with an output schema: the client holds it, though rules may have changed since.
-    promised: Mutex<HashSet<String>>,
+    promises: Promises,
 }
 
 impl Conversation {
@@ -137,6 +60,7 @@ impl Conversation {
             initialized: AtomicBool::new(false),
             eager: AtomicBool::new(false),
             subscriptions: Mutex::default(),
+            promises: Promises::default(),
         }))
     }
 
@@ -245,7 +169,7 @@ impl Conversation {
 
     fn list(&self, era: Era) -> Answer {
         let listed = self.0.proxy.list();
-        *self.promised() = listing::promising(&listed).collect();
+        self.0.promises.renew(&listed);
         let tools = listing::tools(&listed);
         Answer::Result(vec![Bytes::from(match era {
             Era::Legacy => format!(r#"{{"tools":{tools}}}"#),
@@ -332,12 +256,7 @@ impl Conversation {
             }
         };
         let outcome = self.with_progress(outcome, token.as_deref(), progressed).await;
-        let expected = if self.promised().contains(name.as_ref()) {
-            Expected::Schema
-        } else {
-            Expected::Anything
-        };
-        present::outcome(outcome, expected, era)
+        present::outcome(outcome, self.0.promises.expected(&name), era)
     }
 
     /// Passes progress on while a call runs, in order and before its answer.
@@ -393,10 +312,6 @@ impl Conversation {
             under_way.cancelled.cancelled().await;
             conversation.subscriptions().retain(|other| *other != id);
         });
-    }
-
-    fn promised(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.0.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<String>> {

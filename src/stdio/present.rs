@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::era::{Era, Fault};
 use super::listing::CONTINUE;
+use super::promises::Expected;
 use crate::protocol::approval::{ApprovalContext, ApprovalType};
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::{Object, Shown, Splice, wire_name};
@@ -26,15 +27,6 @@ impl From<Fault> for Answer {
     fn from(fault: Fault) -> Self {
         Self::Error(vec![Bytes::from(fault.to_json())])
     }
-}
-
-/// What the client expects of a result's `structuredContent`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
-    /// Nothing: the tool was listed without an output schema, or not at all.
-    Anything,
-    /// What the output schema says that this client was shown.
-    Schema,
 }
 
 /// Writes a result of pml's own.
@@ -60,28 +52,9 @@ fn in_place_of_output(mut result: Value, expected: Expected, era: Era) -> Answer
 /// Presents what became of a `tools/call`.
 pub(crate) fn outcome(outcome: Outcome, expected: Expected, era: Era) -> Answer {
     match outcome {
-<<<<<<< HEAD
-        Outcome::Replied {
-            reply: Reply::Result(raw),
-            notes,
-        } => Answer::Result(forwarded(raw, &notes, era)),
-        Outcome::Replied {
-            reply: Reply::Error(raw),
-            ..
-        } => Answer::Error(vec![raw]),
-        Outcome::Replied {
-            reply: Reply::Unusable(_) | Reply::Ended(_),
-            ..
-        } => {
-            // The proxy turns these into a refusal that names the dependency.
-            own_result(refusal("the server did not answer", None), era)
-        }
-        Outcome::Asked(asked) => in_place_of_output(approval_required(&asked), expected, era),
-=======
         Outcome::Result { raw, notes } => Answer::Result(forwarded(raw, &notes, era)),
         Outcome::Error(raw) => Answer::Error(vec![raw]),
-        Outcome::Asked(asked) => own_result(approval_required(&asked), era),
->>>>>>> main
+        Outcome::Asked(asked) => in_place_of_output(approval_required(&asked), expected, era),
         Outcome::Connected {
             dependency,
             tools,
