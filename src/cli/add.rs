@@ -5,6 +5,7 @@
 //! the approval of exactly that declaration, version and content.
 
 mod draft;
+mod told;
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -12,19 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use self::draft::Draft;
 use super::failure::{Hinted as _, Refused};
 use super::terminal::{self, Passing, Reply};
 use super::{Ground, output};
-use crate::config;
 use crate::loader::{KnownTool, LoadError, Loader, Resolved, Started, Steps, Urgency, VersionSpec};
 use crate::permissions::Approved;
 use crate::permissions::approved::Record;
 use crate::permissions::writer::Edited;
-use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
+use crate::protocol::{DependencyName, ToolName};
 use crate::proxy::now;
 use crate::report::Hint;
 
@@ -158,7 +157,7 @@ pub(crate) fn run(ground: &Ground, arguments: &AddArguments) -> anyhow::Result<E
     runtime.shutdown_background();
     match outcome {
         Some(Ok(Outcome::Added(added))) => {
-            told(ground, arguments, &added)?;
+            told::after(ground, arguments, &added)?;
             Ok(ExitCode::SUCCESS)
         }
         Some(Ok(Outcome::Declined)) => {
@@ -189,7 +188,7 @@ async fn add(
             tools: None,
         }));
     }
-    show(ground, &draft, resolved.as_ref());
+    told::before(ground, &draft, resolved.as_ref());
     if !arguments.yes {
         let question = match draft.plan.package() {
             Some(_) => "Install and add it?",
@@ -259,30 +258,6 @@ async fn pinned(
     Ok((draft, Some(resolved)))
 }
 
-/// Shows what will be written and run; exactly this is agreed to.
-fn show(ground: &Ground, draft: &Draft, resolved: Option<&Resolved>) {
-    let shown = draft.plan.shown(resolved);
-    let path = ground.path(&draft.path);
-    output::say(&terminal::difference(
-        &path,
-        draft.edited.before.as_deref(),
-        &draft.edited.after,
-    ));
-    output::say(&format!("\nruns       {}", shown.install));
-    if let Some(version) = &shown.version {
-        output::say(&format!("version    {version}"));
-        let integrity = shown.integrity.as_deref().unwrap_or("not told by the registry");
-        output::say(&format!("integrity  {integrity}"));
-        let scripts = if shown.scripts {
-            "install scripts of the package and its dependencies WILL RUN"
-        } else {
-            "no install scripts run"
-        };
-        output::say(&format!("scripts    {scripts}"));
-    }
-    output::say("");
-}
-
 async fn start_and_write(
     ground: &Ground,
     arguments: &AddArguments,
@@ -333,78 +308,4 @@ async fn start_and_write(
         .map(|tool| ToolName::new(arguments.name.clone(), tool))
         .collect();
     Ok((resolved, edited, tools))
-}
-
-/// Tells what was done: the tools as data, the rest beside it.
-fn told(ground: &Ground, arguments: &AddArguments, added: &Added) -> anyhow::Result<()> {
-    let draft = &added.draft;
-    let shown = draft.plan.shown(added.resolved.as_ref());
-    if arguments.json {
-        let tools = added.tools.as_ref().map(|tools| {
-            let one = |tool: &ToolName| json!({ "tool": tool, "wireName": wire_name(tool) });
-            tools.iter().map(one).collect::<Vec<Value>>()
-        });
-        output::json(&json!({
-            "name": arguments.name,
-            "file": draft.path.to_string_lossy(),
-            "changed": added.edited.changed(),
-            "entry": draft.entry,
-            "version": shown.version,
-            "integrity": shown.integrity,
-            "install": shown.install,
-            "scripts": shown.scripts,
-            "approved": added.tools.is_some(),
-            "tools": tools,
-        }))?;
-    } else {
-        let path = ground.path(&draft.path);
-        let what = match (&added.edited.before, added.edited.changed()) {
-            (None, _) => format!("created {path}"),
-            (Some(_), true) => format!("changed {path}"),
-            (Some(_), false) => format!("{path} says so already"),
-        };
-        let version = shown
-            .version
-            .map_or_else(String::new, |version| format!(" at {version}"));
-        output::say(&format!("{what}: `{}`{version}", arguments.name));
-        match &added.tools {
-            None => output::say("its first call asks before it is installed and started"),
-            Some(tools) if tools.is_empty() => output::say("it is installed and has no tools"),
-            Some(tools) => {
-                let plural = if tools.len() == 1 { "tool" } else { "tools" };
-                output::say(&format!("it is approved and has {} {plural}:", tools.len()));
-                let lines: Vec<_> = tools
-                    .iter()
-                    .map(|tool| Shown::line(&tool.to_string()).to_string())
-                    .collect();
-                output::data(&lines.join("\n"))?;
-            }
-        }
-    }
-    note_other_file(ground, arguments);
-    Ok(())
-}
-
-/// Says where a server of the same name stands too: one of the two does not count.
-fn note_other_file(ground: &Ground, arguments: &AddArguments) {
-    let files = ground.files();
-    if files.user == files.project {
-        return;
-    }
-    let (other, counts) = if arguments.user {
-        (&files.project, "that one counts here")
-    } else {
-        (&files.user, "this one counts here")
-    };
-    let declared = config::load_text(other)
-        .ok()
-        .flatten()
-        .and_then(|text| config::check(other, &text).ok());
-    if declared.is_some_and(|config| config.servers.contains_key(&arguments.name)) {
-        output::note(&format!(
-            "`{}` is declared in {} too; {counts}",
-            arguments.name,
-            ground.path(other)
-        ));
-    }
 }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    Ground, add, check, completions, demo, init, install, list, output, remove, rule, rules, sample_server, stdio,
-    supervise, uninstall,
+    Ground, add, check, completions, demo, init, install, list, output, remove, rule, rules, sample_server,
+    stdio, supervise, uninstall,
 };
 use crate::config::{self, RuleList};
 

@@ -226,7 +226,7 @@ async fn ask() -> anyhow::Result<Answer> {
     let mut lines = tokio::io::BufReader::new(tokio::io::stdin()).lines();
     loop {
         let mut out = anstream::stdout();
-        write!(out, "   Your answer (c, a or x, then Enter): ")?;
+        write!(out, "  Your answer (c, a or x, then Enter): ")?;
         out.flush()?;
         let Some(typed) = lines.next_line().await? else {
             output::data("")?;

@@ -89,11 +89,13 @@ pub(crate) fn run(ground: &Ground, arguments: &InitArguments) -> anyhow::Result<
     // A client's file that cannot be read is told before anything is written.
     let before = config::load_text(&client)?;
     let present = before.as_deref().map(servers).transpose()?.unwrap_or_default();
+    let counted = ground.files().project;
     let created = writer::create(&path, Kind::Pml, TEMPLATE)?;
     output::say(&match created {
         Created::New => format!("created {}", ground.path(&path)),
         Created::Existed => format!("{} is there already and was left as it is", ground.path(&path)),
     });
+    note_others(ground, &path, &counted);
     let imported = if arguments.import {
         import(ground, &path, &present)?
     } else {
@@ -119,6 +121,19 @@ pub(crate) fn run(ground: &Ground, arguments: &InitArguments) -> anyhow::Result<
         registration,
         Registration::Declined
     ))))
+}
+
+/// Says which other configuration counted here before, or still does.
+fn note_others(ground: &Ground, path: &Path, counted: &Path) {
+    let counts = ground.files().project;
+    if counts != path {
+        output::note(&format!("what counts here is {}", ground.path(&counts)));
+    } else if counted != path {
+        output::note(&format!(
+            "{} does not count here any more: the nearest file does",
+            ground.path(counted)
+        ));
+    }
 }
 
 /// Copies the servers of the client's file, each that can be one of pml's.

@@ -6,8 +6,8 @@
 mod add;
 mod check;
 mod commands;
-mod demo;
 mod completions;
+mod demo;
 mod failure;
 mod init;
 mod install;

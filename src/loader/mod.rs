@@ -6,6 +6,7 @@
 
 mod catalog;
 mod error;
+mod executables;
 mod install;
 mod launch;
 mod loading;

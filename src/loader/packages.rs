@@ -5,15 +5,16 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
 use super::error::{InstallError, InstallStep};
+use super::executables::{choose, is_whole};
 use super::install::{self, Order, PYTHON, Progress, Start, Tools};
-use super::package::{Ecosystem, Package, VersionSpec, normalize};
+use super::package::{Package, VersionSpec};
 use super::plan::{Plan, Scripts};
 use super::store::{self, Identity, Manifest, Store};
 use crate::config::{Environment, Locations};
@@ -356,53 +357,12 @@ fn changed(package: &Package, expected: &str, found: &str) -> InstallError {
     }
 }
 
-/// Tells whether what a manifest lists is there, the runtime of a PyPI package included.
-fn is_whole(root: &Path, manifest: &Manifest) -> bool {
-    manifest.executables.values().all(|executable| {
-        let runtime = executable.start != Start::Python || root.join(PYTHON).is_file();
-        runtime && root.join(&executable.path).is_file()
-    })
-}
-
 fn no_executable(package: &Package) -> InstallError {
     InstallError::Executable {
         package: package.spec(),
         wanted: None,
         choices: Vec::new(),
     }
-}
-
-/// Chooses the executable as the ecosystem's own runner does.
-fn choose<'a>(
-    package: &Package,
-    manifest: &'a Manifest,
-) -> Result<(&'a String, &'a install::Executable), InstallError> {
-    let executables = &manifest.executables;
-    let unscoped = package
-        .name()
-        .rsplit_once('/')
-        .map_or(package.name(), |(_, name)| name);
-    let same_file = || {
-        let (first, executable) = executables.first_key_value()?;
-        executables
-            .values()
-            .all(|other| other.path == executable.path)
-            .then_some((first, executable))
-    };
-    let by_name = |wanted: &str| executables.get_key_value(wanted);
-    let chosen = match (package.executable(), package.ecosystem()) {
-        (Some(wanted), _) => by_name(wanted),
-        (None, Ecosystem::Npm) => same_file().or_else(|| by_name(unscoped)),
-        (None, Ecosystem::Pypi) => executables
-            .iter()
-            .find(|(name, _)| normalize(name) == package.registry_name())
-            .or_else(same_file),
-    };
-    chosen.ok_or_else(|| InstallError::Executable {
-        package: package.spec(),
-        wanted: package.executable().map(str::to_owned),
-        choices: executables.keys().cloned().collect(),
-    })
 }
 
 /// Runs slow file work beside the runtime's thread; `None` if the runtime is going away.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::real::require;
 use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
-use crate::support::{fake_server, pml};
+use crate::support::{DEADLINE, eventually, fake_server, pml};
 
 const COMMENTED: &str =
     "{\n  // mine\n  \"mcpServers\": {\n    \"other\": { \"command\": \"./other\" }, // stays\n  },\n}\n";
@@ -265,6 +265,38 @@ fn the_person_at_the_terminal_decides() {
     }
 }
 
+#[test]
+fn an_interrupted_add_leaves_nothing_behind() {
+    let world = World::new();
+    let started = world.path("started");
+    let arguments = [
+        "add",
+        "--yes",
+        "fake",
+        "--",
+        &fake(),
+        "--silent",
+        "--started",
+        started.to_str().unwrap(),
+    ];
+    let mut command = world.command(&arguments);
+    let adding = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("the server runs", DEADLINE, || started.exists());
+    let id = rustix::process::Pid::from_raw(i32::try_from(adding.id()).unwrap()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let output = adding.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.ends_with("interrupted; nothing was changed\n"), "{said}");
+    assert!(!world.path(".pml.json").exists());
+    world.assert_no_survivor("after an interrupted add");
+}
+
 /// Adds a real package by a floating line and returns the words that were written.
 fn pinned(world: &World, name: &str, line: &[&str]) -> (Value, String) {
     let arguments = [&["add", "--yes", "--json", name, "--"], line].concat();
@@ -305,6 +337,34 @@ fn a_real_npm_package_is_pinned_in_its_own_words_and_runs_unasked() {
     assert!(client.tools().contains(&"files__list_directory".to_owned()));
     let result = client.call("files__list_directory", &json!({ "path": "." }));
     assert!(texts(&result)[0].contains(".pml.json"), "{result}");
+}
+
+#[test]
+fn a_real_package_that_does_not_start_is_taken_out_of_the_store_again() {
+    if !require("uv") {
+        return;
+    }
+    let world = World::new();
+    let output = world.run(&[
+        "add",
+        "--yes",
+        "time",
+        "--",
+        "uvx",
+        "mcp-server-time",
+        "--no-such-option",
+    ]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("installing time: downloading"), "{said}");
+    assert!(said.contains("--no-such-option"), "what it wrote is told: {said}");
+    assert!(!world.path(".pml.json").exists());
+    let kept: Vec<_> = world
+        .files()
+        .into_iter()
+        .filter(|file| file.components().any(|part| part.as_os_str() == "env"))
+        .collect();
+    assert_eq!(kept, Vec::<std::path::PathBuf>::new());
 }
 
 #[test]

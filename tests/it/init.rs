@@ -123,3 +123,15 @@ fn an_import_copies_what_can_be_copied_and_names_the_rest() {
     );
     assert!(world.read(".pml.json").contains("// "), "the comments stay");
 }
+
+#[test]
+fn a_file_further_up_is_said_not_to_count_any_more() {
+    let world = World::new();
+    std::fs::write(world.home().join(".pml.json"), "{}").unwrap();
+    let said = stderr(&world.run(&["init"]));
+    assert!(
+        said.contains("note: ~/.pml.json does not count here any more"),
+        "{said}"
+    );
+    assert!(world.path(".pml.json").exists());
+}

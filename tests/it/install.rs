@@ -543,10 +543,12 @@ fn publish_python(registry: &Registry, file: &str, archive: &[u8], sha256: &str)
 
 fn sha256(archive: &[u8]) -> String {
     use sha2::Digest as _;
-    sha2::Sha256::digest(archive)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for byte in sha2::Sha256::digest(archive) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// Packs a wheel that would write `evil` as soon as any Python of its environment starts.

@@ -20,7 +20,8 @@ fn without_servers_it_says_how_to_declare_one() {
 
 #[test]
 fn every_server_has_a_line_and_every_problem_a_note() {
-    let world = World::with_config(&json!({
+    let world = World::new();
+    world.configure(&json!({
         "permissions": { "allow": ["plain"], "deny": ["never"] },
         "mcpServers": {
             "floating": { "command": "npx", "args": ["-y", "left-pad"] },

@@ -17,7 +17,7 @@ use super::stage::{Machine, Stage};
 use crate::protocol::Shown;
 
 /// Far longer than the sample server takes to start on a busy machine; reaching it is a fault to be told.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Whether the lines themselves are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -47,13 +47,6 @@ impl World {
         world
     }
 
-    /// A world whose `.pml.json` is `config`.
-    pub(crate) fn with_config(config: &Value) -> Self {
-        let world = Self::new();
-        world.configure(config);
-        world
-    }
-
     /// A world with one server `fake`, the one that misbehaves on demand, started with `options`.
     pub(crate) fn with_fake(permissions: &Value, options: &[&str]) -> Self {
         let world = Self::new();
@@ -201,10 +194,6 @@ impl Client {
             next_id: 1,
             aside: Vec::new(),
         }
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
     }
 
     pub(crate) fn initialize(&mut self, version: &str) -> Value {

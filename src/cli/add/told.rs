@@ -1,0 +1,107 @@
+//! What the person is told of an addition: before it is agreed to, and after it is done.
+
+use serde_json::{Value, json};
+
+use super::super::{Ground, output, terminal};
+use super::{AddArguments, Added, Draft};
+use crate::config;
+use crate::loader::Resolved;
+use crate::protocol::{Shown, ToolName, wire_name};
+
+/// Shows what will be written and run; exactly this is agreed to.
+pub(super) fn before(ground: &Ground, draft: &Draft, resolved: Option<&Resolved>) {
+    let shown = draft.plan.shown(resolved);
+    let path = ground.path(&draft.path);
+    output::say(&terminal::difference(
+        &path,
+        draft.edited.before.as_deref(),
+        &draft.edited.after,
+    ));
+    output::say(&format!("\nruns       {}", shown.install));
+    if let Some(version) = &shown.version {
+        output::say(&format!("version    {version}"));
+        let integrity = shown.integrity.as_deref().unwrap_or("not told by the registry");
+        output::say(&format!("integrity  {integrity}"));
+        let scripts = if shown.scripts {
+            "install scripts of the package and its dependencies WILL RUN"
+        } else {
+            "no install scripts run"
+        };
+        output::say(&format!("scripts    {scripts}"));
+    }
+    output::say("");
+}
+
+/// Tells what was done: the tools as data, the rest beside it.
+pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) -> anyhow::Result<()> {
+    let draft = &added.draft;
+    let shown = draft.plan.shown(added.resolved.as_ref());
+    if arguments.json {
+        let tools = added.tools.as_ref().map(|tools| {
+            let one = |tool: &ToolName| json!({ "tool": tool, "wireName": wire_name(tool) });
+            tools.iter().map(one).collect::<Vec<Value>>()
+        });
+        output::json(&json!({
+            "name": arguments.name,
+            "file": draft.path.to_string_lossy(),
+            "changed": added.edited.changed(),
+            "entry": draft.entry,
+            "version": shown.version,
+            "integrity": shown.integrity,
+            "install": shown.install,
+            "scripts": shown.scripts,
+            "approved": added.tools.is_some(),
+            "tools": tools,
+        }))?;
+    } else {
+        let path = ground.path(&draft.path);
+        let what = match (&added.edited.before, added.edited.changed()) {
+            (None, _) => format!("created {path}"),
+            (Some(_), true) => format!("changed {path}"),
+            (Some(_), false) => format!("{path} says so already"),
+        };
+        let version = shown
+            .version
+            .map_or_else(String::new, |version| format!(" at {version}"));
+        output::say(&format!("{what}: `{}`{version}", arguments.name));
+        match &added.tools {
+            None => output::say("its first call asks before it is installed and started"),
+            Some(tools) if tools.is_empty() => output::say("it is installed and has no tools"),
+            Some(tools) => {
+                let plural = if tools.len() == 1 { "tool" } else { "tools" };
+                output::say(&format!("it is approved and has {} {plural}:", tools.len()));
+                let lines: Vec<_> = tools
+                    .iter()
+                    .map(|tool| Shown::line(&tool.to_string()).to_string())
+                    .collect();
+                output::data(&lines.join("\n"))?;
+            }
+        }
+    }
+    note_other_file(ground, arguments);
+    Ok(())
+}
+
+/// Says where a server of the same name stands too: one of the two does not count.
+fn note_other_file(ground: &Ground, arguments: &AddArguments) {
+    let files = ground.files();
+    if files.user == files.project {
+        return;
+    }
+    let (other, counts) = if arguments.user {
+        (&files.project, "that one counts here")
+    } else {
+        (&files.user, "this one counts here")
+    };
+    let declared = config::load_text(other)
+        .ok()
+        .flatten()
+        .and_then(|text| config::check(other, &text).ok());
+    if declared.is_some_and(|config| config.servers.contains_key(&arguments.name)) {
+        output::note(&format!(
+            "`{}` is declared in {} too; {counts}",
+            arguments.name,
+            ground.path(other)
+        ));
+    }
+}
