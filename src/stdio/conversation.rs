@@ -1,6 +1,5 @@
 //! Reading, dispatching, answering: the loop between a client and the proxy.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,8 +14,9 @@ use tokio_util::task::TaskTracker;
 
 use super::era::{self, Era, Fault, Opened};
 use super::listing::{self, CONTINUE};
-use super::present::{self, Answer, Expected};
+use super::present::{self, Answer};
 use super::progress::Told;
+use super::promises::Promises;
 use super::requests::{NotTaken, Requests, UnderWay};
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
@@ -46,8 +46,7 @@ struct Shared {
     eager: AtomicBool,
     /// The raw ids of `subscriptions/listen` requests that want to know of changed tools.
     subscriptions: Mutex<Vec<String>>,
-    /// The tools last listed with an output schema: the client holds it, though rules may have changed since.
-    promised: Mutex<HashSet<String>>,
+    promises: Promises,
 }
 
 impl Conversation {
@@ -61,7 +60,7 @@ impl Conversation {
             initialized: AtomicBool::new(false),
             eager: AtomicBool::new(false),
             subscriptions: Mutex::default(),
-            promised: Mutex::default(),
+            promises: Promises::default(),
         }))
     }
 
@@ -170,7 +169,7 @@ impl Conversation {
 
     fn list(&self, era: Era) -> Answer {
         let listed = self.0.proxy.list();
-        *self.promised() = listing::promising(&listed).collect();
+        self.0.promises.renew(&listed);
         let tools = listing::tools(&listed);
         Answer::Result(vec![Bytes::from(match era {
             Era::Legacy => format!(r#"{{"tools":{tools}}}"#),
@@ -257,12 +256,7 @@ impl Conversation {
             }
         };
         let outcome = self.with_progress(outcome, token.as_deref(), progressed).await;
-        let expected = if self.promised().contains(name.as_ref()) {
-            Expected::Schema
-        } else {
-            Expected::Anything
-        };
-        present::outcome(outcome, expected, era)
+        present::outcome(outcome, self.0.promises.expected(&name), era)
     }
 
     /// Passes progress on while a call runs, in order and before its answer.
@@ -318,10 +312,6 @@ impl Conversation {
             under_way.cancelled.cancelled().await;
             conversation.subscriptions().retain(|other| *other != id);
         });
-    }
-
-    fn promised(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.0.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<String>> {

@@ -8,6 +8,7 @@ mod era;
 mod listing;
 mod present;
 mod progress;
+mod promises;
 mod requests;
 mod serve;
 pub mod streams;
