@@ -121,7 +121,7 @@ fn variable(text: &str) -> Result<(String, String), &'static str> {
 
 /// What came of it.
 enum Outcome {
-    Added(Added),
+    Added(Box<Added>),
     Declined,
 }
 
@@ -137,7 +137,7 @@ struct Added {
 /// Declares, installs and starts a server, if the person agrees.
 pub(crate) fn run(ground: &Ground, arguments: &AddArguments) -> anyhow::Result<ExitCode> {
     // A bad line or name is told before anything happens.
-    let draft = Draft::new(ground, arguments, draft::launch(arguments))?;
+    let draft = Draft::new(ground, arguments, &draft::launch(arguments))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -181,12 +181,12 @@ async fn add(
     let (draft, resolved) = pinned(ground, arguments, draft, loader).await?;
     if arguments.no_install {
         let edited = draft.write(arguments)?;
-        return Ok(Outcome::Added(Added {
+        return Ok(Outcome::Added(Box::new(Added {
             draft,
             resolved,
             edited,
             tools: None,
-        }));
+        })));
     }
     told::before(ground, &draft, resolved.as_ref());
     if !arguments.yes {
@@ -209,12 +209,12 @@ async fn add(
     let was_installed = !loader.needs_install(&draft.plan);
     let added = start_and_write(ground, arguments, &draft, resolved, loader).await;
     match added {
-        Ok((resolved, edited, tools)) => Ok(Outcome::Added(Added {
+        Ok((resolved, edited, tools)) => Ok(Outcome::Added(Box::new(Added {
             draft,
             resolved,
             edited,
             tools: Some(tools),
-        })),
+        }))),
         Err(error) => {
             if let (Some(package), false) = (draft.plan.package(), was_installed)
                 && let Err(left) = loader.packages().uninstall(package)

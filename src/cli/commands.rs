@@ -45,7 +45,7 @@ Examples:
   pml remove time
   pml remove --user time               from the user's file
 
-What is installed stays: pml uninstall NAME removes it.")]
+What is installed and approved stays. To be rid of that too: pml uninstall NAME, then pml remove NAME.")]
     Remove(remove::RemoveArguments),
     /// List the declared servers: version, installed, approved, tools, and what is wrong with them
     #[command(after_help = "\

@@ -114,6 +114,15 @@ mod tests {
     use anyhow::Context as _;
 
     #[test]
+    fn what_was_refused_exits_with_one_and_everything_else_with_two() {
+        let refused = || Err::<(), _>(Refused("no".to_owned()));
+        assert_eq!(code(&refused().hint("say yes").unwrap_err()), 1);
+        assert_eq!(code(&refused().context("while adding").unwrap_err()), 1);
+        assert_eq!(code(&anyhow::anyhow!("broken")), 2);
+        assert_eq!(code(&Err::<(), _>(anyhow::anyhow!("broken")).hint("mend it").unwrap_err()), 2);
+    }
+
+    #[test]
     fn the_outermost_hint_counts_and_causes_keep_theirs() {
         let unset = || ExpandError::Unset {
             variable: "TOKEN".to_owned(),

@@ -69,14 +69,13 @@ pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Resul
         return Ok(ExitCode::SUCCESS);
     }
     output::say(&format!("changed {}: removed `{name}`", ground.path(path)));
-    let what = match (&stays.installed, stays.approved) {
-        (Some(package), true) => Some(format!("`{package}` stays installed and approved")),
-        (Some(package), false) => Some(format!("`{package}` stays installed")),
-        (None, true) => Some("what was approved stays approved".to_owned()),
-        (None, false) => None,
-    };
-    if let Some(what) = what {
-        output::note(&format!("{what}; to take that back: pml uninstall {name}"));
+    if let Some(package) = &stays.installed {
+        output::note(&format!("`{package}` stays installed"));
+    }
+    if stays.approved {
+        output::note(&format!(
+            "it stays approved as it was declared; to take that back: pml uninstall {name}"
+        ));
     }
     if also {
         output::note(&format!("`{name}` is still declared in {}", ground.path(other)));

@@ -12,7 +12,7 @@ use super::dialog::{Dialog, Ended, READING};
 use super::era::{self, Era, Fault};
 use super::form::{self, Filled};
 use super::listing::CONTINUE;
-use super::present::{self, Answer, Expected};
+use super::present::{self, Answer};
 use super::progress::Told;
 use crate::protocol::continuation::{Continuation, Decision, MEMBER};
 use crate::protocol::{Object, Splice};
@@ -117,11 +117,7 @@ impl Conversation {
             self.reach(&calling, continuation).await
         };
         let reached = self.with_progress(reached, token.as_deref(), progressed).await;
-        let expected = if self.promised().contains(name.as_ref()) {
-            Expected::Schema
-        } else {
-            Expected::Anything
-        };
+        let expected = self.0.promises.expected(&name);
         match reached {
             Reached::Outcome(outcome) => present::outcome(outcome, expected, era),
             Reached::Own(result) => present::own_result(result, era),

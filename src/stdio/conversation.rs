@@ -1,6 +1,6 @@
 //! Reading, dispatching, answering: the loop between a client and the proxy.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -18,6 +18,7 @@ use super::calling::Road;
 use super::dialog::Dialogs;
 use super::era::{self, Era, Fault, Opened};
 use super::present::{self, Answer};
+use super::promises::Promises;
 use super::requests::{NotTaken, Requests, UnderWay};
 use super::{listing, own};
 use crate::config::{AskUserTools, Dialog};
@@ -51,8 +52,7 @@ pub(super) struct Shared {
     eager: AtomicBool,
     /// The raw ids of `subscriptions/listen` requests that want to know of changed tools.
     subscriptions: Mutex<Vec<String>>,
-    /// The tools last listed with an output schema: the client holds it, though rules may have changed since.
-    promised: Mutex<HashSet<String>>,
+    pub(super) promises: Promises,
 }
 
 impl Conversation {
@@ -69,7 +69,7 @@ impl Conversation {
             initialized: AtomicBool::new(false),
             eager: AtomicBool::new(false),
             subscriptions: Mutex::default(),
-            promised: Mutex::default(),
+            promises: Promises::default(),
         }))
     }
 
@@ -188,7 +188,7 @@ impl Conversation {
 
     fn list(&self, era: Era) -> Answer {
         let listed = self.0.proxy.list();
-        *self.promised() = listing::promising(&listed).collect();
+        self.0.promises.renew(&listed);
         let own = match self.0.proxy.ask_user().tools {
             AskUserTools::Listed => own::definitions().to_vec(),
             AskUserTools::Off => Vec::new(),
@@ -260,10 +260,6 @@ impl Conversation {
             Era::Legacy if self.0.elicits.load(Ordering::Relaxed) => Road::Elicitation,
             Era::Modern | Era::Legacy => Road::None,
         }
-    }
-
-    pub(super) fn promised(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.0.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<String>> {

@@ -12,6 +12,7 @@ mod listing;
 mod own;
 mod present;
 mod progress;
+mod promises;
 mod requests;
 mod serve;
 pub mod streams;

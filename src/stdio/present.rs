@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::era::{Era, Fault};
 use super::listing::CONTINUE;
+use super::promises::Expected;
 use crate::config::By;
 use crate::protocol::approval::{ApprovalContext, ApprovalType};
 use crate::protocol::continuation::MEMBER;
@@ -27,15 +28,6 @@ impl From<Fault> for Answer {
     fn from(fault: Fault) -> Self {
         Self::Error(vec![Bytes::from(fault.to_json())])
     }
-}
-
-/// What the client expects of a result's `structuredContent`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
-    /// Nothing: the tool was listed without an output schema, or not at all.
-    Anything,
-    /// What the output schema says that this client was shown.
-    Schema,
 }
 
 /// Writes a result of pml's own.

@@ -94,10 +94,10 @@ fn a_tool_whose_name_changed_or_that_is_listed_twice_is_told() {
 
     // What the client lists is what `pml list` says, but for pml's own tools.
     let mut client = world.legacy();
-    let mut served = client.tools();
-    served.retain(|name| name.starts_with("odd__"));
-    served.sort();
-    assert_eq!(served, wire);
+    let mut offered = client.tools();
+    offered.retain(|name| name.starts_with("odd__"));
+    offered.sort();
+    assert_eq!(offered, wire);
     client.close();
 
     let renamed: Vec<_> = tools

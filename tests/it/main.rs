@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
     reason = "a test starts processes and fails by panicking, also in the functions that tests share"

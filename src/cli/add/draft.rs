@@ -47,7 +47,7 @@ pub(super) fn launch(arguments: &AddArguments) -> Launch {
 
 impl Draft {
     /// Works out the declaration and its plan; writes nothing.
-    pub(super) fn new(ground: &Ground, arguments: &AddArguments, launch: Launch) -> anyhow::Result<Self> {
+    pub(super) fn new(ground: &Ground, arguments: &AddArguments, launch: &Launch) -> anyhow::Result<Self> {
         let files = ground.files();
         let path = if arguments.user {
             &files.user
@@ -56,7 +56,7 @@ impl Draft {
         };
         let line_limit = config::read(&files)?.line_limit.0;
         let name = &arguments.name;
-        let entry = entry(arguments, &launch);
+        let entry = entry(arguments, launch);
         let edited = writer::preview(path, Kind::Pml, &[put(arguments, &entry)])?;
         vacant(ground, arguments, path, edited.before.as_deref())?;
         let server = config::check(path, &edited.after)?
@@ -96,7 +96,7 @@ impl Draft {
             line: Shown::line(&arguments.line.join(" ")).to_string(),
         };
         let launch = pin(&self.server.launch, version).ok_or_else(unpinnable)?;
-        let draft = Self::new(ground, arguments, launch)?;
+        let draft = Self::new(ground, arguments, &launch)?;
         if is_exact(&draft) {
             Ok(draft)
         } else {

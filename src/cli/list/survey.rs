@@ -7,7 +7,7 @@ use tokio_util::task::TaskTracker;
 
 use super::super::Ground;
 use crate::config::{Config, Server, Source, Startup};
-use crate::loader::{Known, Loader, Plan, PlanError, VersionSpec, plan};
+use crate::loader::{Known, Loader, Package, Plan, PlanError, VersionSpec, plan};
 use crate::permissions::{Approved, Decision, Policy};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
@@ -178,9 +178,7 @@ fn planned(server: &Server, plan: &Plan, loader: &Loader, policy: &Policy, appro
         problems.push(render_hinted(&error));
         false
     });
-    if let (None, Some(VersionSpec::Floating(_))) =
-        (&resolved, plan.package().map(|package| package.version()))
-    {
+    if let (None, Some(VersionSpec::Floating(_))) = (&resolved, plan.package().map(Package::version)) {
         problems.push("its version is not pinned; the first use decides which one it is".to_owned());
     }
     let name = plan.dependency();
