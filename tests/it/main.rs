@@ -11,10 +11,12 @@
 mod acceptance;
 mod add;
 mod approval;
+mod ask_user;
 mod architecture;
 mod clients;
 mod completions;
 mod demo;
+mod dialogs;
 mod documents;
 mod fake_server;
 mod home;

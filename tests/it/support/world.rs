@@ -204,6 +204,21 @@ impl Client {
         result
     }
 
+    /// Opens the conversation as a Legacy client that can show forms.
+    pub(crate) fn initialize_with_forms(&mut self) {
+        let client = json!({ "name": "test", "version": "1" });
+        let params = json!({
+            "protocolVersion": "2025-06-18", "capabilities": { "elicitation": {} }, "clientInfo": client,
+        });
+        self.request("initialize", &params);
+        self.notify("notifications/initialized", &json!({}));
+    }
+
+    /// Answers a request of the server.
+    pub(crate) fn reply(&mut self, request: &Value, result: &Value) {
+        self.raw(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }).to_string());
+    }
+
     /// Writes a line as it is.
     pub(crate) fn raw(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().unwrap();

@@ -1,0 +1,159 @@
+//! `ask_user` and `ask_user_questions`: every rung, every mode, bad input.
+
+use serde_json::{Value, json};
+
+use crate::support::world::{Client, World, texts};
+
+fn modern(mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+    params
+}
+
+fn which() -> Value {
+    json!({
+        "question": "Which way?",
+        "options": [{ "label": "Left", "description": "shorter" }, { "label": "Right" }],
+    })
+}
+
+fn two_questions() -> Value {
+    let options = json!([{ "label": "A", "description": "a" }, { "label": "B", "description": "b" }]);
+    json!({ "questions": [
+        { "question": "First?", "header": "One", "multiSelect": false, "options": options },
+        { "question": "Second?", "header": "Two", "multiSelect": true, "options": options },
+    ]})
+}
+
+fn proceed(client: &mut Client, tool: &str, pending: &Value, continuation: Value) -> Value {
+    let mut continuation = continuation;
+    continuation["workflow_id"] = pending["structuredContent"]["workflow_id"].clone();
+    client.call(tool, &json!({ "continue_workflow": continuation }))
+}
+
+#[test]
+fn without_a_dialog_a_question_returns_an_id_and_takes_a_relayed_answer() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let pending = client.call("ask_user", &which());
+    assert_eq!(pending["structuredContent"]["status"], "pending");
+    assert!(texts(&pending)[1].contains("\"answer\":\"…\""), "{pending}");
+    let still = proceed(&mut client, "ask_user", &pending, json!({}));
+    assert_eq!(still["structuredContent"]["status"], "pending");
+    let answered = proceed(&mut client, "ask_user", &pending, json!({ "answer": "Left" }));
+    assert_eq!(texts(&answered), ["User selected: Left"]);
+    assert_eq!(answered["structuredContent"]["answers"], json!({ "Which way?": ["Left"] }));
+    assert_eq!(answered["structuredContent"]["by"], "continuation");
+    let again = proceed(&mut client, "ask_user", &pending, json!({}));
+    assert_eq!(texts(&again), ["User selected: Left"], "an answer may be asked for again");
+    let late = proceed(&mut client, "ask_user", &pending, json!({ "answer": "Right" }));
+    assert_eq!(late["isError"], true, "the first answer counts");
+}
+
+#[test]
+fn free_text_is_always_possible_and_two_choices_of_one_are_not() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let pending = client.call("ask_user", &which());
+    let refused = proceed(&mut client, "ask_user", &pending, json!({ "answer": ["Left", "Right"] }));
+    assert_eq!(texts(&refused), ["`answer` takes 2 choices; only one is allowed"]);
+    let answered = proceed(&mut client, "ask_user", &pending, json!({ "answer": "straight on" }));
+    assert_eq!(texts(&answered), ["User answered: straight on"]);
+}
+
+#[test]
+fn a_modern_client_shows_the_question_and_its_retry_is_the_answer() {
+    let world = World::new();
+    let mut client = world.client();
+    let call = json!({ "name": "ask_user", "arguments": which() });
+    let asked = client.request("tools/call", &modern(call.clone()))["result"].clone();
+    assert_eq!(asked["resultType"], "input_required");
+    let fields = &asked["inputRequests"]["answer"]["params"]["requestedSchema"]["properties"];
+    assert_eq!(fields["answer1"]["oneOf"][0], json!({ "const": "Left", "title": "Left: shorter" }));
+    let mut retry = call;
+    retry["requestState"] = asked["requestState"].clone();
+    retry["inputResponses"] = json!({ "answer": { "action": "accept", "content": { "answer1": "Right" } } });
+    let result = client.request("tools/call", &modern(retry))["result"].clone();
+    assert_eq!((&result["resultType"], texts(&result)[0]), (&json!("complete"), "User selected: Right"));
+    assert_eq!(result["structuredContent"]["by"], "dialog");
+}
+
+#[test]
+fn a_legacy_client_shows_several_questions_in_one_form() {
+    let world = World::new();
+    let mut client = world.client();
+    client.initialize_with_forms();
+    let id = client.send("tools/call", &json!({ "name": "ask_user_questions", "arguments": two_questions() }));
+    let request = client.notified("elicitation/create");
+    let fields = request["params"]["requestedSchema"]["properties"].as_object().unwrap();
+    assert_eq!(fields["answer2"]["type"], "array");
+    let content = json!({ "answer1": "A", "answer2": ["A", "B"], "answer2_other": "C" });
+    client.reply(&request, &json!({ "action": "accept", "content": content }));
+    let result = client.answer(id)["result"].clone();
+    assert_eq!(
+        result["structuredContent"]["answers"],
+        json!({ "First?": ["A"], "Second?": ["A", "B", "C"] })
+    );
+    assert_eq!(texts(&result), ["First?\nUser selected: A\n\nSecond?\nUser selected: A, B, C"]);
+}
+
+#[test]
+fn several_questions_are_answered_by_a_relay_too() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let pending = client.call("ask_user_questions", &two_questions());
+    let short = proceed(&mut client, "ask_user_questions", &pending, json!({ "answers": ["A"] }));
+    assert_eq!(texts(&short), ["`answers` has 1 entries; 2 questions were asked"]);
+    let answered = proceed(&mut client, "ask_user_questions", &pending, json!({ "answers": { "First?": "B", "Second?": ["A"] } }));
+    assert_eq!(answered["structuredContent"]["answers"], json!({ "First?": ["B"], "Second?": ["A"] }));
+    let wrong = proceed(&mut client, "ask_user", &pending, json!({}));
+    assert_eq!(wrong["isError"], true, "the id belongs to the other tool");
+}
+
+#[test]
+fn where_only_a_person_counts_a_model_cannot_answer() {
+    let world = World::new();
+    world.configure(&json!({ "approvals": { "by": "human" } }));
+    let mut client = world.legacy();
+    let pending = client.call("ask_user", &which());
+    let refused = proceed(&mut client, "ask_user", &pending, json!({ "answer": "Left" }));
+    assert_eq!(refused["isError"], true);
+    assert!(texts(&refused)[0].starts_with("waiting for a person"), "{refused}");
+    assert_eq!(proceed(&mut client, "ask_user", &pending, json!({}))["structuredContent"]["status"], "pending");
+}
+
+#[test]
+fn bad_input_is_refused_by_field_value_and_rule() {
+    let world = World::new();
+    let mut client = world.legacy();
+    for (tool, arguments, reason) in [
+        ("ask_user", json!({}), "`question` is missing"),
+        ("ask_user", json!({ "question": "x".repeat(100_000) }), "`question` has 100000 characters; 1 to 4000 are allowed"),
+        ("ask_user", json!({ "question": 1 }), "`question` must be a string, not the number 1"),
+        ("ask_user_questions", json!({ "questions": [] }), "At least one question is required"),
+        ("ask_user_questions", json!({}), "`questions` is missing"),
+        ("ask_user", json!({ "continue_workflow": { "workflow_id": 7 } }), "`continue_workflow.workflow_id` must be a string"),
+        (
+            "ask_user",
+            json!({ "continue_workflow": { "workflow_id": "x", "wait_seconds": 51 } }),
+            "`continue_workflow.wait_seconds` must be a whole number from 0 to 50",
+        ),
+        ("ask_user", json!({ "continue_workflow": { "workflow_id": "x" } }), "Workflow expired or not found"),
+    ] {
+        let result = client.call(tool, &arguments);
+        assert_eq!((&result["isError"], texts(&result)[0]), (&json!(true), reason));
+    }
+    client.raw(r#"{"jsonrpc":"2.0","id":"lone","method":"tools/call","params":{"name":"ask_user","arguments":{"question":"\ud800"}}}"#);
+    let line = client.line();
+    assert!(line.contains(r#""id":"lone""#) && line.contains("no text"), "{line}");
+}
+
+#[test]
+fn the_tools_can_be_switched_off() {
+    let world = World::new();
+    assert_eq!(world.legacy().tools(), ["ask_user", "ask_user_questions", "pml_continue"]);
+    world.configure(&json!({ "askUser": { "enabled": false } }));
+    let mut client = world.legacy();
+    assert_eq!(client.tools(), ["pml_continue"]);
+    assert_eq!(client.call("ask_user", &which())["isError"], true);
+}
