@@ -4,15 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use rmcp::model::{
-    DiscoverResult, Implementation, InitializeResult, ServerCapabilities, SubscriptionFilter, ToolsCapability,
-};
+use rmcp::model::SubscriptionFilter;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::era::{self, Era, Fault, Opened};
+use super::greeting;
 use super::listing::{self, CONTINUE};
 use super::present::{self, Answer};
 use super::progress::Told;
@@ -25,12 +24,6 @@ use crate::wire::{Frame, Outbox};
 
 /// Progress that may wait for a slow client before its source waits too.
 const PROGRESS_AHEAD: usize = 16;
-
-/// What a model is told about pml once, at the start.
-const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool named `server__connect` belongs to a \
-    server that has not been started yet: call it to see that server's tools. A call may answer `approval_required`: \
-    then show the person exactly what would run, let them decide, and continue as the result says. Never approve on \
-    your own.";
 
 /// One client's conversation; clones share it.
 #[derive(Clone)]
@@ -110,7 +103,7 @@ impl Conversation {
         };
         let answer = match method {
             "initialize" => Ok(self.initialize(params)),
-            "server/discover" => Ok(discover()),
+            "server/discover" => Ok(greeting::discover()),
             "ping" => Ok(present::own_result(
                 json!({}),
                 self.era(params).unwrap_or(Era::Legacy),
@@ -161,10 +154,7 @@ impl Conversation {
         self.0.initialized.store(true, Ordering::Relaxed);
         let params = params.and_then(|params| Object::parse(params.get()));
         let requested = params.and_then(|params| params.text("protocolVersion"));
-        let mut result = InitializeResult::new(capabilities()).with_instructions(INSTRUCTIONS);
-        result.protocol_version = era::negotiate(requested.as_deref());
-        result.server_info = implementation();
-        present::own_result(json!(result), Era::Legacy)
+        greeting::initialize(requested.as_deref())
     }
 
     fn list(&self, era: Era) -> Answer {
@@ -382,24 +372,4 @@ fn outgoing(params: &Bytes, object: &Object<'_>, arguments: Option<&Object<'_>>,
     } else {
         params.clone()
     }
-}
-
-fn discover() -> Answer {
-    let mut result = DiscoverResult::new(era::versions(), capabilities());
-    result.instructions = Some(INSTRUCTIONS.to_owned());
-    let mut result = json!(result);
-    result["_meta"] = json!({ "io.modelcontextprotocol/serverInfo": implementation() });
-    present::own_result(result, Era::Modern)
-}
-
-fn capabilities() -> ServerCapabilities {
-    let mut tools = ToolsCapability::default();
-    tools.list_changed = Some(true);
-    let mut capabilities = ServerCapabilities::default();
-    capabilities.tools = Some(tools);
-    capabilities
-}
-
-fn implementation() -> Implementation {
-    Implementation::new("pml", env!("CARGO_PKG_VERSION")).with_title("pml")
 }

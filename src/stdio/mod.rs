@@ -5,6 +5,7 @@
 
 mod conversation;
 mod era;
+mod greeting;
 mod listing;
 mod present;
 mod progress;
