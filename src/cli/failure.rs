@@ -119,7 +119,14 @@ mod tests {
         assert_eq!(code(&refused().hint("say yes").unwrap_err()), 1);
         assert_eq!(code(&refused().context("while adding").unwrap_err()), 1);
         assert_eq!(code(&anyhow::anyhow!("broken")), 2);
-        assert_eq!(code(&Err::<(), _>(anyhow::anyhow!("broken")).hint("mend it").unwrap_err()), 2);
+        assert_eq!(
+            code(
+                &Err::<(), _>(anyhow::anyhow!("broken"))
+                    .hint("mend it")
+                    .unwrap_err()
+            ),
+            2
+        );
     }
 
     #[test]

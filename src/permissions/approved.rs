@@ -235,6 +235,35 @@ mod tests {
     }
 
     #[test]
+    fn other_content_than_was_approved_is_not_covered() {
+        let root = tempfile::tempdir().unwrap();
+        let approved = Approved::new(root.path());
+        let (early, exact) = (Digest::of(["early"]), Digest::of(["exact"]));
+        approved.record(&early, &record("fs")).unwrap();
+        let integrity = Some("sha512-a".to_owned());
+        approved
+            .record(
+                &exact,
+                &Record {
+                    integrity,
+                    ..record("fs")
+                },
+            )
+            .unwrap();
+        let covers = |digest, found| approved.covers(digest, found).unwrap();
+        assert_eq!(
+            (covers(&early, None), covers(&early, Some("sha512-a"))),
+            (true, true)
+        );
+        assert_eq!(
+            (covers(&exact, None), covers(&exact, Some("sha512-a"))),
+            (true, true)
+        );
+        assert!(!covers(&exact, Some("sha512-b")));
+        assert!(!covers(&Digest::of(["none"]), None));
+    }
+
+    #[test]
     fn what_another_process_forgets_or_records_counts_at_once() {
         let root = tempfile::tempdir().unwrap();
         let (here, there) = (Approved::new(root.path()), Approved::new(root.path()));

@@ -6,10 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
-use rmcp::model::{
-    DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities,
-    SubscriptionFilter, ToolsCapability,
-};
+use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
@@ -20,17 +17,11 @@ use super::era::{self, Era, Fault, Opened};
 use super::present::{self, Answer};
 use super::promises::Promises;
 use super::requests::{NotTaken, Requests, UnderWay};
-use super::{listing, own};
+use super::{greeting, listing, own};
 use crate::config::{AskUserTools, Dialog};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Outcome as Returned, id_in_head};
 use crate::proxy::{Proxy, WorkflowId};
 use crate::wire::{Frame, Outbox};
-
-/// What a model is told about pml once, at the start.
-const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool named `server__connect` belongs to a \
-    server that has not been started yet: call it to see that server's tools. A call may answer `approval_required`: \
-    then show the person exactly what would run, let them decide, and continue as the result says. Never approve on \
-    your own.";
 
 /// One client's conversation; clones share it.
 #[derive(Clone)]
@@ -124,7 +115,7 @@ impl Conversation {
         };
         let answer = match method {
             "initialize" => Ok(self.initialize(params)),
-            "server/discover" => Ok(discover()),
+            "server/discover" => Ok(greeting::discover()),
             "ping" => Ok(present::own_result(
                 json!({}),
                 self.era(params).unwrap_or(Era::Legacy),
@@ -180,10 +171,7 @@ impl Conversation {
         // The oldest version that knows forms; versions are dates, so they compare as text.
         let knows = era::negotiate(requested.as_deref()).as_str() >= ProtocolVersion::V_2025_06_18.as_str();
         self.0.elicits.store(elicits && knows, Ordering::Relaxed);
-        let mut result = InitializeResult::new(capabilities()).with_instructions(INSTRUCTIONS);
-        result.protocol_version = era::negotiate(requested.as_deref());
-        result.server_info = implementation();
-        present::own_result(json!(result), Era::Legacy)
+        greeting::initialize(requested.as_deref())
     }
 
     fn list(&self, era: Era) -> Answer {
@@ -306,24 +294,4 @@ impl Conversation {
         // A client that is gone is noticed by the reader.
         let _ = self.0.outbox.send(frame).await;
     }
-}
-
-fn discover() -> Answer {
-    let mut result = DiscoverResult::new(era::versions(), capabilities());
-    result.instructions = Some(INSTRUCTIONS.to_owned());
-    let mut result = json!(result);
-    result["_meta"] = json!({ "io.modelcontextprotocol/serverInfo": implementation() });
-    present::own_result(result, Era::Modern)
-}
-
-fn capabilities() -> ServerCapabilities {
-    let mut tools = ToolsCapability::default();
-    tools.list_changed = Some(true);
-    let mut capabilities = ServerCapabilities::default();
-    capabilities.tools = Some(tools);
-    capabilities
-}
-
-fn implementation() -> Implementation {
-    Implementation::new("pml", env!("CARGO_PKG_VERSION")).with_title("pml")
 }

@@ -8,6 +8,7 @@ mod conversation;
 mod dialog;
 mod era;
 mod form;
+mod greeting;
 mod listing;
 mod own;
 mod present;
