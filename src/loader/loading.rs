@@ -113,6 +113,12 @@ impl Loader {
         }
     }
 
+    /// Tells whether a dependency answers calls.
+    #[must_use]
+    pub fn is_running(&self, plan: &Plan) -> bool {
+        self.running(plan).is_some()
+    }
+
     /// Tells whether a start would install something first.
     #[must_use]
     pub fn needs_install(&self, plan: &Plan) -> bool {

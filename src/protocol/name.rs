@@ -75,10 +75,20 @@ pub enum NameError {
 pub struct DependencyName(String);
 
 impl DependencyName {
-    /// The name under which rules and workflows know pml's own tools.
-    pub const PML: &str = "pml";
-    /// The name under which rules know the tools of the client itself.
-    pub const CLIENT: &str = "client";
+    const PML: &str = "pml";
+    const CLIENT: &str = "client";
+
+    /// Returns the name under which rules know the tools of the client itself.
+    #[must_use]
+    pub fn client() -> Self {
+        Self(Self::CLIENT.to_owned())
+    }
+
+    /// Returns the name under which rules and workflows know pml's own tools.
+    #[must_use]
+    pub fn own() -> Self {
+        Self(Self::PML.to_owned())
+    }
 
     /// Reads the name of a server, which must not mean pml or the client.
     pub fn of_server(name: &str) -> Result<Self, NameError> {

@@ -10,6 +10,7 @@ mod list;
 mod outcome;
 mod people;
 mod resume;
+mod status;
 mod view;
 
 pub use call::{Carried, Progress};
@@ -17,9 +18,11 @@ pub use clock::now;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
 pub use people::Questioned;
 pub use resume::{Carrier, Decided};
+pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
 pub use crate::loader::Urgency;
+pub use crate::permissions::Decision as Ruled;
 pub use crate::workflow::{Answer, Ask, Provenance, State, Workflow, WorkflowId};
 
 use std::path::Path;

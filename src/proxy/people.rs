@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Proxy, Refusal, now};
 use crate::config::{Approvals, AskUser, By};
+use crate::permissions::Decision;
 use crate::protocol::question::{Given, Question};
 use crate::protocol::{DependencyName, Digest, ToolName};
 use crate::workflow::{
@@ -58,7 +59,7 @@ impl Proxy {
     pub async fn question(&self, tool: &str, questions: Vec<Question>) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let call = Call {
-            tool: own_tool(tool)?,
+            tool: ToolName::new(DependencyName::own(), tool),
             arguments: Arguments::Absent,
             // Nothing is launched by an answer.
             launch: Digest::of(["questions"]),
@@ -182,6 +183,22 @@ impl Proxy {
         Ok(self.0.workflows.pending().await?)
     }
 
+    /// Returns what the rules say about a tool now, what a person granted for the session included.
+    pub fn ruled_for(&self, tool: &ToolName) -> Result<Decision, Refusal> {
+        let view = self.view().map_err(Refusal::Config)?;
+        let decision = self.ruled(&view, tool)?;
+        Ok(if self.0.grants.allows_tool(tool) {
+            Decision::Allow
+        } else {
+            decision
+        })
+    }
+
+    /// Lets a tool run without a further question while this pml runs.
+    pub fn allow_for_session(&self, tool: ToolName) {
+        self.0.grants.allow_tool(tool);
+    }
+
     /// Suspends the use of one of the client's own tools until a person has decided.
     pub async fn use_of(&self, tool: ToolName, shown: String, input: String) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
@@ -211,10 +228,4 @@ fn given(workflow: &Workflow, answers: Vec<Given>, by: Provenance) -> Questioned
         answers,
         by,
     }
-}
-
-/// The policy name of one of pml's own tools.
-fn own_tool(tool: &str) -> Result<ToolName, Refusal> {
-    let own: DependencyName = DependencyName::PML.parse().map_err(|_never| Refusal::Expired)?;
-    Ok(ToolName::new(own, tool))
 }

@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::Shown;
 use crate::protocol::approval::ApprovalType;
 use crate::protocol::continuation::{Decision, Scope};
 use crate::protocol::question::{Given, Question, Selection};
+use crate::protocol::{Shown, ToolName};
 use crate::proxy::Asked;
 
 /// What a person did with a form.
@@ -98,6 +98,30 @@ pub(crate) fn approval(asked: &Asked) -> Value {
                         { "const": "session", "title": session },
                         { "const": "always", "title": format!("Always allow {tool} in {file}") },
                         { "const": "abort", "title": "Abort: nothing is installed or run" },
+                    ],
+                },
+            },
+            "required": ["decision"],
+        },
+    })
+}
+
+/// The elicitation parameters that ask whether the client may use one of its own tools.
+pub(crate) fn permission(tool: &ToolName, shown: &str) -> Value {
+    let tool = Shown::line(&tool.to_string()).to_string();
+    json!({
+        "message": format!("Allow {tool}?\n{shown}"),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "decision": {
+                    "type": "string",
+                    "title": "Decision",
+                    "oneOf": [
+                        { "const": "continue", "title": "Continue: this use only" },
+                        { "const": "session", "title": format!("Session: {tool} until this session ends") },
+                        { "const": "always", "title": format!("Always allow {tool} in .pml.json") },
+                        { "const": "abort", "title": "Abort: it is not used" },
                     ],
                 },
             },

@@ -11,11 +11,13 @@ mod form;
 mod greeting;
 mod listing;
 mod own;
+mod permission_prompt;
 mod present;
 mod progress;
 mod promises;
 mod requests;
 mod serve;
+mod status;
 pub mod streams;
 
 pub use serve::{Shutdown, serve};

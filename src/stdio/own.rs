@@ -12,7 +12,9 @@ use super::calling::{Calling, Reached, Road};
 use super::conversation::Conversation;
 use super::dialog::Ended;
 use super::form::{self, Filled};
+use super::permission_prompt::{self, APPROVAL_PROMPT};
 use super::present;
+use super::status::{self, STATUS};
 use crate::config::{AskUserMode, AskUserTools};
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::question::{Given, Question, QuestionError};
@@ -68,9 +70,12 @@ impl Conversation {
         calling: &Calling<'_>,
         arguments: Option<&RawValue>,
     ) -> Option<Reached> {
-        let asking = Asking::of(calling.name)?;
-        let enabled = self.0.proxy.ask_user().tools == AskUserTools::Listed;
-        if !enabled {
+        let asking = match calling.name {
+            STATUS => return Some(Reached::Own(self.status().await)),
+            APPROVAL_PROMPT => None,
+            name => Some(Asking::of(name)?),
+        };
+        if self.0.proxy.ask_user().tools == AskUserTools::Off {
             return Some(Reached::Own(present::refusal(
                 &format!(
                     "`{}` is switched off by \"askUser\": {{\"enabled\": false}}",
@@ -79,6 +84,9 @@ impl Conversation {
                 None,
             )));
         }
+        let Some(asking) = asking else {
+            return Some(self.permission_prompt(calling, arguments).await);
+        };
         let arguments = match read_arguments(arguments) {
             Ok(arguments) => arguments,
             Err(reason) => return Some(Reached::Own(present::refusal(&reason, None))),
@@ -429,8 +437,19 @@ fn timed_out(asking: Asking, workflow: &Workflow) -> Value {
     json!({ "content": [{ "type": "text", "text": TIMED_OUT }, { "type": "text", "text": late }], "isError": true })
 }
 
-/// The definitions of the tools that ask a person.
-pub(super) fn definitions() -> [Value; 2] {
+/// The definitions of pml's own tools, `pml_continue` apart.
+pub(super) fn definitions(tools: AskUserTools) -> Vec<Value> {
+    match tools {
+        AskUserTools::Listed => {
+            let mut all = questions_definitions().to_vec();
+            all.extend([permission_prompt::definition(), status::definition()]);
+            all
+        }
+        AskUserTools::Off => vec![status::definition()],
+    }
+}
+
+fn questions_definitions() -> [Value; 2] {
     let option = |described: &[&str]| {
         json!({
             "type": "object",

@@ -42,10 +42,17 @@ fn without_a_dialog_a_question_returns_an_id_and_takes_a_relayed_answer() {
     assert_eq!(still["structuredContent"]["status"], "pending");
     let answered = proceed(&mut client, "ask_user", &pending, json!({ "answer": "Left" }));
     assert_eq!(texts(&answered), ["User selected: Left"]);
-    assert_eq!(answered["structuredContent"]["answers"], json!({ "Which way?": ["Left"] }));
+    assert_eq!(
+        answered["structuredContent"]["answers"],
+        json!({ "Which way?": ["Left"] })
+    );
     assert_eq!(answered["structuredContent"]["by"], "continuation");
     let again = proceed(&mut client, "ask_user", &pending, json!({}));
-    assert_eq!(texts(&again), ["User selected: Left"], "an answer may be asked for again");
+    assert_eq!(
+        texts(&again),
+        ["User selected: Left"],
+        "an answer may be asked for again"
+    );
     let late = proceed(&mut client, "ask_user", &pending, json!({ "answer": "Right" }));
     assert_eq!(late["isError"], true, "the first answer counts");
 }
@@ -55,9 +62,19 @@ fn free_text_is_always_possible_and_two_choices_of_one_are_not() {
     let world = World::new();
     let mut client = world.legacy();
     let pending = client.call("ask_user", &which());
-    let refused = proceed(&mut client, "ask_user", &pending, json!({ "answer": ["Left", "Right"] }));
+    let refused = proceed(
+        &mut client,
+        "ask_user",
+        &pending,
+        json!({ "answer": ["Left", "Right"] }),
+    );
     assert_eq!(texts(&refused), ["`answer` takes 2 choices; only one is allowed"]);
-    let answered = proceed(&mut client, "ask_user", &pending, json!({ "answer": "straight on" }));
+    let answered = proceed(
+        &mut client,
+        "ask_user",
+        &pending,
+        json!({ "answer": "straight on" }),
+    );
     assert_eq!(texts(&answered), ["User answered: straight on"]);
 }
 
@@ -69,12 +86,18 @@ fn a_modern_client_shows_the_question_and_its_retry_is_the_answer() {
     let asked = client.request("tools/call", &modern(call.clone()))["result"].clone();
     assert_eq!(asked["resultType"], "input_required");
     let fields = &asked["inputRequests"]["answer"]["params"]["requestedSchema"]["properties"];
-    assert_eq!(fields["answer1"]["oneOf"][0], json!({ "const": "Left", "title": "Left: shorter" }));
+    assert_eq!(
+        fields["answer1"]["oneOf"][0],
+        json!({ "const": "Left", "title": "Left: shorter" })
+    );
     let mut retry = call;
     retry["requestState"] = asked["requestState"].clone();
     retry["inputResponses"] = json!({ "answer": { "action": "accept", "content": { "answer1": "Right" } } });
     let result = client.request("tools/call", &modern(retry))["result"].clone();
-    assert_eq!((&result["resultType"], texts(&result)[0]), (&json!("complete"), "User selected: Right"));
+    assert_eq!(
+        (&result["resultType"], texts(&result)[0]),
+        (&json!("complete"), "User selected: Right")
+    );
     assert_eq!(result["structuredContent"]["by"], "dialog");
 }
 
@@ -83,9 +106,14 @@ fn a_legacy_client_shows_several_questions_in_one_form() {
     let world = World::new();
     let mut client = world.client();
     client.initialize_with_forms();
-    let id = client.send("tools/call", &json!({ "name": "ask_user_questions", "arguments": two_questions() }));
+    let id = client.send(
+        "tools/call",
+        &json!({ "name": "ask_user_questions", "arguments": two_questions() }),
+    );
     let request = client.notified("elicitation/create");
-    let fields = request["params"]["requestedSchema"]["properties"].as_object().unwrap();
+    let fields = request["params"]["requestedSchema"]["properties"]
+        .as_object()
+        .unwrap();
     assert_eq!(fields["answer2"]["type"], "array");
     let content = json!({ "answer1": "A", "answer2": ["A", "B"], "answer2_other": "C" });
     client.reply(&request, &json!({ "action": "accept", "content": content }));
@@ -94,7 +122,10 @@ fn a_legacy_client_shows_several_questions_in_one_form() {
         result["structuredContent"]["answers"],
         json!({ "First?": ["A"], "Second?": ["A", "B", "C"] })
     );
-    assert_eq!(texts(&result), ["First?\nUser selected: A\n\nSecond?\nUser selected: A, B, C"]);
+    assert_eq!(
+        texts(&result),
+        ["First?\nUser selected: A\n\nSecond?\nUser selected: A, B, C"]
+    );
 }
 
 #[test]
@@ -102,10 +133,23 @@ fn several_questions_are_answered_by_a_relay_too() {
     let world = World::new();
     let mut client = world.legacy();
     let pending = client.call("ask_user_questions", &two_questions());
-    let short = proceed(&mut client, "ask_user_questions", &pending, json!({ "answers": ["A"] }));
+    let short = proceed(
+        &mut client,
+        "ask_user_questions",
+        &pending,
+        json!({ "answers": ["A"] }),
+    );
     assert_eq!(texts(&short), ["`answers` has 1 entries; 2 questions were asked"]);
-    let answered = proceed(&mut client, "ask_user_questions", &pending, json!({ "answers": { "First?": "B", "Second?": ["A"] } }));
-    assert_eq!(answered["structuredContent"]["answers"], json!({ "First?": ["B"], "Second?": ["A"] }));
+    let answered = proceed(
+        &mut client,
+        "ask_user_questions",
+        &pending,
+        json!({ "answers": { "First?": "B", "Second?": ["A"] } }),
+    );
+    assert_eq!(
+        answered["structuredContent"]["answers"],
+        json!({ "First?": ["B"], "Second?": ["A"] })
+    );
     let wrong = proceed(&mut client, "ask_user", &pending, json!({}));
     assert_eq!(wrong["isError"], true, "the id belongs to the other tool");
 }
@@ -118,8 +162,14 @@ fn where_only_a_person_counts_a_model_cannot_answer() {
     let pending = client.call("ask_user", &which());
     let refused = proceed(&mut client, "ask_user", &pending, json!({ "answer": "Left" }));
     assert_eq!(refused["isError"], true);
-    assert!(texts(&refused)[0].starts_with("waiting for a person"), "{refused}");
-    assert_eq!(proceed(&mut client, "ask_user", &pending, json!({}))["structuredContent"]["status"], "pending");
+    assert!(
+        texts(&refused)[0].starts_with("waiting for a person"),
+        "{refused}"
+    );
+    assert_eq!(
+        proceed(&mut client, "ask_user", &pending, json!({}))["structuredContent"]["status"],
+        "pending"
+    );
 }
 
 #[test]
@@ -128,30 +178,56 @@ fn bad_input_is_refused_by_field_value_and_rule() {
     let mut client = world.legacy();
     for (tool, arguments, reason) in [
         ("ask_user", json!({}), "`question` is missing"),
-        ("ask_user", json!({ "question": "x".repeat(100_000) }), "`question` has 100000 characters; 1 to 4000 are allowed"),
-        ("ask_user", json!({ "question": 1 }), "`question` must be a string, not the number 1"),
-        ("ask_user_questions", json!({ "questions": [] }), "At least one question is required"),
+        (
+            "ask_user",
+            json!({ "question": "x".repeat(100_000) }),
+            "`question` has 100000 characters; 1 to 4000 are allowed",
+        ),
+        (
+            "ask_user",
+            json!({ "question": 1 }),
+            "`question` must be a string, not the number 1",
+        ),
+        (
+            "ask_user_questions",
+            json!({ "questions": [] }),
+            "At least one question is required",
+        ),
         ("ask_user_questions", json!({}), "`questions` is missing"),
-        ("ask_user", json!({ "continue_workflow": { "workflow_id": 7 } }), "`continue_workflow.workflow_id` must be a string"),
+        (
+            "ask_user",
+            json!({ "continue_workflow": { "workflow_id": 7 } }),
+            "`continue_workflow.workflow_id` must be a string",
+        ),
         (
             "ask_user",
             json!({ "continue_workflow": { "workflow_id": "x", "wait_seconds": 51 } }),
             "`continue_workflow.wait_seconds` must be a whole number from 0 to 50",
         ),
-        ("ask_user", json!({ "continue_workflow": { "workflow_id": "x" } }), "Workflow expired or not found"),
+        (
+            "ask_user",
+            json!({ "continue_workflow": { "workflow_id": "x" } }),
+            "Workflow expired or not found",
+        ),
     ] {
         let result = client.call(tool, &arguments);
         assert_eq!((&result["isError"], texts(&result)[0]), (&json!(true), reason));
     }
     client.raw(r#"{"jsonrpc":"2.0","id":"lone","method":"tools/call","params":{"name":"ask_user","arguments":{"question":"\ud800"}}}"#);
     let line = client.line();
-    assert!(line.contains(r#""id":"lone""#) && line.contains("no text"), "{line}");
+    assert!(
+        line.contains(r#""id":"lone""#) && line.contains("no text"),
+        "{line}"
+    );
 }
 
 #[test]
 fn the_tools_can_be_switched_off() {
     let world = World::new();
-    assert_eq!(world.legacy().tools(), ["ask_user", "ask_user_questions", "pml_continue"]);
+    assert_eq!(
+        world.legacy().tools(),
+        ["ask_user", "ask_user_questions", "pml_continue"]
+    );
     world.configure(&json!({ "askUser": { "enabled": false } }));
     let mut client = world.legacy();
     assert_eq!(client.tools(), ["pml_continue"]);

@@ -39,7 +39,9 @@ fn with_forms(world: &World) -> Client {
 /// A person takes a moment to read; the test takes the same.
 fn read_it() {
     let begin = std::time::Instant::now();
-    eventually("the time to read a question has passed", DEADLINE, || begin.elapsed() > READ);
+    eventually("the time to read a question has passed", DEADLINE, || {
+        begin.elapsed() > READ
+    });
 }
 
 fn accept(decision: &str) -> Value {
@@ -54,14 +56,25 @@ fn a_modern_client_is_asked_by_a_form_and_its_retry_runs_the_call() {
     let asked = modern_call(&mut client, call.clone());
     assert_eq!(asked["resultType"], "input_required");
     let form = &asked["inputRequests"]["answer"];
-    assert_eq!((&form["method"], &form["params"]["mode"]), (&json!("elicitation/create"), &json!("form")));
+    assert_eq!(
+        (&form["method"], &form["params"]["mode"]),
+        (&json!("elicitation/create"), &json!("form"))
+    );
     let message = form["params"]["message"].as_str().unwrap();
     assert_eq!(message.lines().count(), 3, "{message}");
     assert!(message.starts_with("Run fake for fake:echo?"), "{message}");
     let decision = &form["params"]["requestedSchema"]["properties"]["decision"];
-    let choices: Vec<&Value> = decision["oneOf"].as_array().unwrap().iter().map(|choice| &choice["const"]).collect();
+    let choices: Vec<&Value> = decision["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|choice| &choice["const"])
+        .collect();
     assert_eq!(choices, ["continue", "session", "always", "abort"]);
-    assert_eq!(decision["oneOf"][2]["title"], "Always allow fake:echo in .pml.json");
+    assert_eq!(
+        decision["oneOf"][2]["title"],
+        "Always allow fake:echo in .pml.json"
+    );
     assert_eq!(form["params"]["requestedSchema"]["required"], json!(["decision"]));
     assert_eq!(decision.get("default"), None);
     assert_eq!(starts(&world), 0);
@@ -69,12 +82,18 @@ fn a_modern_client_is_asked_by_a_form_and_its_retry_runs_the_call() {
     let mut retry = call.clone();
     retry["requestState"] = asked["requestState"].clone();
     let again = modern_call(&mut client, retry.clone());
-    assert_eq!(again["resultType"], "input_required", "a missing answer is asked for again");
+    assert_eq!(
+        again["resultType"], "input_required",
+        "a missing answer is asked for again"
+    );
     retry["inputResponses"] = json!({ "answer": accept("continue") });
     let result = modern_call(&mut client, retry.clone());
     assert_eq!(result["resultType"], "complete");
     let echoed: Value = serde_json::from_str(texts(&result)[0]).unwrap();
-    assert_eq!(echoed, json!({ "name": "echo", "arguments": { "a": 1.5 }, "_meta": {} }));
+    assert_eq!(
+        echoed,
+        json!({ "name": "echo", "arguments": { "a": 1.5 }, "_meta": {} })
+    );
     let replayed = modern_call(&mut client, retry);
     assert_eq!(replayed["isError"], true);
     assert!(texts(&replayed)[0].contains("was already used"), "{replayed}");
@@ -84,11 +103,18 @@ fn a_modern_client_is_asked_by_a_form_and_its_retry_runs_the_call() {
 fn a_retry_for_another_call_or_with_an_invented_state_is_refused() {
     let world = asking();
     let mut client = world.client();
-    let asked = modern_call(&mut client, json!({ "name": "fake__echo", "arguments": { "a": 1 } }));
+    let asked = modern_call(
+        &mut client,
+        json!({ "name": "fake__echo", "arguments": { "a": 1 } }),
+    );
     for (name, arguments, state) in [
         ("fake__echo", json!({ "a": 2 }), asked["requestState"].clone()),
         ("fake__closed", json!({ "a": 1 }), asked["requestState"].clone()),
-        ("fake__echo", json!({ "a": 1 }), json!("00000000-0000-4000-8000-000000000000")),
+        (
+            "fake__echo",
+            json!({ "a": 1 }),
+            json!("00000000-0000-4000-8000-000000000000"),
+        ),
         ("fake__echo", json!({ "a": 1 }), json!("nonsense")),
     ] {
         let params = json!({
@@ -118,7 +144,10 @@ fn an_instant_refusal_is_no_person_and_a_slow_one_is() {
     let mut retry = call;
     retry["requestState"] = asked["requestState"].clone();
     retry["inputResponses"] = json!({ "answer": { "action": "decline" } });
-    assert_eq!(texts(&modern_call(&mut client, retry))[0], "Workflow aborted by user");
+    assert_eq!(
+        texts(&modern_call(&mut client, retry))[0],
+        "Workflow aborted by user"
+    );
     assert_eq!(starts(&world), 0);
 }
 
@@ -127,7 +156,11 @@ fn an_accepted_form_without_a_readable_decision_approves_nothing() {
     let world = asking();
     let mut client = world.client();
     let call = json!({ "name": "fake__echo", "arguments": {} });
-    for content in [json!({}), json!({ "decision": true }), json!({ "decision": "yes" })] {
+    for content in [
+        json!({}),
+        json!({ "decision": true }),
+        json!({ "decision": "yes" }),
+    ] {
         let asked = modern_call(&mut client, call.clone());
         let mut retry = call.clone();
         retry["requestState"] = asked["requestState"].clone();
@@ -141,9 +174,17 @@ fn an_accepted_form_without_a_readable_decision_approves_nothing() {
 fn a_legacy_client_is_asked_while_its_call_is_open() {
     let world = asking();
     let mut client = with_forms(&world);
-    let id = client.send("tools/call", &json!({ "name": "fake__echo", "arguments": { "a": 1 } }));
+    let id = client.send(
+        "tools/call",
+        &json!({ "name": "fake__echo", "arguments": { "a": 1 } }),
+    );
     let request = client.notified("elicitation/create");
-    assert!(request["params"]["message"].as_str().unwrap().starts_with("Run fake for fake:echo?"));
+    assert!(
+        request["params"]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("Run fake for fake:echo?")
+    );
     // The conversation goes on meanwhile.
     assert_eq!(client.request("ping", &json!({}))["result"], json!({}));
     client.reply(&request, &accept("always"));
@@ -166,7 +207,10 @@ fn a_legacy_dialog_that_reaches_nobody_falls_back_and_a_decline_by_a_person_refu
     }
     let id = client.send("tools/call", &call);
     let request = client.notified("elicitation/create");
-    client.raw(&json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": -1, "message": "no" } }).to_string());
+    client.raw(
+        &json!({ "jsonrpc": "2.0", "id": request["id"], "error": { "code": -1, "message": "no" } })
+            .to_string(),
+    );
     assert!(asks(&client.answer(id)["result"]));
     let id = client.send("tools/call", &call);
     let request = client.notified("elicitation/create");
@@ -175,7 +219,10 @@ fn a_legacy_dialog_that_reaches_nobody_falls_back_and_a_decline_by_a_person_refu
     assert_eq!(texts(&client.answer(id)["result"])[0], "Workflow aborted by user");
     assert_eq!(starts(&world), 0);
     assert_eq!(world.run(&["check", "fake:echo"]).status.code(), Some(1));
-    assert!(!world.read(".pml.json").contains("deny"), "a refusal is never stored as a rule");
+    assert!(
+        !world.read(".pml.json").contains("deny"),
+        "a refusal is never stored as a rule"
+    );
 }
 
 #[test]
@@ -195,7 +242,8 @@ fn a_cancelled_call_closes_its_dialog_and_withdraws_the_ask() {
 #[test]
 fn dialogs_can_be_switched_off() {
     let world = World::new();
-    world.configure(&json!({ "approvals": { "dialog": "never" }, "mcpServers": { "fake": world.fake(&[]) } }));
+    world
+        .configure(&json!({ "approvals": { "dialog": "never" }, "mcpServers": { "fake": world.fake(&[]) } }));
     assert!(asks(&with_forms(&world).call("fake__echo", &json!({}))));
 }
 
@@ -211,9 +259,16 @@ fn where_only_a_person_counts_a_continuation_only_asks_how_it_stands() {
     let asked = client.call("fake__echo", &json!({}));
     assert!(asks(&asked));
     assert!(texts(&asked)[1].contains("pml approve "), "{asked}");
-    for decision in [json!({ "approved": true }), json!({ "approved": true, "always": true }), json!({ "approved": false })] {
+    for decision in [
+        json!({ "approved": true }),
+        json!({ "approved": true, "always": true }),
+        json!({ "approved": false }),
+    ] {
         let waiting = client.proceed("fake__echo", &asked, &decision);
-        assert!(texts(&waiting)[0].starts_with("Waiting for a person to decide"), "{waiting}");
+        assert!(
+            texts(&waiting)[0].starts_with("Waiting for a person to decide"),
+            "{waiting}"
+        );
         assert_eq!(waiting["structuredContent"]["status"], "waiting_for_person");
     }
     assert_eq!((starts(&world), world.read(".pml.json")), (0, before));
@@ -241,5 +296,12 @@ fn identical_calls_at_once_share_one_question() {
         let result = client.answer(id)["result"].clone();
         assert!(result.get("isError").is_none() && !asks(&result), "{result}");
     }
-    assert!(!client.aside.iter().any(|message| message["method"] == "elicitation/create"), "{:?}", client.aside);
+    assert!(
+        !client
+            .aside
+            .iter()
+            .any(|message| message["method"] == "elicitation/create"),
+        "{:?}",
+        client.aside
+    );
 }

@@ -11,8 +11,8 @@
 mod acceptance;
 mod add;
 mod approval;
-mod ask_user;
 mod architecture;
+mod ask_user;
 mod clients;
 mod completions;
 mod demo;

@@ -1,0 +1,311 @@
+//! `approval_prompt`: the permission prompt of a client that runs without a terminal.
+//!
+//! Decided by the same rules as everything else; what they leave to a person waits for one. The reply is exactly one
+//! text block of JSON: the client reads nothing else. Nobody answering is told as that, never as a refusal.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::calling::{Calling, Reached, Road};
+use super::conversation::Conversation;
+use super::dialog::Ended;
+use super::form::{self, Filled};
+use crate::protocol::continuation::{Decision, Scope};
+use crate::protocol::question::{Given, Question};
+use crate::protocol::{DependencyName, Shown, ToolName};
+use crate::proxy::{Answer, Provenance, Questioned, Refusal, Ruled, State, Workflow};
+use crate::report;
+
+/// The name clients give to `--permission-prompt-tool`.
+pub(super) const APPROVAL_PROMPT: &str = "approval_prompt";
+
+/// The client's own tool that asks questions; it comes through the permission prompt.
+const QUESTIONS: &str = "AskUserQuestion";
+
+/// What the client asks permission for.
+struct Wanted {
+    name: String,
+    input: Map<String, Value>,
+}
+
+impl Conversation {
+    /// Answers the permission prompt of a client.
+    pub(super) async fn permission_prompt(
+        &self,
+        calling: &Calling<'_>,
+        arguments: Option<&RawValue>,
+    ) -> Reached {
+        let reply = match wanted(arguments) {
+            Err(reason) => deny(&reason),
+            Ok(wanted) => {
+                let answered = if wanted.name == QUESTIONS {
+                    self.questions_of_client(calling, &wanted).await
+                } else {
+                    self.permission(calling, &wanted).await
+                };
+                answered.unwrap_or_else(|refused| deny(&report::render_hinted(&refused)))
+            }
+        };
+        Reached::Own(json!({ "content": [{ "type": "text", "text": reply.to_string() }] }))
+    }
+
+    async fn permission(&self, calling: &Calling<'_>, wanted: &Wanted) -> Result<Value, Refusal> {
+        // What goes through pml is gated by pml when it is called; asking twice would ask about nothing.
+        if wanted.name.starts_with("mcp__pml__") {
+            return Ok(allow(&wanted.input, None));
+        }
+        let tool = policy_name(&wanted.name);
+        match self.0.proxy.ruled_for(&tool)? {
+            Ruled::Allow => return Ok(allow(&wanted.input, None)),
+            Ruled::Ask(_) | Ruled::Deny => {}
+        }
+        let input = Value::Object(wanted.input.clone()).to_string();
+        let shown = format!("{} {}", Shown::line(&wanted.name), Shown::line(&input));
+        let workflow = self.0.proxy.use_of(tool.clone(), shown.clone(), input).await?;
+        let Some(answer) = self.decision(calling, &workflow, &tool, &shown).await? else {
+            self.0.proxy.withdraw(workflow.id).await;
+            return Ok(deny(
+                "Nobody answered in time; nobody refused. Ask the person, then try again.",
+            ));
+        };
+        Ok(match answer {
+            Answer::Approve { scope: Scope::Once } => allow(&wanted.input, None),
+            Answer::Approve {
+                scope: Scope::Session,
+            } => {
+                self.0.proxy.allow_for_session(tool);
+                allow(&wanted.input, Some(&wanted.name))
+            }
+            Answer::Approve { scope: Scope::Always } => {
+                // A rule that could not be written changes nothing about this use.
+                let _note = self.0.proxy.allow_always(tool).await;
+                allow(&wanted.input, None)
+            }
+            Answer::Refuse { reason: Some(reason) } => deny(&format!("The person refused: {reason}")),
+            Answer::Refuse { reason: None } | Answer::Answers { .. } => deny("The person refused."),
+        })
+    }
+
+    /// Gets a person's decision by dialog or inbox; `None` if nobody answers in time.
+    async fn decision(
+        &self,
+        calling: &Calling<'_>,
+        workflow: &Workflow,
+        tool: &ToolName,
+        shown: &str,
+    ) -> Result<Option<Answer>, Refusal> {
+        let patience = self.0.proxy.approvals().time_to_live;
+        let begun = std::time::Instant::now();
+        if calling.road == Road::Elicitation {
+            let filled = match self
+                .show(calling, workflow.id, form::permission(tool, shown), patience)
+                .await
+            {
+                Ended::Filled(filled) => filled,
+                Ended::Unavailable => Filled::Unreadable,
+                Ended::Elsewhere(moved) => return self.taken(&moved).await,
+            };
+            let decision = match filled {
+                Filled::Accepted(content) => form::decision(&content),
+                Filled::Refused => Some(Decision::Refuse),
+                Filled::Unreadable => None,
+            };
+            let answer = match decision {
+                Some(Decision::Approve(scope)) => Some(Answer::Approve { scope }),
+                Some(Decision::Refuse) => Some(Answer::Refuse { reason: None }),
+                None => None,
+            };
+            if let Some(answer) = answer {
+                let moved = self
+                    .0
+                    .proxy
+                    .answer_and_take(workflow.id, answer, Provenance::Elicitation)
+                    .await?;
+                return Ok(answer_of(&moved));
+            }
+        }
+        // No dialog reached anybody; the ask stands in the inbox.
+        let rest = patience.saturating_sub(begun.elapsed());
+        match tokio::time::timeout(rest, self.0.proxy.decided(workflow.id)).await {
+            Ok(moved) => self.taken(&moved?).await,
+            Err(_elapsed) => Ok(None),
+        }
+    }
+
+    /// Takes what was answered elsewhere, so that it is used once.
+    async fn taken(&self, moved: &Workflow) -> Result<Option<Answer>, Refusal> {
+        match &moved.state {
+            State::Answered {
+                answer: Answer::Approve { scope },
+                ..
+            } => {
+                let approve = Answer::Approve { scope: *scope };
+                let taken = self
+                    .0
+                    .proxy
+                    .answer_and_take(moved.id, approve, Provenance::Cli)
+                    .await?;
+                Ok(answer_of(&taken))
+            }
+            _ => Ok(answer_of(moved)),
+        }
+    }
+
+    async fn questions_of_client(&self, calling: &Calling<'_>, wanted: &Wanted) -> Result<Value, Refusal> {
+        let Some(Value::Array(list)) = wanted.input.get("questions") else {
+            return Ok(deny("`questions` must be a list"));
+        };
+        let questions = match Question::from_list("questions", list) {
+            Ok(questions) => questions,
+            Err(error) => return Ok(deny(&error.to_string())),
+        };
+        let workflow = self.0.proxy.question(APPROVAL_PROMPT, questions.clone()).await?;
+        let patience = self.0.proxy.approvals().time_to_live;
+        let begun = std::time::Instant::now();
+        if calling.road == Road::Elicitation
+            && let Ended::Filled(filled) = self
+                .show(calling, workflow.id, form::questions(&questions), patience)
+                .await
+        {
+            let answer = match filled {
+                Filled::Accepted(content) => {
+                    form::answers(&questions, &content).map(|answers| Answer::Answers { answers })
+                }
+                Filled::Refused => Some(Answer::Refuse { reason: None }),
+                Filled::Unreadable => None,
+            };
+            if let Some(answer) = answer {
+                self.0
+                    .proxy
+                    .answer(workflow.id, answer, Provenance::Elicitation)
+                    .await?;
+            }
+        }
+        let rest = patience.saturating_sub(begun.elapsed());
+        Ok(match self.0.proxy.questioned(workflow.id, rest).await? {
+            Questioned::Pending(_) => {
+                deny("Nobody answered in time; nobody refused. Ask the person, then try again.")
+            }
+            Questioned::Rejected { reason: Some(reason) } => {
+                deny(&format!("The person would not answer: {reason}"))
+            }
+            Questioned::Rejected { reason: None } => deny("The person would not answer."),
+            Questioned::Answered {
+                questions, answers, ..
+            } => {
+                let mut input = wanted.input.clone();
+                input.insert("answers".to_owned(), joined(&questions, &answers));
+                allow(&input, None)
+            }
+        })
+    }
+}
+
+fn answer_of(workflow: &Workflow) -> Option<Answer> {
+    match &workflow.state {
+        State::Answered { answer, .. } | State::Taken { answer, .. } => Some(answer.clone()),
+        State::Pending | State::Expired | State::Withdrawn => None,
+    }
+}
+
+fn wanted(arguments: Option<&RawValue>) -> Result<Wanted, String> {
+    let arguments = arguments.ok_or("the arguments are missing")?;
+    let arguments: Value = serde_json::from_str(arguments.get())
+        .map_err(|error| format!("the arguments are no text: {error}"))?;
+    let name = arguments
+        .get("tool_name")
+        .and_then(Value::as_str)
+        .ok_or("`tool_name` must be a string")?;
+    let input = match arguments.get("input") {
+        Some(Value::Object(input)) => input.clone(),
+        _ => return Err("`input` must be an object".to_owned()),
+    };
+    Ok(Wanted {
+        name: name.to_owned(),
+        input,
+    })
+}
+
+/// The name rules know a client's tool by: `mcp__github__create_issue` is `github:create_issue`, `Bash` is
+/// `client:Bash`.
+fn policy_name(name: &str) -> ToolName {
+    let of_server = name.strip_prefix("mcp__").and_then(|rest| {
+        let (server, tool) = rest.split_once("__")?;
+        Some(ToolName::new(server.parse::<DependencyName>().ok()?, tool))
+    });
+    of_server.unwrap_or_else(|| ToolName::new(DependencyName::client(), name))
+}
+
+/// Several choices are joined as the client itself would join them.
+fn joined(questions: &[Question], answers: &[Given]) -> Value {
+    let pairs = questions.iter().zip(answers);
+    Value::Object(
+        pairs
+            .map(|(question, given)| (question.question.clone(), json!(given.values().join(", "))))
+            .collect(),
+    )
+}
+
+fn allow(input: &Map<String, Value>, session: Option<&str>) -> Value {
+    let mut reply = json!({ "behavior": "allow", "updatedInput": input });
+    if let Some(name) = session {
+        reply["updatedPermissions"] = json!([{
+            "type": "addRules", "rules": [{ "toolName": name }], "behavior": "allow", "destination": "session",
+        }]);
+    }
+    reply
+}
+
+fn deny(message: &str) -> Value {
+    json!({ "behavior": "deny", "message": message })
+}
+
+/// The definition of the permission prompt.
+pub(super) fn definition() -> Value {
+    json!({
+        "name": APPROVAL_PROMPT,
+        "title": "Permission prompt",
+        "description": "For clients, not for models: `claude -p --permission-prompt-tool mcp__pml__approval_prompt`. \
+            Decides by the rules of .pml.json whether a tool of the client may be used, and asks a person where they say so.",
+        "inputSchema": {
+            "type": "object",
+            "required": ["tool_name", "input"],
+            "properties": {
+                "tool_name": { "type": "string" },
+                "input": { "type": "object" },
+                "tool_use_id": { "type": "string" },
+            },
+        },
+        "annotations": { "openWorldHint": true, "readOnlyHint": false },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_of_clients_have_policy_names() {
+        for (name, policy) in [
+            ("Bash", "client:Bash"),
+            ("mcp__github__create_issue", "github:create_issue"),
+            ("mcp__a__b__c", "a:b__c"),
+            ("mcp__odd name__x", "client:mcp__odd name__x"),
+        ] {
+            assert_eq!(policy_name(name).to_string(), policy);
+        }
+    }
+
+    #[test]
+    fn several_labels_are_joined_and_free_text_stays() {
+        let question: Question = serde_json::from_value(
+            json!({ "question": "Which?", "options": [{ "label": "A" }, { "label": "B" }] }),
+        )
+        .unwrap();
+        let given = Given {
+            labels: vec!["A".to_owned(), "B".to_owned()],
+            text: None,
+        };
+        assert_eq!(joined(&[question], &[given]), json!({ "Which?": "A, B" }));
+    }
+}
