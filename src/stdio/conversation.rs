@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use rmcp::model::{
-    DiscoverResult, Implementation, InitializeResult, ServerCapabilities, SubscriptionFilter, ToolsCapability,
+    DiscoverResult, Implementation, InitializeResult, PromptsCapability, ServerCapabilities,
+    SubscriptionFilter, ToolsCapability,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use super::era::{self, Era, Fault, Opened};
 use super::listing::{self, CONTINUE};
 use super::present::{self, Answer};
 use super::progress::Told;
+use super::prompts::{self, Prompt};
 use super::requests::{NotTaken, Requests, UnderWay};
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{EnvelopeError, Line, Message, Object, Splice, id_in_head};
@@ -122,6 +124,11 @@ impl Conversation {
                 Ok(era) => return self.call(line, under_way, params, era),
                 Err(fault) => Err(fault),
             },
+            "prompts/list" => self.era(params).map(prompts::list),
+            "prompts/get" => match self.era(params).and_then(|era| Ok((Prompt::read(params)?, era))) {
+                Ok((prompt, era)) => return self.prompt(under_way, prompt, era),
+                Err(fault) => Err(fault),
+            },
             "subscriptions/listen" => match self.era(params) {
                 Ok(Era::Modern) => return self.listen(under_way, params),
                 Ok(Era::Legacy) => Err(Fault::new(Fault::METHOD_NOT_FOUND, "Method not found")),
@@ -196,6 +203,17 @@ impl Conversation {
                 return;
             };
             conversation.answer(&under_way.id, answer).await;
+        });
+    }
+
+    /// Answers a prompt in a task of its own, to its end: what a person said is recorded even if they look away.
+    fn prompt(&self, under_way: UnderWay, prompt: Prompt, era: Era) {
+        let conversation = self.clone();
+        self.0.tasks.spawn(async move {
+            let answer = prompt.run(&conversation.0.proxy, era).await;
+            if !under_way.cancelled.is_cancelled() {
+                conversation.answer(&under_way.id, answer).await;
+            }
         });
     }
 
@@ -396,6 +414,7 @@ fn capabilities() -> ServerCapabilities {
     tools.list_changed = Some(true);
     let mut capabilities = ServerCapabilities::default();
     capabilities.tools = Some(tools);
+    capabilities.prompts = Some(PromptsCapability::default());
     capabilities
 }
 

@@ -8,6 +8,7 @@ mod era;
 mod listing;
 mod present;
 mod progress;
+mod prompts;
 mod requests;
 mod serve;
 pub mod streams;
