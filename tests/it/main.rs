@@ -17,6 +17,7 @@ mod demo;
 mod documents;
 mod fake_server;
 mod home;
+mod inbox;
 mod init;
 mod install;
 mod lifecycle;
