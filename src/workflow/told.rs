@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Ask, Timestamp, Workflow};
 use crate::protocol::Shown;
-use crate::protocol::question::{Question, Selection};
+use crate::protocol::question::Question;
 
 impl Workflow {
     /// Tells what is asked, by whom and until when, on several lines.
@@ -61,34 +61,6 @@ impl Workflow {
     }
 }
 
-impl Question {
-    /// Tells the question and its numbered options, line by line.
-    #[must_use]
-    pub fn told(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self
-            .question
-            .lines()
-            .map(|line| Shown::line(line).to_string())
-            .collect();
-        if let (Some(header), Some(first)) = (&self.header, lines.first_mut()) {
-            *first = format!("[{}] {first}", Shown::line(header));
-        }
-        for (index, option) in self.options.iter().enumerate() {
-            let means = option.description.as_deref();
-            let means = means.map_or_else(String::new, |means| format!(": {}", Shown::line(means)));
-            lines.push(format!("  {}. {}{means}", index + 1, Shown::line(&option.label)));
-        }
-        match (self.options.is_empty(), self.selection) {
-            (true, _) => lines.push("  (in your own words)".to_owned()),
-            (false, Selection::One) => lines.push("  (one of these, or your own words)".to_owned()),
-            (false, Selection::Several) => {
-                lines.push("  (one or several of these, your own words besides)".to_owned());
-            }
-        }
-        lines
-    }
-}
-
 /// Writes a duration in its two greatest units.
 fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -105,7 +77,7 @@ mod tests {
     use super::super::samples::{NOON, new};
     use super::super::{Code, State, WorkflowId};
     use super::*;
-    use crate::protocol::question::Choice;
+    use crate::protocol::question::{Choice, Selection};
 
     fn workflow(ask: Ask) -> Workflow {
         Workflow {

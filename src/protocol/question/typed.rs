@@ -1,9 +1,35 @@
-//! What a person types to answer a question, and what a script or a command line names.
+//! A question as a person sees it, what they type to answer it, and what a command line names instead.
 
 use super::{Given, Question, QuestionError, Selection};
 use crate::protocol::Shown;
 
 impl Question {
+    /// Tells the question and its numbered options, line by line.
+    #[must_use]
+    pub fn told(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .question
+            .lines()
+            .map(|line| Shown::line(line).to_string())
+            .collect();
+        if let (Some(header), Some(first)) = (&self.header, lines.first_mut()) {
+            *first = format!("[{}] {first}", Shown::line(header));
+        }
+        for (index, option) in self.options.iter().enumerate() {
+            let means = option.description.as_deref();
+            let means = means.map_or_else(String::new, |means| format!(": {}", Shown::line(means)));
+            lines.push(format!("  {}. {}{means}", index + 1, Shown::line(&option.label)));
+        }
+        match (self.options.is_empty(), self.selection) {
+            (true, _) => lines.push("  (in your own words)".to_owned()),
+            (false, Selection::One) => lines.push("  (one of these, or your own words)".to_owned()),
+            (false, Selection::Several) => {
+                lines.push("  (one or several of these, your own words besides)".to_owned());
+            }
+        }
+        lines
+    }
+
     /// Reads a typed line: numbers of options or their labels, several by commas; anything else is free text.
     pub fn read(&self, field: &str, typed: &str) -> Result<Given, QuestionError> {
         let typed = typed.trim();
