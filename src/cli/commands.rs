@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    Ground, add, check, completions, demo, init, install, list, output, remove, rule, rules, sample_server,
-    stdio, supervise, uninstall,
+    Ground, add, answer, approve, check, completions, demo, init, install, list, log, output, pending,
+    person, refuse, remove, rule, rules, sample_server, stdio, supervise, uninstall,
 };
 use crate::config::{self, RuleList};
 
@@ -118,6 +118,56 @@ Examples:
   pml rules
   pml rules --json")]
     Rules(rules::RulesArguments),
+    /// List what waits for your answer: calls to approve, questions of a model
+    #[command(after_help = "\
+Shows exactly what would run, in every project of yours, the oldest first.
+
+Examples:
+  pml pending
+  pml pending --json
+
+Then: pml approve CODE, pml refuse CODE or pml answer CODE.")]
+    Pending(pending::PendingArguments),
+    /// Let a call run that waits for you
+    #[command(after_help = "\
+Examples:
+  pml approve abcde                    this call
+  pml approve abcde --session          and the same until the pml that asked ends
+  pml approve abcde --always           and from now on: the tool goes into the allow list
+
+To see what waits: pml pending
+Exit code: 0 approved, 1 too late, unknown, or not for you to say, 2 error.")]
+    Approve(approve::ApproveArguments),
+    /// Do not let a call run that waits for you, or do not answer a question
+    #[command(after_help = "\
+Examples:
+  pml refuse abcde
+  pml refuse abcde --reason 'use the staging server'
+
+It is this call that is refused; to refuse every one: pml deny PATTERN
+Exit code: 0 refused, 1 too late or unknown, 2 error.")]
+    Refuse(refuse::RefuseArguments),
+    /// Answer a question of a model
+    #[command(after_help = "\
+Examples:
+  pml answer abcde                     in a terminal: shows the question and its options
+  pml answer abcde Yes                 an option, as it is written
+  pml answer abcde Red Blue            several, where several may be chosen
+  pml answer abcde --text 'neither'    your own words
+  pml answer abcde --answers '[{\"labels\": [\"Yes\"]}, {\"text\": \"neither\"}]'
+
+Exit code: 0 answered, 1 too late, unknown, or not for you to say, 2 error.")]
+    Answer(answer::AnswerArguments),
+    /// List what was asked, what came of it, and who decided
+    #[command(after_help = "\
+BY is the road on which the answer came: dialog, elicitation, prompt, continuation, cli, web, chat or rule.
+Only `continuation` is the word of a model. What was asked is kept for a day after its deadline.
+
+Examples:
+  pml log
+  pml log --limit 5
+  pml log --json                       with reasons, and answers to questions")]
+    Log(log::LogArguments),
     /// Print the JSON Schema of `.pml.json`
     #[command(after_help = "\
 Examples:
@@ -153,20 +203,46 @@ pub(super) enum Inner {
 }
 
 impl Command {
+    /// Tells what is logged unless `PML_LOG` says otherwise: a client keeps the log, a person sees what is printed.
+    pub(super) fn logs(&self) -> &'static str {
+        match self {
+            Self::Stdio => "warn,pml::workflow=info",
+            _ => "warn",
+        }
+    }
+
     /// Runs the command.
     pub(super) fn run(self, ground: &Ground) -> anyhow::Result<ExitCode> {
         match self {
             Self::Init(arguments) => init::run(ground, &arguments),
-            Self::Add(arguments) => add::run(ground, &arguments),
+            Self::Add(arguments) => {
+                person::required(ground, "add")?;
+                add::run(ground, &arguments)
+            }
             Self::Remove(arguments) => remove::run(ground, &arguments),
             Self::List(arguments) => list::run(ground, &arguments),
             Self::Stdio => stdio::run(ground),
             Self::Install(arguments) => install::run(ground, &ground.read()?, &arguments),
             Self::Uninstall(arguments) => uninstall::run(ground, &ground.read()?, &arguments),
-            Self::Allow(arguments) => rule::add(ground, RuleList::Allow, &arguments),
+            // Also what moves or takes a rule may lift a deny.
+            Self::Allow(arguments) => {
+                person::required(ground, "allow")?;
+                rule::add(ground, RuleList::Allow, &arguments)
+            }
             Self::Deny(arguments) => rule::add(ground, RuleList::Deny, &arguments),
-            Self::Ask(arguments) => rule::add(ground, RuleList::Ask, &arguments),
-            Self::Forget(arguments) => rule::forget(ground, &arguments),
+            Self::Ask(arguments) => {
+                person::required(ground, "ask")?;
+                rule::add(ground, RuleList::Ask, &arguments)
+            }
+            Self::Forget(arguments) => {
+                person::required(ground, "forget")?;
+                rule::forget(ground, &arguments)
+            }
+            Self::Pending(arguments) => pending::run(ground, &arguments),
+            Self::Approve(arguments) => approve::run(ground, &arguments),
+            Self::Refuse(arguments) => refuse::run(ground, &arguments),
+            Self::Answer(arguments) => answer::run(ground, &arguments),
+            Self::Log(arguments) => log::run(ground, &arguments),
             Self::Check(arguments) => check::run(ground, &arguments),
             Self::Rules(arguments) => rules::run(ground, &arguments),
             Self::Demo(arguments) => demo::run(ground, &arguments),

@@ -9,6 +9,7 @@ use std::fmt;
 use owo_colors::OwoColorize as _;
 
 use crate::report::Hint as _;
+use crate::workflow::WorkflowError;
 
 /// A command that was understood and declined: nothing was changed, and the exit code is 1.
 #[derive(Debug, thiserror::Error)]
@@ -17,11 +18,25 @@ pub(crate) struct Refused(pub(crate) String);
 
 /// Returns the exit code of a failed command.
 pub(crate) fn code(error: &anyhow::Error) -> u8 {
-    let refused = |cause: &(dyn Error + 'static)| match cause.downcast_ref::<WithHint>() {
-        Some(with) => with.error.is::<Refused>(),
-        None => cause.is::<Refused>(),
-    };
-    if error.chain().any(refused) { 1 } else { 2 }
+    if error.chain().any(negative) { 1 } else { 2 }
+}
+
+/// Tells a no from a failure.
+fn negative(cause: &(dyn Error + 'static)) -> bool {
+    if let Some(with) = cause.downcast_ref::<WithHint>() {
+        return with.error.chain().any(negative);
+    }
+    cause.is::<Refused>()
+        || cause.is::<super::person::NotAPerson>()
+        || matches!(
+            cause.downcast_ref::<WorkflowError>(),
+            Some(
+                WorkflowError::NoMatch { .. }
+                    | WorkflowError::Ambiguous { .. }
+                    | WorkflowError::Refused { .. }
+                    | WorkflowError::Unfit { .. }
+            )
+        )
 }
 
 /// Attaches the next step to an error.
@@ -104,6 +119,8 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
         crate::proxy::Refusal,
         crate::workflow::WorkflowError,
         super::add::AddError,
+        super::answer::AnswerError,
+        super::person::NotAPerson,
     ]
 }
 

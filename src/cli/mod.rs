@@ -4,15 +4,22 @@
 //! 2 error or usage.
 
 mod add;
+mod answer;
+mod approve;
 mod check;
 mod commands;
 mod completions;
 mod demo;
 mod failure;
+mod inbox;
 mod init;
 mod install;
 mod list;
+mod log;
 mod output;
+mod pending;
+mod person;
+mod refuse;
 mod remove;
 mod rule;
 mod rules;
@@ -106,7 +113,7 @@ pub fn run() -> ExitCode {
     let outcome = match arguments.command {
         Whole::Inner(inner) => inner.run(),
         Whole::Command(command) => ground(config).and_then(|ground| {
-            log(&ground.environment);
+            log_to_stderr(&ground.environment, command.logs());
             command.run(&ground)
         }),
     };
@@ -138,11 +145,11 @@ fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
 }
 
 /// Logs to stderr: stdout is data, or the wire.
-fn log(environment: &Environment) {
+fn log_to_stderr(environment: &Environment, usually: &str) {
     let wanted = environment
         .variable("PML_LOG")
         .and_then(|filter| filter.to_str())
-        .unwrap_or("warn,pml::workflow=info");
+        .unwrap_or(usually);
     let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
     let logging = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -17,9 +17,9 @@ pub(crate) fn data(text: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Writes one JSON value to stdout, on several lines.
+/// Writes one JSON value to stdout, on several lines, without anything that deceives a terminal.
 pub(crate) fn json(value: &Value) -> std::io::Result<()> {
-    data(&format!("{value:#}"))
+    data(&Shown::json(&format!("{value:#}")))
 }
 
 /// Says something to the person.

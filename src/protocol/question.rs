@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 use super::Shown;
 
+mod typed;
+
 /// What fits on a screen; more than that is a document, not a question.
 const TEXT_LIMIT: usize = 4_000;
 /// A choice longer than a line or two is not one.
@@ -147,6 +149,16 @@ pub enum QuestionError {
         field: String,
         /// How many were taken.
         found: usize,
+    },
+    /// An answer names what cannot be chosen.
+    #[error("`{label}` is not an option of `{field}`{}", .nearest.as_deref().map_or_else(|| ", which has none".to_owned(), |nearest| format!("; did you mean `{nearest}`?")))]
+    NotAnOption {
+        /// The field.
+        field: String,
+        /// What was named, escaped.
+        label: String,
+        /// The nearest option, escaped.
+        nearest: Option<String>,
     },
     /// An answer says nothing.
     #[error("`{field}` is empty; choose an option or write something")]

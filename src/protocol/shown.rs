@@ -30,6 +30,23 @@ impl<'a> Shown<'a> {
         Shown::line(&path.to_string_lossy()).to_string()
     }
 
+    /// Writes out what could deceive in the text of a JSON value, which stays the same value.
+    #[must_use]
+    pub fn json(text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        for found in text.chars() {
+            // Line breaks stand between members; inside a string they are written out already.
+            if found != '\n' && deceives(found) {
+                for unit in found.encode_utf16(&mut [0; 2]) {
+                    shown.push_str(&format!("\\u{unit:04x}"));
+                }
+            } else {
+                shown.push(found);
+            }
+        }
+        shown
+    }
+
     /// Shows `text` as a block: line feeds and tabs are kept.
     #[must_use]
     pub fn block(text: &'a str) -> Self {
@@ -97,6 +114,15 @@ mod tests {
     #[test]
     fn a_path_cannot_deceive_either() {
         assert_eq!(Shown::path(Path::new("/a\u{1b}[2J/b\n")), "/a\\u{1b}[2J/b\\n");
+    }
+
+    #[test]
+    fn json_stays_the_same_value() {
+        let value = serde_json::json!({ "a\u{202e}": "\u{1b}[2J\n\u{7f}\u{e0041} Grüße 🦀" });
+        let shown = Shown::json(&format!("{value:#}"));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        assert!(!shown.contains(['\u{202e}', '\u{7f}', '\u{e0041}']), "{shown}");
+        assert!(shown.contains("Grüße 🦀"), "{shown}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::dialog::Dialogs;
 use super::era::{self, Era, Fault, Opened};
 use super::present::{self, Answer};
 use super::promises::Promises;
+use super::prompts::{self, Prompt};
 use super::requests::{NotTaken, Requests, UnderWay};
 use super::{greeting, listing, own};
 use crate::config::Dialog;
@@ -130,6 +131,11 @@ impl Conversation {
                 Ok(era) => return self.call(line, under_way, params, era),
                 Err(fault) => Err(fault),
             },
+            "prompts/list" => self.era(params).map(prompts::list),
+            "prompts/get" => match self.era(params).and_then(|era| Ok((Prompt::read(params)?, era))) {
+                Ok((prompt, era)) => return self.prompt(under_way, prompt, era),
+                Err(fault) => Err(fault),
+            },
             "subscriptions/listen" => match self.era(params) {
                 Ok(Era::Modern) => return self.listen(under_way, params),
                 Ok(Era::Legacy) => Err(Fault::new(Fault::METHOD_NOT_FOUND, "Method not found")),
@@ -209,6 +215,17 @@ impl Conversation {
                 return;
             };
             conversation.answer(&under_way.id, answer).await;
+        });
+    }
+
+    /// Answers a prompt in a task of its own, to its end: what a person said is recorded even if they look away.
+    fn prompt(&self, under_way: UnderWay, prompt: Prompt, era: Era) {
+        let conversation = self.clone();
+        self.0.tasks.spawn(async move {
+            let answer = prompt.run(&conversation.0.proxy, era).await;
+            if !under_way.cancelled.is_cancelled() {
+                conversation.answer(&under_way.id, answer).await;
+            }
         });
     }
 

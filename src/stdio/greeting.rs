@@ -1,6 +1,6 @@
 //! How pml introduces itself, in either era.
 
-use rmcp::model::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities, ToolsCapability};
+use rmcp::model::{DiscoverResult, Implementation, InitializeResult, PromptsCapability, ServerCapabilities, ToolsCapability};
 use serde_json::json;
 
 use super::era::{self, Era};
@@ -34,6 +34,7 @@ fn capabilities() -> ServerCapabilities {
     tools.list_changed = Some(true);
     let mut capabilities = ServerCapabilities::default();
     capabilities.tools = Some(tools);
+    capabilities.prompts = Some(PromptsCapability::default());
     capabilities
 }
 

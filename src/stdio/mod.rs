@@ -15,6 +15,7 @@ mod permission_prompt;
 mod present;
 mod progress;
 mod promises;
+mod prompts;
 mod requests;
 mod serve;
 mod status;

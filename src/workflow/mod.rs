@@ -14,6 +14,7 @@ mod lifecycle;
 mod machine;
 mod store;
 mod suspended;
+mod told;
 
 pub use crate::protocol::continuation::Scope;
 pub use error::WorkflowError;

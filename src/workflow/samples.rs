@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Answer, Arguments, Ask, Call, Expected, New, Scope, Timestamp};
 use crate::protocol::approval::ShownDependency;
+use crate::protocol::question::{Given, Question, Selection};
 use crate::protocol::{Digest, ToolName};
 
 pub(super) const NOON: Timestamp = Timestamp::from_millis(1_794_830_400_000);
@@ -18,6 +19,25 @@ pub(super) fn tool() -> ToolName {
 
 pub(super) fn on_its_tool() -> Expected {
     Expected::Tool(tool())
+}
+
+pub(super) fn question() -> Question {
+    Question {
+        question: "Which way?".to_owned(),
+        header: None,
+        options: Vec::new(),
+        selection: Selection::One,
+    }
+}
+
+/// An answer to [`question`].
+pub(super) fn answers() -> Answer {
+    Answer::Answers {
+        answers: vec![Given {
+            labels: Vec::new(),
+            text: Some("that way".to_owned()),
+        }],
+    }
 }
 
 /// A call of `serena:analyze` that waits five minutes.

@@ -20,6 +20,7 @@ mod dialogs;
 mod documents;
 mod fake_server;
 mod home;
+mod inbox;
 mod init;
 mod install;
 mod lifecycle;

@@ -9,8 +9,13 @@ use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use tempfile::TempDir;
 
-use super::super::samples::{APPROVE, NOON, REFUSE, new, on_its_tool};
+use super::super::samples::{APPROVE, NOON, REFUSE, answers, new, on_its_tool, question};
+use super::super::{Ask, New};
 use super::*;
+
+/// The variants of arguments; the calls of those from the second number on ask questions.
+const VARIANTS: usize = 5;
+const QUESTIONS_FROM: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -45,9 +50,22 @@ impl Row {
             (Some(end), _) => Standing::Ended(*end),
             (None, Some((Answer::Refuse { .. }, _))) => Standing::Refused,
             (None, _) if now >= self.expires_at => Standing::Dead,
-            (None, Some((Answer::Approve { .. }, _))) => Standing::Approved,
+            (None, Some((Answer::Approve { .. } | Answer::Answers { .. }, _))) => Standing::Approved,
             (None, None) => Standing::Open,
         }
+    }
+
+    /// The answer that lets this one go on.
+    fn yes(&self) -> Answer {
+        if self.arguments < QUESTIONS_FROM {
+            APPROVE
+        } else {
+            answers()
+        }
+    }
+
+    fn fits(&self, answer: &Answer) -> bool {
+        *answer == REFUSE || *answer == self.yes()
     }
 
     fn end(&mut self, end: End, said: &'static str) -> &'static str {
@@ -57,6 +75,8 @@ impl Row {
 
     fn answer(&mut self, answer: &Answer, by: Provenance, now: Timestamp) -> &'static str {
         match self.standing(now) {
+            Standing::Ended(End::Deleted) => "unknown",
+            _ if !self.fits(answer) => "unfit",
             Standing::Open => {
                 self.first = Some((answer.clone(), by));
                 "answered"
@@ -93,12 +113,13 @@ impl Row {
         match self.standing(now) {
             Standing::Ended(End::Deleted) => "unknown",
             _ if wrong_tool => "wrong tool",
+            _ if !self.fits(answer) => "unfit",
             Standing::Open if *answer == REFUSE => self.answer(answer, Provenance::Continuation, now),
             Standing::Open => {
                 self.first = Some((answer.clone(), Provenance::Continuation));
                 self.end(End::Taken, "taken")
             }
-            Standing::Approved if *answer == APPROVE => self.end(End::Taken, "taken"),
+            Standing::Approved if *answer != REFUSE => self.end(End::Taken, "taken"),
             other => no(other),
         }
     }
@@ -217,7 +238,7 @@ impl ReferenceStateMachine for Model {
 
     fn transitions(model: &Self) -> BoxedStrategy<Step> {
         let process = 0..2_usize;
-        let create = (process.clone(), 0..3_usize, 30..400_u64).prop_map(|(process, arguments, seconds)| {
+        let create = (process.clone(), 0..VARIANTS, 30..400_u64).prop_map(|(process, arguments, seconds)| {
             Step::Create {
                 process,
                 arguments,
@@ -229,7 +250,7 @@ impl ReferenceStateMachine for Model {
             return prop_oneof![create, pass].boxed();
         }
         let target = (process.clone(), 0..model.rows.len());
-        let answer = prop_oneof![2 => Just(APPROVE), 1 => Just(REFUSE)];
+        let answer = prop_oneof![3 => Just(APPROVE), 2 => Just(answers()), 1 => Just(REFUSE)];
         let by = prop_oneof![
             Just(Provenance::Cli),
             Just(Provenance::Web),
@@ -308,6 +329,17 @@ fn arguments(variant: usize) -> String {
     format!(r#"{{ "n":{variant}.0,"s":"\ud800" }}"#)
 }
 
+/// What is suspended: an approval is asked, or questions are.
+fn suspended(variant: usize) -> New {
+    let mut new = new(&arguments(variant));
+    if variant >= QUESTIONS_FROM {
+        new.ask = Ask::Questions {
+            questions: vec![question()],
+        };
+    }
+    new
+}
+
 /// Says in the model's words what a store said.
 fn said(outcome: &Result<Workflow, WorkflowError>) -> String {
     match outcome {
@@ -320,6 +352,7 @@ fn said(outcome: &Result<Workflow, WorkflowError>) -> String {
         },
         Err(WorkflowError::Unknown { .. }) => "unknown",
         Err(WorkflowError::WrongTool { .. }) => "wrong tool",
+        Err(WorkflowError::Unfit { .. }) => "unfit",
         Err(WorkflowError::Refused { refusal, .. }) => match refusal {
             Refusal::Expired { .. } => "expired",
             Refusal::NotDue { .. } => "not due",
@@ -342,7 +375,7 @@ impl Processes {
             return;
         };
         assert!(self.taken.insert(workflow.id), "taken twice");
-        assert_eq!(*answer, APPROVE);
+        assert_eq!(*answer, row.yes());
         assert!(self.now < row.expires_at, "taken after its deadline");
         assert!(
             workflow.call == new(&arguments(row.arguments)).call,
@@ -377,7 +410,7 @@ impl StateMachineTest for TwoProcesses {
                 arguments: variant,
                 seconds,
             } => {
-                let mut suspended = new(&arguments(variant));
+                let mut suspended = suspended(variant);
                 suspended.time_to_live = Duration::from_secs(seconds);
                 let said = match real.stores[process].create(suspended, now).unwrap() {
                     Created::New(workflow) => {

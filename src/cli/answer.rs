@@ -1,0 +1,223 @@
+//! `pml answer CODE`: says what a model asked to know.
+//!
+//! Labels on the command line must be options: a typing error would otherwise become an answer. Whoever means their
+//! own words says `--text`, or answers in a terminal, where the options are in sight.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::failure::Refused;
+use super::{Ground, inbox, output, person};
+use crate::protocol::question::{Given, Question, QuestionError};
+use crate::report::Hint;
+use crate::workflow::{Answer, Ask, Code, Workflow};
+
+/// Which questions, and what is said to them.
+#[derive(Debug, Args)]
+pub(crate) struct AnswerArguments {
+    /// The five letters of the ask, or the beginning of its id
+    #[arg(value_name = "CODE")]
+    code: String,
+    /// The options you choose, as they are written
+    #[arg(value_name = "LABEL")]
+    labels: Vec<String>,
+    /// Your own words
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+    /// One answer for each of several questions: [{"labels": ["…"], "text": "…"}, …]
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["labels", "text"])]
+    answers: Option<String>,
+}
+
+/// Says why an answer was not recorded; the question still waits.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AnswerError {
+    /// One answer for several questions.
+    #[error("`{code}` needs one answer for each of its questions: {wanted}, not {given}")]
+    Count {
+        /// The workflow.
+        code: Code,
+        /// How many questions there are.
+        wanted: usize,
+        /// How many answers there are.
+        given: usize,
+    },
+    /// The answers cannot be read.
+    #[error("the answers to `{code}` are not a list of {{\"labels\": […], \"text\": \"…\"}}")]
+    Json {
+        /// The workflow.
+        code: Code,
+        /// What is wrong with them.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// An answer does not fit its question.
+    #[error("`{code}` cannot be answered so")]
+    Unfit {
+        /// The workflow.
+        code: Code,
+        /// What does not fit.
+        #[source]
+        source: QuestionError,
+    },
+    /// Nothing is said, and nobody can be asked.
+    #[error("no answer to `{code}` is given, and there is no terminal to ask in")]
+    Nobody {
+        /// The workflow.
+        code: Code,
+    },
+}
+
+impl Hint for AnswerError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Count { code, .. } => {
+                format!("to be asked one after the other, in a terminal: pml answer {code}")
+            }
+            Self::Json { code, .. } => {
+                format!("for example: pml answer {code} --answers '[{{\"labels\": [\"Yes\"]}}]'")
+            }
+            Self::Unfit {
+                code,
+                source: QuestionError::NotAnOption { .. },
+            } => format!("to answer in your own words: pml answer {code} --text '…'"),
+            Self::Unfit { code, .. } | Self::Nobody { code } => {
+                format!("to choose an option: pml answer {code} LABEL\nto see them: pml pending")
+            }
+        })
+    }
+}
+
+/// Answers, and shows what was said.
+pub(crate) fn run(ground: &Ground, arguments: &AnswerArguments) -> anyhow::Result<ExitCode> {
+    let mut store = inbox::open(ground)?;
+    let workflow = store.find_by_code_or_prefix(&arguments.code)?;
+    person::required_for(ground, &workflow, &format!("answer {}", workflow.code))?;
+    let answers = match &workflow.ask {
+        Ask::Questions { questions } => answers(&workflow, questions, arguments)?,
+        // The store says what is asked instead.
+        Ask::Install { .. } | Ask::Permit { .. } | Ask::Use { .. } => Vec::new(),
+    };
+    let told: Vec<_> = answers.iter().map(Given::told).collect();
+    inbox::answer(&mut store, &workflow, Answer::Answers { answers })?;
+    for told in &told {
+        output::say(&format!(
+            "answered `{}`: {}",
+            workflow.code,
+            crate::protocol::Shown::line(told)
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn answers(
+    workflow: &Workflow,
+    questions: &[Question],
+    arguments: &AnswerArguments,
+) -> anyhow::Result<Vec<Given>> {
+    let code = &workflow.code;
+    if let Some(json) = &arguments.answers {
+        let given = serde_json::from_str(json).map_err(|source| AnswerError::Json {
+            code: code.clone(),
+            source,
+        })?;
+        return Ok(checked(code, questions, given)?);
+    }
+    if arguments.labels.is_empty() && arguments.text.is_none() {
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            return Err(AnswerError::Nobody { code: code.clone() }.into());
+        }
+        return questions.iter().map(|question| ask(code, question)).collect();
+    }
+    let given = Given {
+        labels: arguments.labels.clone(),
+        text: arguments.text.clone(),
+    };
+    Ok(checked(code, questions, vec![given])?)
+}
+
+/// Checks one answer for each question.
+fn checked(code: &Code, questions: &[Question], given: Vec<Given>) -> Result<Vec<Given>, AnswerError> {
+    if given.len() != questions.len() {
+        return Err(AnswerError::Count {
+            code: code.clone(),
+            wanted: questions.len(),
+            given: given.len(),
+        });
+    }
+    let pairs = questions.iter().zip(given).enumerate();
+    let checked = pairs.map(|(index, (question, given))| {
+        let field = match questions.len() {
+            1 => "answer".to_owned(),
+            _ => format!("answers[{index}]"),
+        };
+        question.check_strictly(&field, given)
+    });
+    checked
+        .collect::<Result<_, _>>()
+        .map_err(|source| AnswerError::Unfit {
+            code: code.clone(),
+            source,
+        })
+}
+
+/// Puts a question to the person at the terminal until they have answered it or leave.
+fn ask(code: &Code, question: &Question) -> anyhow::Result<Given> {
+    output::say(&question.told().join("\n"));
+    loop {
+        let mut out = anstream::stderr();
+        write!(out, "> ")?;
+        out.flush()?;
+        let mut line = String::new();
+        if std::io::stdin().read_line(&mut line)? == 0 {
+            return Err(Refused(format!("`{code}` is not answered: it still waits")).into());
+        }
+        match question.read("answer", &line) {
+            Ok(given) => return Ok(given),
+            Err(error) => output::note(&error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::question::{Choice, Selection};
+
+    fn question(text: &str) -> Question {
+        let choice = |label: &str| Choice {
+            label: label.to_owned(),
+            description: None,
+        };
+        Question {
+            question: text.to_owned(),
+            header: None,
+            options: vec![choice("Yes"), choice("No")],
+            selection: Selection::One,
+        }
+    }
+
+    #[test]
+    fn every_question_needs_its_own_answer() {
+        let code = Code::of_bits(0);
+        let yes = || Given {
+            labels: vec!["Yes".to_owned()],
+            text: None,
+        };
+        let two = [question("a"), question("b")];
+        assert_eq!(checked(&code, &two, vec![yes(), yes()]).unwrap(), [yes(), yes()]);
+        let error = checked(&code, &two, vec![yes()]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`aaaaa` needs one answer for each of its questions: 2, not 1"
+        );
+        let none = checked(&code, &two, vec![yes(), Given::default()]).unwrap_err();
+        assert_eq!(
+            crate::report::render(&none, None),
+            "`aaaaa` cannot be answered so\n  \
+             caused by: `answers[1]` is empty; choose an option or write something"
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! What the commands of the inbox share: the store, an answer from this terminal, a workflow as scripts see it.
+//!
+//! They need no running pml: the store is shared by every process of the user, and whoever waits looks there.
+
+use serde_json::{Value, json};
+
+use super::Ground;
+use super::failure::Hinted as _;
+use crate::proxy::now;
+use crate::workflow::{Answer, Ask, Event, Place, Provenance, Store, Workflow, WorkflowError};
+
+/// Opens the workflows of the user.
+pub(super) fn open(ground: &Ground) -> Result<Store, WorkflowError> {
+    Store::open(Place::of(&ground.locations))
+}
+
+/// Records the answer of the person at this terminal, or says why it does not count.
+pub(super) fn answer(store: &mut Store, workflow: &Workflow, answer: Answer) -> anyhow::Result<Workflow> {
+    let by = Provenance::Cli;
+    let code = &workflow.code;
+    match store.apply(workflow.id, Event::Answer { answer, by }, now()) {
+        Ok(answered) => {
+            // A refusal erases the arguments; the log of the database must not keep them. Whoever is reading it
+            // now shortens it later.
+            let _ = store.shorten_log();
+            Ok(answered)
+        }
+        Err(error @ WorkflowError::Unfit { .. }) => Err(error).hint(match &workflow.ask {
+            Ask::Questions { .. } => format!("to answer it: pml answer {code}"),
+            Ask::Install { .. } | Ask::Permit { .. } | Ask::Use { .. } => {
+                format!("to decide it: pml approve {code}, or pml refuse {code}")
+            }
+        }),
+        Err(error @ WorkflowError::Refused { .. }) => Err(error).hint("to see what became of it: pml log"),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns what scripts need to know a workflow again, without what is asked.
+pub(super) fn json(workflow: &Workflow) -> Value {
+    json!({
+        "code": workflow.code,
+        "id": workflow.id,
+        "tool": workflow.call.tool,
+        "kind": match &workflow.ask {
+            Ask::Install { .. } => "install",
+            Ask::Permit { .. } => "permit",
+            Ask::Use { .. } => "use",
+            Ask::Questions { .. } => "questions",
+        },
+        "project": workflow.project.to_string_lossy(),
+        "createdAt": workflow.created_at,
+        "expiresAt": workflow.expires_at,
+    })
+}

@@ -1,0 +1,31 @@
+//! `pml refuse CODE`: a suspended call does not run, a question is not answered.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{Ground, inbox, output};
+use crate::proxy::now;
+use crate::workflow::Answer;
+
+/// Which call, and why not.
+#[derive(Debug, Args)]
+pub(crate) struct RefuseArguments {
+    /// The five letters of the ask, or the beginning of its id
+    #[arg(value_name = "CODE")]
+    code: String,
+    /// Tell the model why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Refuses, and shows what was refused. Anybody may: a refusal grants nothing.
+pub(crate) fn run(ground: &Ground, arguments: &RefuseArguments) -> anyhow::Result<ExitCode> {
+    let mut store = inbox::open(ground)?;
+    let workflow = store.find_by_code_or_prefix(&arguments.code)?;
+    let reason = arguments.reason.as_deref().map(str::trim);
+    let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
+    let refused = inbox::answer(&mut store, &workflow, Answer::Refuse { reason })?;
+    output::say(&format!("refused:\n{}", refused.told(now())));
+    Ok(ExitCode::SUCCESS)
+}

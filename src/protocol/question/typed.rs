@@ -1,0 +1,160 @@
+//! A question as a person sees it, what they type to answer it, and what a command line names instead.
+
+use super::{Given, Question, QuestionError, Selection};
+use crate::protocol::Shown;
+
+impl Question {
+    /// Tells the question and its numbered options, line by line.
+    #[must_use]
+    pub fn told(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .question
+            .lines()
+            .map(|line| Shown::line(line).to_string())
+            .collect();
+        if let (Some(header), Some(first)) = (&self.header, lines.first_mut()) {
+            *first = format!("[{}] {first}", Shown::line(header));
+        }
+        for (index, option) in self.options.iter().enumerate() {
+            let means = option.description.as_deref();
+            let means = means.map_or_else(String::new, |means| format!(": {}", Shown::line(means)));
+            lines.push(format!("  {}. {}{means}", index + 1, Shown::line(&option.label)));
+        }
+        match (self.options.is_empty(), self.selection) {
+            (true, _) => lines.push("  (in your own words)".to_owned()),
+            (false, Selection::One) => lines.push("  (one of these, or your own words)".to_owned()),
+            (false, Selection::Several) => {
+                lines.push("  (one or several of these, your own words besides)".to_owned());
+            }
+        }
+        lines
+    }
+
+    /// Reads a typed line: numbers of options or their labels, several by commas; anything else is free text.
+    pub fn read(&self, field: &str, typed: &str) -> Result<Given, QuestionError> {
+        let typed = typed.trim();
+        let labels = match (self.named(typed), self.selection) {
+            (Some(label), _) => Some(vec![label]),
+            (None, Selection::One) => None,
+            (None, Selection::Several) => typed.split(',').map(|part| self.named(part)).collect(),
+        };
+        match labels {
+            Some(labels) => self.check(field, labels, None),
+            None => self.check(field, Vec::new(), Some(typed.to_owned())),
+        }
+    }
+
+    /// Checks an answer that names its labels: what is not among the options is refused, with the nearest that is.
+    pub fn check_strictly(&self, field: &str, given: Given) -> Result<Given, QuestionError> {
+        let known = || self.options.iter().map(|option| option.label.as_str());
+        let stranger = given
+            .labels
+            .iter()
+            .find(|label| known().all(|known| known != *label));
+        if let Some(label) = stranger {
+            let distance =
+                |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &label.to_lowercase());
+            let nearest = known().min_by_key(|known| distance(known));
+            return Err(QuestionError::NotAnOption {
+                field: field.to_owned(),
+                label: Shown::line(label).to_string(),
+                nearest: nearest.map(|nearest| Shown::line(nearest).to_string()),
+            });
+        }
+        self.check(field, given.labels, given.text)
+    }
+
+    /// Returns the label a person means by itself, in any case, or by its number.
+    fn named(&self, typed: &str) -> Option<String> {
+        let typed = typed.trim();
+        let exact = self.options.iter().find(|option| option.label == typed);
+        let similar = || {
+            let typed = typed.to_lowercase();
+            let mut found = self
+                .options
+                .iter()
+                .filter(|option| option.label.to_lowercase() == typed);
+            // Labels that differ in their case alone can only be told apart by it.
+            found.next().filter(|_| found.next().is_none())
+        };
+        let numbered = || {
+            let number: usize = typed.parse().ok()?;
+            self.options.get(number.checked_sub(1)?)
+        };
+        let option = exact.or_else(similar).or_else(numbered)?;
+        Some(option.label.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Choice;
+    use super::*;
+
+    fn question(labels: &[&str], selection: Selection) -> Question {
+        let options = labels.iter().map(|label| Choice {
+            label: (*label).to_owned(),
+            description: None,
+        });
+        Question {
+            question: "?".to_owned(),
+            header: None,
+            options: options.collect(),
+            selection,
+        }
+    }
+
+    #[test]
+    fn a_typed_line_is_numbers_labels_or_free_text() {
+        let one = question(&["Red", "3", "blue", "Blue"], Selection::One);
+        let several = question(&["Red", "Green, light", "Blue"], Selection::Several);
+        for (question, typed, told) in [
+            (&one, " red\n", "User selected: Red"),
+            (&one, "1", "User selected: Red"),
+            (&one, "3", "User selected: 3"),
+            (&one, "4", "User selected: Blue"),
+            (&one, "blue", "User selected: blue"),
+            (&one, "BLUE", "User answered: BLUE"),
+            (&one, "5", "User answered: 5"),
+            (&one, "0", "User answered: 0"),
+            (&one, "red, blue", "User answered: red, blue"),
+            (&several, "1, blue", "User selected: Red, Blue"),
+            (&several, "green, light", "User selected: Green, light"),
+            (&several, "1, and more", "User answered: 1, and more"),
+        ] {
+            assert_eq!(question.read("answer", typed).unwrap().told(), told, "{typed}");
+        }
+        assert!(one.read("answer", "  \n").is_err());
+    }
+
+    #[test]
+    fn a_named_label_must_be_an_option() {
+        let one = question(&["Red", "Blue"], Selection::One);
+        let given = |labels: &[&str], text: Option<&str>| Given {
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            text: text.map(str::to_owned),
+        };
+        let strictly = |question: &Question, given| {
+            question
+                .check_strictly("answer", given)
+                .map(|given| given.told())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(
+            strictly(&one, given(&["Red"], None)),
+            Ok("User selected: Red".to_owned())
+        );
+        assert_eq!(
+            strictly(&one, given(&[], Some("mine"))),
+            Ok("User answered: mine".to_owned())
+        );
+        assert_eq!(
+            strictly(&one, given(&["blu\u{1b}"], None)),
+            Err("`blu\\u{1b}` is not an option of `answer`; did you mean `Blue`?".to_owned())
+        );
+        assert_eq!(
+            strictly(&question(&[], Selection::One), given(&["A"], None)),
+            Err("`A` is not an option of `answer`, which has none".to_owned())
+        );
+    }
+}

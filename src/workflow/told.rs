@@ -1,0 +1,155 @@
+//! A workflow in the words a person reads before they decide, wherever they read it: a terminal, a slash command.
+//!
+//! Pure. Whatever came from outside is escaped here, and what would run is never cut.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::{Ask, Timestamp, Workflow};
+use crate::protocol::Shown;
+use crate::protocol::question::Question;
+
+impl Workflow {
+    /// Tells what is asked, by whom and until when, on several lines.
+    #[must_use]
+    pub fn told(&self, now: Timestamp) -> String {
+        let tool = self.call.tool.to_string();
+        let mut text = format!(
+            "{}  {}  asked {} ago, {}\n",
+            self.code,
+            Shown::line(&tool),
+            span(now.since(self.created_at)),
+            if now < self.expires_at {
+                format!("expires in {}", span(self.expires_at.since(now)))
+            } else {
+                "expired".to_owned()
+            },
+        );
+        for line in self.asked() {
+            let _ = writeln!(text, "  {line}");
+        }
+        let _ = write!(text, "  project    {}", Shown::path(&self.project));
+        text
+    }
+
+    /// Tells what is asked, line by line.
+    #[must_use]
+    pub fn asked(&self) -> Vec<String> {
+        match &self.ask {
+            Ask::Install { dependency } | Ask::Permit { dependency } => {
+                let version = dependency.version.as_deref();
+                let named = version.map_or_else(String::new, |version| format!("@{version}"));
+                let named = format!("{}{named}", dependency.name);
+                let asks = match &self.ask {
+                    Ask::Permit { .. } => "one call of",
+                    _ => "first use of",
+                };
+                let mut lines = vec![
+                    format!("asks for   {asks} {}", Shown::line(&named)),
+                    format!("would run  {}", Shown::line(&dependency.install)),
+                ];
+                let integrity = dependency.integrity.as_deref();
+                lines.extend(integrity.map(|integrity| format!("integrity  {}", Shown::line(integrity))));
+                if dependency.scripts {
+                    lines.push("scripts    install scripts of the package WILL run".to_owned());
+                }
+                lines
+            }
+            Ask::Use { shown } => vec![format!("would run  {}", Shown::line(shown))],
+            Ask::Questions { questions } => questions.iter().flat_map(Question::told).collect(),
+        }
+    }
+}
+
+/// Writes a duration in its two greatest units.
+fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m {seconds}s"),
+        _ => format!("{hours}h {minutes}m"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{NOON, new};
+    use super::super::{Code, State, WorkflowId};
+    use super::*;
+    use crate::protocol::question::{Choice, Selection};
+
+    fn workflow(ask: Ask) -> Workflow {
+        Workflow {
+            id: WorkflowId::new(uuid::Uuid::nil()),
+            code: Code::of_bits(0),
+            ask,
+            call: new("{}").call,
+            project: "/pro\u{1b}ject".into(),
+            created_at: NOON,
+            expires_at: NOON.plus(Duration::from_mins(5)),
+            state: State::Pending,
+        }
+    }
+
+    #[test]
+    fn what_would_run_is_told_whole() {
+        let Ask::Install { mut dependency } = new("{}").ask else {
+            panic!("the sample installs")
+        };
+        dependency.integrity = Some("sha512-x".to_owned());
+        dependency.scripts = true;
+        let told = workflow(Ask::Install { dependency }).told(NOON.plus(Duration::from_secs(61)));
+        assert_eq!(
+            told,
+            "aaaaa  serena:analyze  asked 1m 1s ago, expires in 3m 59s\n  \
+               asks for   first use of serena@0.5.0\n  \
+               would run  npm install serena@0.5.0\n  \
+               integrity  sha512-x\n  \
+               scripts    install scripts of the package WILL run\n  \
+               project    /pro\\u{1b}ject"
+        );
+    }
+
+    #[test]
+    fn questions_are_told_with_numbers_and_without_deceit() {
+        let question = Question {
+            question: "Which\u{202e}?\nReally?".to_owned(),
+            header: Some("Way".to_owned()),
+            options: vec![
+                Choice {
+                    label: "A\n".to_owned(),
+                    description: Some("the first".to_owned()),
+                },
+                Choice {
+                    label: "B".to_owned(),
+                    description: None,
+                },
+            ],
+            selection: Selection::Several,
+        };
+        let asked = workflow(Ask::Questions {
+            questions: vec![question],
+        })
+        .asked();
+        assert_eq!(
+            asked,
+            [
+                "[Way] Which\\u{202e}?",
+                "Really?",
+                "  1. A\\n: the first",
+                "  2. B",
+                "  (one or several of these, your own words besides)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_dead_ask_says_so() {
+        let told = workflow(new("{}").ask).told(NOON.plus(Duration::from_hours(2)));
+        assert!(
+            told.starts_with("aaaaa  serena:analyze  asked 2h 0m ago, expired\n"),
+            "{told}"
+        );
+    }
+}
