@@ -1,6 +1,8 @@
 //! How pml introduces itself, in either era.
 
-use rmcp::model::{DiscoverResult, Implementation, InitializeResult, PromptsCapability, ServerCapabilities, ToolsCapability};
+use rmcp::model::{
+    DiscoverResult, Implementation, InitializeResult, PromptsCapability, ServerCapabilities, ToolsCapability,
+};
 use serde_json::json;
 
 use super::era::{self, Era};

@@ -226,10 +226,16 @@ fn the_tools_can_be_switched_off() {
     let world = World::new();
     assert_eq!(
         world.legacy().tools(),
-        ["ask_user", "ask_user_questions", "pml_continue"]
+        [
+            "ask_user",
+            "ask_user_questions",
+            "approval_prompt",
+            "pml_status",
+            "pml_continue"
+        ]
     );
     world.configure(&json!({ "askUser": { "enabled": false } }));
     let mut client = world.legacy();
-    assert_eq!(client.tools(), ["pml_continue"]);
+    assert_eq!(client.tools(), ["pml_status", "pml_continue"]);
     assert_eq!(client.call("ask_user", &which())["isError"], true);
 }

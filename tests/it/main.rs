@@ -27,6 +27,7 @@ mod lifecycle;
 mod list;
 #[cfg(target_os = "linux")]
 mod orphans;
+mod permission_prompt;
 #[cfg(target_os = "linux")]
 mod process;
 mod real_servers;

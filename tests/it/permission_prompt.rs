@@ -1,0 +1,203 @@
+//! `approval_prompt` and `pml_status`: what a client without a terminal gets, and what a model may know.
+
+use serde_json::{Value, json};
+
+use crate::support::world::{Client, World, texts};
+use crate::support::{DEADLINE, eventually};
+
+fn prompt(client: &mut Client, tool: &str, input: &Value) -> u64 {
+    let arguments = json!({ "tool_name": tool, "input": input, "tool_use_id": "toolu_1" });
+    client.send(
+        "tools/call",
+        &json!({ "name": "approval_prompt", "arguments": arguments }),
+    )
+}
+
+/// The one text block of the reply, read as JSON.
+fn reply(client: &mut Client, id: u64) -> Value {
+    let result = client.answer(id)["result"].clone();
+    assert_eq!(
+        result.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["content"],
+        "{result}"
+    );
+    let blocks = texts(&result);
+    assert_eq!(blocks.len(), 1);
+    serde_json::from_str(blocks[0]).unwrap()
+}
+
+fn code(world: &World) -> String {
+    let mut code = None;
+    eventually("an ask waits", DEADLINE, || {
+        let told = world.run(&["pending", "--json"]);
+        let pending: Value = serde_json::from_slice(&told.stdout).unwrap();
+        code = find_code(&pending);
+        code.is_some()
+    });
+    code.unwrap()
+}
+
+/// The first `code` anywhere in the report.
+fn find_code(value: &Value) -> Option<String> {
+    match value {
+        Value::Object(members) => members
+            .get("code")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+            .or_else(|| members.values().find_map(find_code)),
+        Value::Array(list) => list.iter().find_map(find_code),
+        _ => None,
+    }
+}
+
+#[test]
+fn rules_decide_what_they_can() {
+    let world = World::new();
+    world.configure(
+        &json!({ "permissions": { "allow": ["client:Read", "github:get_*"], "deny": ["client:Bash"] } }),
+    );
+    let mut client = world.legacy();
+    let input = json!({ "path": "a" });
+    for tool in ["Read", "mcp__github__get_issue", "mcp__pml__anything"] {
+        let id = prompt(&mut client, tool, &input);
+        assert_eq!(
+            reply(&mut client, id),
+            json!({ "behavior": "allow", "updatedInput": input })
+        );
+    }
+    let id = prompt(&mut client, "Bash", &json!({ "command": "ls" }));
+    let denied = reply(&mut client, id);
+    assert_eq!(denied["behavior"], "deny");
+    assert!(
+        denied["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("`client:Bash` is denied by rule `client:Bash`"),
+        "{denied}"
+    );
+}
+
+#[test]
+fn a_person_in_another_terminal_decides_the_rest() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let input = json!({ "command": "ls" });
+    let id = prompt(&mut client, "Bash", &input);
+    let approved = world.run(&["approve", &code(&world), "--session"]);
+    assert!(approved.status.success(), "{approved:?}");
+    assert_eq!(
+        reply(&mut client, id),
+        json!({
+            "behavior": "allow",
+            "updatedInput": input,
+            "updatedPermissions": [{
+                "type": "addRules", "rules": [{ "toolName": "Bash" }], "behavior": "allow", "destination": "session",
+            }],
+        })
+    );
+    let id = prompt(&mut client, "Bash", &json!({ "command": "pwd" }));
+    assert_eq!(reply(&mut client, id)["behavior"], "allow", "for the session");
+    let id = prompt(&mut client, "Edit", &input);
+    assert!(
+        world
+            .run(&["refuse", &code(&world), "--reason", "not now"])
+            .status
+            .success()
+    );
+    assert_eq!(
+        reply(&mut client, id),
+        json!({ "behavior": "deny", "message": "The person refused: not now" })
+    );
+}
+
+#[test]
+fn always_is_a_rule_about_the_clients_tool() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let id = prompt(&mut client, "Bash", &json!({}));
+    assert!(
+        world
+            .run(&["approve", &code(&world), "--always"])
+            .status
+            .success()
+    );
+    assert_eq!(reply(&mut client, id)["behavior"], "allow");
+    assert!(world.read(".pml.json").contains("client:Bash"));
+}
+
+#[test]
+fn questions_of_the_client_are_answered_by_a_person() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let option = |label: &str| json!({ "label": label, "description": "d" });
+    let questions = json!([
+        { "question": "How?", "header": "Way", "multiSelect": true, "options": [option("A"), option("B")] },
+    ]);
+    let id = prompt(&mut client, "AskUserQuestion", &json!({ "questions": questions }));
+    assert!(world.run(&["answer", &code(&world), "A", "B"]).status.success());
+    assert_eq!(
+        reply(&mut client, id),
+        json!({ "behavior": "allow", "updatedInput": { "questions": questions, "answers": { "How?": "A, B" } } })
+    );
+    for (input, reason) in [
+        (json!({ "questions": [] }), "At least one question is required"),
+        (json!({}), "`questions` must be a list"),
+        (
+            json!({ "questions": [{ "question": "?" }] }),
+            "`questions[0].options` is missing",
+        ),
+    ] {
+        let id = prompt(&mut client, "AskUserQuestion", &input);
+        assert_eq!(
+            reply(&mut client, id),
+            json!({ "behavior": "deny", "message": reason })
+        );
+    }
+}
+
+#[test]
+fn a_malformed_prompt_is_denied_with_the_reason() {
+    let world = World::new();
+    let mut client = world.legacy();
+    for (arguments, reason) in [
+        (json!({ "input": {} }), "`tool_name` must be a string"),
+        (json!({ "tool_name": "Bash" }), "`input` must be an object"),
+    ] {
+        let id = client.send(
+            "tools/call",
+            &json!({ "name": "approval_prompt", "arguments": arguments }),
+        );
+        assert_eq!(
+            reply(&mut client, id),
+            json!({ "behavior": "deny", "message": reason })
+        );
+    }
+}
+
+#[test]
+fn the_status_tells_servers_asks_and_denials() {
+    let world = World::with_fake(&json!({ "ask": ["*"], "deny": ["fake:crash"] }), &[]);
+    let mut client = world.legacy();
+    let asked = client.call("fake__echo", &json!({}));
+    let status = client.call("pml_status", &json!({}))["structuredContent"].clone();
+    assert_eq!(status["servers"][0]["name"], "fake");
+    assert_eq!(
+        (&status["servers"][0]["state"], &status["servers"][0]["approved"]),
+        (&json!("ready"), &json!(false))
+    );
+    assert_eq!(status["pending"][0]["tool"], "fake:echo");
+    assert!(
+        status["denied"][0]
+            .as_str()
+            .unwrap()
+            .starts_with("fake:crash in the deny list of "),
+        "{status}"
+    );
+    client.proceed("fake__echo", &asked, &json!({ "approved": true }));
+    let status = client.call("pml_status", &json!({}))["structuredContent"].clone();
+    assert_eq!(
+        (&status["servers"][0]["state"], &status["servers"][0]["approved"]),
+        (&json!("running"), &json!(true))
+    );
+    assert_eq!(status["pending"], json!([]));
+}
