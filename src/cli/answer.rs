@@ -7,9 +7,11 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Deserialize;
 
 use super::failure::Refused;
 use super::{Ground, inbox, output, person};
+use crate::protocol::Shown;
 use crate::protocol::question::{Given, Question, QuestionError};
 use crate::report::Hint;
 use crate::workflow::{Answer, Ask, Code, Workflow};
@@ -26,9 +28,19 @@ pub(crate) struct AnswerArguments {
     /// Your own words
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// One answer for each of several questions: [{"labels": ["…"], "text": "…"}, …]
+    /// One answer for each of several questions, as a list of objects with `labels` and `text`
     #[arg(long, value_name = "JSON", conflicts_with_all = ["labels", "text"])]
     answers: Option<String>,
+}
+
+/// One answer of `--answers`; a member that is not known would be an answer that is lost.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    labels: Vec<String>,
+    #[serde(default)]
+    text: Option<String>,
 }
 
 /// Says why an answer was not recorded; the question still waits.
@@ -95,6 +107,7 @@ pub(crate) fn run(ground: &Ground, arguments: &AnswerArguments) -> anyhow::Resul
     let mut store = inbox::open(ground)?;
     let workflow = store.find_by_code_or_prefix(&arguments.code)?;
     person::required_for(ground, &workflow, &format!("answer {}", workflow.code))?;
+    inbox::still_open(&workflow)?;
     let answers = match &workflow.ask {
         Ask::Questions { questions } => answers(&workflow, questions, arguments)?,
         // The store says what is asked instead.
@@ -103,11 +116,7 @@ pub(crate) fn run(ground: &Ground, arguments: &AnswerArguments) -> anyhow::Resul
     let told: Vec<_> = answers.iter().map(Given::told).collect();
     inbox::answer(&mut store, &workflow, Answer::Answers { answers })?;
     for told in &told {
-        output::say(&format!(
-            "answered `{}`: {}",
-            workflow.code,
-            crate::protocol::Shown::line(told)
-        ));
+        output::say(&format!("answered `{}`: {}", workflow.code, Shown::line(told)));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -119,11 +128,14 @@ fn answers(
 ) -> anyhow::Result<Vec<Given>> {
     let code = &workflow.code;
     if let Some(json) = &arguments.answers {
-        let given = serde_json::from_str(json).map_err(|source| AnswerError::Json {
+        let written: Vec<Written> = serde_json::from_str(json).map_err(|source| AnswerError::Json {
             code: code.clone(),
             source,
         })?;
-        return Ok(checked(code, questions, given)?);
+        let given = written
+            .into_iter()
+            .map(|Written { labels, text }| Given { labels, text });
+        return Ok(checked(code, questions, given.collect())?);
     }
     if arguments.labels.is_empty() && arguments.text.is_none() {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {

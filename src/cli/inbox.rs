@@ -7,11 +7,31 @@ use serde_json::{Value, json};
 use super::Ground;
 use super::failure::Hinted as _;
 use crate::proxy::now;
-use crate::workflow::{Answer, Ask, Event, Place, Provenance, Store, Workflow, WorkflowError};
+use crate::workflow::{Answer, Ask, Event, Place, Provenance, Store, Workflow, WorkflowError, transition};
+
+/// Where somebody looks whose answer does not count any more.
+const TOO_LATE: &str = "to see what became of it: pml log";
 
 /// Opens the workflows of the user.
 pub(super) fn open(ground: &Ground) -> Result<Store, WorkflowError> {
     Store::open(Place::of(&ground.locations))
+}
+
+/// Tells before a person thinks about it that an answer would come too late.
+pub(super) fn still_open(workflow: &Workflow) -> anyhow::Result<()> {
+    let answer = Answer::Refuse { reason: None };
+    let by = Provenance::Cli;
+    let moved = transition(
+        &workflow.state,
+        workflow.expires_at,
+        Event::Answer { answer, by },
+        now(),
+    );
+    let code = workflow.code.clone();
+    moved
+        .map(drop)
+        .map_err(|refusal| WorkflowError::Refused { code, refusal })
+        .hint(TOO_LATE)
 }
 
 /// Records the answer of the person at this terminal, or says why it does not count.
@@ -31,7 +51,7 @@ pub(super) fn answer(store: &mut Store, workflow: &Workflow, answer: Answer) -> 
                 format!("to decide it: pml approve {code}, or pml refuse {code}")
             }
         }),
-        Err(error @ WorkflowError::Refused { .. }) => Err(error).hint("to see what became of it: pml log"),
+        Err(error @ WorkflowError::Refused { .. }) => Err(error).hint(TOO_LATE),
         Err(error) => Err(error.into()),
     }
 }

@@ -4,7 +4,7 @@
 //! without width, so that a person reads something other than what is granted. [`Shown`] is the one road from
 //! such text to a terminal, a dialog or a log: what could deceive is written out as `\u{…}`.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 
 /// Displays text with everything that could deceive a reader written out.
@@ -38,7 +38,7 @@ impl<'a> Shown<'a> {
             // Line breaks stand between members; inside a string they are written out already.
             if found != '\n' && deceives(found) {
                 for unit in found.encode_utf16(&mut [0; 2]) {
-                    shown.push_str(&format!("\\u{unit:04x}"));
+                    let _ = write!(shown, "\\u{unit:04x}");
                 }
             } else {
                 shown.push(found);

@@ -1,5 +1,8 @@
 //! Questions in the inbox: shown without deceit, answered strictly.
 
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use pml::protocol::question::{Choice, Question, Selection};
@@ -9,6 +12,8 @@ use pml::workflow::{Arguments, Ask, Call, New, Place, Store, Workflow};
 use serde_json::json;
 
 use super::{log, refused};
+use crate::support::pml;
+use crate::support::real::require;
 use crate::support::world::{World, json_of, stderr, stdout};
 
 /// Puts questions into the store, as a pml that has died since.
@@ -127,6 +132,10 @@ fn an_answer_that_does_not_fit_is_refused_and_the_question_still_waits() {
             "are not a list of {\"labels\": […], \"text\": \"…\"}",
         ),
         (
+            vec!["answer", two, "--answers", r#"[{"labels":["Red"]},{"txt":"x"}]"#],
+            "unknown field `txt`",
+        ),
+        (
             vec![
                 "answer",
                 two,
@@ -193,4 +202,55 @@ fn nothing_that_came_from_outside_can_move_the_cursor_or_turn_the_text() {
         clean(&stderr(&output));
     }
     assert_eq!(log(&world)[0]["answer"]["reason"], evil, "JSON loses nothing");
+}
+
+/// Types into a terminal in which `pml` runs with `arguments`; returns its exit code and what stood there.
+fn typed(world: &World, arguments: &str, typed: &str) -> (Option<i32>, String) {
+    let line = format!("{} {arguments}", pml().display());
+    let mut script = world
+        .program(Path::new("script"))
+        .args(["-qec", &line, "/dev/null"])
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = script.stdin.take().unwrap();
+    stdin.write_all(typed.as_bytes()).unwrap();
+    stdin.flush().unwrap();
+    let output = script.wait_with_output().unwrap();
+    drop(stdin);
+    (output.status.code(), stdout(&output).replace('\r', ""))
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_one_question_after_the_other() {
+    if !require("script") {
+        return;
+    }
+    let world = World::new();
+    world.configure(&json!({ "approvals": { "by": "human" } }));
+    let code = put(&world, vec![colour(), free("Why?")]).code;
+    // With a terminal it is a person, also inside a client.
+    world.set("CLAUDECODE", "1");
+    let answer = format!("answer {code}");
+    let (left, screen) = typed(&world, &answer, "2\n\u{4}");
+    assert_eq!(left, Some(1), "{screen}");
+    assert!(screen.contains("is not answered: it still waits"), "{screen}");
+    let (done, screen) = typed(&world, &answer, "\n2\nit is cold, and late\n");
+    assert_eq!(done, Some(0), "{screen}");
+    assert!(
+        screen.contains("  2. Blue: means Blue") && screen.contains("note: `answer` is empty"),
+        "{screen}"
+    );
+    assert_eq!(
+        log(&world)[0]["answer"]["answers"],
+        json!([{ "labels": ["Blue"] }, { "labels": [], "text": "it is cold, and late" }])
+    );
+    let (late, screen) = typed(&world, &answer, "");
+    assert_eq!(late, Some(1), "{screen}");
+    assert!(
+        screen.contains("was already answered by cli") && !screen.contains("Which colour?"),
+        "nobody is asked in vain: {screen}"
+    );
 }
