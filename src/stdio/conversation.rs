@@ -18,7 +18,7 @@ use super::present::{self, Answer};
 use super::promises::Promises;
 use super::prompts::{self, Prompt};
 use super::requests::{NotTaken, Requests, UnderWay};
-use super::{greeting, listing, own};
+use super::{greeting, listing, told};
 use crate::config::Dialog;
 use crate::protocol::{EnvelopeError, Line, Message, Object, Outcome as Returned, id_in_head};
 use crate::proxy::{Proxy, WorkflowId};
@@ -183,7 +183,7 @@ impl Conversation {
     fn list(&self, era: Era) -> Answer {
         let listed = self.0.proxy.list();
         self.0.promises.renew(&listed);
-        let own = own::definitions(self.0.proxy.ask_user().tools);
+        let own = told::definitions(self.0.proxy.ask_user().tools);
         let tools = listing::tools(&listed, &own, self.0.proxy.approvals().by);
         Answer::Result(vec![Bytes::from(match era {
             Era::Legacy => format!(r#"{{"tools":{tools}}}"#),

@@ -20,5 +20,6 @@ mod requests;
 mod serve;
 mod status;
 pub mod streams;
+mod told;
 
 pub use serve::{Shutdown, serve};

@@ -6,15 +6,16 @@
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::calling::{Calling, Reached, Road};
 use super::conversation::Conversation;
 use super::dialog::Ended;
 use super::form::{self, Filled};
-use super::permission_prompt::{self, APPROVAL_PROMPT};
+use super::permission_prompt::APPROVAL_PROMPT;
 use super::present;
-use super::status::{self, STATUS};
+use super::status::STATUS;
+use super::told::{pending, result, timed_out};
 use crate::config::{AskUserMode, AskUserTools};
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::question::{Given, Question, QuestionError};
@@ -27,14 +28,11 @@ pub(super) const ASK_USER: &str = "ask_user";
 pub(super) const ASK_USER_QUESTIONS: &str = "ask_user_questions";
 
 /// The longest a continuation may wait: some clients give up after a minute.
-const LONGEST_WAIT: u64 = 50;
-
-/// The seed's words for a question that nobody answered in time.
-const TIMED_OUT: &str = "User did not respond within the timeout period. Proceeding with your best judgment.";
+pub(super) const LONGEST_WAIT: u64 = 50;
 
 /// Which tool asks: they differ in what they take and in how they tell an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asking {
+pub(super) enum Asking {
     One,
     Several,
 }
@@ -48,7 +46,8 @@ impl Asking {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// Returns the tool's name.
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::One => ASK_USER,
             Self::Several => ASK_USER_QUESTIONS,
@@ -357,166 +356,4 @@ fn relayed(asking: Asking, questions: &[Question], given: &Value) -> Result<Vec<
                 .map_err(|error| error.to_string())
         })
         .collect()
-}
-
-fn result(asking: Asking, questioned: Questioned) -> Value {
-    match questioned {
-        Questioned::Pending(workflow) => pending(asking, &workflow),
-        Questioned::Rejected { reason } => {
-            let mut text = "User rejected the question.".to_owned();
-            if let Some(reason) = &reason {
-                text.push_str(&format!(" Reason: {reason}"));
-            }
-            let told = json!({ "status": "rejected", "reason": reason, "message": text });
-            json!({ "content": [{ "type": "text", "text": text }], "structuredContent": told })
-        }
-        Questioned::Answered {
-            questions,
-            answers,
-            by,
-        } => answered(asking, &questions, &answers, by),
-    }
-}
-
-fn answered(asking: Asking, questions: &[Question], answers: &[Given], by: Provenance) -> Value {
-    let text = match asking {
-        Asking::One => answers.first().map(Given::told).unwrap_or_default(),
-        Asking::Several => {
-            let line =
-                |(question, given): (&Question, &Given)| format!("{}\n{}", question.question, given.told());
-            questions
-                .iter()
-                .zip(answers)
-                .map(line)
-                .collect::<Vec<_>>()
-                .join("\n\n")
-        }
-    };
-    let keyed: Map<String, Value> = questions
-        .iter()
-        .zip(answers)
-        .map(|(question, given)| (question.question.clone(), json!(given.values())))
-        .collect();
-    json!({
-        "content": [{ "type": "text", "text": text }],
-        "structuredContent": { "status": "answered", "message": text, "answers": keyed, "by": by },
-    })
-}
-
-fn pending(asking: Asking, workflow: &Workflow) -> Value {
-    let (name, id, code) = (asking.name(), workflow.id, &workflow.code);
-    let field = match asking {
-        Asking::One => "\"answer\":\"…\"",
-        Asking::Several => "\"answers\":[\"…\"]",
-    };
-    let what = "The question waits for the person.";
-    let instructions = format!(
-        "Show the person the question. When they have told you their answer, call `{name}` with \
-         {{\"{MEMBER}\":{{\"workflow_id\":\"{id}\",{field}}}}}. They can also answer with `pml answer {code}` in a \
-         terminal; to wait for that, call `{name}` with \
-         {{\"{MEMBER}\":{{\"workflow_id\":\"{id}\",\"wait_seconds\":{LONGEST_WAIT}}}}}. Never answer for them."
-    );
-    json!({
-        "content": [{ "type": "text", "text": what }, { "type": "text", "text": instructions }],
-        "structuredContent": {
-            "status": "pending",
-            "message": what,
-            "instructions": instructions,
-            "workflow_id": id.uuid(),
-            "code": code,
-        },
-    })
-}
-
-fn timed_out(asking: Asking, workflow: &Workflow) -> Value {
-    let (name, id) = (asking.name(), workflow.id);
-    let late = format!(
-        "The question stays open: an answer that comes later is told by `{name}` with \
-         {{\"{MEMBER}\":{{\"workflow_id\":\"{id}\"}}}}."
-    );
-    json!({ "content": [{ "type": "text", "text": TIMED_OUT }, { "type": "text", "text": late }], "isError": true })
-}
-
-/// The definitions of pml's own tools, `pml_continue` apart.
-pub(super) fn definitions(tools: AskUserTools) -> Vec<Value> {
-    match tools {
-        AskUserTools::Listed => {
-            let mut all = questions_definitions().to_vec();
-            all.extend([permission_prompt::definition(), status::definition()]);
-            all
-        }
-        AskUserTools::Off => vec![status::definition()],
-    }
-}
-
-fn questions_definitions() -> [Value; 2] {
-    let option = |described: &[&str]| {
-        json!({
-            "type": "object",
-            "required": described,
-            "properties": {
-                "label": { "type": "string", "description": "Short label for the option" },
-                "description": { "type": "string", "description": "Longer explanation of what this option means" },
-            },
-        })
-    };
-    let continuation = |answer: &str, schema: Value| {
-        json!({
-            "type": "object",
-            "description": "Only to continue a question that answered `pending`. Leave it out otherwise.",
-            "required": ["workflow_id"],
-            "properties": {
-                "workflow_id": { "type": "string" },
-                answer: schema,
-                "wait_seconds": { "type": "integer", "minimum": 0, "maximum": LONGEST_WAIT },
-            },
-            "additionalProperties": false,
-        })
-    };
-    let text_or_list = json!({ "type": ["string", "array"], "items": { "type": "string" }, "description": "What the person said: a label, several labels, or their own words" });
-    [
-        json!({
-            "name": ASK_USER,
-            "title": "Ask the person",
-            "description": "Ask the user a question and wait for their response. Use this when you need clarification, a choice between options, or confirmation before proceeding.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "question": { "type": "string", "description": "The question to ask the user" },
-                    "header": { "type": "string", "description": "A word or two that say what it is about" },
-                    "options": { "type": "array", "description": "Optional list of choices for the user", "items": option(&["label"]) },
-                    "multiSelect": { "type": "boolean", "default": false, "description": "Whether the user can select multiple options" },
-                    MEMBER: continuation("answer", text_or_list.clone()),
-                },
-            },
-            "annotations": { "openWorldHint": true, "readOnlyHint": false },
-            "_meta": { "anthropic/alwaysLoad": true },
-        }),
-        json!({
-            "name": ASK_USER_QUESTIONS,
-            "title": "Ask the person several questions",
-            "description": "Ask the user one to four structured questions, each with two to four options; free text is always possible. Use this to gather several decisions at once.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "questions": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["question", "header", "options", "multiSelect"],
-                            "properties": {
-                                "question": { "type": "string", "description": "The question to ask the user" },
-                                "header": { "type": "string", "maxLength": 12, "description": "A very short label" },
-                                "options": { "type": "array", "minItems": 2, "maxItems": 4, "items": option(&["label", "description"]) },
-                                "multiSelect": { "type": "boolean", "description": "Whether the user can select multiple options" },
-                            },
-                        },
-                    },
-                    MEMBER: continuation("answers", json!({ "type": ["array", "object"], "description": "What the person said: one entry a question" })),
-                },
-            },
-            "annotations": { "openWorldHint": true, "readOnlyHint": false, "idempotentHint": true },
-            "_meta": { "anthropic/alwaysLoad": true },
-        }),
-    ]
 }

@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_client_that_holds_an_output_schema_is_told_in_words() {
-        let aborted = |expected| match outcome(Outcome::Aborted, expected, Era::Legacy) {
+        let aborted = |expected| match outcome(Outcome::Aborted { reason: None }, expected, Era::Legacy) {
             Answer::Result(parts) => serde_json::from_slice::<Value>(&parts.concat()).unwrap(),
             Answer::Error(_) => panic!("not an error of the protocol"),
         };
