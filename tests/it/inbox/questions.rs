@@ -3,26 +3,32 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
-use pml::protocol::question::{Choice, Question, Selection};
+use pml::protocol::question::{Choice, Given, Question, Selection};
 use pml::protocol::{Digest, ToolName};
 use pml::proxy::now;
-use pml::workflow::{Arguments, Ask, Call, New, Place, Store, Workflow};
+use pml::workflow::{
+    Answer, Arguments, Ask, Call, New, Place, Provenance, State, Store, Workflow, Workflows,
+};
 use serde_json::json;
 
 use super::{log, refused};
-use crate::support::pml;
 use crate::support::real::require;
 use crate::support::world::{World, json_of, stderr, stdout};
+use crate::support::{DEADLINE, pml};
 
 /// Puts questions into the store, as a pml that has died since.
 pub(super) fn put(world: &World, questions: Vec<Question>) -> Workflow {
     put_as(world, "ask_user", questions)
 }
 
+fn place(world: &World) -> Place {
+    Place::File(world.home().join(".local/state/pml/workflows.db"))
+}
+
 fn put_as(world: &World, tool: &str, questions: Vec<Question>) -> Workflow {
-    let place = Place::File(world.home().join(".local/state/pml/workflows.db"));
     let call = Call {
         tool: ToolName::new("pml".parse().unwrap(), tool),
         arguments: Arguments::Absent,
@@ -34,7 +40,11 @@ fn put_as(world: &World, tool: &str, questions: Vec<Question>) -> Workflow {
         time_to_live: Duration::from_mins(5),
         project: world.project(),
     };
-    Store::open(place).unwrap().create(new, now()).unwrap().workflow()
+    Store::open(place(world))
+        .unwrap()
+        .create(new, now())
+        .unwrap()
+        .workflow()
 }
 
 /// A question without options.
@@ -253,4 +263,32 @@ fn a_person_at_a_terminal_is_asked_one_question_after_the_other() {
         screen.contains("was already answered by cli") && !screen.contains("Which colour?"),
         "nobody is asked in vain: {screen}"
     );
+}
+
+#[test]
+fn whoever_waits_hears_an_answer_from_a_terminal() {
+    let world = World::new();
+    let asked = put(&world, vec![free("Why?")]);
+    let mut command = world.command(&["answer", asked.code.as_str(), "--text", "because"]);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let heard = runtime.block_on(async {
+        let workflows = Workflows::new(place(&world), Arc::new(now));
+        let waiting = tokio::time::timeout(DEADLINE, workflows.wait(asked.id));
+        let answering = tokio::task::spawn_blocking(move || command.output().unwrap());
+        let (heard, answered) = tokio::join!(waiting, answering);
+        assert!(answered.unwrap().status.success());
+        heard.unwrap().unwrap()
+    });
+    let State::Answered { answer, by, .. } = heard.state else {
+        panic!("{heard:?}")
+    };
+    let because = Given {
+        labels: Vec::new(),
+        text: Some("because".to_owned()),
+    };
+    let answers = vec![because];
+    assert_eq!((answer, by), (Answer::Answers { answers }, Provenance::Cli));
 }
