@@ -78,7 +78,7 @@ impl TryFrom<Box<RawValue>> for KnownTool {
 
     fn try_from(definition: Box<RawValue>) -> Result<Self, Nameless> {
         let name = Object::parse(definition.get())
-            .and_then(|object| object.text("name").map(|name| name.into_owned()));
+            .and_then(|object| object.text("name").map(std::borrow::Cow::into_owned));
         let name = name.filter(|name| !name.is_empty()).ok_or(Nameless)?;
         Ok(Self {
             name,

@@ -231,7 +231,7 @@ impl Session {
                 "notifications/progress" => self.progress(&line, params).await,
                 "notifications/tools/list_changed" => unasked(Unasked::ToolsChanged),
                 method => {
-                    tracing::debug!(dependency = %self.0.dependency, method, "a notification is not passed on")
+                    tracing::debug!(dependency = %self.0.dependency, method, "a notification is not passed on");
                 }
             },
             Ok(Message::Request { id, method, .. }) => self.answer(id, &method),

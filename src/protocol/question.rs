@@ -137,11 +137,11 @@ mod tests {
     use serde_json::Value;
     use serde_json::json;
 
-    fn single(value: Value) -> Result<Question, String> {
+    fn single(value: &Value) -> Result<Question, String> {
         Question::single(value.as_object().unwrap()).map_err(|error| error.to_string())
     }
 
-    fn several(value: Value) -> Result<Vec<Question>, String> {
+    fn several(value: &Value) -> Result<Vec<Question>, String> {
         Question::several(value.as_object().unwrap()).map_err(|error| error.to_string())
     }
 
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_question_is_read_with_everything_it_may_have() {
-        let question = single(json!({
+        let question = single(&json!({
             "question": "Which?", "header": "Way", "multiSelect": true,
             "options": [{ "label": "A", "description": "first" }, { "label": "B" }],
         }))
@@ -174,7 +174,12 @@ mod tests {
                 selection: Selection::Several,
             }
         );
-        assert!(single(json!({ "question": "Free?" })).unwrap().options.is_empty());
+        assert!(
+            single(&json!({ "question": "Free?" }))
+                .unwrap()
+                .options
+                .is_empty()
+        );
     }
 
     #[test]
@@ -222,7 +227,7 @@ mod tests {
                 "`multiSelect` must be true or false, not the string \"yes\"",
             ),
         ] {
-            assert_eq!(single(value).unwrap_err(), reason);
+            assert_eq!(single(&value).unwrap_err(), reason);
         }
     }
 
@@ -230,7 +235,7 @@ mod tests {
     fn several_questions_have_stricter_rules() {
         let question = |text: &str| json!({ "question": text, "header": "Way", "multiSelect": false, "options": [option("A"), option("B")] });
         assert_eq!(
-            several(json!({ "questions": [question("a"), question("b")] }))
+            several(&json!({ "questions": [question("a"), question("b")] }))
                 .unwrap()
                 .len(),
             2
@@ -258,13 +263,13 @@ mod tests {
                 "`questions[0].options[1].description` is missing",
             ),
         ] {
-            assert_eq!(several(value).unwrap_err(), reason);
+            assert_eq!(several(&value).unwrap_err(), reason);
         }
     }
 
     #[test]
     fn an_answer_is_choices_and_free_text() {
-        let one = single(json!({ "question": "?", "options": [option("A"), option("B")] })).unwrap();
+        let one = single(&json!({ "question": "?", "options": [option("A"), option("B")] })).unwrap();
         let check = |question: &Question, labels: &[&str], text: Option<&str>| {
             question
                 .check(

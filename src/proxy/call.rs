@@ -74,7 +74,7 @@ impl Proxy {
     }
 
     async fn decide(&self, view: &View, tool: &ToolName, carried: &Carried) -> Result<Outcome, Refusal> {
-        let decision = self.ruled(view, tool)?;
+        let decision = view.ruled(tool)?;
         let (server, plan) = self.planned(view, tool)?;
         let kind = match decision {
             Decision::Allow | Decision::Deny => None,
@@ -102,18 +102,6 @@ impl Proxy {
             notes: Vec::new(),
         };
         self.run(view, permitted, carried, Sent::AsCarried).await
-    }
-
-    /// Returns what the rules say, a deny being the end.
-    pub(super) fn ruled(&self, view: &View, tool: &ToolName) -> Result<Decision, Refusal> {
-        let verdict = view.policy.check(tool);
-        match (verdict.decision, verdict.rule) {
-            (Decision::Deny, Some(rule)) => Err(Refusal::Denied {
-                tool: tool.clone(),
-                rule,
-            }),
-            (decision, _) => Ok(decision),
-        }
     }
 
     /// Returns what would run for a tool.

@@ -18,7 +18,7 @@ const LATE: Duration = Duration::from_hours(1);
 #[derive(Debug, Clone)]
 pub enum Questioned {
     /// Nobody has answered yet.
-    Pending(Workflow),
+    Pending(Box<Workflow>),
     /// Somebody has.
     Answered {
         /// What was asked.
@@ -89,8 +89,7 @@ impl Proxy {
             }
         }
         match &workflow.state {
-            State::Pending if workflow.expires_at > now() => Ok(Questioned::Pending(workflow)),
-            State::Pending | State::Expired => Err(Refusal::Expired),
+            State::Pending if workflow.expires_at > now() => Ok(Questioned::Pending(Box::new(workflow))),
             State::Answered {
                 answer: Answer::Refuse { reason },
                 ..
@@ -114,7 +113,7 @@ impl Proxy {
                     _ => Err(Refusal::Expired),
                 }
             }
-            State::Taken { .. } | State::Withdrawn => Err(Refusal::Expired),
+            State::Pending | State::Expired | State::Taken { .. } | State::Withdrawn => Err(Refusal::Expired),
         }
     }
 
@@ -186,7 +185,7 @@ impl Proxy {
     /// Returns what the rules say about a tool now, what a person granted for the session included.
     pub fn ruled_for(&self, tool: &ToolName) -> Result<Decision, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
-        let decision = self.ruled(&view, tool)?;
+        let decision = view.ruled(tool)?;
         Ok(if self.0.grants.allows_tool(tool) {
             Decision::Allow
         } else {

@@ -38,14 +38,8 @@ pub enum Decided {
 
 impl Proxy {
     /// Continues a suspended call as it was decided, or says how it stands.
-    pub async fn resume(
-        &self,
-        carrier: Carrier<'_>,
-        id: &str,
-        decided: Decided,
-        carried: Carried,
-    ) -> Outcome {
-        match self.resumed(carrier, id, decided, &carried).await {
+    pub async fn resume(&self, on: Carrier<'_>, id: &str, decided: Decided, carried: Carried) -> Outcome {
+        match self.resumed(on, id, decided, &carried).await {
             Ok(outcome) => outcome,
             Err(refusal) => Outcome::Refused(seed_words(refusal)),
         }
@@ -53,14 +47,14 @@ impl Proxy {
 
     async fn resumed(
         &self,
-        carrier: Carrier<'_>,
+        on: Carrier<'_>,
         id: &str,
         decided: Decided,
         carried: &Carried,
     ) -> Result<Outcome, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
         let view = self.view().map_err(Refusal::Config)?;
-        let expected = match carrier {
+        let expected = match on {
             Carrier::AnyTool => Expected::AnyTool,
             Carrier::Tool(name) => match self.tool_named(&view, name) {
                 Ok(tool) => Expected::Tool(tool),
@@ -107,7 +101,7 @@ impl Proxy {
             }
             (Decided::Elsewhere, _) => None,
         };
-        self.ruled(&view, &tool)?;
+        view.ruled(&tool)?;
         let (server, plan) = self.planned(&view, &tool)?;
         if *plan.digest() != suspended.call.launch {
             return Err(Refusal::Changed { tool });

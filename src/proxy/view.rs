@@ -5,15 +5,20 @@ use std::sync::{Arc, OnceLock};
 
 use crate::config::{Config, Environment, Server};
 use crate::loader::{Plan, PlanError, plan};
-use crate::permissions::Policy;
-use crate::protocol::DependencyName;
+use crate::permissions::{Decision, Policy};
+use crate::protocol::{DependencyName, ToolName};
+
+use super::Refusal;
+
+/// What would be run for a server, or why nothing can be.
+pub(crate) type Planned = Result<Arc<Plan>, Arc<PlanError>>;
 
 /// One state of the configuration, ready to decide and to run.
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) config: Arc<Config>,
     pub(crate) policy: Policy,
-    plans: BTreeMap<DependencyName, OnceLock<Result<Arc<Plan>, Arc<PlanError>>>>,
+    plans: BTreeMap<DependencyName, OnceLock<Planned>>,
 }
 
 impl View {
@@ -36,17 +41,24 @@ impl View {
         self.config.servers.get(name)
     }
 
+    /// Returns what the rules say, a deny being the end.
+    pub(crate) fn ruled(&self, tool: &ToolName) -> Result<Decision, Refusal> {
+        let verdict = self.policy.check(tool);
+        match (verdict.decision, verdict.rule) {
+            (Decision::Deny, Some(rule)) => Err(Refusal::Denied {
+                tool: tool.clone(),
+                rule,
+            }),
+            (decision, _) => Ok(decision),
+        }
+    }
+
     /// Returns what would be installed and run for a declared server.
-    pub(crate) fn plan(
-        &self,
-        name: &DependencyName,
-        server: &Server,
-        environment: &Environment,
-    ) -> Result<Arc<Plan>, Arc<PlanError>> {
-        let make = || plan(name, server, environment).map(Arc::new).map_err(Arc::new);
+    pub(crate) fn plan(&self, name: &DependencyName, server: &Server, environment: &Environment) -> Planned {
+        let planned = || plan(name, server, environment).map(Arc::new).map_err(Arc::new);
         match self.plans.get(name) {
-            Some(made) => made.get_or_init(make).clone(),
-            None => make(),
+            Some(made) => made.get_or_init(planned).clone(),
+            None => planned(),
         }
     }
 }

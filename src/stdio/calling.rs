@@ -140,14 +140,14 @@ impl Conversation {
                 Reached::Outcome(Outcome::Refused(Refusal::Continuation(missing)))
             }
             (Ok(Some(continuation)), _) => {
-                let carrier = if calling.name == CONTINUE {
+                let on = if calling.name == CONTINUE {
                     Carrier::AnyTool
                 } else {
                     Carrier::Tool(calling.name)
                 };
                 let decided = Decided::Now(continuation.decision, Provenance::Continuation);
                 let id = &continuation.workflow_id;
-                Reached::Outcome(self.0.proxy.resume(carrier, id, decided, carried).await)
+                Reached::Outcome(self.0.proxy.resume(on, id, decided, carried).await)
             }
             (Ok(None), Some(retry)) => self.retried(calling, retry).await,
             (Ok(None), None) => match self.0.proxy.call(calling.name, carried).await {

@@ -209,7 +209,7 @@ impl Conversation {
             let cancelled = under_way.cancelled.clone();
             // Nothing more is sent for a cancelled call.
             let Some(answer) = cancelled
-                .run_until_cancelled(conversation.called(params, era))
+                .run_until_cancelled(Box::pin(conversation.called(params, era)))
                 .await
             else {
                 return;

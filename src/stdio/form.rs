@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    fn read(questions: &[Question], content: Value) -> Option<Vec<String>> {
+    fn read(questions: &[Question], content: &Value) -> Option<Vec<String>> {
         answers(questions, content.as_object().unwrap()).map(|given| given.iter().map(Given::told).collect())
     }
 
@@ -286,14 +286,14 @@ mod tests {
         );
         assert!(fields.get("answer1_other").is_some());
         assert_eq!(
-            read(&one, json!({ "answer1": "B" })),
+            read(&one, &json!({ "answer1": "B" })),
             Some(vec!["User selected: B".to_owned()])
         );
         assert_eq!(
-            read(&one, json!({ "answer1_other": "C" })),
+            read(&one, &json!({ "answer1_other": "C" })),
             Some(vec!["User answered: C".to_owned()])
         );
-        assert_eq!(read(&one, json!({})), None);
+        assert_eq!(read(&one, &json!({})), None);
         let several = [question(Selection::Several)];
         assert_eq!(
             questions(&several)["requestedSchema"]["properties"]["answer1"]["type"],
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(
             read(
                 &several,
-                json!({ "answer1": ["A", "B"], "answer1_other": "and C" })
+                &json!({ "answer1": ["A", "B"], "answer1_other": "and C" })
             ),
             Some(vec!["User selected: A, B, and C".to_owned()])
         );

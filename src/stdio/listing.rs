@@ -81,24 +81,21 @@ fn with_continuation(schema: &str) -> String {
     };
     let mut splice = Splice::new(Bytes::copy_from_slice(schema.as_bytes()));
     let comma = |empty: bool| if empty { "" } else { "," };
-    match object.place("properties").zip(
+    if let Some((place, properties)) = object.place("properties").zip(
         object
             .value("properties")
             .and_then(|raw| Object::parse(raw.get())),
     ) {
-        Some((place, properties)) => {
-            // The name is pml's: what a dependency declares under it is not what a call with it would reach.
-            let others = properties.without(&[MEMBER]);
-            let comma = comma(others == "{}");
-            splice.replace(place, format!("{{{member}{comma}{}", &others[1..]));
-        }
-        None => {
-            let comma = comma(object.is_empty());
-            splice.replace(
-                object.front()..object.front(),
-                format!(r#""properties":{{{member}}}{comma}"#),
-            );
-        }
+        // The name is pml's: what a dependency declares under it is not what a call with it would reach.
+        let others = properties.without(&[MEMBER]);
+        let comma = comma(others == "{}");
+        splice.replace(place, format!("{{{member}{comma}{}", &others[1..]));
+    } else {
+        let comma = comma(object.is_empty());
+        splice.replace(
+            object.front()..object.front(),
+            format!(r#""properties":{{{member}}}{comma}"#),
+        );
     }
     splice.into_text()
 }

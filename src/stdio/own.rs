@@ -132,12 +132,13 @@ impl Conversation {
                 match ended {
                     Ended::Filled(filled @ (Filled::Accepted(_) | Filled::Refused)) => {
                         let state = workflow.id.to_string();
-                        match self
+                        if self
                             .recorded(&workflow, &questions, &filled, Provenance::Elicitation)
                             .await?
                         {
-                            true => self.told(asking, &state, Duration::ZERO).await,
-                            false => self.without_dialog(calling, asking, workflow).await,
+                            self.told(asking, &state, Duration::ZERO).await
+                        } else {
+                            self.without_dialog(calling, asking, workflow).await
                         }
                     }
                     Ended::Elsewhere(moved) => self.told(asking, &moved.id.to_string(), Duration::ZERO).await,
@@ -189,12 +190,13 @@ impl Conversation {
         if *filled == Filled::Refused && !self.was_read(workflow.id) {
             return self.without_dialog(calling, asking, workflow).await;
         }
-        match self
+        if self
             .recorded(&workflow, &questions, filled, Provenance::Dialog)
             .await?
         {
-            true => self.told(asking, state, Duration::ZERO).await,
-            false => Ok(again()),
+            self.told(asking, state, Duration::ZERO).await
+        } else {
+            Ok(again())
         }
     }
 

@@ -3,6 +3,8 @@
 //! What a model must know stands in the text *and* in `structuredContent`: some clients show it only one of them.
 //! A result of a dependency stays the bytes it was, but for `resultType` and the notes of pml.
 
+use std::fmt::Write as _;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -80,7 +82,7 @@ pub(crate) fn outcome(outcome: Outcome, expected: Expected, era: Era) -> Answer 
         Outcome::UnknownTool { name, nearest } => {
             let mut message = format!("Unknown tool: {}", Shown::line(&name));
             if let Some(nearest) = nearest {
-                message.push_str(&format!("; did you mean `{nearest}`?"));
+                let _ = write!(message, "; did you mean `{nearest}`?");
             }
             Fault::new(Fault::INVALID_PARAMS, message).into()
         }
@@ -174,7 +176,9 @@ fn instruction(asked: &Asked, wire: &str) -> String {
     let minutes = asked.expires_in.as_secs().div_ceil(60);
     let mut shown = format!("  {}\n", dependency.install);
     match &dependency.integrity {
-        Some(integrity) => shown.push_str(&format!("  integrity {integrity}\n")),
+        Some(integrity) => {
+            let _ = writeln!(shown, "  integrity {integrity}");
+        }
         None if asked.installs => {
             shown.push_str(
                 "  (integrity not known yet: it is recorded at first use, and the result says so)\n",
@@ -232,19 +236,16 @@ fn forwarded(raw: Bytes, notes: &[String], era: Era) -> Vec<Bytes> {
             .map(|note| json!({ "type": "text", "text": note }).to_string())
             .collect();
         let blocks = blocks.join(",");
-        match object
+        if let Some(place) = object
             .place("content")
             .filter(|place| text[place.clone()].starts_with('['))
         {
-            Some(place) => {
-                let empty = text[place.start + 1..place.end - 1].trim().is_empty();
-                let comma = if empty { "" } else { "," };
-                splice.replace(place.end - 1..place.end - 1, format!("{comma}{blocks}"));
-            }
-            None => front.push_str(&format!(
-                "{}\"content\":[{blocks}]",
-                if front.is_empty() { "" } else { "," }
-            )),
+            let empty = text[place.start + 1..place.end - 1].trim().is_empty();
+            let comma = if empty { "" } else { "," };
+            splice.replace(place.end - 1..place.end - 1, format!("{comma}{blocks}"));
+        } else {
+            let comma = if front.is_empty() { "" } else { "," };
+            let _ = write!(front, "{comma}\"content\":[{blocks}]");
         }
     }
     if !front.is_empty() {

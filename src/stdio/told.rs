@@ -1,5 +1,7 @@
 //! What a model is told of its questions, and how the tools that ask them introduce themselves.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value, json};
 
 use super::own::{ASK_USER, ASK_USER_QUESTIONS, Asking, LONGEST_WAIT};
@@ -19,7 +21,7 @@ pub(super) fn result(asking: Asking, questioned: Questioned) -> Value {
         Questioned::Rejected { reason } => {
             let mut text = "User rejected the question.".to_owned();
             if let Some(reason) = &reason {
-                text.push_str(&format!(" Reason: {reason}"));
+                let _ = write!(text, " Reason: {reason}");
             }
             let told = json!({ "status": "rejected", "reason": reason, "message": text });
             json!({ "content": [{ "type": "text", "text": text }], "structuredContent": told })

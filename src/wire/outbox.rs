@@ -197,7 +197,8 @@ mod tests {
         let mut text = String::new();
         far.read_to_string(&mut text).await.unwrap();
         sender.await.unwrap();
-        let expected: String = (0..50).map(|number| format!("{number}:{large}\n")).collect();
+        let lines: Vec<String> = (0..50).map(|number| format!("{number}:{large}\n")).collect();
+        let expected = lines.concat();
         assert!(
             text == expected,
             "{} bytes instead of {}",

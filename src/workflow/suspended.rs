@@ -44,11 +44,12 @@ impl Ask {
     /// Tells whether an answer is one to this ask; a refusal always is.
     #[must_use]
     pub fn takes(&self, answer: &Answer) -> bool {
-        match (self, answer) {
-            (_, Answer::Refuse { .. }) => true,
-            (Self::Install { .. } | Self::Permit { .. } | Self::Use { .. }, Answer::Approve { .. }) => true,
-            (Self::Questions { questions }, Answer::Answers { answers }) => questions.len() == answers.len(),
-            _ => false,
+        match answer {
+            Answer::Refuse { .. } => true,
+            Answer::Approve { .. } => !matches!(self, Self::Questions { .. }),
+            Answer::Answers { answers } => {
+                matches!(self, Self::Questions { questions } if questions.len() == answers.len())
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{MARK, mark, pml};
 
 /// Installing a real package on a busy machine takes a while; reaching this is a failure.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A home, a project in it, and nothing of the machine but where programs are and how to reach the network.
 pub(crate) struct World {
