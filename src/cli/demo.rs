@@ -215,7 +215,7 @@ async fn list(client: &mut Client) -> anyhow::Result<()> {
             let about = tool["description"].as_str().unwrap_or_default();
             let about = about.split(['.', ';', ',']).next().unwrap_or_default();
             let name = Shown::line(tool["name"].as_str().unwrap_or_default()).to_string();
-            format!("{name:<17} {}", Shown::line(about))
+            format!("{name:<18} {}", Shown::line(about))
         })
         .collect();
     indented(&lines.join("\n"))

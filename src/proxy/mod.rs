@@ -57,7 +57,7 @@ struct Shared {
     loader: Loader,
     workflows: Workflows,
     approved: Approved,
-    grants: Grants,
+    grants: Arc<Grants>,
     /// Work that must end well even if the call that started it is cancelled.
     tasks: TaskTracker,
 }
@@ -76,7 +76,7 @@ impl Proxy {
             loader: Loader::new(&environment, locations, tasks.clone()),
             workflows: Workflows::new(Place::of(locations), Arc::new(now)),
             approved: Approved::of(locations),
-            grants: Grants::default(),
+            grants: Arc::default(),
             view: Mutex::new(Viewed {
                 watched,
                 latest: None,

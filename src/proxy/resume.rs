@@ -121,6 +121,11 @@ impl Proxy {
             .await
     }
 
+    /// Waits until what a decision granted is written down, where this process is about to.
+    pub async fn settled(&self, id: WorkflowId) {
+        self.0.grants.settled(id).await;
+    }
+
     /// Describes the ask that a client brings back, if it is about this very call.
     pub async fn asked_again(&self, id: &str, name: &str, carried: &Carried) -> Result<Asked, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
@@ -155,7 +160,10 @@ impl Proxy {
         plan: Arc<Plan>,
     ) -> Result<(Workflow, Vec<String>), Refusal> {
         let proxy = self.clone();
+        let granted = self.0.grants.granting(id);
         let taking = self.0.tasks.spawn(async move {
+            // Whoever asked the very same waits until what was granted is written down.
+            let _granted = granted;
             let workflows = &proxy.0.workflows;
             let taken = match answer {
                 Some((answer, by)) => workflows.answer_and_take(id, expected, answer, by).await?,

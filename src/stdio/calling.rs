@@ -179,6 +179,7 @@ impl Conversation {
                     Ended::Filled(Filled::Unreadable) | Ended::Unavailable => None,
                     // Another call that asked the very same has run; this one stands on its own again.
                     Ended::Elsewhere(workflow) if matches!(workflow.state, State::Taken { .. }) => {
+                        self.0.proxy.settled(id).await;
                         return Box::pin(self.reach(calling, Ok(None))).await;
                     }
                     Ended::Elsewhere(_) => Some(Decided::Elsewhere),

@@ -12,7 +12,7 @@ use super::present::{self, Answer};
 const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool named `server__connect` belongs to a \
     server that has not been started yet: call it to see that server's tools. A call may answer `approval_required`: \
     then show the person exactly what would run, let them decide, and continue as the result says. Never approve on \
-    your own.";
+    your own. To ask the person something, use `ask_user` or `ask_user_questions`; `pml_status` tells how things stand.";
 
 /// Answers `initialize`.
 pub(crate) fn initialize(requested: Option<&str>) -> Answer {

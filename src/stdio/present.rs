@@ -129,11 +129,12 @@ fn approval_required(asked: &Asked) -> Value {
 fn aborted(reason: Option<&str>) -> Value {
     let what = "Workflow aborted by user";
     let mut content = vec![json!({ "type": "text", "text": what })];
-    content.extend(reason.map(|reason| json!({ "type": "text", "text": format!("Their reason: {reason}") })));
-    json!({
-        "content": content,
-        "structuredContent": { "status": "aborted", "message": what, "reason": reason },
-    })
+    let mut told = json!({ "status": "aborted", "message": what });
+    if let Some(reason) = reason {
+        content.push(json!({ "type": "text", "text": format!("Their reason: {reason}") }));
+        told["reason"] = json!(reason);
+    }
+    json!({ "content": content, "structuredContent": told })
 }
 
 /// How a call stands that only a person may let go on.

@@ -9,6 +9,7 @@
 //!
 //! A broken file is reported, never repaired, replaced or deleted.
 
+mod look;
 mod row;
 mod schema;
 
@@ -25,7 +26,6 @@ use super::{
     Arguments, Code, Created, Expected, New, Refusal, Swept, Timestamp, Workflow, WorkflowError, WorkflowId,
     lifecycle,
 };
-use crate::protocol::Shown;
 
 /// More open asks than a person will ever read; without a cap a model that loops fills the disk.
 pub const LIVE_LIMIT: usize = 1_000;
@@ -124,10 +124,7 @@ impl Store {
     ///
     /// Only the one who takes a call gets its arguments; every other final state comes without them.
     pub fn apply(&mut self, id: WorkflowId, event: Event, now: Timestamp) -> Result<Workflow, WorkflowError> {
-        let answer = match &event {
-            Event::Answer { answer, .. } => Some(answer.clone()),
-            Event::Take | Event::Expire | Event::Withdraw => None,
-        };
+        let answer = event.answer().cloned();
         self.advance_by(id, &Expected::AnyTool, answer.as_ref(), |workflow| {
             machine::transition(&workflow.state, workflow.expires_at, event, now)
         })
@@ -148,54 +145,6 @@ impl Store {
         self.advance_by(id, expected, Some(&answer.clone()), |workflow| {
             machine::answer_and_take(&workflow.state, workflow.expires_at, answer, by, now)
         })
-    }
-
-    /// Finds a workflow by its id.
-    pub fn find(&self, id: WorkflowId) -> Result<Workflow, WorkflowError> {
-        one(&self.connection, "id = ?1", &id.to_string())
-            .map_err(|source| database_error("find a workflow", self.place.path(), source))?
-            .ok_or(WorkflowError::Unknown { id })
-    }
-
-    /// Finds the one workflow a person means by a code or by the beginning of an id.
-    ///
-    /// A live workflow is meant before a finished one; several of a kind are refused.
-    pub fn find_by_code_or_prefix(&self, text: &str) -> Result<Workflow, WorkflowError> {
-        let typed = text.trim().to_ascii_lowercase();
-        let shown = || Shown::line(text).to_string();
-        if typed.is_empty() {
-            return Err(WorkflowError::NoMatch { text: shown() });
-        }
-        let matching = "code = ?1 OR substr(id, 1, length(?1)) = ?1";
-        let found = many(&self.connection, matching, &[&typed])
-            .map_err(|source| database_error("find a workflow", self.place.path(), source))?;
-        let (live, finished): (Vec<_>, Vec<_>) = found
-            .into_iter()
-            .partition(|workflow| workflow.state.phase() != Phase::Final);
-        let mut meant = if live.is_empty() { finished } else { live };
-        match (meant.pop(), meant.len()) {
-            (None, _) => Err(WorkflowError::NoMatch { text: shown() }),
-            (Some(workflow), 0) => Ok(workflow),
-            (Some(_), others) => Err(WorkflowError::Ambiguous {
-                text: shown(),
-                matches: others + 1,
-            }),
-        }
-    }
-
-    /// Lists what waits for an answer, the oldest first.
-    pub fn pending(&self, now: Timestamp) -> Result<Vec<Workflow>, WorkflowError> {
-        let matching = "phase = 'pending' AND expires_at > ?1 ORDER BY created_at, id";
-        many(&self.connection, matching, &[&now.millis()])
-            .map_err(|source| database_error("list what is pending", self.place.path(), source))
-    }
-
-    /// Lists every workflow that is still kept, the newest first.
-    pub fn recent(&self, limit: usize) -> Result<Vec<Workflow>, WorkflowError> {
-        let matching = "true ORDER BY created_at DESC, id LIMIT ?1";
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        many(&self.connection, matching, &[&limit])
-            .map_err(|source| database_error("list what happened", self.place.path(), source))
     }
 
     /// Marks what has expired and deletes what finished long ago.

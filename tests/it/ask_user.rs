@@ -239,3 +239,108 @@ fn the_tools_can_be_switched_off() {
     assert_eq!(client.tools(), ["pml_status", "pml_continue"]);
     assert_eq!(client.call("ask_user", &which())["isError"], true);
 }
+
+fn blocking() -> World {
+    let world = World::new();
+    world.configure(&json!({ "askUser": { "mode": "blocking", "timeoutSeconds": 30 } }));
+    world
+}
+
+/// The code of the one question that waits.
+fn code(world: &World) -> String {
+    let mut code = None;
+    crate::support::eventually("a question waits", crate::support::DEADLINE, || {
+        let told = world.run(&["pending", "--json"]);
+        let pending: Value = serde_json::from_slice(&told.stdout).unwrap();
+        let first = pending
+            .as_array()
+            .or_else(|| pending["pending"].as_array())
+            .and_then(|list| list.first().cloned());
+        code = first.and_then(|first| first["code"].as_str().map(str::to_owned));
+        code.is_some()
+    });
+    code.unwrap()
+}
+
+#[test]
+fn a_blocking_question_holds_its_call_until_somebody_answers() {
+    let world = blocking();
+    let mut client = world.legacy();
+    let id = client.send("tools/call", &json!({ "name": "ask_user", "arguments": which() }));
+    let code = code(&world);
+    assert_eq!(
+        client.request("ping", &json!({}))["result"],
+        json!({}),
+        "the conversation goes on"
+    );
+    assert!(world.run(&["answer", &code, "Right"]).status.success());
+    let result = client.answer(id)["result"].clone();
+    assert_eq!(texts(&result), ["User selected: Right"]);
+    assert_eq!(result["structuredContent"]["by"], "cli");
+}
+
+#[test]
+fn a_blocking_question_times_out_in_the_seeds_words_and_a_late_answer_is_kept() {
+    let world = blocking();
+    let mut client = world.legacy();
+    let id = client.send("tools/call", &json!({ "name": "ask_user", "arguments": which() }));
+    let code = code(&world);
+    let timed_out = client.answer(id)["result"].clone();
+    assert_eq!(timed_out["isError"], true);
+    assert_eq!(
+        texts(&timed_out)[0],
+        "User did not respond within the timeout period. Proceeding with your best judgment."
+    );
+    assert!(world.run(&["answer", &code, "Left"]).status.success());
+    let workflow = texts(&timed_out)[1]
+        .split("\"workflow_id\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let late = client.call(
+        "ask_user",
+        &json!({ "continue_workflow": { "workflow_id": workflow } }),
+    );
+    assert_eq!(texts(&late), ["User selected: Left"]);
+}
+
+#[test]
+fn a_continuation_waits_for_the_answer_so_that_nobody_polls() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let pending = client.call("ask_user", &which());
+    let workflow = &pending["structuredContent"]["workflow_id"];
+    let arguments = json!({ "continue_workflow": { "workflow_id": workflow, "wait_seconds": 50 } });
+    let id = client.send(
+        "tools/call",
+        &json!({ "name": "ask_user", "arguments": arguments }),
+    );
+    assert!(
+        world
+            .run(&["answer", &code(&world), "--text", "over there"])
+            .status
+            .success()
+    );
+    assert_eq!(texts(&client.answer(id)["result"]), ["User answered: over there"]);
+}
+
+#[test]
+fn a_rejection_with_its_reason_reaches_the_model() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let pending = client.call("ask_user_questions", &two_questions());
+    assert!(
+        world
+            .run(&["refuse", &code(&world), "--reason", "ask me later"])
+            .status
+            .success()
+    );
+    let rejected = proceed(&mut client, "ask_user_questions", &pending, json!({}));
+    assert_eq!(rejected["structuredContent"]["status"], "rejected");
+    assert_eq!(
+        texts(&rejected),
+        ["User rejected the question. Reason: ask me later"]
+    );
+}

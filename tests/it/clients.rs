@@ -38,7 +38,8 @@ fn world() -> World {
 fn expected() -> Value {
     json!({
         "server": "pml",
-        "names": ["free__greet", "free__echo", "free__add", "fresh__connect", "pml_continue"],
+        "names": ["free__greet", "free__echo", "free__add", "fresh__connect",
+            "ask_user", "ask_user_questions", "approval_prompt", "pml_status", "pml_continue"],
         // A tool that may ask is listed without its output schema, and with it once it simply runs.
         "promising": ["free__add"],
         "sum": { "sum": 5.5 },
@@ -54,7 +55,7 @@ fn expected() -> Value {
         "names_once_connected": [
             "free__greet", "free__echo", "free__add",
             "fresh__greet", "fresh__echo", "fresh__roll_dice", "fresh__add",
-            "pml_continue",
+            "ask_user", "ask_user_questions", "approval_prompt", "pml_status", "pml_continue",
         ],
         // A question that cannot match the promised output comes as an error in words: nothing else passes validation.
         "question_despite_a_promise": [true, "Approval required to run asked"],

@@ -53,8 +53,12 @@ fn always_asks_runs_writes_the_rule_and_asks_no_more() {
     assert_eq!(
         from_heading(&shown, "> The client connects"),
         r#"> The client connects to pml and lists the tools
-    sample__connect   Starts the MCP server `sample` and lists its tools
-    pml_continue      Continues a tool call that answered `approval_required`
+    sample__connect    Starts the MCP server `sample` and lists its tools
+    ask_user           Ask the user a question and wait for their response
+    ask_user_questions Ask the user one to four structured questions
+    approval_prompt    For clients
+    pml_status         Tells which servers stand behind pml
+    pml_continue       Continues a tool call that answered `approval_required`
   `sample` has not been started, so its own tools are not known yet.
 
 > The model calls sample__greet {"name":"world"}
@@ -105,11 +109,15 @@ fn continue_runs_the_call_and_approves_the_server() {
   No question: this very command was approved. A changed command would ask again.
 
 > The client lists the tools again
-    sample__greet     Greets somebody by name
-    sample__echo      Returns its arguments as they came
-    sample__roll_dice Rolls one die
-    sample__add       Adds two numbers
-    pml_continue      Continues a tool call that answered `approval_required`"#
+    sample__greet      Greets somebody by name
+    sample__echo       Returns its arguments as they came
+    sample__roll_dice  Rolls one die
+    sample__add        Adds two numbers
+    ask_user           Ask the user a question and wait for their response
+    ask_user_questions Ask the user one to four structured questions
+    approval_prompt    For clients
+    pml_status         Tells which servers stand behind pml
+    pml_continue       Continues a tool call that answered `approval_required`"#
     );
 }
 
@@ -124,8 +132,12 @@ fn abort_runs_nothing() {
     Workflow aborted by user
 
 > Nothing ran: the client lists the tools again
-    sample__connect   Starts the MCP server `sample` and lists its tools
-    pml_continue      Continues a tool call that answered `approval_required`
+    sample__connect    Starts the MCP server `sample` and lists its tools
+    ask_user           Ask the user a question and wait for their response
+    ask_user_questions Ask the user one to four structured questions
+    approval_prompt    For clients
+    pml_status         Tells which servers stand behind pml
+    pml_continue       Continues a tool call that answered `approval_required`
   `sample` is still a stranger. The next call asks again; `pml deny sample` ends the questions."#
     );
 }

@@ -305,3 +305,41 @@ fn identical_calls_at_once_share_one_question() {
         client.aside
     );
 }
+
+#[test]
+fn every_rung_ends_in_the_same_result() {
+    let call = json!({ "name": "fake__echo", "arguments": { "n": 1.5, "text": "ü" } });
+    let by_continuation = {
+        let world = asking();
+        let mut client = world.legacy();
+        let asked = client.call("fake__echo", &call["arguments"]);
+        client.proceed("fake__echo", &asked, &json!({ "approved": true }))
+    };
+    let by_elicitation = {
+        let world = asking();
+        let mut client = with_forms(&world);
+        let id = client.send("tools/call", &call);
+        let request = client.notified("elicitation/create");
+        client.reply(&request, &accept("continue"));
+        client.answer(id)["result"].clone()
+    };
+    let by_dialog = {
+        let world = asking();
+        let mut client = world.client();
+        let asked = modern_call(&mut client, call.clone());
+        let mut retry = call.clone();
+        retry["requestState"] = asked["requestState"].clone();
+        retry["inputResponses"] = json!({ "answer": accept("continue") });
+        let mut result = modern_call(&mut client, retry);
+        // What the eras themselves demand is all that differs: the echo shows that `_meta` travels.
+        assert_eq!(
+            result.as_object_mut().unwrap().remove("resultType"),
+            Some(json!("complete"))
+        );
+        let text = texts(&result)[0].replace(r#","_meta":{}"#, "");
+        result["content"][0]["text"] = json!(text);
+        result
+    };
+    assert_eq!(by_continuation.to_string(), by_elicitation.to_string());
+    assert_eq!(by_continuation.to_string(), by_dialog.to_string());
+}
