@@ -4,13 +4,15 @@
 
 A client that can show forms calls a tool which asks before every call, and leaves the dialog open; each time
 `pml approve CODE` answers from a process of its own. Prints p50 and p99 from two moments to the arrival of the
-result: when the answer was recorded (to the millisecond, by `pml log`), and when `pml approve` was started. Not a
-test: numbers depend on the machine.
+result: when the answer was recorded (to the millisecond, by `pml log`), and when `pml approve` was started. The
+answer comes at a random moment, as from a person: the process that waits looks for answers in intervals, and an answer
+right after the question would always meet the beginning of one. Not a test: numbers depend on the machine.
 """
 
 import json
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -19,6 +21,9 @@ import time
 
 ASKS = 200
 
+# Longer than the interval at which a waiting process looks for answers.
+LONGEST_PAUSE_SECONDS = 0.3
+
 
 class Client:
     def __init__(self, pml, home):
@@ -26,14 +31,8 @@ class Client:
             [pml, "stdio"], cwd=home / "project", env=environment(home), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         about = {"name": "answers", "version": "1"}
-        capabilities = {"elicitation": {}}
-        self.send(
-            {
-                "id": "open",
-                "method": "initialize",
-                "params": {"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": about},
-            }
-        )
+        params = {"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}, "clientInfo": about}
+        self.send({"id": "open", "method": "initialize", "params": params})
         self.wait(lambda message: message.get("id") == "open")
         self.send({"method": "notifications/initialized"})
 
@@ -63,10 +62,12 @@ def percentiles(what, times):
 
 
 def asked_and_answered(client, pml, home, number):
-    """Returns when the answer began, ended, and when the result came; and the code it was about."""
-    client.send({"id": number, "method": "tools/call", "params": {"name": "sample__add", "arguments": {"a": number, "b": 1}}})
+    """Returns the code of the ask, when `pml approve` was started, and when the result came."""
+    params = {"name": "sample__add", "arguments": {"a": number, "b": 1}}
+    client.send({"id": number, "method": "tools/call", "params": params})
     form = client.wait(lambda message: message.get("method") == "elicitation/create")
     code = re.search(r"code (\w+)$", form["params"]["message"])[1]
+    time.sleep(random.uniform(0, LONGEST_PAUSE_SECONDS))
     began_at = time.time()
     approve = subprocess.Popen(
         [pml, "approve", code],
