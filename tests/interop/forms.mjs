@@ -92,6 +92,7 @@ async function scenario(client, person) {
   seen.chosen = [text(chosen), chosen.structuredContent.by];
   seen.other = text(await call("ask_user", which, { answer1_other: "Back" }));
   seen.plain = text(await call("ask_user", { question: "Your name?" }, { answer1: "Ada" }));
+  seen.empty = (await call("ask_user", which, {})).structuredContent.status;
   seen.unasked = (await call("ask_user", which, "decline at once")).structuredContent.status;
 
   const options = [{ label: "A", description: "first" }, { label: "B", description: "second" }];

@@ -146,6 +146,7 @@ async fn scenario(client: &Client) -> Value {
         .await;
     let name = json!({ "question": "Your name?" });
     let plain = client.call(tool, name, fill(json!({ "answer1": "Ada" }))).await;
+    let empty = client.call(tool, which.clone(), fill(json!({}))).await;
     let unasked = client.call(tool, which, [Reply::DeclineAtOnce]).await;
 
     let options =
@@ -168,6 +169,7 @@ async fn scenario(client: &Client) -> Value {
         "chosen": [text(&chosen), chosen["structuredContent"]["by"]],
         "other": text(&other),
         "plain": text(&plain),
+        "empty": empty["structuredContent"]["status"],
         "unasked": unasked["structuredContent"]["status"],
         "several": several["structuredContent"]["answers"],
         "forms": *client.0.service().forms.lock().unwrap(),
