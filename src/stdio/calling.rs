@@ -185,7 +185,7 @@ impl Conversation {
                     Ended::Elsewhere(_) => Some(Decided::Elsewhere),
                 };
                 match decided {
-                    None => Reached::Outcome(Outcome::Asked(asked)),
+                    None => self.unreached(calling, asked).await,
                     Some(decided) => {
                         let carried = calling.carried.clone();
                         let id = asked.workflow_id.to_string();
@@ -241,7 +241,7 @@ impl Conversation {
             Some(Filled::Refused | Filled::Unreadable) => None,
         };
         match decision {
-            None => Reached::Outcome(Outcome::Asked(asked)),
+            None => self.unreached(calling, asked).await,
             Some(decision) => {
                 let decided = Decided::Now(decision, Provenance::Dialog);
                 let carried = calling.carried.clone();
@@ -254,6 +254,22 @@ impl Conversation {
                 )
             }
         }
+    }
+
+    /// Goes on where a dialog reached nobody: by what was answered elsewhere while it was open, else by asking in
+    /// the result.
+    async fn unreached(&self, calling: &Calling<'_>, asked: Asked) -> Reached {
+        let found = self.0.proxy.workflow(WorkflowId::new(asked.workflow_id)).await;
+        if !matches!(&found, Ok(workflow) if matches!(workflow.state, State::Answered { .. })) {
+            return Reached::Outcome(Outcome::Asked(asked));
+        }
+        let id = asked.workflow_id.to_string();
+        let carried = calling.carried.clone();
+        let resumed = self
+            .0
+            .proxy
+            .resume(Carrier::AnyTool, &id, Decided::Elsewhere, carried);
+        Reached::Outcome(resumed.await)
     }
 
     /// Tells whether a form was shown long enough for a person to have read it.

@@ -182,11 +182,12 @@ impl Conversation {
         filled: Option<&Filled>,
     ) -> Result<Reached, Refusal> {
         let (workflow, questions) = self.asked_questions(asking, state).await?;
-        let again = || Reached::InputRequired {
-            id: workflow.id,
-            form: form::questions(&questions),
+        let Some(filled) = filled else {
+            return Ok(Reached::InputRequired {
+                id: workflow.id,
+                form: form::questions(&questions),
+            });
         };
-        let Some(filled) = filled else { return Ok(again()) };
         if *filled == Filled::Refused && !self.was_read(workflow.id) {
             return self.without_dialog(calling, asking, workflow).await;
         }
@@ -196,7 +197,8 @@ impl Conversation {
         {
             self.told(asking, state, Duration::ZERO).await
         } else {
-            Ok(again())
+            // Not asked again: what accepts forms without filling them in would do so for ever.
+            self.without_dialog(calling, asking, workflow).await
         }
     }
 
@@ -209,7 +211,8 @@ impl Conversation {
     ) -> Result<Reached, Refusal> {
         let settings = self.0.proxy.ask_user();
         if settings.mode == AskUserMode::Suspend {
-            return Ok(Reached::Own(pending(asking, &workflow)));
+            // Somebody may have answered elsewhere while a dialog was open.
+            return self.told(asking, &workflow.id.to_string(), Duration::ZERO).await;
         }
         let waiting = self.0.proxy.questioned(workflow.id, settings.timeout);
         tokio::pin!(waiting);

@@ -102,6 +102,21 @@ fn a_modern_client_shows_the_question_and_its_retry_is_the_answer() {
 }
 
 #[test]
+fn an_answer_from_elsewhere_is_told_though_the_dialog_then_says_nothing() {
+    let world = World::new();
+    let mut client = world.client();
+    let mut call = json!({ "name": "ask_user", "arguments": which() });
+    let asked = client.request("tools/call", &modern(call.clone()))["result"].clone();
+    let state = asked["requestState"].as_str().unwrap();
+    assert!(world.run(&["answer", state, "Left"]).status.success());
+    call["requestState"] = json!(state);
+    call["inputResponses"] = json!({ "answer": { "action": "accept", "content": {} } });
+    let result = client.request("tools/call", &modern(call))["result"].clone();
+    assert_eq!(texts(&result), ["User selected: Left"]);
+    assert_eq!(result["structuredContent"]["by"], "cli");
+}
+
+#[test]
 fn a_legacy_client_shows_several_questions_in_one_form() {
     let world = World::new();
     let mut client = world.client();

@@ -225,6 +225,33 @@ fn a_legacy_dialog_that_reaches_nobody_falls_back_and_a_decline_by_a_person_refu
     );
 }
 
+/// Approves from another process what a form asks.
+fn approve_elsewhere(world: &World, form: &Value) {
+    let (_, code) = form["message"].as_str().unwrap().rsplit_once("code ").unwrap();
+    assert!(world.run(&["approve", code]).status.success());
+}
+
+#[test]
+fn an_answer_from_elsewhere_counts_though_the_dialog_then_reaches_nobody() {
+    let world = asking();
+    let mut client = with_forms(&world);
+    let id = client.send("tools/call", &json!({ "name": "fake__closed", "arguments": {} }));
+    let request = client.notified("elicitation/create");
+    approve_elsewhere(&world, &request["params"]);
+    // Whether pml has seen the approval by now or not: both ways end in the result.
+    client.reply(&request, &json!({ "action": "accept" }));
+    assert_eq!(texts(&client.answer(id)["result"]), ["closed"]);
+
+    let world = asking();
+    let mut client = world.client();
+    let mut call = json!({ "name": "fake__closed", "arguments": {} });
+    let asked = modern_call(&mut client, call.clone());
+    approve_elsewhere(&world, &asked["inputRequests"]["answer"]["params"]);
+    call["requestState"] = asked["requestState"].clone();
+    call["inputResponses"] = json!({ "answer": { "action": "accept" } });
+    assert_eq!(texts(&modern_call(&mut client, call)), ["closed"]);
+}
+
 #[test]
 fn a_cancelled_call_closes_its_dialog_and_withdraws_the_ask() {
     let world = asking();

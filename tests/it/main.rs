@@ -19,6 +19,7 @@ mod demo;
 mod dialogs;
 mod documents;
 mod fake_server;
+mod forms;
 mod home;
 mod inbox;
 mod init;
