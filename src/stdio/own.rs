@@ -15,7 +15,7 @@ use super::form::{self, Filled};
 use super::permission_prompt::APPROVAL_PROMPT;
 use super::present;
 use super::status::STATUS;
-use super::told::{pending, result, timed_out};
+use super::told::{result, timed_out};
 use crate::config::{AskUserMode, AskUserTools};
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::question::{Given, Question, QuestionError};
