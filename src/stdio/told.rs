@@ -60,7 +60,7 @@ fn answered(asking: Asking, questions: &[Question], answers: &[Given], by: Prove
 }
 
 /// Tells that nobody has answered yet, and how to go on.
-pub(super) fn pending(asking: Asking, workflow: &Workflow) -> Value {
+fn pending(asking: Asking, workflow: &Workflow) -> Value {
     let (name, id, code) = (asking.name(), workflow.id, &workflow.code);
     let field = match asking {
         Asking::One => "\"answer\":\"…\"",
