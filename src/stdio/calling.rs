@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::conversation::Conversation;
 use super::dialog::{Dialog, Ended, READING};
 use super::era::{self, Era, Fault};
-use super::form::{self, Filled};
+use super::form::{self, Filled, Style};
 use super::listing::CONTINUE;
 use super::present::{self, Answer};
 use super::progress::Told;
@@ -204,12 +204,13 @@ impl Conversation {
         form: Value,
         patience: std::time::Duration,
     ) -> Ended {
+        let style = self.forms().unwrap_or(Style::Titled);
         let dialog = Dialog {
             dialogs: &self.0.dialogs,
             outbox: &self.0.outbox,
             proxy: &self.0.proxy,
             id,
-            form,
+            form: form::styled(form, style),
             patience,
             progress: calling.carried.progress.as_ref(),
         };

@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::calling::Road;
 use super::dialog::Dialogs;
 use super::era::{self, Era, Fault, Opened};
+use super::form::Style;
 use super::present::{self, Answer};
 use super::promises::Promises;
 use super::prompts::{self, Prompt};
@@ -35,8 +36,8 @@ pub(super) struct Shared {
     pub(super) dialogs: Dialogs,
     /// When a Modern client was last shown a form, by workflow.
     pub(super) shown: Mutex<HashMap<WorkflowId, Instant>>,
-    /// Whether the client can show forms on a Legacy connection.
-    elicits: AtomicBool,
+    /// How forms are written for this client on a Legacy connection, if it can show any.
+    forms: Mutex<Option<Style>>,
     tasks: TaskTracker,
     requests: Requests,
     initialized: AtomicBool,
@@ -55,7 +56,7 @@ impl Conversation {
             outbox,
             dialogs: Dialogs::default(),
             shown: Mutex::default(),
-            elicits: AtomicBool::new(false),
+            forms: Mutex::new(None),
             tasks,
             requests: Requests::default(),
             initialized: AtomicBool::new(false),
@@ -174,9 +175,14 @@ impl Conversation {
         let requested = params.as_ref().and_then(|params| params.text("protocolVersion"));
         let capabilities_of_client = params.as_ref().and_then(|params| params.value("capabilities"));
         let elicits = capabilities_of_client.is_some_and(|raw| era::shows_forms(raw.get()));
-        // The oldest version that knows forms; versions are dates, so they compare as text.
-        let knows = era::negotiate(requested.as_deref()).as_str() >= ProtocolVersion::V_2025_06_18.as_str();
-        self.0.elicits.store(elicits && knows, Ordering::Relaxed);
+        let version = era::negotiate(requested.as_deref());
+        // Versions are dates, so they compare as text.
+        let style = match version.as_str() {
+            version if version >= ProtocolVersion::V_2025_11_25.as_str() => Some(Style::Titled),
+            version if version >= ProtocolVersion::V_2025_06_18.as_str() => Some(Style::Plain),
+            _ => None,
+        };
+        *self.forms() = style.filter(|_style| elicits);
         greeting::initialize(requested.as_deref())
     }
 
@@ -259,9 +265,14 @@ impl Conversation {
         }
         match era {
             Era::Modern if era::request_shows_forms(params) => Road::Dialog,
-            Era::Legacy if self.0.elicits.load(Ordering::Relaxed) => Road::Elicitation,
+            Era::Legacy if self.forms().is_some() => Road::Elicitation,
             Era::Modern | Era::Legacy => Road::None,
         }
+    }
+
+    /// Returns how forms are written for this client.
+    pub(super) fn forms(&self) -> std::sync::MutexGuard<'_, Option<Style>> {
+        self.0.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<String>> {

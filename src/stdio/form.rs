@@ -37,6 +37,56 @@ impl Filled {
     }
 }
 
+/// How a Legacy client wants choices to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// 2025-11-25: `oneOf` with titles, and lists.
+    Titled,
+    /// 2025-06-18: `enum` with names beside it, and no lists.
+    Plain,
+}
+
+/// Writes a form as a client of that age reads it.
+pub(crate) fn styled(mut form: Value, style: Style) -> Value {
+    let properties = form
+        .pointer_mut("/requestedSchema/properties")
+        .and_then(Value::as_object_mut);
+    if let (Style::Plain, Some(properties)) = (style, properties) {
+        for field in properties.values_mut().filter_map(Value::as_object_mut) {
+            plain(field);
+        }
+    }
+    form
+}
+
+fn plain(field: &mut Map<String, Value>) {
+    let column = |choices: &Value, member: &str| -> Vec<Value> {
+        choices
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|choice| choice[member].clone())
+            .collect()
+    };
+    if let Some(choices) = field.shift_remove("oneOf") {
+        field.insert("enum".to_owned(), json!(column(&choices, "const")));
+        field.insert("enumNames".to_owned(), json!(column(&choices, "title")));
+    } else if let Some(items) = field.shift_remove("items") {
+        let titles: Vec<String> = column(&items["anyOf"], "title")
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        let question = field
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let description = format!("{question} (several, separated by commas: {})", titles.join("; "));
+        field.insert("type".to_owned(), json!("string"));
+        field.insert("description".to_owned(), json!(description));
+    }
+}
+
 /// The elicitation parameters that ask for an approval.
 pub(crate) fn approval(asked: &Asked) -> Value {
     let dependency = &asked.dependency;
@@ -196,6 +246,17 @@ pub(crate) fn answers(questions: &[Question], content: &Map<String, Value>) -> O
         .enumerate()
         .map(|(index, question)| {
             let chosen = match content.get(&field_name(index)) {
+                // Where a form has no lists, several choices come as one text.
+                Some(Value::String(text)) if question.selection == Selection::Several => {
+                    let known = |part: &str| question.options.iter().any(|option| option.label == part);
+                    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+                    let all_known = !known(text) && parts.iter().all(|part| known(part));
+                    if all_known {
+                        parts.into_iter().map(str::to_owned).collect()
+                    } else {
+                        vec![text.clone()]
+                    }
+                }
                 Some(Value::String(label)) => vec![label.clone()],
                 Some(Value::Array(labels)) => labels
                     .iter()
@@ -272,6 +333,36 @@ mod tests {
             Filled::read(&json!({ "action": "accept", "content": {} })),
             Filled::Accepted(_)
         ));
+    }
+
+    #[test]
+    fn an_older_client_gets_choices_it_can_read_and_its_answers_are_understood() {
+        let form = styled(
+            questions(&[question(Selection::One), question(Selection::Several)]),
+            Style::Plain,
+        );
+        let fields = &form["requestedSchema"]["properties"];
+        assert_eq!(
+            (
+                &fields["answer1"]["enum"],
+                &fields["answer1"]["enumNames"],
+                fields["answer1"].get("oneOf")
+            ),
+            (&json!(["A", "B"]), &json!(["A: first", "B"]), None)
+        );
+        assert_eq!(
+            (&fields["answer2"]["type"], fields["answer2"].get("items")),
+            (&json!("string"), None)
+        );
+        let several = [question(Selection::Several)];
+        assert_eq!(
+            read(&several, &json!({ "answer1": "A, B" })),
+            Some(vec!["User selected: A, B".to_owned()])
+        );
+        assert_eq!(
+            read(&several, &json!({ "answer1": "A, C" })),
+            Some(vec!["User answered: A, C".to_owned()])
+        );
     }
 
     #[test]
