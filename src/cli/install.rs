@@ -8,7 +8,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::{Ground, output};
+use super::{Ground, output, terminal};
 use crate::config::{Config, nearest};
 use crate::loader::process::supervisor;
 use crate::loader::{InstallStep, Installed, Packages, Plan, PlanError, plan};
@@ -61,7 +61,7 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
     let outcomes = runtime.block_on(async {
         tokio::select! {
             outcomes = install_all(ground, config, &packages, &names) => Some(outcomes),
-            () = interrupted() => None,
+            () = terminal::interrupted() => None,
         }
     });
     let Some(outcomes) = outcomes else {
@@ -200,19 +200,5 @@ impl Steps {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();
         }
-    }
-}
-
-/// Waits for a signal that asks to stop: installers lead their own groups and do not hear the terminal's.
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
     }
 }

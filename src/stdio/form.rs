@@ -135,48 +135,37 @@ pub(crate) fn approval(asked: &Asked) -> Value {
             format!("Session: {tool} may run until this session ends"),
         ),
     };
-    json!({
-        "message": message,
-        "requestedSchema": {
-            "type": "object",
-            "properties": {
-                "decision": {
-                    "type": "string",
-                    "title": "Decision",
-                    "oneOf": [
-                        { "const": "continue", "title": once },
-                        { "const": "session", "title": session },
-                        { "const": "always", "title": format!("Always allow {tool} in {file}") },
-                        { "const": "abort", "title": "Abort: nothing is installed or run" },
-                    ],
-                },
-            },
-            "required": ["decision"],
-        },
-    })
+    let always = format!("Always allow {tool} in {file}");
+    decide(
+        &message,
+        [&once, &session, &always, "Abort: nothing is installed or run"],
+    )
 }
 
 /// The elicitation parameters that ask whether the client may use one of its own tools.
 pub(crate) fn permission(tool: &ToolName, shown: &str) -> Value {
     let tool = Shown::line(&tool.to_string()).to_string();
+    let session = format!("Session: {tool} until this session ends");
+    let always = format!("Always allow {tool} in .pml.json");
+    let titles = [
+        "Continue: this use only",
+        session.as_str(),
+        always.as_str(),
+        "Abort: it is not used",
+    ];
+    decide(&format!("Allow {tool}?\n{shown}"), titles)
+}
+
+/// A form with the one required decision; the titles say what each choice grants, and none is chosen beforehand.
+fn decide(message: &str, titles: [&str; 4]) -> Value {
+    let choices = ["continue", "session", "always", "abort"].into_iter().zip(titles);
+    let choices: Vec<Value> = choices
+        .map(|(word, title)| json!({ "const": word, "title": title }))
+        .collect();
+    let decision = json!({ "type": "string", "title": "Decision", "oneOf": choices });
     json!({
-        "message": format!("Allow {tool}?\n{shown}"),
-        "requestedSchema": {
-            "type": "object",
-            "properties": {
-                "decision": {
-                    "type": "string",
-                    "title": "Decision",
-                    "oneOf": [
-                        { "const": "continue", "title": "Continue: this use only" },
-                        { "const": "session", "title": format!("Session: {tool} until this session ends") },
-                        { "const": "always", "title": format!("Always allow {tool} in .pml.json") },
-                        { "const": "abort", "title": "Abort: it is not used" },
-                    ],
-                },
-            },
-            "required": ["decision"],
-        },
+        "message": message,
+        "requestedSchema": { "type": "object", "properties": { "decision": decision }, "required": ["decision"] },
     })
 }
 
