@@ -103,6 +103,8 @@ impl Hint for LoadError {
 /// What opening needs that does not change.
 pub(super) struct Settings {
     pub(super) environment: Environment,
+    /// Ends every process at once, also those that are not ready yet.
+    pub(super) at_once: CancellationToken,
 }
 
 type OnChange = Box<dyn Fn(Started) + Send + Sync>;
@@ -211,7 +213,7 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
     })?;
     let (process, pipes) = process::spawn(plan.dependency(), &line, &supervisor)?;
     let stderr = process.stderr();
-    let (urgent, exit) = watch_over(process, tasks);
+    let (urgent, exit) = watch_over(process, settings.at_once.child_token(), tasks);
     let resolved = installed.map(|installed| installed.resolved);
     let (ended_exit, ended_stderr) = (exit.clone(), stderr.clone());
     let ending = async move {
@@ -293,9 +295,9 @@ fn follow_changes(
 /// Waits for the end of a process in a task of its own, which also signals it when it must go at once.
 fn watch_over(
     mut process: Process,
+    urgent: CancellationToken,
     tasks: &TaskTracker,
 ) -> (CancellationToken, watch::Receiver<Option<Exit>>) {
-    let urgent = CancellationToken::new();
     let (tell, exit) = watch::channel(None);
     let hurry = urgent.clone();
     tasks.spawn(async move {

@@ -55,6 +55,7 @@ impl Loader {
             changes: watch::Sender::new(0),
             settings: Settings {
                 environment: environment.clone(),
+                at_once: CancellationToken::new(),
             },
             tasks,
             closing: CancellationToken::new(),
@@ -191,6 +192,9 @@ impl Loader {
     /// Ends every dependency and whatever is under way.
     pub async fn close(&self, urgency: Urgency) {
         self.0.closing.cancel();
+        if urgency == Urgency::AtOnce {
+            self.0.settings.at_once.cancel();
+        }
         let running: Vec<Started> = self.0.slots.iter().filter_map(|slot| slot.running()).collect();
         for started in &running {
             started.stop(urgency);

@@ -4,7 +4,7 @@
 //! when the database cannot be opened. It must not know permissions or the loader: what is suspended is data.
 //!
 //! The non-obvious thing: one thread owns the database (SQLite blocks), and that thread also sweeps and watches
-//! for answers from other processes. It sleeps until the next deadline, and looks around every 100 ms only while
+//! for answers from other processes. It sleeps until the next deadline, and looks around every 25 ms only while
 //! somebody waits; an idle pml wakes up for nothing.
 
 mod error;
