@@ -14,6 +14,9 @@ use crate::workflow::{
 /// How long a question can still be answered after nobody waits for it: over a coffee, not over a night.
 const LATE: Duration = Duration::from_hours(1);
 
+/// Where the lives of workflows are logged; names and ends, never questions or answers.
+const LIFECYCLE: &str = "pml::workflow";
+
 /// How questions stand.
 #[derive(Debug, Clone)]
 pub enum Questioned {
@@ -33,6 +36,10 @@ pub enum Questioned {
         /// Why, in their words.
         reason: Option<String>,
     },
+    /// Nobody answered while it could be answered.
+    TimedOut,
+    /// Whoever asked took it back.
+    Withdrawn,
 }
 
 impl Proxy {
@@ -81,6 +88,21 @@ impl Proxy {
 
     /// Tells how questions stand, waiting up to `patience` for an answer; whoever is told an answer has taken it.
     pub async fn questioned(&self, id: WorkflowId, patience: Duration) -> Result<Questioned, Refusal> {
+        let stands = self.stand_of(id, patience).await;
+        let failed = |error: &str| tracing::info!(target: LIFECYCLE, session = %id, error, "Session failed");
+        match &stands {
+            Ok(Questioned::Answered { .. }) => {
+                tracing::info!(target: LIFECYCLE, session = %id, "Session completed successfully");
+            }
+            Ok(Questioned::Rejected { .. }) => failed("rejected"),
+            Ok(Questioned::TimedOut) => failed("timed out"),
+            Ok(Questioned::Withdrawn) => failed("withdrawn"),
+            Ok(Questioned::Pending(_)) | Err(_) => {}
+        }
+        stands
+    }
+
+    async fn stand_of(&self, id: WorkflowId, patience: Duration) -> Result<Questioned, Refusal> {
         let mut workflow = self.0.workflows.find(id).await?;
         if workflow.state == State::Pending && !patience.is_zero() {
             let waited = tokio::time::timeout(patience, self.0.workflows.wait(id)).await;
@@ -113,7 +135,9 @@ impl Proxy {
                     _ => Err(Refusal::Expired),
                 }
             }
-            State::Pending | State::Expired | State::Taken { .. } | State::Withdrawn => Err(Refusal::Expired),
+            State::Pending | State::Expired => Ok(Questioned::TimedOut),
+            State::Withdrawn => Ok(Questioned::Withdrawn),
+            State::Taken { .. } => Err(Refusal::Expired),
         }
     }
 

@@ -183,7 +183,7 @@ impl Conversation {
         }
         let rest = patience.saturating_sub(begun.elapsed());
         Ok(match self.0.proxy.questioned(workflow.id, rest).await? {
-            Questioned::Pending(_) => {
+            Questioned::Pending(_) | Questioned::TimedOut | Questioned::Withdrawn => {
                 deny("Nobody answered in time; nobody refused. Ask the person, then try again.")
             }
             Questioned::Rejected { reason: Some(reason) } => {

@@ -26,12 +26,23 @@ pub(super) fn result(asking: Asking, questioned: Questioned) -> Value {
             let told = json!({ "status": "rejected", "reason": reason, "message": text });
             json!({ "content": [{ "type": "text", "text": text }], "structuredContent": told })
         }
+        Questioned::TimedOut => closed("timed_out", "The question timed out: nobody answered it."),
+        Questioned::Withdrawn => closed("withdrawn", "The question was withdrawn."),
         Questioned::Answered {
             questions,
             answers,
             by,
         } => answered(asking, &questions, &answers, by),
     }
+}
+
+/// Tells that a question can no longer be answered.
+fn closed(status: &str, text: &str) -> Value {
+    json!({
+        "content": [{ "type": "text", "text": text }],
+        "structuredContent": { "status": status, "message": text },
+        "isError": true,
+    })
 }
 
 fn answered(asking: Asking, questions: &[Question], answers: &[Given], by: Provenance) -> Value {
@@ -92,7 +103,11 @@ pub(super) fn timed_out(asking: Asking, workflow: &Workflow) -> Value {
         "The question stays open: an answer that comes later is told by `{name}` with \
          {{\"{MEMBER}\":{{\"workflow_id\":\"{id}\"}}}}."
     );
-    json!({ "content": [{ "type": "text", "text": TIMED_OUT }, { "type": "text", "text": late }], "isError": true })
+    json!({
+        "content": [{ "type": "text", "text": TIMED_OUT }, { "type": "text", "text": late }],
+        "structuredContent": { "status": "timed_out", "message": TIMED_OUT, "instructions": late, "workflow_id": id.uuid() },
+        "isError": true,
+    })
 }
 
 /// The definitions of pml's own tools, `pml_continue` apart.

@@ -307,6 +307,7 @@ fn a_blocking_question_times_out_in_the_seeds_words_and_a_late_answer_is_kept() 
         texts(&timed_out)[0],
         "User did not respond within the timeout period. Proceeding with your best judgment."
     );
+    assert_eq!(timed_out["structuredContent"]["status"], "timed_out");
     assert!(world.run(&["answer", &code, "Left"]).status.success());
     let workflow = texts(&timed_out)[1]
         .split("\"workflow_id\":\"")
@@ -358,5 +359,18 @@ fn a_rejection_with_its_reason_reaches_the_model() {
     assert_eq!(
         texts(&rejected),
         ["User rejected the question. Reason: ask me later"]
+    );
+}
+
+#[test]
+fn a_question_that_nobody_answered_in_its_life_has_timed_out() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let pending = client.call("ask_user", &which());
+    crate::support::world::expire_workflows(&world);
+    let late = proceed(&mut client, "ask_user", &pending, json!({}));
+    assert_eq!(
+        (&late["isError"], &late["structuredContent"]["status"]),
+        (&json!(true), &json!("timed_out"))
     );
 }

@@ -201,3 +201,20 @@ fn the_status_tells_servers_asks_and_denials() {
     );
     assert_eq!(status["pending"], json!([]));
 }
+
+#[test]
+fn nobody_answering_is_told_as_that_and_not_as_a_refusal() {
+    let world = World::new();
+    world.configure(&json!({ "approvals": { "ttlSeconds": 30 } }));
+    let mut client = world.legacy();
+    let id = prompt(&mut client, "Bash", &json!({ "command": "ls" }));
+    let denied = reply(&mut client, id);
+    assert_eq!(denied["behavior"], "deny");
+    assert!(
+        denied["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("Nobody answered in time; nobody refused."),
+        "{denied}"
+    );
+}
