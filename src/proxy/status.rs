@@ -122,11 +122,14 @@ impl Proxy {
             Ok(plan) => plan,
             Err(error) => return broken(error.to_string()),
         };
-        let state = match () {
-            () if server.disabled => ServerState::Disabled,
-            () if self.0.loader.is_running(&plan) => ServerState::Running,
-            () if self.0.loader.needs_install(&plan) => ServerState::NotInstalled,
-            () => ServerState::Ready,
+        let state = if server.disabled {
+            ServerState::Disabled
+        } else if self.0.loader.is_running(&plan) {
+            ServerState::Running
+        } else if self.0.loader.needs_install(&plan) {
+            ServerState::NotInstalled
+        } else {
+            ServerState::Ready
         };
         let known = self.0.loader.known(&plan);
         let tools = known.map(|known| {

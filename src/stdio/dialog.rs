@@ -105,12 +105,10 @@ impl Dialog<'_> {
             request: request.clone(),
             left: Left::ByTheCall,
         };
-        let message = json!({ "jsonrpc": "2.0", "method": "elicitation/create", "params": self.form });
-        // The id is raw JSON already.
-        let line = message
-            .to_string()
-            .replacen('{', &format!("{{\"id\":{request},"), 1);
-        if self.outbox.send(line).await.is_err() {
+        let request: Value = serde_json::from_str(&request).unwrap_or_default();
+        let message =
+            json!({ "jsonrpc": "2.0", "id": request, "method": "elicitation/create", "params": self.form });
+        if self.outbox.send(message.to_string()).await.is_err() {
             return Ended::Unavailable;
         }
         let ended = tokio::select! {

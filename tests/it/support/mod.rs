@@ -18,12 +18,22 @@ pub(crate) fn pml() -> &'static Path {
 
 /// The server that misbehaves on demand: `support/fake_server.rs` says how.
 pub(crate) fn fake_server() -> PathBuf {
+    static BUILT: std::sync::Once = std::sync::Once::new();
     let tests = std::env::current_exe().unwrap();
     let server = tests.ancestors().nth(2).unwrap().join("examples/fake_server");
-    assert!(
-        server.exists(),
-        "the fake server is not built: cargo build --example fake_server"
-    );
+    // `cargo test --test it` does not build examples.
+    BUILT.call_once(|| {
+        if !server.exists() {
+            let built = std::process::Command::new(env!("CARGO"))
+                .args(["build", "--quiet", "--example", "fake_server"])
+                .current_dir(env!("CARGO_MANIFEST_DIR"))
+                .status();
+            assert!(
+                built.unwrap().success(),
+                "cargo build --example fake_server failed"
+            );
+        }
+    });
     server
 }
 
