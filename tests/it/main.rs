@@ -26,6 +26,7 @@ mod init;
 mod install;
 mod lifecycle;
 mod list;
+mod orders;
 #[cfg(target_os = "linux")]
 mod orphans;
 mod permission_prompt;
