@@ -33,23 +33,24 @@ enum Restarts {
     AfterEach,
 }
 
-/// What must come of it.
-#[derive(Default)]
-struct Model {
-    refused: bool,
-    approved: bool,
-    dead: bool,
-    ran: bool,
+/// What must come of it: where the call stands, in the simplest words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Model {
+    Waits,
+    Approved,
+    Refused,
+    Dead,
+    Ran,
 }
 
 impl Model {
-    fn happens(&mut self, event: Event) {
-        let open = !self.dead && !self.ran;
-        match event {
-            Event::Approve => self.approved |= open && !self.refused,
-            Event::Refuse => self.refused |= open && !self.approved,
-            Event::Continue => self.ran |= open && !self.refused,
-            Event::Expire | Event::Deny => self.dead = true,
+    fn after(self, event: Event) -> Self {
+        match (self, event) {
+            (Self::Waits, Event::Approve) => Self::Approved,
+            (Self::Waits, Event::Refuse) => Self::Refused,
+            (Self::Waits | Self::Approved, Event::Continue) => Self::Ran,
+            (Self::Waits | Self::Approved, Event::Expire | Event::Deny) => Self::Dead,
+            (stays, _) => stays,
         }
     }
 }
@@ -86,7 +87,7 @@ fn play(order: &[Event], restarts: Restarts) {
         .next()
         .unwrap()
         .to_owned();
-    let mut model = Model::default();
+    let mut model = Model::Waits;
     for event in order {
         match event {
             Event::Approve => drop(world.run(&["approve", &code])),
@@ -95,7 +96,7 @@ fn play(order: &[Event], restarts: Restarts) {
             Event::Deny => assert!(world.run(&["deny", "fake:echo"]).status.success()),
             Event::Continue => drop(client.proceed("fake__echo", &asked, &json!({ "approved": true }))),
         }
-        model.happens(*event);
+        model = model.after(*event);
         if restarts == Restarts::AfterEach {
             client = world.legacy();
         }
@@ -107,7 +108,11 @@ fn play(order: &[Event], restarts: Restarts) {
     );
     let seen = std::fs::read_to_string(world.path("seen")).unwrap_or_default();
     let runs = seen.matches("\"once\":true").count();
-    assert_eq!(runs, usize::from(model.ran), "{order:?}, restarts: {restarts:?}");
+    assert_eq!(
+        runs,
+        usize::from(model == Model::Ran),
+        "{order:?}, restarts: {restarts:?}"
+    );
 }
 
 #[test]
