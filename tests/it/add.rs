@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::support::real::require;
+use crate::support::have;
 use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
 use crate::support::{DEADLINE, eventually, fake_server, pml};
 
@@ -227,7 +227,7 @@ fn a_bad_name_or_line_is_told_before_anything_happens() {
 
 #[test]
 fn the_person_at_the_terminal_decides() {
-    if !require("script") {
+    if !have(&["script"]) {
         return;
     }
     for (typed, code) in [("n\n", 1), ("\n", 1), ("y\n", 0)] {
@@ -325,7 +325,7 @@ fn pinned(world: &World, name: &str, line: &[&str]) -> (Value, String) {
 
 #[test]
 fn a_real_npm_package_is_pinned_in_its_own_words_and_runs_unasked() {
-    if !require("npm") || !require("node") {
+    if !have(&["npm"]) || !have(&["node"]) {
         return;
     }
     let world = World::new();
@@ -341,7 +341,7 @@ fn a_real_npm_package_is_pinned_in_its_own_words_and_runs_unasked() {
 
 #[test]
 fn a_real_package_that_does_not_start_is_taken_out_of_the_store_again() {
-    if !require("uv") {
+    if !have(&["uv"]) {
         return;
     }
     let world = World::new();
@@ -369,7 +369,7 @@ fn a_real_package_that_does_not_start_is_taken_out_of_the_store_again() {
 
 #[test]
 fn a_real_pypi_package_is_pinned_in_its_own_words_and_runs_unasked() {
-    if !require("uv") {
+    if !have(&["uv"]) {
         return;
     }
     let world = World::new();

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::support::real::require;
+use crate::support::have;
 use crate::support::world::{World, stdout};
 
 #[test]
@@ -25,7 +25,7 @@ fn every_shell_completes_the_commands_of_people_alone() {
 
 #[test]
 fn bash_can_read_its_script() {
-    if !require("bash") {
+    if !have(&["bash"]) {
         return;
     }
     let script = stdout(&World::new().run(&["completions", "bash"]));

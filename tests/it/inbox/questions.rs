@@ -15,7 +15,7 @@ use pml::workflow::{
 use serde_json::json;
 
 use super::{log, refused};
-use crate::support::real::require;
+use crate::support::have;
 use crate::support::world::{World, json_of, stderr, stdout};
 use crate::support::{DEADLINE, pml};
 
@@ -235,7 +235,7 @@ fn typed(world: &World, arguments: &str, typed: &str) -> (Option<i32>, String) {
 
 #[test]
 fn a_person_at_a_terminal_is_asked_one_question_after_the_other() {
-    if !require("script") {
+    if !have(&["script"]) {
         return;
     }
     let world = World::new();

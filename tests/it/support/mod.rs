@@ -1,6 +1,5 @@
 //! What several behaviours need: the binaries, and a look at what runs.
 
-pub(crate) mod real;
 pub(crate) mod registry;
 pub(crate) mod sdk;
 pub(crate) mod world;
