@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use crate::protocol::{DependencyName, EnvelopeError, Line, Message, Object, Outcome, Shown, id_in_head};
+use crate::protocol::{
+    DependencyName, EnvelopeError, Json, Line, Message, Outcome, Payload, Shown, id_in_head,
+};
 use crate::wire::{Frame, LineReader, Outbox};
 
 /// Progress notifications that may wait for a slow client before the dependency's reader waits too.
@@ -228,7 +229,7 @@ impl Session {
                 self.finish(id, reply);
             }
             Ok(Message::Notification { method, params }) => match method.as_ref() {
-                "notifications/progress" => self.progress(&line, params).await,
+                "notifications/progress" => self.progress(&line, params.as_ref()).await,
                 "notifications/tools/list_changed" => unasked(Unasked::ToolsChanged),
                 method => {
                     tracing::debug!(dependency = %self.0.dependency, method, "a notification is not passed on");
@@ -251,7 +252,7 @@ impl Session {
     }
 
     /// A dependency is told what pml can do when it starts: nothing. What it asks all the same gets its answer.
-    fn answer(&self, id: &RawValue, method: &str) {
+    fn answer(&self, id: Json<'_>, method: &str) {
         let frame = if method == "ping" {
             format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
         } else {
@@ -260,10 +261,11 @@ impl Session {
         self.send_now(frame);
     }
 
-    async fn progress(&self, line: &Bytes, params: Option<&RawValue>) {
+    async fn progress(&self, line: &Bytes, params: Option<&Payload<'_>>) {
         let Some(params) = params else { return };
-        let token =
-            Object::parse(params.get()).and_then(|object| own_id(object.value("progressToken")?.get()));
+        let token = params
+            .object()
+            .and_then(|object| own_id(object.value("progressToken")?.get()));
         let sender = token.and_then(|id| {
             lock(&self.0.waiters)
                 .get(&id)

@@ -3,10 +3,9 @@
 //! The member is written by a model, so nothing is guessed: `"false"` is an error and not a yes, an unknown member
 //! is named, a contradiction is refused.
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::Shown;
+use super::{Json, Shown};
 
 /// The member of a tool's arguments that continues a suspended call.
 pub const MEMBER: &str = "continue_workflow";
@@ -82,7 +81,7 @@ pub enum ContinuationError {
 
 impl Continuation {
     /// Reads the value of `continue_workflow`; `null` is no continuation.
-    pub fn parse(raw: &RawValue) -> Result<Option<Self>, ContinuationError> {
+    pub fn parse(raw: Json<'_>) -> Result<Option<Self>, ContinuationError> {
         match serde_json::from_str(raw.get()) {
             Ok(Value::Null) => Ok(None),
             Ok(Value::Object(members)) => Self::from_members(&members).map(Some),
@@ -208,8 +207,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Option<Decision>, String> {
-        let raw = RawValue::from_string(text.to_owned()).unwrap();
-        Continuation::parse(&raw)
+        let raw = Json::parse(text).unwrap();
+        Continuation::parse(raw)
             .map(|found| found.map(|found| found.decision))
             .map_err(|error| error.to_string())
     }

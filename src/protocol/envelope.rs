@@ -10,41 +10,81 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::{Json, Object};
+
 /// One message of a peer.
 #[derive(Debug)]
 pub enum Message<'a> {
     /// A call that wants an answer.
     Request {
         /// The raw id: a string or a number.
-        id: &'a RawValue,
+        id: Json<'a>,
         /// What is wanted.
         method: Cow<'a, str>,
         /// Its parameters.
-        params: Option<&'a RawValue>,
+        params: Option<Payload<'a>>,
     },
     /// A message without an answer.
     Notification {
         /// What is told.
         method: Cow<'a, str>,
         /// Its parameters.
-        params: Option<&'a RawValue>,
+        params: Option<Payload<'a>>,
     },
     /// The answer to a request of ours.
     Response {
         /// The raw id of that request.
-        id: &'a RawValue,
+        id: Json<'a>,
         /// What came back.
         outcome: Outcome<'a>,
     },
+}
+
+/// What a message carries: its text, and its members where it is an object.
+#[derive(Debug)]
+pub struct Payload<'a> {
+    raw: Json<'a>,
+    members: Option<Object<'a>>,
+}
+
+impl<'a> Payload<'a> {
+    /// Looks at a text that is one JSON value; `None` if it is not.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<Self> {
+        Some(Self::of(Json::parse(text)?))
+    }
+
+    fn of(raw: Json<'a>) -> Self {
+        let members = Object::parse(raw.get());
+        Self { raw, members }
+    }
+
+    /// Returns its text.
+    #[must_use]
+    pub fn get(&self) -> &'a str {
+        self.raw.get()
+    }
+
+    /// Returns its text as one value.
+    #[must_use]
+    pub fn raw(&self) -> Json<'a> {
+        self.raw
+    }
+
+    /// Returns its members; `None` where it is not an object.
+    #[must_use]
+    pub fn object(&self) -> Option<&Object<'a>> {
+        self.members.as_ref()
+    }
 }
 
 /// How a request ended.
 #[derive(Debug)]
 pub enum Outcome<'a> {
     /// With a result.
-    Result(&'a RawValue),
+    Result(Payload<'a>),
     /// With an error object.
-    Error(&'a RawValue),
+    Error(Json<'a>),
 }
 
 /// Says why a line is no message.
@@ -111,36 +151,44 @@ impl<'a> Fields<'a> {
         };
         let method = match self.method {
             None => None,
-            Some(raw) => Some(text(raw).ok_or_else(|| shape("`method` is not a string"))?),
+            Some(raw) => Some(text(json(raw)).ok_or_else(|| shape("`method` is not a string"))?),
         };
         // `"error": null` beside a result is what some servers write for "no error".
         let error = self.error.filter(|error| error.get() != "null");
         match (self.id, method) {
             (Some(id), _) if !is_id(id) => Err(shape("`id` is neither a string nor a number")),
             (Some(id), Some(method)) => Ok(Message::Request {
-                id,
+                id: json(id),
                 method,
-                params: self.params,
+                params: self.params.map(payload),
             }),
             (None, Some(method)) => Ok(Message::Notification {
                 method,
-                params: self.params,
+                params: self.params.map(payload),
             }),
             (Some(id), None) => match (self.result, error) {
                 (Some(_), Some(_)) => Err(shape("it has both `result` and `error`")),
                 (Some(result), None) => Ok(Message::Response {
-                    id,
-                    outcome: Outcome::Result(result),
+                    id: json(id),
+                    outcome: Outcome::Result(payload(result)),
                 }),
                 (None, Some(error)) => Ok(Message::Response {
-                    id,
-                    outcome: Outcome::Error(error),
+                    id: json(id),
+                    outcome: Outcome::Error(json(error)),
                 }),
                 (None, None) => Err(shape("it has neither `method` nor `result` nor `error`")),
             },
             (None, None) => Err(shape("it has neither `id` nor `method`")),
         }
     }
+}
+
+fn json(raw: &RawValue) -> Json<'_> {
+    Json::known(raw.get())
+}
+
+fn payload(raw: &RawValue) -> Payload<'_> {
+    Payload::of(json(raw))
 }
 
 fn is_id(raw: &RawValue) -> bool {
@@ -150,7 +198,7 @@ fn is_id(raw: &RawValue) -> bool {
 
 /// Reads a raw JSON string, borrowed where it has no escapes.
 #[must_use]
-pub fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+pub fn text(raw: Json<'_>) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
         serde_json::from_str(raw.get()).ok().map(Cow::Owned)
@@ -236,15 +284,21 @@ mod tests {
     fn describe(line: &str) -> String {
         match Message::parse(line.as_bytes()) {
             Ok(Message::Request { id, method, params }) => {
-                format!("request {id} {method} {}", params.map_or("-", RawValue::get))
+                format!(
+                    "request {id} {method} {}",
+                    params.map_or("-", |params| params.get())
+                )
             }
             Ok(Message::Notification { method, params }) => {
-                format!("notification {method} {}", params.map_or("-", RawValue::get))
+                format!(
+                    "notification {method} {}",
+                    params.map_or("-", |params| params.get())
+                )
             }
             Ok(Message::Response {
                 id,
                 outcome: Outcome::Result(raw),
-            }) => format!("result {id} {raw}"),
+            }) => format!("result {id} {}", raw.get()),
             Ok(Message::Response {
                 id,
                 outcome: Outcome::Error(raw),

@@ -4,6 +4,8 @@
 
 mod digest;
 mod envelope;
+mod era;
+mod json;
 mod line;
 mod name;
 mod object;
@@ -11,7 +13,9 @@ mod pattern;
 mod shown;
 
 pub use digest::Digest;
-pub use envelope::{EnvelopeError, Message, Outcome, id_in_head, text};
+pub use envelope::{EnvelopeError, Message, Outcome, Payload, id_in_head, text};
+pub use era::Era;
+pub use json::Json;
 pub use line::{Line, LineDecoder};
 pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
 pub use object::{Object, Splice};

@@ -11,11 +11,13 @@ use bytes::Bytes;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::Json;
+
 /// The members of a JSON object, one level deep, in their order.
 #[derive(Debug)]
 pub struct Object<'a> {
     source: &'a str,
-    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    members: Vec<(Cow<'a, str>, Json<'a>)>,
 }
 
 impl<'a> Object<'a> {
@@ -31,7 +33,7 @@ impl<'a> Object<'a> {
 
     /// Returns the value of a member; the last one, where it stands more than once.
     #[must_use]
-    pub fn value(&self, name: &str) -> Option<&'a RawValue> {
+    pub fn value(&self, name: &str) -> Option<Json<'a>> {
         self.members
             .iter()
             .rev()
@@ -46,7 +48,7 @@ impl<'a> Object<'a> {
     }
 
     /// Returns the members in their order.
-    pub fn members(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+    pub fn members(&self) -> impl Iterator<Item = (&str, Json<'a>)> {
         self.members.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
@@ -95,7 +97,7 @@ pub(crate) fn place_of(part: &str, source: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-struct Members<'m, 'a>(&'m mut Vec<(Cow<'a, str>, &'a RawValue)>);
+struct Members<'m, 'a>(&'m mut Vec<(Cow<'a, str>, Json<'a>)>);
 
 impl<'de> Visitor<'de> for Members<'_, 'de> {
     type Value = ();
@@ -106,7 +108,8 @@ impl<'de> Visitor<'de> for Members<'_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(Name(name)) = map.next_key()? {
-            self.0.push((name, map.next_value()?));
+            let value: &'de RawValue = map.next_value()?;
+            self.0.push((name, Json::known(value.get())));
         }
         Ok(())
     }

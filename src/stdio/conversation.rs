@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
@@ -21,7 +20,7 @@ use super::prompts::{self, Prompt};
 use super::requests::{NotTaken, Requests, UnderWay};
 use super::{greeting, listing, told};
 use crate::config::Dialog;
-use crate::protocol::{EnvelopeError, Line, Message, Object, Outcome as Returned, id_in_head};
+use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Outcome as Returned, Payload, id_in_head};
 use crate::proxy::{Proxy, WorkflowId};
 use crate::wire::{Frame, Outbox};
 
@@ -83,8 +82,10 @@ impl Conversation {
             }
         };
         match Message::parse(&line) {
-            Ok(Message::Request { id, method, params }) => self.request(&line, id, &method, params).await,
-            Ok(Message::Notification { method, params }) => self.notified(&method, params),
+            Ok(Message::Request { id, method, params }) => {
+                self.request(&line, id, &method, params.as_ref()).await;
+            }
+            Ok(Message::Notification { method, params }) => self.notified(&method, params.as_ref()),
             Ok(Message::Response { id, outcome }) => {
                 let result = match outcome {
                     Returned::Result(raw) => serde_json::from_str(raw.get()).ok(),
@@ -103,7 +104,7 @@ impl Conversation {
         }
     }
 
-    async fn request(&self, line: &Bytes, id: &RawValue, method: &str, params: Option<&RawValue>) {
+    async fn request(&self, line: &Bytes, id: Json<'_>, method: &str, params: Option<&Payload<'_>>) {
         let under_way = match self.0.requests.begin(id.get()) {
             Ok(under_way) => under_way,
             Err(NotTaken::Duplicate) => {
@@ -148,16 +149,16 @@ impl Conversation {
             .await;
     }
 
-    fn notified(&self, method: &str, params: Option<&RawValue>) {
+    fn notified(&self, method: &str, params: Option<&Payload<'_>>) {
         if method == "notifications/cancelled"
-            && let Some(params) = params.and_then(|params| Object::parse(params.get()))
+            && let Some(params) = params.and_then(Payload::object)
             && let Some(id) = params.value("requestId")
         {
             self.0.requests.cancel(id.get());
         }
     }
 
-    fn era(&self, params: Option<&RawValue>) -> Result<Era, Fault> {
+    fn era(&self, params: Option<&Payload<'_>>) -> Result<Era, Fault> {
         let initialized = self.0.initialized.load(Ordering::Relaxed);
         era::of_request(
             params,
@@ -169,11 +170,11 @@ impl Conversation {
         )
     }
 
-    fn initialize(&self, params: Option<&RawValue>) -> Answer {
+    fn initialize(&self, params: Option<&Payload<'_>>) -> Answer {
         self.0.initialized.store(true, Ordering::Relaxed);
-        let params = params.and_then(|params| Object::parse(params.get()));
-        let requested = params.as_ref().and_then(|params| params.text("protocolVersion"));
-        let capabilities_of_client = params.as_ref().and_then(|params| params.value("capabilities"));
+        let params = params.and_then(Payload::object);
+        let requested = params.and_then(|params| params.text("protocolVersion"));
+        let capabilities_of_client = params.and_then(|params| params.value("capabilities"));
         let elicits = capabilities_of_client.is_some_and(|raw| era::shows_forms(raw.get()));
         let version = era::negotiate(requested.as_deref());
         // Versions are dates, so they compare as text.
@@ -208,7 +209,7 @@ impl Conversation {
     }
 
     /// Answers a call in a task of its own: it may take as long as it likes.
-    fn call(&self, line: &Bytes, under_way: UnderWay, params: Option<&RawValue>, era: Era) {
+    fn call(&self, line: &Bytes, under_way: UnderWay, params: Option<&Payload<'_>>, era: Era) {
         let params = params.map(|params| line.slice_ref(params.get().as_bytes()));
         let conversation = self.clone();
         self.0.tasks.spawn(async move {
@@ -236,9 +237,9 @@ impl Conversation {
     }
 
     /// Keeps a Modern subscription open until it is cancelled.
-    fn listen(&self, under_way: UnderWay, params: Option<&RawValue>) {
+    fn listen(&self, under_way: UnderWay, params: Option<&Payload<'_>>) {
         let filter: SubscriptionFilter = params
-            .and_then(|params| Object::parse(params.get()))
+            .and_then(Payload::object)
             .and_then(|params| serde_json::from_str(params.value("notifications")?.get()).ok())
             .unwrap_or_default();
         let mut granted = SubscriptionFilter::default();

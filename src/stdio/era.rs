@@ -5,26 +5,10 @@
 use std::borrow::Cow;
 
 use rmcp::model::ProtocolVersion;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::protocol::Object;
-
-/// The member of `_meta` by which a Modern request names its version.
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The member of `_meta` by which a Modern request says what its client can do.
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// What all members of the Modern envelope begin with.
-const ENVELOPE: &str = "io.modelcontextprotocol/";
-
-/// Which MCP is spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Era {
-    /// 2024-11-05 to 2025-11-25: `initialize` once.
-    Legacy,
-    /// 2026-07-28: an envelope in every request, `resultType` in every result.
-    Modern,
-}
+pub(crate) use crate::protocol::Era;
+use crate::protocol::{Object, Payload};
 
 /// A JSON-RPC error that answers a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,23 +56,24 @@ pub(crate) fn negotiate(requested: Option<&str>) -> ProtocolVersion {
 }
 
 /// Tells which era a request belongs to; `opened` is whether `initialize` was answered before.
-pub(crate) fn of_request(params: Option<&RawValue>, opened: Opened) -> Result<Era, Fault> {
+pub(crate) fn of_request(params: Option<&Payload<'_>>, opened: Opened) -> Result<Era, Fault> {
     if opened == Opened::ByInitialize {
         return Ok(Era::Legacy);
     }
     let meta = params
-        .and_then(|params| Object::parse(params.get()))
+        .and_then(Payload::object)
         .and_then(|params| params.value("_meta"))
         .and_then(|meta| Object::parse(meta.get()));
     let Some((meta, version)) = meta.and_then(|meta| {
-        meta.text(VERSION)
+        meta.text(Era::VERSION)
             .map(Cow::into_owned)
             .map(|version| (meta, version))
     }) else {
         return Err(Fault::new(
             Fault::INVALID_PARAMS,
             format!(
-                "`params._meta[\"{VERSION}\"]` is missing; send it, or open the conversation with `initialize`"
+                "`params._meta[\"{}\"]` is missing; send it, or open the conversation with `initialize`",
+                Era::VERSION
             ),
         ));
     };
@@ -100,11 +85,11 @@ pub(crate) fn of_request(params: Option<&RawValue>, opened: Opened) -> Result<Er
             detail: Some(json!({ "supported": supported, "requested": version })),
         });
     }
-    match meta.value(CAPABILITIES).map(|raw| Object::parse(raw.get())) {
+    match meta.value(Era::CAPABILITIES).map(|raw| Object::parse(raw.get())) {
         Some(Some(_)) => Ok(Era::Modern),
         _ => Err(Fault::new(
             Fault::INVALID_PARAMS,
-            format!("`params._meta[\"{CAPABILITIES}\"]` must be an object"),
+            format!("`params._meta[\"{}\"]` must be an object", Era::CAPABILITIES),
         )),
     }
 }
@@ -131,7 +116,7 @@ pub(crate) fn request_shows_forms(params: &Object<'_>) -> bool {
     params
         .value("_meta")
         .and_then(|meta| Object::parse(meta.get()))
-        .and_then(|meta| meta.value(CAPABILITIES))
+        .and_then(|meta| meta.value(Era::CAPABILITIES))
         .is_some_and(|raw| shows_forms(raw.get()))
 }
 
@@ -142,7 +127,7 @@ pub(crate) fn without_envelope(meta: &str) -> Option<String> {
     let names: Vec<&str> = object
         .members()
         .map(|(name, _)| name)
-        .filter(|name| name.starts_with(ENVELOPE))
+        .filter(|name| name.starts_with(Era::ENVELOPE))
         .collect();
     if names.is_empty() {
         None
@@ -156,7 +141,7 @@ mod tests {
     use super::*;
 
     fn era(params: &str, opened: Opened) -> Result<Era, (i64, String)> {
-        let raw = RawValue::from_string(params.to_owned()).unwrap();
+        let raw = Payload::parse(params).unwrap();
         of_request(Some(&raw), opened).map_err(|fault| (fault.code, fault.message))
     }
 

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::calling::{Calling, Reached, Road};
@@ -17,6 +16,7 @@ use super::present;
 use super::status::STATUS;
 use super::told::{result, timed_out};
 use crate::config::{AskUserMode, AskUserTools};
+use crate::protocol::Json;
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::question::{Given, Question, QuestionError};
 use crate::proxy::{Answer, Ask, Provenance, Questioned, Refusal, Workflow, WorkflowId};
@@ -67,7 +67,7 @@ impl Conversation {
     pub(super) async fn own_tool(
         &self,
         calling: &Calling<'_>,
-        arguments: Option<&RawValue>,
+        arguments: Option<Json<'_>>,
     ) -> Option<Reached> {
         let asking = match calling.name {
             STATUS => return Some(Reached::Own(self.status().await)),
@@ -299,7 +299,7 @@ impl Conversation {
     }
 }
 
-fn read_arguments(raw: Option<&RawValue>) -> Result<Map<String, Value>, String> {
+fn read_arguments(raw: Option<Json<'_>>) -> Result<Map<String, Value>, String> {
     match raw.map(|raw| serde_json::from_str(raw.get())) {
         None | Some(Ok(Value::Null)) => Ok(Map::new()),
         Some(Ok(Value::Object(members))) => Ok(members),

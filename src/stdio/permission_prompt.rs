@@ -3,7 +3,6 @@
 //! Decided by the same rules as everything else; what they leave to a person waits for one. The reply is exactly one
 //! text block of JSON: the client reads nothing else. Nobody answering is told as that, never as a refusal.
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::calling::{Calling, Reached, Road};
@@ -12,7 +11,7 @@ use super::dialog::Ended;
 use super::form::{self, Filled};
 use crate::protocol::continuation::{Decision, Scope};
 use crate::protocol::question::{Given, Question};
-use crate::protocol::{DependencyName, Shown, ToolName};
+use crate::protocol::{DependencyName, Json, Shown, ToolName};
 use crate::proxy::{Answer, Provenance, Questioned, Refusal, Ruled, State, Workflow};
 use crate::report;
 
@@ -33,7 +32,7 @@ impl Conversation {
     pub(super) async fn permission_prompt(
         &self,
         calling: &Calling<'_>,
-        arguments: Option<&RawValue>,
+        arguments: Option<Json<'_>>,
     ) -> Reached {
         let reply = match wanted(arguments) {
             Err(reason) => deny(&reason),
@@ -208,7 +207,7 @@ fn answer_of(workflow: &Workflow) -> Option<Answer> {
     }
 }
 
-fn wanted(arguments: Option<&RawValue>) -> Result<Wanted, String> {
+fn wanted(arguments: Option<Json<'_>>) -> Result<Wanted, String> {
     let arguments = arguments.ok_or("the arguments are missing")?;
     let arguments: Value = serde_json::from_str(arguments.get())
         .map_err(|error| format!("the arguments are no text: {error}"))?;

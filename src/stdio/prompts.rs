@@ -5,15 +5,14 @@
 //!
 //! The non-obvious thing: some clients cut arguments at spaces, so every message repeats what was recorded.
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::era::{Era, Fault};
 use super::listing::CONTINUE;
 use super::present::{self, Answer};
-use crate::protocol::Shown;
 use crate::protocol::continuation::{MEMBER, Scope};
 use crate::protocol::question::{Given, Question};
+use crate::protocol::{Payload, Shown};
 use crate::proxy::{Answer as Said, Ask, Provenance, Proxy, Refusal, Workflow, now};
 use crate::report::render_hinted;
 
@@ -73,7 +72,7 @@ pub(super) fn list(era: Era) -> Answer {
 
 impl Prompt {
     /// Reads the parameters of `prompts/get`.
-    pub(super) fn read(params: Option<&RawValue>) -> Result<Self, Fault> {
+    pub(super) fn read(params: Option<&Payload<'_>>) -> Result<Self, Fault> {
         let invalid = |reason: String| Fault::new(Fault::INVALID_PARAMS, reason);
         let params: Value = params
             .and_then(|params| serde_json::from_str(params.get()).ok())
@@ -262,7 +261,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Prompt, (i64, String)> {
-        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        let raw = Payload::parse(text).unwrap();
         Prompt::read(Some(&raw)).map_err(|fault| (fault.code, fault.message))
     }
 

@@ -1,0 +1,33 @@
+//! The text of one JSON value: a slice of the line it came in, never parsed further than somebody asks.
+
+use std::fmt;
+
+/// The text of one valid JSON value, without the white space around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Json<'a>(&'a str);
+
+impl<'a> Json<'a> {
+    /// Takes a text that is one JSON value; `None` if it is not.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let value: &'a serde_json::value::RawValue = serde_json::from_str(text).ok()?;
+        Some(Self(value.get()))
+    }
+
+    /// Takes a text that a reader of this module has already found to be one JSON value.
+    pub(super) fn known(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn get(self) -> &'a str {
+        self.0
+    }
+}
+
+impl fmt::Display for Json<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0)
+    }
+}
