@@ -47,6 +47,12 @@ impl<'a> Object<'a> {
         self.value(name).and_then(super::text)
     }
 
+    /// Returns the text it was read from.
+    #[must_use]
+    pub fn source(&self) -> &'a str {
+        self.source
+    }
+
     /// Returns the members in their order.
     pub fn members(&self) -> impl Iterator<Item = (&str, Json<'a>)> {
         self.members.iter().map(|(name, value)| (name.as_ref(), *value))

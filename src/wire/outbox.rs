@@ -82,6 +82,20 @@ impl Outbox {
         self.frames.send((frame, cost)).map_err(|_closed| PeerGone)
     }
 
+    /// Waits until there is room, or until the peer is gone.
+    pub async fn room(&self) {
+        if self.budget.available_permits() > 0 {
+            return;
+        }
+        let _ = self.budget.acquire().await;
+    }
+
+    /// Tells how many bytes wait for the peer.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        BUDGET.saturating_sub(self.budget.available_permits())
+    }
+
     /// Queues a frame at once, whatever the budget: for the short farewells of whoever cannot wait.
     pub fn send_now(&self, frame: impl Into<Frame>) -> Result<(), PeerGone> {
         self.frames.send((frame.into(), 0)).map_err(|_closed| PeerGone)
