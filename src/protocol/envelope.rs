@@ -4,12 +4,9 @@
 //! fields, key order, long integers, `1.0` and escapes stay the bytes they were.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
-
+use super::object::place_of;
+use super::scan::{Next, Scanner, SyntaxError};
 use super::{Json, Object};
 
 /// One message of a peer.
@@ -51,12 +48,26 @@ impl<'a> Payload<'a> {
     /// Looks at a text that is one JSON value; `None` if it is not.
     #[must_use]
     pub fn parse(text: &'a str) -> Option<Self> {
-        Some(Self::of(Json::parse(text)?))
+        let mut scanner = Scanner::new(text);
+        let payload = Self::scan(&mut scanner).ok()?;
+        scanner.end().ok()?;
+        Some(payload)
     }
 
-    fn of(raw: Json<'a>) -> Self {
-        let members = Object::parse(raw.get());
-        Self { raw, members }
+    /// Takes the value that comes next, and its members in the same pass.
+    fn scan(scanner: &mut Scanner<'a>) -> Result<Self, SyntaxError> {
+        let start = scanner.place();
+        let members = match scanner.enter()? {
+            Next::Object => Object::scan(scanner, start)?,
+            Next::Other => {
+                scanner.value()?;
+                None
+            }
+        };
+        Ok(Self {
+            raw: scanner.since(start),
+            members,
+        })
     }
 
     /// Returns its text.
@@ -104,77 +115,110 @@ pub enum EnvelopeError {
 }
 
 impl<'a> Message<'a> {
-    /// Reads one line.
+    /// Reads one line: the envelope and the members of its payload, in one pass.
     pub fn parse(line: &'a [u8]) -> Result<Self, EnvelopeError> {
-        let mut fields = Fields::default();
-        read_fields(line, &mut fields).map_err(|error| {
-            if error.is_data() {
-                EnvelopeError::Shape {
-                    reason: "it is not an object, or a member stands twice",
-                    id: fields.id_text(),
-                }
-            } else {
-                EnvelopeError::Syntax(error.to_string())
-            }
+        let text = std::str::from_utf8(line).map_err(|error| {
+            EnvelopeError::Syntax(format!("not UTF-8 at column {}", error.valid_up_to() + 1))
         })?;
-        fields.message()
+        let mut fields = Fields::default();
+        match fields.read(text) {
+            Ok(()) => fields.message(),
+            Err(Unread::Syntax(error)) => Err(EnvelopeError::Syntax(error.to_string())),
+            Err(Unread::Shape) => Err(EnvelopeError::Shape {
+                reason: "it is not an object, or a member stands twice",
+                id: id_text(fields.id),
+            }),
+        }
     }
 }
 
 /// Finds the id in the head of a line that was too long to keep.
 #[must_use]
 pub fn id_in_head(head: &[u8]) -> Option<String> {
+    let text = head.utf8_chunks().next()?.valid();
     let mut fields = Fields::default();
     // The head is cut in the middle, so reading it fails; what was read until then is what we want.
-    let _ = read_fields(head, &mut fields);
-    fields.id_text()
+    let _ = fields.read(text);
+    // An id that ends with the head may have been cut itself.
+    id_text(fields.id.filter(|id| place_of(id.get(), text).end < text.len()))
 }
 
+/// The members of an envelope that mean something.
 #[derive(Default)]
 struct Fields<'a> {
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
+    id: Option<Json<'a>>,
+    method: Option<Json<'a>>,
+    params: Option<Payload<'a>>,
+    result: Option<Payload<'a>>,
+    error: Option<Json<'a>>,
+}
+
+/// Why an envelope was not read to its end.
+enum Unread {
+    Syntax(SyntaxError),
+    Shape,
+}
+
+impl From<SyntaxError> for Unread {
+    fn from(error: SyntaxError) -> Self {
+        Self::Syntax(error)
+    }
 }
 
 impl<'a> Fields<'a> {
-    fn id_text(&self) -> Option<String> {
-        self.id.filter(|id| is_id(id)).map(|id| id.get().to_owned())
+    fn read(&mut self, text: &'a str) -> Result<(), Unread> {
+        let mut scanner = Scanner::new(text);
+        if scanner.enter()? == Next::Other {
+            scanner.value()?;
+            scanner.end()?;
+            return Err(Unread::Shape);
+        }
+        while let Some(key) = scanner.key()? {
+            match key.name().as_deref() {
+                Some("id") => once(&mut self.id, scanner.value()?)?,
+                Some("method") => once(&mut self.method, scanner.value()?)?,
+                Some("params") => once(&mut self.params, Payload::scan(&mut scanner)?)?,
+                Some("result") => once(&mut self.result, Payload::scan(&mut scanner)?)?,
+                Some("error") => once(&mut self.error, scanner.value()?)?,
+                _ => {
+                    scanner.value()?;
+                }
+            }
+        }
+        Ok(scanner.end()?)
     }
 
     fn message(self) -> Result<Message<'a>, EnvelopeError> {
         let shape = |reason| EnvelopeError::Shape {
             reason,
-            id: self.id_text(),
+            id: id_text(self.id),
         };
         let method = match self.method {
             None => None,
-            Some(raw) => Some(text(json(raw)).ok_or_else(|| shape("`method` is not a string"))?),
+            Some(raw) => Some(text(raw).ok_or_else(|| shape("`method` is not a string"))?),
         };
         // `"error": null` beside a result is what some servers write for "no error".
         let error = self.error.filter(|error| error.get() != "null");
         match (self.id, method) {
             (Some(id), _) if !is_id(id) => Err(shape("`id` is neither a string nor a number")),
             (Some(id), Some(method)) => Ok(Message::Request {
-                id: json(id),
+                id,
                 method,
-                params: self.params.map(payload),
+                params: self.params,
             }),
             (None, Some(method)) => Ok(Message::Notification {
                 method,
-                params: self.params.map(payload),
+                params: self.params,
             }),
             (Some(id), None) => match (self.result, error) {
                 (Some(_), Some(_)) => Err(shape("it has both `result` and `error`")),
                 (Some(result), None) => Ok(Message::Response {
-                    id: json(id),
-                    outcome: Outcome::Result(payload(result)),
+                    id,
+                    outcome: Outcome::Result(result),
                 }),
                 (None, Some(error)) => Ok(Message::Response {
-                    id: json(id),
-                    outcome: Outcome::Error(json(error)),
+                    id,
+                    outcome: Outcome::Error(error),
                 }),
                 (None, None) => Err(shape("it has neither `method` nor `result` nor `error`")),
             },
@@ -183,15 +227,20 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn json(raw: &RawValue) -> Json<'_> {
-    Json::known(raw.get())
+/// Fills a slot that is empty. Two ids in one message: each reader would believe another one.
+fn once<T>(slot: &mut Option<T>, found: T) -> Result<(), Unread> {
+    if slot.is_some() {
+        return Err(Unread::Shape);
+    }
+    *slot = Some(found);
+    Ok(())
 }
 
-fn payload(raw: &RawValue) -> Payload<'_> {
-    Payload::of(json(raw))
+fn id_text(id: Option<Json<'_>>) -> Option<String> {
+    id.filter(|id| is_id(*id)).map(|id| id.get().to_owned())
 }
 
-fn is_id(raw: &RawValue) -> bool {
+fn is_id(raw: Json<'_>) -> bool {
     raw.get()
         .starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
 }
@@ -204,76 +253,6 @@ pub fn text(raw: Json<'_>) -> Option<Cow<'_, str>> {
         serde_json::from_str(raw.get()).ok().map(Cow::Owned)
     } else {
         Some(Cow::Borrowed(inner))
-    }
-}
-
-fn read_fields<'a>(line: &'a [u8], fields: &mut Fields<'a>) -> Result<(), serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_slice(line);
-    deserializer.deserialize_map(FieldsVisitor(fields))?;
-    deserializer.end()
-}
-
-struct FieldsVisitor<'f, 'a>(&'f mut Fields<'a>);
-
-impl<'de> Visitor<'de> for FieldsVisitor<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a JSON-RPC message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<Key>()? {
-            let slot = match key {
-                Key::Id => &mut self.0.id,
-                Key::Method => &mut self.0.method,
-                Key::Params => &mut self.0.params,
-                Key::Result => &mut self.0.result,
-                Key::Error => &mut self.0.error,
-                Key::Other => {
-                    map.next_value::<serde::de::IgnoredAny>()?;
-                    continue;
-                }
-            };
-            // Two ids in one message: each reader would believe another one.
-            if slot.is_some() {
-                return Err(serde::de::Error::custom("a member stands twice"));
-            }
-            *slot = Some(map.next_value()?);
-        }
-        Ok(())
-    }
-}
-
-enum Key {
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-    Other,
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a member name")
-            }
-            fn visit_str<E>(self, name: &str) -> Result<Key, E> {
-                Ok(match name {
-                    "id" => Key::Id,
-                    "method" => Key::Method,
-                    "params" => Key::Params,
-                    "result" => Key::Result,
-                    "error" => Key::Error,
-                    _ => Key::Other,
-                })
-            }
-        }
-        deserializer.deserialize_str(KeyVisitor)
     }
 }
 

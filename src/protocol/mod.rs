@@ -10,6 +10,7 @@ mod line;
 mod name;
 mod object;
 mod pattern;
+mod scan;
 mod shown;
 
 pub use digest::Digest;
