@@ -1,7 +1,7 @@
 //! The JSON-RPC envelope over raw values: only `id`, `method`, `params`, `result` and `error` are looked at.
 //!
-//! What stands inside `params`, `result` and `error` is never parsed here, so nothing of it can be lost: unknown
-//! fields, key order, long integers, `1.0` and escapes stay the bytes they were.
+//! Of `params` and `result` the members are found in the same pass, as slices of the line. Nothing is ever written
+//! again, so nothing can be lost: unknown fields, key order, long integers, `1.0` and escapes stay the bytes they were.
 
 use std::borrow::Cow;
 
@@ -259,6 +259,7 @@ pub fn text(raw: Json<'_>) -> Option<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Splice;
 
     fn describe(line: &str) -> String {
         match Message::parse(line.as_bytes()) {
@@ -348,6 +349,111 @@ mod tests {
             Some("42".to_owned())
         );
         assert_eq!(id_in_head(br#"{"jsonrpc":"2.0","result":{"id":42"#), None);
+    }
+
+    #[test]
+    fn an_id_that_may_have_been_cut_is_not_believed() {
+        assert_eq!(id_in_head(br#"{"id":42"#), None);
+        assert_eq!(id_in_head(br#"{"id":"a"#), None);
+        assert_eq!(
+            id_in_head(b"{\"id\":\"a\",\"params\":\"\xc3"),
+            Some(r#""a""#.to_owned())
+        );
+    }
+
+    /// What typed proxies lose: each of these must pass as the bytes it is.
+    const HARD: [&str; 12] = [
+        "12345678901234567890123",
+        "-98765432109876543210987",
+        "1.0",
+        "-0",
+        "-0.0e+00",
+        "1E400",
+        "null",
+        r#""\u00e9\/\ud83d\ude00\ud800 \u0000""#,
+        r#"{"z":null,"a":{"z":1.0,"a":[-0,null,{}]},"z":2}"#,
+        r#"[ 1 ,2,	{ "type" : "x-unknown","_meta":{"a/b":null} } ]"#,
+        r#"{"tools":[],"messages":[],"contents":[],"action":"accept"}"#,
+        r#"{"icons":[{"src":"data:"}],"annotations":{"x-y":[]},"execution":{"taskSupport":"optional"}}"#,
+    ];
+
+    #[test]
+    fn only_what_is_spliced_changes_whatever_stands_around_it() {
+        for hard in HARD {
+            let line = format!(
+                r#" {{"x-first":{hard},"params" : {{"x":{hard}, "name":"a__b" ,"_meta":{{"k":{hard},"progressToken":7,"l":{hard}}},"arguments":{hard},"y":{hard}}},"id":3,"method":"tools/call", "x-last":{hard}}} "#
+            );
+            let Ok(Message::Request {
+                id,
+                params: Some(params),
+                ..
+            }) = Message::parse(line.as_bytes())
+            else {
+                panic!("not a request: {line}");
+            };
+            let object = params.object().unwrap();
+            let meta = Object::parse(object.value("_meta").unwrap().get()).unwrap();
+            let mut splice = Splice::new(line.clone().into());
+            for (value, text) in [
+                (meta.value("progressToken").unwrap(), "81"),
+                (object.value("name").unwrap(), r#""b""#),
+                (id, "12"),
+            ] {
+                splice.replace(place_of(value.get(), &line), text);
+            }
+            let expected = line
+                .replace(r#""progressToken":7"#, r#""progressToken":81"#)
+                .replace(r#""a__b""#, r#""b""#)
+                .replace(r#""id":3"#, r#""id":12"#);
+            assert_eq!(splice.into_text(), expected);
+            assert_eq!(object.value("arguments").unwrap().get(), hard);
+            assert_eq!(object.value("y").unwrap().get(), hard);
+        }
+    }
+
+    #[test]
+    fn a_payload_is_what_it_is_by_itself() {
+        for hard in HARD {
+            for (line, kind) in [
+                (
+                    format!(r#"{{"jsonrpc":"2.0","id":1,"result": {hard} }}"#),
+                    "result 1",
+                ),
+                (
+                    format!(r#"{{"jsonrpc":"2.0","method":"m","params":{hard}}}"#),
+                    "notification m",
+                ),
+            ] {
+                assert_eq!(describe(&line), format!("{kind} {hard}"));
+                let members = |object: &Object<'_>| format!("{:?}", object.members().collect::<Vec<_>>());
+                let payload = match Message::parse(line.as_bytes()) {
+                    Ok(Message::Notification { params, .. }) => params.unwrap(),
+                    Ok(Message::Response {
+                        outcome: Outcome::Result(result),
+                        ..
+                    }) => result,
+                    other => panic!("no payload: {other:?}"),
+                };
+                assert_eq!(
+                    payload.object().map(members),
+                    Object::parse(hard).as_ref().map(members)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_hides_the_members_but_not_the_payload() {
+        let params = r#"{"\ud800":1,"name":"a"}"#;
+        let line = format!(r#"{{"method":"m","params":{params},"\ud800":[]}}"#);
+        assert_eq!(describe(&line), format!("notification m {params}"));
+        assert!(Payload::parse(params).unwrap().object().is_none());
+    }
+
+    #[test]
+    fn what_is_not_utf_8_is_not_json() {
+        let error = Message::parse(b"{\"x\":\"\xff\"}").unwrap_err().to_string();
+        assert_eq!(error, "the line is not valid JSON: not UTF-8 at column 7");
     }
 
     #[test]

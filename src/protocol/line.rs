@@ -9,6 +9,9 @@ use bytes::{Buf as _, Bytes, BytesMut};
 /// Enough of an overlong line to find its `id`, which stands before the payload in every known implementation.
 const HEAD_KEPT: usize = 1024;
 
+/// Longer than what a peer sends in one go, so a buffer has grown for it; and little enough to be copied.
+const LARGE: usize = 128 * 1024;
+
 /// What a peer sent up to a newline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
@@ -72,6 +75,7 @@ impl LineDecoder {
             let end = self.scanned + offset;
             let line = self.buffer.split_to(end + 1);
             self.scanned = 0;
+            self.leave_large_buffer(line.len());
             if let Some(line) = self.finish(line.freeze().slice(..end)) {
                 return Some(line);
             }
@@ -113,6 +117,13 @@ impl LineDecoder {
         if self.discarding.is_some() {
             self.buffer.clear();
             self.scanned = 0;
+        }
+    }
+
+    /// A buffer that grew for a long line would be used again for ever: what came behind the line moves out of it.
+    fn leave_large_buffer(&mut self, line: usize) {
+        if line > LARGE && self.buffer.len() <= LARGE {
+            self.buffer = BytesMut::from(&self.buffer[..]);
         }
     }
 
