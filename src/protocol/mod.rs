@@ -12,6 +12,7 @@ mod name;
 mod object;
 mod pattern;
 mod removal;
+mod scan;
 mod shown;
 
 pub use batch::elements;

@@ -39,10 +39,8 @@ pub async fn serve(
     let announcing = tasks.spawn(conversation.clone().announce());
     let mut reader = LineReader::new(source, proxy.line_limit());
     let reading = async {
-        let mut batch = 0;
         while let Ok(Some(line)) = reader.next_line().await {
-            batch += 1;
-            conversation.receive(line, batch);
+            conversation.receive(line, reader.batch());
             // Who does not read its answers is not read from either.
             outbox.room().await;
         }
