@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use crate::protocol::{
-    DependencyName, EnvelopeError, Json, Line, Message, Outcome, Payload, Shown, id_in_head,
+    DependencyName, EnvelopeError, Json, Kind, Line, Message, Outcome, Payload, Shown, id_in_head,
 };
 use crate::wire::{Frame, LineReader, Outbox};
 
@@ -56,8 +56,8 @@ pub enum Step {
 /// What a dependency says unasked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
-    /// Its list of tools has changed.
-    ToolsChanged,
+    /// One of its lists has changed.
+    Changed(Kind),
 }
 
 struct Waiter {
@@ -118,6 +118,12 @@ impl Session {
             reading.end(ended);
         });
         session
+    }
+
+    /// Returns whose conversation it is.
+    #[must_use]
+    pub fn dependency(&self) -> &DependencyName {
+        &self.0.dependency
     }
 
     /// Returns how the dependency ended, if it has.
@@ -194,6 +200,15 @@ impl Session {
         }
     }
 
+    /// Sends a request that stays open as long as the conversation does; its answer is nobody's, and it keeps the
+    /// dependency from nothing.
+    pub fn subscribe(&self, method: &str, params: &str) {
+        let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
+        self.send_now(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+        ));
+    }
+
     /// Sends a notification; a dependency that is gone does not hear it.
     pub fn notify(&self, method: &str) {
         self.send_now(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
@@ -230,10 +245,12 @@ impl Session {
             }
             Ok(Message::Notification { method, params }) => match method.as_ref() {
                 "notifications/progress" => self.progress(&line, params.as_ref()).await,
-                "notifications/tools/list_changed" => unasked(Unasked::ToolsChanged),
-                method => {
-                    tracing::debug!(dependency = %self.0.dependency, method, "a notification is not passed on");
-                }
+                method => match Kind::changed_by(method) {
+                    Some(kind) => unasked(Unasked::Changed(kind)),
+                    None => {
+                        tracing::debug!(dependency = %self.0.dependency, method, "a notification is not passed on");
+                    }
+                },
             },
             Ok(Message::Request { id, method, .. }) => self.answer(id, &method),
             Err(EnvelopeError::Shape { id: Some(id), reason }) => {
@@ -518,6 +535,6 @@ mod tests {
         );
         peer.says(r#"{"method":"notifications/tools/list_changed"}"#)
             .await;
-        assert_eq!(peer.unasked.recv().await, Some(Unasked::ToolsChanged));
+        assert_eq!(peer.unasked.recv().await, Some(Unasked::Changed(Kind::Tools)));
     }
 }

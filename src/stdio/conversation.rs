@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
-use rmcp::model::{ProtocolVersion, SubscriptionFilter};
+use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
@@ -14,14 +14,17 @@ use super::calling::Road;
 use super::dialog::Dialogs;
 use super::era::{self, Era, Fault, Opened};
 use super::form::Style;
+use super::offered::List;
 use super::present::{self, Answer};
 use super::promises::Promises;
-use super::prompts::{self, Prompt};
+use super::prompts::Prompt;
 use super::requests::{NotTaken, Requests, UnderWay};
-use super::{greeting, listing, told};
+use super::{greeting, listing, offered, told};
 use crate::config::Dialog;
-use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Outcome as Returned, Payload, id_in_head};
-use crate::proxy::{Proxy, WorkflowId};
+use crate::protocol::{
+    EnvelopeError, Json, Kind, Line, Message, Object, Outcome as Returned, Payload, id_in_head,
+};
+use crate::proxy::{Declared, Proxy, WorkflowId};
 use crate::wire::{Frame, Outbox};
 
 /// One client's conversation; clones share it.
@@ -42,8 +45,8 @@ pub(super) struct Shared {
     initialized: AtomicBool,
     /// Whether the eager servers were started.
     eager: AtomicBool,
-    /// The raw ids of `subscriptions/listen` requests that want to know of changed tools.
-    subscriptions: Mutex<Vec<String>>,
+    /// The raw ids of `subscriptions/listen` requests, and the lists whose changes each wants to know.
+    subscriptions: Mutex<Vec<(String, Vec<Kind>)>>,
     pub(super) promises: Promises,
 }
 
@@ -118,22 +121,24 @@ impl Conversation {
         };
         let answer = match method {
             "initialize" => Ok(self.initialize(params)),
-            "server/discover" => Ok(greeting::discover()),
+            "server/discover" => Ok(greeting::discover(&self.0.proxy.introduction())),
             "ping" => Ok(present::own_result(
                 json!({}),
                 self.era(params).unwrap_or(Era::Legacy),
             )),
-            "tools/list" => {
-                let listed = self.era(params).map(|era| self.list(era));
-                self.answer(&under_way.id, listed.unwrap_or_else(Answer::from))
-                    .await;
-                return self.start_eager();
+            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
+                let wanted = self
+                    .era(params)
+                    .and_then(|era| Ok((List::read(method, params)?, era)));
+                match wanted {
+                    Ok((list, era)) => return self.list(under_way, list, era),
+                    Err(fault) => Err(fault),
+                }
             }
             "tools/call" => match self.era(params) {
                 Ok(era) => return self.call(line, under_way, params, era),
                 Err(fault) => Err(fault),
             },
-            "prompts/list" => self.era(params).map(prompts::list),
             "prompts/get" => match self.era(params).and_then(|era| Ok((Prompt::read(params)?, era))) {
                 Ok((prompt, era)) => return self.prompt(under_way, prompt, era),
                 Err(fault) => Err(fault),
@@ -184,21 +189,44 @@ impl Conversation {
             _ => None,
         };
         *self.forms() = style.filter(|_style| elicits);
-        greeting::initialize(requested.as_deref())
+        let client = params.and_then(|params| params.value("clientInfo"));
+        self.0.proxy.declare(Declared::new(
+            capabilities_of_client.map(Json::get),
+            client.map(Json::get),
+        ));
+        greeting::initialize(requested.as_deref(), &self.0.proxy.introduction())
     }
 
-    fn list(&self, era: Era) -> Answer {
+    /// Answers a list in a task of its own: a running server may have to be asked for it.
+    fn list(&self, under_way: UnderWay, list: List, era: Era) {
+        let conversation = self.clone();
+        self.0.tasks.spawn(async move {
+            let proxy = &conversation.0.proxy;
+            let cancelled = under_way.cancelled.clone();
+            if cancelled
+                .run_until_cancelled(proxy.refresh(list.kind()))
+                .await
+                .is_none()
+            {
+                return;
+            }
+            let answer = match list {
+                List::Tools => conversation.tools(era),
+                List::Prompts | List::Resources | List::Templates => list.answer(proxy, era),
+            };
+            conversation.answer(&under_way.id, answer).await;
+            if list == List::Tools {
+                conversation.start_eager();
+            }
+        });
+    }
+
+    fn tools(&self, era: Era) -> Answer {
         let listed = self.0.proxy.list();
         self.0.promises.renew(&listed);
         let own = told::definitions(self.0.proxy.ask_user().tools);
         let tools = listing::tools(&listed, &own, self.0.proxy.approvals().by);
-        Answer::Result(vec![Bytes::from(match era {
-            Era::Legacy => format!(r#"{{"tools":{tools}}}"#),
-            // Rules may change at any moment: nobody should keep the list.
-            Era::Modern => {
-                format!(r#"{{"resultType":"complete","tools":{tools},"ttlMs":0,"cacheScope":"private"}}"#)
-            }
-        })])
+        offered::page("tools", &tools, era)
     }
 
     /// The first list shows that this client means to stay: what it is likely to call is started behind its back.
@@ -238,24 +266,18 @@ impl Conversation {
 
     /// Keeps a Modern subscription open until it is cancelled.
     fn listen(&self, under_way: UnderWay, params: Option<&Payload<'_>>) {
-        let filter: SubscriptionFilter = params
-            .and_then(Payload::object)
-            .and_then(|params| serde_json::from_str(params.value("notifications")?.get()).ok())
-            .unwrap_or_default();
-        let mut granted = SubscriptionFilter::default();
-        granted.tools_list_changed = filter.tools_list_changed.filter(|wanted| *wanted);
+        let granted = offered::wishes(params);
         let conversation = self.clone();
         self.0.tasks.spawn(async move {
             let id = under_way.id.clone();
-            let acknowledged = json!({ "notifications": granted });
+            let granting = granted.iter().map(|kind| (kind.wish().to_owned(), json!(true)));
+            let acknowledged = json!({ "notifications": granting.collect::<serde_json::Map<_, _>>() });
             conversation
                 .notify_subscriber("notifications/subscriptions/acknowledged", &id, acknowledged)
                 .await;
-            if granted.tools_list_changed.is_some() {
-                conversation.subscriptions().push(id.clone());
-            }
+            conversation.subscriptions().push((id.clone(), granted));
             under_way.cancelled.cancelled().await;
-            conversation.subscriptions().retain(|other| *other != id);
+            conversation.subscriptions().retain(|(other, _)| *other != id);
         });
     }
 
@@ -276,30 +298,41 @@ impl Conversation {
         self.0.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+    fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<(String, Vec<Kind>)>> {
         self.0
             .subscriptions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the client when the list of tools has changed.
+    /// Tells the client when a list has changed.
     pub(super) async fn announce(self) {
         let mut changes = self.0.proxy.list_changes();
+        let mut told = *changes.borrow_and_update();
         while changes.changed().await.is_ok() {
-            if self.0.initialized.load(Ordering::Relaxed) {
-                let _ = self
-                    .0
-                    .outbox
-                    .send(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
-                    .await;
+            let now = *changes.borrow_and_update();
+            for kind in now.since(told) {
+                let method = kind.list_changed();
+                if self.0.initialized.load(Ordering::Relaxed) {
+                    let message = format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#);
+                    let _ = self.0.outbox.send(message).await;
+                }
+                for id in self.subscribers(kind) {
+                    self.notify_subscriber(method, &id, json!({})).await;
+                }
             }
-            let subscribers = self.subscriptions().clone();
-            for id in subscribers {
-                self.notify_subscriber("notifications/tools/list_changed", &id, json!({}))
-                    .await;
-            }
+            told = now;
         }
+    }
+
+    fn subscribers(&self, kind: Kind) -> Vec<String> {
+        let subscriptions = self.subscriptions();
+        let wants = |subscription: &&(String, Vec<Kind>)| subscription.1.contains(&kind);
+        subscriptions
+            .iter()
+            .filter(wants)
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 
     async fn notify_subscriber(&self, method: &str, id: &str, mut params: Value) {

@@ -10,6 +10,7 @@ mod era;
 mod form;
 mod greeting;
 mod listing;
+mod offered;
 mod own;
 mod permission_prompt;
 mod present;
