@@ -1,7 +1,6 @@
-//! Opening a dependency: its process, its conversation, its tools.
+//! Opening a dependency: its process or its connection, its conversation, its tools.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,11 +12,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::process::{self, Exit, LaunchLine, Process, SpawnError};
+use super::process::SpawnError;
+use super::reach::{Reached, end_of, reach};
 use super::restart::GivenUpError;
 use super::{
-    Ended, InstallError, Installed, Known, KnownTool, Plan, PlanSource, Reply, Resolved, Session, Unasked,
-    Urgency, variables,
+    Ended, InstallError, Installed, Known, KnownTool, Plan, Reply, Resolved, Session, Unasked, Urgency,
 };
 use crate::config::Environment;
 use crate::protocol::{DependencyName, Shown};
@@ -143,7 +142,7 @@ pub(super) struct Gone {
 struct Keeper {
     urgent: CancellationToken,
     asked: AtomicBool,
-    exit: watch::Receiver<Option<Exit>>,
+    end: watch::Receiver<Option<String>>,
 }
 
 impl fmt::Debug for Started {
@@ -180,18 +179,11 @@ impl Started {
 
     /// Waits until it is gone.
     pub(super) async fn gone(&self) -> Gone {
-        let reason = exit_of(self.process.exit.clone()).await.to_string();
+        let reason = end_of(self.process.end.clone()).await;
         Gone {
             reason,
             asked_for: self.process.asked.load(Ordering::Relaxed),
         }
-    }
-}
-
-async fn exit_of(mut exit: watch::Receiver<Option<Exit>>) -> Exit {
-    match exit.wait_for(Option::is_some).await {
-        Ok(exit) => exit.clone().unwrap_or(Exit::Unsupervised),
-        Err(_dropped) => Exit::Unsupervised,
     }
 }
 
@@ -205,19 +197,17 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
         tasks,
         on_change,
     } = opening;
-    let line = launch_line(plan, installed.as_ref(), &settings.environment);
-    let supervisor = process::supervisor().map_err(|cause| SpawnError::Supervisor {
-        name: plan.dependency().clone(),
-        supervisor: PathBuf::from("pml"),
-        cause,
-    })?;
-    let (process, pipes) = process::spawn(plan.dependency(), &line, &supervisor)?;
-    let stderr = process.stderr();
-    let (urgent, exit) = watch_over(process, settings.at_once.child_token(), tasks);
+    let Reached {
+        source,
+        sink,
+        stderr,
+        urgent,
+        end,
+    } = reach(settings, plan, installed.as_ref(), line_limit, tasks)?;
     let resolved = installed.map(|installed| installed.resolved);
-    let (ended_exit, ended_stderr) = (exit.clone(), stderr.clone());
+    let (ended, ended_stderr) = (end.clone(), stderr.clone());
     let ending = async move {
-        let reason = exit_of(ended_exit).await.to_string();
+        let reason = end_of(ended).await;
         Ended {
             reason,
             stderr: ended_stderr.tail(),
@@ -227,7 +217,7 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
     let (told, changes) = watch::channel(());
     let session = Session::open(
         plan.dependency().clone(),
-        (pipes.stdout, pipes.stdin),
+        (source, sink),
         line_limit,
         tasks,
         move |Unasked::ToolsChanged| {
@@ -238,7 +228,7 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
     let keeper = Keeper {
         urgent,
         asked: AtomicBool::new(false),
-        exit,
+        end,
     };
     // Closes the process on every way out but the last.
     let guard = CloseOnDrop(Some(session.clone()));
@@ -290,46 +280,6 @@ fn follow_changes(
             on_change(started.clone());
         }
     });
-}
-
-/// Waits for the end of a process in a task of its own, which also signals it when it must go at once.
-fn watch_over(
-    mut process: Process,
-    urgent: CancellationToken,
-    tasks: &TaskTracker,
-) -> (CancellationToken, watch::Receiver<Option<Exit>>) {
-    let (tell, exit) = watch::channel(None);
-    let hurry = urgent.clone();
-    tasks.spawn(async move {
-        let exited = tokio::select! {
-            exited = process.exited() => Some(exited),
-            () = hurry.cancelled() => None,
-        };
-        let exited = match exited {
-            Some(exited) => exited,
-            None => process.stop(Urgency::AtOnce).await,
-        };
-        tell.send_replace(Some(exited));
-    });
-    (urgent, exit)
-}
-
-fn launch_line(plan: &Plan, installed: Option<&Installed>, environment: &Environment) -> LaunchLine {
-    let (program, leading) = match (plan.source(), installed) {
-        (_, Some(installed)) => (installed.program.clone(), installed.leading.clone()),
-        (PlanSource::Command { program }, None) => (program.clone(), Vec::new()),
-        // A package is always installed before it is opened.
-        (PlanSource::Package(package), None) => (PathBuf::from(package.name()), Vec::new()),
-    };
-    LaunchLine {
-        program,
-        arguments: leading
-            .into_iter()
-            .chain(plan.arguments().iter().map(Into::into))
-            .collect(),
-        variables: variables::variables(environment, plan.variables()),
-        directory: plan.directory().to_owned(),
-    }
 }
 
 async fn handshake(session: &Session) -> Result<Vec<KnownTool>, LoadError> {
