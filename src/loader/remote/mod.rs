@@ -13,6 +13,8 @@ mod listening;
 mod messages;
 mod old;
 mod spoken;
+#[cfg(test)]
+mod tests;
 
 pub use address::{Address, AddressError};
 
