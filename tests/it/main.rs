@@ -33,6 +33,7 @@ mod permission_prompt;
 #[cfg(target_os = "linux")]
 mod process;
 mod real_servers;
+mod remote;
 mod remove;
 mod rule_commands;
 mod rule_writers;

@@ -12,6 +12,8 @@ const TYPESCRIPT: [&str; 2] = [
     "@modelcontextprotocol/client@~2.4",
 ];
 
+const EVERYTHING: &str = "@modelcontextprotocol/server-everything@2026.8.31";
+
 /// The file that says that a folder is complete.
 const COMPLETE: &str = "complete";
 
@@ -64,6 +66,22 @@ pub(crate) fn typescript() -> PathBuf {
                 .collect::<Vec<_>>(),
         );
     })
+}
+
+/// The program of the server that has every feature, which speaks every transport.
+pub(crate) fn everything() -> PathBuf {
+    let folder = once("everything", |folder| {
+        std::fs::write(folder.join("package.json"), r#"{ "private": true }"#).unwrap();
+        let arguments = [
+            "install",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            EVERYTHING,
+        ];
+        run("npm", folder, &arguments.map(OsStr::new));
+    });
+    folder.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js")
 }
 
 /// Makes a folder complete, once for all threads and processes.
