@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::list::CONNECT;
 use super::{Asked, Outcome, Proxy, Refusal, View};
 use crate::config::Server;
-use crate::loader::{KnownTool, Plan, PlanSource, Reply, Session, Started, Step};
+use crate::loader::{KnownTool, Plan, Reply, Session, Started, Step};
 use crate::permissions::approved::Record;
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::approval::ApprovalType;
@@ -80,7 +80,7 @@ impl Proxy {
             Decision::Allow | Decision::Deny => None,
             Decision::Ask(_) if self.0.grants.allows_tool(tool) => None,
             Decision::Ask(AskKind::First) if self.is_approved(&plan) => None,
-            Decision::Ask(AskKind::First) => Some(first_use(&plan)),
+            Decision::Ask(AskKind::First) => Some(plan.first_use()),
             Decision::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
         };
         if let Some(kind) = kind {
@@ -316,14 +316,6 @@ impl Proxy {
             .ok()
             .flatten()
             .and_then(|record| record.integrity)
-    }
-}
-
-/// Says what the first use of a dependency is.
-fn first_use(plan: &Plan) -> ApprovalType {
-    match plan.source() {
-        PlanSource::Package(_) | PlanSource::Command { .. } => ApprovalType::DependencyInstall,
-        PlanSource::Remote(_) => ApprovalType::RemoteConnect,
     }
 }
 
