@@ -23,7 +23,7 @@ use super::packages::Resolved;
 use super::remote::Address;
 use super::runner::{Run, Runner};
 use crate::config::{Environment, Launch, Server, expand};
-use crate::protocol::approval::ShownDependency;
+use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::{DependencyName, Digest, Shown};
 
 /// Variables that decide which code runs: a person must see them, because the line alone would not say it.
@@ -207,6 +207,24 @@ impl Plan {
         match &self.source {
             PlanSource::Package(package) => Some(package),
             PlanSource::Command { .. } | PlanSource::Remote(_) => None,
+        }
+    }
+
+    /// Returns what a person is asked for before its first use.
+    #[must_use]
+    pub fn first_use(&self) -> ApprovalType {
+        match &self.source {
+            PlanSource::Package(_) | PlanSource::Command { .. } => ApprovalType::DependencyInstall,
+            PlanSource::Remote(_) => ApprovalType::RemoteConnect,
+        }
+    }
+
+    /// Returns what happens when it is opened, in words.
+    #[must_use]
+    pub fn opening(&self) -> String {
+        match &self.source {
+            PlanSource::Package(_) | PlanSource::Command { .. } => format!("starting {}", self.dependency),
+            PlanSource::Remote(_) => format!("connecting to {}", self.dependency),
         }
     }
 

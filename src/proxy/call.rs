@@ -9,7 +9,7 @@ use super::list::CONNECT;
 use super::route::{Approval, Target};
 use super::{Asked, Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
 use crate::config::Server;
-use crate::loader::{KnownTool, Plan, PlanSource, Started};
+use crate::loader::{KnownTool, Plan, Started};
 use crate::permissions::approved::Record;
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::approval::ApprovalType;
@@ -72,7 +72,7 @@ impl Proxy {
             Decision::Allow | Decision::Deny => None,
             Decision::Ask(_) if self.0.grants.allows_tool(&tool) => None,
             Decision::Ask(AskKind::First) if self.is_approved(&plan) => None,
-            Decision::Ask(AskKind::First) => Some(first_use(&plan)),
+            Decision::Ask(AskKind::First) => Some(plan.first_use()),
             Decision::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
         };
         if let Some(kind) = kind {
@@ -309,14 +309,6 @@ impl Proxy {
             .ok()
             .flatten()
             .and_then(|record| record.integrity)
-    }
-}
-
-/// Says what the first use of a dependency is.
-fn first_use(plan: &Plan) -> ApprovalType {
-    match plan.source() {
-        PlanSource::Package(_) | PlanSource::Command { .. } => ApprovalType::DependencyInstall,
-        PlanSource::Remote(_) => ApprovalType::RemoteConnect,
     }
 }
 

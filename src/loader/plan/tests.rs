@@ -287,6 +287,7 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
             install: "NODE_OPTIONS='--require ./evil.js' npx @scope/serena@0.5.0 '${TOKEN}'".to_owned(),
             integrity: Some("sha512-x".to_owned()),
             scripts: true,
+            remote: None,
         }
     );
     assert_eq!(plan.shown(None).version, None);

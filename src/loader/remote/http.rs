@@ -5,7 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{Client, Method, NoProxy, Proxy, Response, StatusCode, Url, redirect};
+use reqwest::{Client, ClientBuilder, Method, NoProxy, Proxy, Response, StatusCode, Url, redirect};
 
 use super::address::Address;
 use crate::config::Environment;
@@ -77,20 +77,21 @@ impl Http {
     /// Makes ready to speak to `address`; nothing is sent yet.
     pub(super) async fn new(address: Address, environment: &Environment) -> Result<Self, Failure> {
         let proxies = proxies(environment);
+        let certificates = if address.url().scheme() == "https" || !proxies.is_empty() {
+            Certificates::OfTheMachine
+        } else {
+            Certificates::Unneeded
+        };
         // The certificates of the machine are read from its disk.
         let built = tokio::task::spawn_blocking(move || {
-            // Somebody else in this process may have chosen already, and that is as good.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-            let builder = Client::builder()
+            let builder = certificates
+                .chosen()
                 .redirect(redirect::Policy::none())
                 .connect_timeout(CONNECT_LIMIT)
                 .user_agent(concat!("pml/", env!("CARGO_PKG_VERSION")))
                 // The environment was read once; what it says of proxies comes from there.
                 .no_proxy();
-            proxies
-                .into_iter()
-                .fold(builder, reqwest::ClientBuilder::proxy)
-                .build()
+            proxies.into_iter().fold(builder, ClientBuilder::proxy).build()
         })
         .await;
         let secrets = address.secrets();
@@ -211,6 +212,29 @@ impl Http {
     pub(super) async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
         let chunk = response.chunk().await;
         chunk.map_err(|error| Failure::BrokenOff(root(error, &self.secrets)))
+    }
+}
+
+/// Whom TLS trusts.
+enum Certificates {
+    /// Whom the machine trusts.
+    OfTheMachine,
+    /// Nobody: no TLS is spoken, and a machine without certificates can do as much.
+    Unneeded,
+}
+
+impl Certificates {
+    fn chosen(self) -> ClientBuilder {
+        // Somebody else in this process may have chosen already, and that is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        match self {
+            Self::OfTheMachine => Client::builder(),
+            Self::Unneeded => Client::builder().tls_backend_preconfigured(
+                rustls::ClientConfig::builder()
+                    .with_root_certificates(rustls::RootCertStore::empty())
+                    .with_no_client_auth(),
+            ),
+        }
     }
 }
 

@@ -175,3 +175,77 @@ server.run(transport='streamable-http')
     assert_eq!(texts(&result), ["42"], "{result}");
     assert_eq!(result["structuredContent"], json!({ "result": 42 }));
 }
+
+#[test]
+fn a_certificate_that_the_machine_trusts_is_needed_for_https() {
+    if !have(&["node", "openssl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let certified = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+        ])
+        .args([
+            "-keyout",
+            "key.pem",
+            "-out",
+            "cert.pem",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+        ])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .args(["-addext", "subjectAltName=DNS:localhost"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(certified.status.success(), "{certified:?}");
+    let program = "
+const { readFileSync } = require('node:fs');
+const results = {
+  initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } },
+  'tools/list': { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] },
+  'tools/call': { content: [{ type: 'text', text: 'encrypted' }] },
+};
+const answer = async (request, response) => {
+  let body = '';
+  for await (const chunk of request) body += chunk;
+  const message = body ? JSON.parse(body) : {};
+  const result = results[message.method];
+  response.writeHead(result ? 200 : request.method === 'POST' ? 202 : 405, { 'content-type': 'application/json' });
+  response.end(result && JSON.stringify({ jsonrpc: '2.0', id: message.id, result }));
+};
+const identity = { key: readFileSync('key.pem'), cert: readFileSync('cert.pem') };
+require('node:https').createServer(identity, answer).listen(process.env.PORT, '127.0.0.1');
+";
+    let mut command = Command::new("node");
+    command.args(["-e", program]).current_dir(&folder);
+    let server = Server::start(command, free_port());
+    let url = format!("https://localhost:{}/mcp", server.port);
+    let trusting = super::allowed(&url);
+    trusting.set("SSL_CERT_FILE", folder.path().join("cert.pem").to_str().unwrap());
+    assert_eq!(
+        texts(&trusting.legacy().call("web__echo", &json!({}))),
+        ["encrypted"]
+    );
+    let refused = told(&super::allowed(&url).legacy().call("web__echo", &json!({})));
+    assert!(refused.contains("invalid peer certificate"), "{refused}");
+
+    // Without TLS nobody need be trusted, and a machine may have no certificates at all.
+    let web = crate::support::web::Web::mcp(|_| None);
+    let bare = super::allowed(&web.url("/mcp"));
+    bare.set("SSL_CERT_FILE", "/nowhere");
+    bare.set("SSL_CERT_DIR", "/nowhere");
+    for name in ["HTTP_PROXY", "HTTPS_PROXY"] {
+        bare.set(name, "");
+    }
+    assert_eq!(texts(&bare.legacy().call("web__echo", &json!({}))), ["{}"]);
+}
