@@ -26,6 +26,7 @@ mod init;
 mod install;
 mod lifecycle;
 mod list;
+mod offers;
 mod orders;
 #[cfg(target_os = "linux")]
 mod orphans;
