@@ -12,6 +12,7 @@ mod definition;
 mod error;
 mod executables;
 mod handshake;
+mod hearing;
 mod install;
 mod launch;
 mod learning;

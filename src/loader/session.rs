@@ -13,11 +13,9 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
-use super::client::{Caller, Client, Failure, Inquiry, Taken, Waiting};
-use crate::protocol::{
-    DependencyName, EnvelopeError, Era, Json, Kind, Line, Message, Payload, Shown, elements, id_in_head,
-};
-use crate::wire::{Frame, LineReader, Outbox};
+use super::client::{Caller, Client, Failure, Inquiry, Waiting};
+use crate::protocol::{DependencyName, Era, Kind, quoted};
+use crate::wire::{Frame, LineReader, Outbox, Part};
 
 /// How a dependency's process ended, in words for whoever called it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,40 +46,38 @@ pub enum Unasked {
     Changed(Kind),
 }
 
-/// More requests than any server has for its client at once; a server in a loop is told so instead of filling memory.
-const INQUIRY_LIMIT: usize = 1000;
-
 /// Where a request of a dependency stands that no call has taken up.
-enum Unclaimed {
+pub(super) enum Unclaimed {
     /// The dependency is being opened: the call it is opened for may take them.
     Kept(Vec<Arc<Inquiry>>),
     /// A request that no call takes is declined.
     Declined,
 }
 
-struct Shared {
-    dependency: DependencyName,
+/// What the clones of a session share.
+pub(super) struct Shared {
+    pub(super) dependency: DependencyName,
     /// Gone once the session is closed: the writer ends, and with it the dependency's stdin.
-    outbox: Mutex<Option<Outbox>>,
-    callers: Mutex<HashMap<u64, Arc<dyn Caller>>>,
-    next_id: AtomicU64,
-    ended: OnceLock<Arc<Ended>>,
-    used_at: Mutex<Instant>,
-    era: OnceLock<Era>,
-    client: Option<Weak<dyn Client>>,
+    pub(super) outbox: Mutex<Option<Outbox>>,
+    pub(super) callers: Mutex<HashMap<u64, Arc<dyn Caller>>>,
+    pub(super) next_id: AtomicU64,
+    pub(super) ended: OnceLock<Arc<Ended>>,
+    pub(super) used_at: Mutex<Instant>,
+    pub(super) era: OnceLock<Era>,
+    pub(super) client: Option<Weak<dyn Client>>,
     /// The raw ids of the dependency's requests that were not answered yet.
-    inquiries: Mutex<Vec<String>>,
-    unclaimed: Mutex<Unclaimed>,
+    pub(super) inquiries: Mutex<Vec<String>>,
+    pub(super) unclaimed: Mutex<Unclaimed>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic elsewhere cannot leave these maps half-changed: every critical section is a single operation.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A running dependency; clones share the conversation.
 #[derive(Clone)]
-pub struct Session(Arc<Shared>);
+pub struct Session(pub(super) Arc<Shared>);
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -217,23 +213,19 @@ impl Session {
 
     /// Sends the request that was registered under `id`.
     pub fn send(&self, id: u64, method: &str, params: impl IntoIterator<Item = Bytes>) {
-        let mut frame = Frame::from(format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":"#,
-            serde_json::Value::from(method)
-        ));
-        frame.extend(params);
-        frame.push("}");
+        let (id, method) = (id.to_string(), quoted(method));
+        let mut parts = vec![
+            Part::Copy(br#"{"jsonrpc":"2.0","id":"#),
+            Part::Copy(id.as_bytes()),
+            Part::Copy(br#","method":"#),
+            Part::Copy(method.as_bytes()),
+            Part::Copy(br#","params":"#),
+        ];
+        parts.extend(params.into_iter().map(Part::Share));
+        parts.push(Part::Copy(b"}"));
         // A dependency that is gone is noticed by the reader, which tells every caller how it ended.
-        self.push(frame);
-    }
-
-    /// Offers what the dependency asked while it was opened to the call it was opened for; declines the rest.
-    pub fn settle(&self) {
-        let unclaimed = std::mem::replace(&mut *lock(&self.0.unclaimed), Unclaimed::Declined);
-        if let Unclaimed::Kept(inquiries) = unclaimed {
-            for inquiry in inquiries {
-                self.offer(inquiry);
-            }
+        if let Some(outbox) = lock(&self.0.outbox).as_ref() {
+            let _ = outbox.push(&parts);
         }
     }
 
@@ -269,7 +261,7 @@ impl Session {
 
     /// Sends a notification with raw parameters; a dependency that is gone does not hear it.
     pub fn notify(&self, method: &str, params: Option<&str>) {
-        let method = serde_json::Value::from(method);
+        let method = quoted(method);
         self.push(match params {
             Some(params) => format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params}}}"#),
             None => format!(r#"{{"jsonrpc":"2.0","method":{method}}}"#),
@@ -286,39 +278,7 @@ impl Session {
         self.respond(id, "error", error);
     }
 
-    /// Answers a request of the dependency that its client cannot take.
-    pub fn decline(&self, inquiry: &Inquiry) {
-        let error = format!(
-            r#"{{"code":-32601,"message":{}}}"#,
-            serde_json::Value::from(format!("the client does not take `{}`", inquiry.method))
-        );
-        self.refuse(&inquiry.id, error.into());
-    }
-
-    /// Offers a request of the dependency to its calls, the newest first; declines it if none takes it.
-    pub fn offer(&self, inquiry: Arc<Inquiry>) {
-        let callers = {
-            let callers = lock(&self.0.callers);
-            let mut callers: Vec<(u64, Arc<dyn Caller>)> = callers
-                .iter()
-                .map(|(id, caller)| (*id, Arc::clone(caller)))
-                .collect();
-            callers.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
-            callers
-        };
-        if callers
-            .into_iter()
-            .any(|(_, caller)| caller.asked(&inquiry) == Taken::Yes)
-        {
-            return;
-        }
-        if let Unclaimed::Kept(kept) = &mut *lock(&self.0.unclaimed) {
-            return kept.push(inquiry);
-        }
-        self.decline(&inquiry);
-    }
-
-    fn client(&self) -> Option<Arc<dyn Client>> {
+    pub(super) fn client(&self) -> Option<Arc<dyn Client>> {
         self.0.client.as_ref()?.upgrade()
     }
 
@@ -340,114 +300,6 @@ impl Session {
         frame.push(body);
         frame.push("}");
         self.push(frame);
-    }
-
-    fn receive(&self, line: Line, unasked: &(impl Fn(Unasked) + Send + Sync)) {
-        let line = match line {
-            Line::Whole(line) => line,
-            Line::TooLong { head } => {
-                if let Some(id) = id_in_head(&head).as_deref().and_then(own_id) {
-                    self.fail(id, "its answer is longer than the line limit");
-                }
-                tracing::warn!(dependency = %self.0.dependency, "a line over the limit was thrown away");
-                return;
-            }
-        };
-        match Message::parse(&line) {
-            Ok(Message::Response { id, outcome }) => {
-                let caller = own_id(id.get()).and_then(|id| lock(&self.0.callers).remove(&id));
-                if let Some(caller) = caller {
-                    self.touch();
-                    caller.replied(&line, &outcome);
-                }
-            }
-            Ok(Message::Notification { method, params }) => {
-                self.notified(&line, &method, params.as_ref(), unasked);
-            }
-            Ok(Message::Request { id, method, params }) => self.asked(&line, id, &method, params.as_ref()),
-            Err(EnvelopeError::Shape { id: Some(id), reason }) => {
-                if let Some(id) = own_id(&id) {
-                    self.fail(id, &format!("its answer is not a JSON-RPC message: {reason}"));
-                }
-            }
-            Err(error) => {
-                // Before 2025-06-18 several messages could stand in one line.
-                if let Some(elements) = elements(&line) {
-                    for element in elements {
-                        self.receive(Line::Whole(element), unasked);
-                    }
-                } else {
-                    let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
-                    tracing::debug!(dependency = %self.0.dependency, %error, text = %Shown::line(&text), "a line of stdout is no message");
-                }
-            }
-        }
-    }
-
-    fn notified(
-        &self,
-        line: &Bytes,
-        method: &str,
-        params: Option<&Payload<'_>>,
-        unasked: &(impl Fn(Unasked) + Send + Sync),
-    ) {
-        let member = |name: &str| {
-            params
-                .and_then(Payload::object)
-                .and_then(|object| object.value(name))
-        };
-        match method {
-            "notifications/progress" => {
-                let token = member("progressToken").and_then(|raw| own_id(raw.get()));
-                let caller = token.and_then(|id| lock(&self.0.callers).get(&id).cloned());
-                if let Some((caller, params)) = caller.zip(params) {
-                    caller.progressed(line, params);
-                }
-            }
-            "notifications/cancelled" => {
-                if let Some(id) = member("requestId") {
-                    lock(&self.0.inquiries).retain(|open| open != id.get());
-                    if let Some(client) = self.client() {
-                        client.withdrawn(self, id.get());
-                    }
-                }
-            }
-            method => match Kind::changed_by(method) {
-                Some(kind) => unasked(Unasked::Changed(kind)),
-                None => {
-                    if let Some(client) = self.client() {
-                        client.told(self, method, line, params);
-                    }
-                }
-            },
-        }
-    }
-
-    fn asked(&self, line: &Bytes, id: Json<'_>, method: &str, params: Option<&Payload<'_>>) {
-        let waiting = {
-            let mut inquiries = lock(&self.0.inquiries);
-            inquiries.push(id.get().to_owned());
-            inquiries.len()
-        };
-        if method == "ping" {
-            return self.answer(id.get(), Bytes::from_static(b"{}"));
-        }
-        let inquiry = Arc::new(Inquiry {
-            id: id.get().to_owned(),
-            method: method.to_owned(),
-            params: params.map(|params| line.slice_ref(params.get().as_bytes())),
-        });
-        match self.client().filter(|_client| waiting <= INQUIRY_LIMIT) {
-            Some(client) => client.asked(self, inquiry),
-            None => self.decline(&inquiry),
-        }
-    }
-
-    fn fail(&self, id: u64, reason: &str) {
-        let caller = lock(&self.0.callers).remove(&id);
-        if let Some(caller) = caller {
-            caller.failed(Failure::Unusable(reason.to_owned()));
-        }
     }
 
     fn end(&self, ended: Ended) {
@@ -485,16 +337,11 @@ impl Drop for Own<'_> {
     }
 }
 
-/// Reads an id that we gave: a number, for sloppy servers also `1.0` or `"1"`.
-fn own_id(raw: &str) -> Option<u64> {
-    let raw = raw.trim_matches('"');
-    raw.strip_suffix(".0").unwrap_or(raw).parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Outcome;
+    use crate::loader::Taken;
+    use crate::protocol::{Outcome, Payload};
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
     use tokio::sync::mpsc;
 

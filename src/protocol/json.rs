@@ -35,3 +35,18 @@ impl fmt::Display for Json<'_> {
         formatter.write_str(self.0)
     }
 }
+
+/// Writes a text as a JSON string; most texts need nothing but the quotes.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
+    if text.bytes().all(plain) {
+        let mut quoted = String::with_capacity(text.len() + 2);
+        quoted.push('"');
+        quoted.push_str(text);
+        quoted.push('"');
+        quoted
+    } else {
+        serde_json::Value::from(text).to_string()
+    }
+}

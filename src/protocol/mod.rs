@@ -20,7 +20,7 @@ pub use batch::elements;
 pub use digest::Digest;
 pub use envelope::{EnvelopeError, Message, Outcome, Payload, id_in_head, text};
 pub use era::Era;
-pub use json::Json;
+pub use json::{Json, quoted};
 pub use kind::{Changes, Kind};
 pub use line::{Line, LineDecoder};
 pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};

@@ -32,7 +32,7 @@ use super::{greeting, listing, offered, told};
 use crate::config::Dialog;
 use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Payload, elements, id_in_head};
 use crate::proxy::{Client, Declared, Proxy, WorkflowId};
-use crate::wire::{Frame, Outbox};
+use crate::wire::{Outbox, Part};
 
 /// One client's conversation; clones share it.
 #[derive(Clone)]
@@ -388,14 +388,17 @@ impl Conversation {
 
     /// Answers a request. Queued at once: whoever reads next waits for room first.
     pub(super) fn respond(&self, id: &str, answer: Answer) {
-        let (member, parts) = match answer {
-            Answer::Result(parts) => ("result", parts),
-            Answer::Error(parts) => ("error", parts),
+        let (member, body): (&[u8], _) = match answer {
+            Answer::Result(body) => (br#","result":"#, body),
+            Answer::Error(body) => (br#","error":"#, body),
         };
-        let mut frame = Frame::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"{member}":"#));
-        frame.extend(parts);
-        frame.push("}");
+        let mut parts = Vec::with_capacity(body.len() + 4);
+        parts.push(Part::Copy(br#"{"jsonrpc":"2.0","id":"#));
+        parts.push(Part::Copy(id.as_bytes()));
+        parts.push(Part::Copy(member));
+        parts.extend(body.into_iter().map(Part::Share));
+        parts.push(Part::Copy(b"}"));
         // A client that is gone is noticed by the reader.
-        let _ = self.0.outbox.send_now(frame);
+        let _ = self.0.outbox.push(&parts);
     }
 }

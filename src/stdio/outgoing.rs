@@ -3,12 +3,11 @@
 //! Pure. Everything that is not named here stays the bytes the client sent, and large parts are shared with them.
 
 use bytes::Bytes;
-use serde_json::Value;
 
 use super::era::{self, Era};
 use super::request::Method;
 use crate::protocol::continuation::MEMBER;
-use crate::protocol::{Object, Splice};
+use crate::protocol::{Object, Splice, quoted};
 use crate::proxy::Arguments;
 
 /// The member of a Modern retry that says which question it answers.
@@ -142,7 +141,7 @@ fn rename(splice: &mut Splice, object: &Object<'_>, address: &Address<'_>) {
         }),
     };
     if let Some(place) = place {
-        splice.replace(place, Value::from(address.own).to_string());
+        splice.replace(place, quoted(address.own));
     }
 }
 

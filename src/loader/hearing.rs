@@ -1,0 +1,170 @@
+//! What a dependency says: whose answer it is, whom a request is for, what it tells unasked.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::client::{Caller, Failure, Inquiry, Taken};
+use super::session::{Session, Unasked, Unclaimed, lock};
+use crate::protocol::{EnvelopeError, Json, Kind, Line, Message, Payload, Shown, elements, id_in_head};
+
+/// More requests than any server has for its client at once; a server in a loop is told so instead of filling memory.
+const INQUIRY_LIMIT: usize = 1000;
+
+impl Session {
+    pub(super) fn receive(&self, line: Line, unasked: &(impl Fn(Unasked) + Send + Sync)) {
+        let line = match line {
+            Line::Whole(line) => line,
+            Line::TooLong { head } => {
+                if let Some(id) = id_in_head(&head).as_deref().and_then(own_id) {
+                    self.fail(id, "its answer is longer than the line limit");
+                }
+                tracing::warn!(dependency = %self.0.dependency, "a line over the limit was thrown away");
+                return;
+            }
+        };
+        match Message::parse(&line) {
+            Ok(Message::Response { id, outcome }) => {
+                let caller = own_id(id.get()).and_then(|id| lock(&self.0.callers).remove(&id));
+                if let Some(caller) = caller {
+                    self.touch();
+                    caller.replied(&line, &outcome);
+                }
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.notified(&line, &method, params.as_ref(), unasked);
+            }
+            Ok(Message::Request { id, method, params }) => self.asked(&line, id, &method, params.as_ref()),
+            Err(EnvelopeError::Shape { id: Some(id), reason }) => {
+                if let Some(id) = own_id(&id) {
+                    self.fail(id, &format!("its answer is not a JSON-RPC message: {reason}"));
+                }
+            }
+            Err(error) => {
+                // Before 2025-06-18 several messages could stand in one line.
+                if let Some(elements) = elements(&line) {
+                    for element in elements {
+                        self.receive(Line::Whole(element), unasked);
+                    }
+                } else {
+                    let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
+                    tracing::debug!(dependency = %self.0.dependency, %error, text = %Shown::line(&text), "a line of stdout is no message");
+                }
+            }
+        }
+    }
+
+    fn notified(
+        &self,
+        line: &Bytes,
+        method: &str,
+        params: Option<&Payload<'_>>,
+        unasked: &(impl Fn(Unasked) + Send + Sync),
+    ) {
+        let member = |name: &str| {
+            params
+                .and_then(Payload::object)
+                .and_then(|object| object.value(name))
+        };
+        match method {
+            "notifications/progress" => {
+                let token = member("progressToken").and_then(|raw| own_id(raw.get()));
+                let caller = token.and_then(|id| lock(&self.0.callers).get(&id).cloned());
+                if let Some((caller, params)) = caller.zip(params) {
+                    caller.progressed(line, params);
+                }
+            }
+            "notifications/cancelled" => {
+                if let Some(id) = member("requestId") {
+                    lock(&self.0.inquiries).retain(|open| open != id.get());
+                    if let Some(client) = self.client() {
+                        client.withdrawn(self, id.get());
+                    }
+                }
+            }
+            method => match Kind::changed_by(method) {
+                Some(kind) => unasked(Unasked::Changed(kind)),
+                None => {
+                    if let Some(client) = self.client() {
+                        client.told(self, method, line, params);
+                    }
+                }
+            },
+        }
+    }
+
+    fn asked(&self, line: &Bytes, id: Json<'_>, method: &str, params: Option<&Payload<'_>>) {
+        let waiting = {
+            let mut inquiries = lock(&self.0.inquiries);
+            inquiries.push(id.get().to_owned());
+            inquiries.len()
+        };
+        if method == "ping" {
+            return self.answer(id.get(), Bytes::from_static(b"{}"));
+        }
+        let inquiry = Arc::new(Inquiry {
+            id: id.get().to_owned(),
+            method: method.to_owned(),
+            params: params.map(|params| line.slice_ref(params.get().as_bytes())),
+        });
+        match self.client().filter(|_client| waiting <= INQUIRY_LIMIT) {
+            Some(client) => client.asked(self, inquiry),
+            None => self.decline(&inquiry),
+        }
+    }
+
+    fn fail(&self, id: u64, reason: &str) {
+        let caller = lock(&self.0.callers).remove(&id);
+        if let Some(caller) = caller {
+            caller.failed(Failure::Unusable(reason.to_owned()));
+        }
+    }
+
+    /// Offers what the dependency asked while it was opened to the call it was opened for; declines the rest.
+    pub fn settle(&self) {
+        let unclaimed = std::mem::replace(&mut *lock(&self.0.unclaimed), Unclaimed::Declined);
+        if let Unclaimed::Kept(inquiries) = unclaimed {
+            for inquiry in inquiries {
+                self.offer(inquiry);
+            }
+        }
+    }
+
+    /// Answers a request of the dependency that its client cannot take.
+    pub fn decline(&self, inquiry: &Inquiry) {
+        let error = format!(
+            r#"{{"code":-32601,"message":{}}}"#,
+            serde_json::Value::from(format!("the client does not take `{}`", inquiry.method))
+        );
+        self.refuse(&inquiry.id, error.into());
+    }
+
+    /// Offers a request of the dependency to its calls, the newest first; declines it if none takes it.
+    pub fn offer(&self, inquiry: Arc<Inquiry>) {
+        let callers = {
+            let callers = lock(&self.0.callers);
+            let mut callers: Vec<(u64, Arc<dyn Caller>)> = callers
+                .iter()
+                .map(|(id, caller)| (*id, Arc::clone(caller)))
+                .collect();
+            callers.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
+            callers
+        };
+        if callers
+            .into_iter()
+            .any(|(_, caller)| caller.asked(&inquiry) == Taken::Yes)
+        {
+            return;
+        }
+        if let Unclaimed::Kept(kept) = &mut *lock(&self.0.unclaimed) {
+            return kept.push(inquiry);
+        }
+        self.decline(&inquiry);
+    }
+}
+
+/// Reads an id that we gave: a number, for sloppy servers also `1.0` or `"1"`.
+fn own_id(raw: &str) -> Option<u64> {
+    let raw = raw.trim_matches('"');
+    raw.strip_suffix(".0").unwrap_or(raw).parse().ok()
+}
