@@ -23,12 +23,14 @@ pub enum Scope {
 }
 
 /// A decision about a workflow.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Continuation {
     /// The id as it was written; whether it names a workflow is the store's to say.
     pub workflow_id: String,
     /// What was decided.
     pub decision: Decision,
+    /// What a person answered to the questions of a server, by the server's names for them.
+    pub input: Option<Map<String, Value>>,
 }
 
 /// What was decided.
@@ -66,7 +68,9 @@ pub enum ContinuationError {
         found: String,
     },
     /// A member is not known.
-    #[error("`{MEMBER}` has no member `{member}`; it takes `workflow_id`, `approved`, `always`, `scope`")]
+    #[error(
+        "`{MEMBER}` has no member `{member}`; it takes `workflow_id`, `approved`, `always`, `scope`, `input`"
+    )]
     Unknown {
         /// The member, escaped.
         member: String,
@@ -95,10 +99,12 @@ impl Continuation {
     }
 
     fn from_members(members: &Map<String, Value>) -> Result<Self, ContinuationError> {
-        if let Some(member) = members
-            .keys()
-            .find(|name| !matches!(name.as_str(), "workflow_id" | "approved" | "always" | "scope"))
-        {
+        if let Some(member) = members.keys().find(|name| {
+            !matches!(
+                name.as_str(),
+                "workflow_id" | "approved" | "always" | "scope" | "input"
+            )
+        }) {
             return Err(ContinuationError::Unknown {
                 member: Shown::line(member).to_string(),
             });
@@ -144,9 +150,15 @@ impl Continuation {
             }
             (true, _, scope) => Decision::Approve(scope.unwrap_or(Scope::Once)),
         };
+        let input = match members.get("input") {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(input)) => Some(input.clone()),
+            Some(other) => return Err(wrong("input", "an object", other)),
+        };
         Ok(Self {
             workflow_id,
             decision,
+            input,
         })
     }
 }
@@ -195,7 +207,8 @@ pub fn schema() -> Value {
                 "type": "string",
                 "enum": ["once", "session", "always"],
                 "description": "How far the approval reaches; `once` if left out"
-            }
+            },
+            "input": { "type": "object", "description": "What the person answered, only after `input_required`" }
         },
         "required": ["workflow_id", "approved"],
         "additionalProperties": false

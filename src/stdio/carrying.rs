@@ -19,6 +19,7 @@ use super::outgoing::{RESPONSES, STATE, mentions_continuation};
 use super::parking::State as Returned;
 use super::present;
 use super::progress::Told;
+use super::promises::Expected;
 use super::request::{self, Method, Request};
 use super::requests::UnderWay;
 use crate::protocol::continuation::{Continuation, MEMBER};
@@ -56,6 +57,15 @@ impl Conversation {
                 Some(Returned::Own(_)) | None => {}
             }
         }
+        let under_way = match object.filter(|_object| request.method == Method::Call) {
+            Some(object) if object.text("name").is_some_and(|name| name == CONTINUE) => {
+                match self.relayed(under_way, object) {
+                    Some(under_way) => under_way,
+                    None => return,
+                }
+            }
+            _ => under_way,
+        };
         let conversation = self.clone();
         let cancelled = under_way.cancelled();
         self.spawn(async move {
@@ -106,6 +116,13 @@ impl Conversation {
             }
         }
         OpenCall::send(self, request, object, ready, under_way, told);
+    }
+
+    /// Returns what the client expects of the result of a call.
+    pub(super) fn expected(&self, call: &OpenCall) -> Expected {
+        let object = Object::parse(call.request.text());
+        let name = object.and_then(|object| request::name(&call.request.method, &object).ok());
+        self.0.promises.expected(&name.unwrap_or_default())
     }
 
     /// Goes on with a parked call.

@@ -18,8 +18,10 @@ use super::outgoing::{Input, RESPONSES, STATE};
 use super::parking::State as Returned;
 use super::present::Answer;
 use super::progress::Told;
-use super::request::{self, Request};
+use super::relaying::Asked;
+use super::request::{self, Method, Request};
 use super::requests::UnderWay;
+use crate::config::By;
 use crate::protocol::{Json, Message, Object, Outcome, Payload, Splice};
 use crate::proxy::{Inquiry, Refusal, Taken};
 
@@ -188,13 +190,28 @@ impl OpenCall {
             };
             let method = request.text("method").unwrap_or_default().into_owned();
             let params = request.value("params").map(Json::get);
-            let declared = self.conversation.declared();
-            if era::covers(declared.capabilities(), &method, params) == Covered::No || open.rounds > ROUNDS {
-                let dependency = self.route.tool.dependency().clone();
-                let refusal = Refusal::Unanswerable { dependency, method };
-                return self.answer(&open.under_way, self.refused(&refusal));
-            }
             asked.push((key.to_owned(), method, params.map(str::to_owned)));
+        }
+        let declared = self.conversation.declared();
+        let uncovered = |(_, method, params): &&(String, String, Option<String>)| {
+            era::covers(declared.capabilities(), method, params.as_deref()) == Covered::No
+        };
+        if let Some((_, method, _)) = asked.iter().find(uncovered) {
+            if let Some(forms) = self.relayable(&asked).filter(|_forms| open.rounds <= ROUNDS) {
+                return self.relay(&open, forms, state);
+            }
+            let dependency = self.route.tool.dependency().clone();
+            let method = method.clone();
+            let refusal = Refusal::Unanswerable { dependency, method };
+            return self.answer(&open.under_way, self.refused(&refusal));
+        }
+        if open.rounds > ROUNDS {
+            let dependency = self.route.tool.dependency().clone();
+            let reason = "it asks its client without end".to_owned();
+            return self.answer(
+                &open.under_way,
+                self.refused(&Refusal::Unusable { dependency, reason }),
+            );
         }
         let waiting: Vec<(String, String)> = asked
             .iter()
@@ -219,6 +236,21 @@ impl OpenCall {
         if waiting.is_empty() {
             self.resend();
         }
+    }
+
+    /// Returns the forms that can be told in a tool's result, where a client may carry a person's word at all.
+    fn relayable(&self, asked: &[(String, String, Option<String>)]) -> Option<Vec<Asked>> {
+        let by = self.conversation.0.proxy.approvals().by;
+        if self.request.method != Method::Call || by != By::Client {
+            return None;
+        }
+        let form = |(key, method, params): &(String, String, Option<String>)| {
+            let params: Value = serde_json::from_str(params.as_deref()?).ok()?;
+            let is_form =
+                method == "elicitation/create" && params.get("mode").is_none_or(|mode| mode == "form");
+            is_form.then(|| (key.clone(), params))
+        };
+        asked.iter().map(form).collect()
     }
 
     /// Takes the client's answer to one of the questions of a Modern dependency.

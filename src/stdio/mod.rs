@@ -24,6 +24,7 @@ mod present;
 mod progress;
 mod promises;
 mod prompts;
+mod relaying;
 mod request;
 mod requests;
 mod serve;

@@ -17,6 +17,7 @@ use super::outgoing::{self, Address, Input, STATE};
 use super::parking::State as Returned;
 use super::present::{self, Answer};
 use super::progress::Told;
+use super::relaying::Relayed;
 use super::request::Request;
 use super::requests::UnderWay;
 use crate::protocol::{Object, Outcome, Payload};
@@ -41,6 +42,8 @@ pub(super) enum State {
     Parked(Parked),
     /// The client is being asked for what the dependency requires.
     Collecting(Collecting),
+    /// The client was told in a result what the dependency wants to know.
+    Relayed(Relayed),
     /// It was answered, or nobody wants an answer any more.
     Ended,
 }
@@ -172,7 +175,7 @@ impl OpenCall {
         match self.end() {
             State::Open(open) => self.cancel_downstream(open.downstream, notice),
             State::Collecting(collecting) => self.withdraw(&collecting.waiting),
-            State::Parked(parked) => *self.lock() = State::Parked(parked),
+            state @ (State::Parked(_) | State::Relayed(_)) => *self.lock() = state,
             State::Ended => {}
         }
     }

@@ -45,7 +45,7 @@ pub(crate) fn own_result(mut result: Value, era: Era) -> Answer {
 ///
 /// A client that holds the tool's output schema lets nothing else pass but an error in words: the TypeScript client
 /// checks `structuredContent` even of errors.
-fn in_place_of_output(mut result: Value, expected: Expected, era: Era) -> Answer {
+pub(super) fn in_place_of_output(mut result: Value, expected: Expected, era: Era) -> Answer {
     if let (Expected::Schema, Some(members)) = (expected, result.as_object_mut()) {
         members.shift_remove("structuredContent");
         members.insert("isError".to_owned(), json!(true));
