@@ -20,7 +20,10 @@ fuzz_target!(|line: &[u8]| {
     let expected = serde_json::from_str::<&RawValue>(text).ok().map(RawValue::get);
     let expected = expected.filter(|text| depth(text) < 128);
     assert_eq!(Json::parse(text).map(|json| span(json.get())), expected.map(span));
-    assert_eq!(describe(line), expected.map_or("syntax".to_owned(), describe_as_expected));
+    assert_eq!(
+        describe(line),
+        expected.map_or("syntax".to_owned(), describe_as_expected)
+    );
     if expected.is_some() {
         look_into(text);
     }
@@ -56,7 +59,9 @@ fn depth(text: &str) -> usize {
 fn look_into(text: &str) {
     let object = Object::parse(text);
     let expected = members(text).and_then(|members| {
-        let named = members.into_iter().map(|(name, value)| Some((name?, span(value))));
+        let named = members
+            .into_iter()
+            .map(|(name, value)| Some((name?, span(value))));
         named.collect::<Option<Vec<_>>>()
     });
     let found = object.as_ref().map(|object| {
@@ -96,10 +101,23 @@ fn look_into(text: &str) {
 fn describe(line: &[u8]) -> String {
     let params = |params: Option<Payload<'_>>| params.map_or_else(String::new, |params| payload(&params));
     match Message::parse(line) {
-        Ok(Message::Request { id, method, params: found }) => format!("{id} {method} {}", params(found)),
-        Ok(Message::Notification { method, params: found }) => format!("{method} {}", params(found)),
-        Ok(Message::Response { id, outcome: Outcome::Result(result) }) => format!("{id} = {}", payload(&result)),
-        Ok(Message::Response { id, outcome: Outcome::Error(error) }) => format!("{id} ! {error}"),
+        Ok(Message::Request {
+            id,
+            method,
+            params: found,
+        }) => format!("{id} {method} {}", params(found)),
+        Ok(Message::Notification {
+            method,
+            params: found,
+        }) => format!("{method} {}", params(found)),
+        Ok(Message::Response {
+            id,
+            outcome: Outcome::Result(result),
+        }) => format!("{id} = {}", payload(&result)),
+        Ok(Message::Response {
+            id,
+            outcome: Outcome::Error(error),
+        }) => format!("{id} ! {error}"),
         Err(EnvelopeError::Syntax(_)) => "syntax".to_owned(),
         Err(EnvelopeError::Shape { .. }) => "shape".to_owned(),
     }
@@ -121,7 +139,9 @@ fn payload(payload: &Payload<'_>) -> String {
 /// Says what a line that is valid JSON must be taken for.
 fn describe_as_expected(text: &str) -> String {
     let shape = || "shape".to_owned();
-    let Some(members) = members(text) else { return shape() };
+    let Some(members) = members(text) else {
+        return shape();
+    };
     let mut slots: [Option<&str>; 5] = [None; 5];
     for (name, value) in members {
         let names = ["id", "method", "params", "result", "error"];

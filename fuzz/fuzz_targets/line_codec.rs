@@ -45,7 +45,11 @@ fn decode(chunks: &[&[u8]], limit: usize) -> Vec<Line> {
 
 /// The line that has begun is all that is kept, with the break that may end it or the mark that may begin it.
 fn within(buffer: &BytesMut, limit: usize, chunk: usize) {
-    assert!(buffer.len() <= (limit + 1).max(2), "{} bytes are kept", buffer.len());
+    assert!(
+        buffer.len() <= (limit + 1).max(2),
+        "{} bytes are kept",
+        buffer.len()
+    );
     let room = 2 * (limit + 1 + chunk) + 1024;
     assert!(buffer.capacity() <= room, "{} bytes are held", buffer.capacity());
 }

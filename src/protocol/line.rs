@@ -65,7 +65,12 @@ impl LineDecoder {
 
     /// Returns the next complete line, if there is one; blank lines are passed over.
     pub fn next_line(&mut self) -> Option<Line> {
-        self.pass_byte_order_mark();
+        if self.start == Start::Ahead {
+            self.pass_byte_order_mark();
+            if self.start == Start::Ahead {
+                return None;
+            }
+        }
         loop {
             let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) else {
                 self.scanned = self.buffer.len();
@@ -127,15 +132,13 @@ impl LineDecoder {
         }
     }
 
+    /// Before the line is measured: a mark that came in a read of its own must not count for its length.
     fn pass_byte_order_mark(&mut self) {
-        // Before the line is measured: a mark that came in a read of its own must not count for its length.
-        if self.start == Start::Ahead {
-            if self.buffer.starts_with(BYTE_ORDER_MARK) {
-                self.buffer.advance(BYTE_ORDER_MARK.len());
-                self.start = Start::Passed;
-            } else if !BYTE_ORDER_MARK.starts_with(&self.buffer) {
-                self.start = Start::Passed;
-            }
+        if self.buffer.starts_with(BYTE_ORDER_MARK) {
+            self.buffer.advance(BYTE_ORDER_MARK.len());
+            self.start = Start::Passed;
+        } else if !BYTE_ORDER_MARK.starts_with(&self.buffer) {
+            self.start = Start::Passed;
         }
     }
 
