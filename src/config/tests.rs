@@ -285,7 +285,7 @@ fn the_example_is_valid_and_loads() {
     assert!(schema_accepts(example));
     let config = checked(example).unwrap();
     let names: Vec<_> = config.servers.keys().map(DependencyName::as_str).collect();
-    assert_eq!(names, ["everything", "filesystem", "mine", "time"]);
+    assert_eq!(names, ["docs", "everything", "filesystem", "mine", "time"]);
     assert_eq!(config.rules.len(), 5);
 }
 

@@ -314,7 +314,7 @@ impl Plan {
             install: remote.to_string(),
             integrity: None,
             scripts: false,
-            remote: Some(remote),
+            remote: Some(Box::new(remote)),
         }
     }
 }

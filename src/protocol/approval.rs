@@ -22,7 +22,7 @@ pub struct ShownDependency {
     pub scripts: bool,
     /// Where it is, if nothing is installed or run and a server elsewhere is connected to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remote: Option<ShownRemote>,
+    pub remote: Option<Box<ShownRemote>>,
 }
 
 /// What a person is shown of a server elsewhere before it is connected to.

@@ -196,7 +196,7 @@ impl Proxy {
                 self.record(dependency, plan)?;
             }
             (Ask::Install { .. } | Ask::Connect { .. }, Scope::Session) => {
-                self.0.grants.allow_launch(plan.digest().clone())
+                self.0.grants.allow_launch(plan.digest().clone());
             }
             (Ask::Permit { .. }, Scope::Session) => self.0.grants.allow_tool(taken.call.tool.clone()),
             (Ask::Permit { .. }, Scope::Once | Scope::Always)

@@ -238,6 +238,9 @@ impl Bridge {
             match event {
                 Event::Message(message) => {
                     let is_answer = answers(&message, id);
+                    if is_answer {
+                        self.parameters().learn(&message);
+                    }
                     self.deliver(message).await;
                     if is_answer {
                         let rest = async { while let Ok(Some(_)) = messages.next().await {} };

@@ -146,27 +146,9 @@ impl Http {
             if !response.status().is_redirection() {
                 return Ok(response);
             }
-            url = self.redirected(&url, &response)?;
+            url = redirected(&url, &response)?;
         }
         Err(Failure::Circle)
-    }
-
-    fn redirected(&self, from: &Url, response: &Response) -> Result<Url, Failure> {
-        let location = response
-            .headers()
-            .get(LOCATION)
-            .and_then(|location| location.to_str().ok())
-            .and_then(|location| from.join(location).ok());
-        match location {
-            Some(to) if to.origin() == from.origin() => Ok(to),
-            Some(to) => Err(Failure::Redirected(
-                Shown::line(&to.origin().ascii_serialization()).to_string(),
-            )),
-            None => Err(Failure::Status {
-                status: response.status(),
-                said: String::new(),
-            }),
-        }
     }
 
     /// Reads a refusal: its JSON-RPC error object where it has one, or else what can be told of it.
@@ -212,6 +194,25 @@ impl Http {
     pub(super) async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
         let chunk = response.chunk().await;
         chunk.map_err(|error| Failure::BrokenOff(root(error, &self.secrets)))
+    }
+}
+
+/// Returns where a redirect leads, if that is within the origin.
+fn redirected(from: &Url, response: &Response) -> Result<Url, Failure> {
+    let location = response
+        .headers()
+        .get(LOCATION)
+        .and_then(|location| location.to_str().ok())
+        .and_then(|location| from.join(location).ok());
+    match location {
+        Some(to) if to.origin() == from.origin() => Ok(to),
+        Some(to) => Err(Failure::Redirected(
+            Shown::line(&to.origin().ascii_serialization()).to_string(),
+        )),
+        None => Err(Failure::Status {
+            status: response.status(),
+            said: String::new(),
+        }),
     }
 }
 

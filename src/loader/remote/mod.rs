@@ -12,6 +12,7 @@ mod http;
 mod listening;
 mod messages;
 mod old;
+mod parameters;
 mod spoken;
 #[cfg(test)]
 mod tests;
@@ -19,8 +20,8 @@ mod tests;
 pub use address::{Address, AddressError};
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,6 +34,7 @@ use tokio_util::task::TaskTracker;
 
 use self::exchange::Opened;
 use self::http::{Carried, Failure, Http, flat};
+use self::parameters::Parameters;
 use self::spoken::Spoken;
 use crate::config::Environment;
 use crate::protocol::{DependencyName, Era, Line, id_in_head};
@@ -86,6 +88,7 @@ pub(super) fn connect(
                 opening: Mutex::default(),
                 answered: AtomicBool::new(false),
                 in_order: Mutex::default(),
+                parameters: std::sync::Mutex::default(),
             });
             Arc::clone(&bridge).run(LineReader::new(heard, OWN_LINES)).await
         };
@@ -128,6 +131,8 @@ struct Bridge {
     answered: AtomicBool,
     /// What is told arrives in its order, and before whatever is asked after it.
     in_order: Mutex<()>,
+    /// Which arguments a Modern server wants in headers too.
+    parameters: std::sync::Mutex<Parameters>,
 }
 
 /// What became of one line.
@@ -153,13 +158,16 @@ impl Bridge {
                 line = lines.next_line() => {
                     let Ok(Some(line)) = line else { break };
                     let Line::Whole(line) = line else { continue };
-                    let Some((spoken, headers)) = Spoken::read(&line) else { continue };
+                    let Some((spoken, mut headers)) = Spoken::read(&line) else { continue };
                     if let Spoken::Cancelled { id } = &spoken && let Some(exchange) = modern.remove(id) {
                         exchange.abort();
                         continue;
                     }
                     let own = match &spoken {
-                        Spoken::Request { id, era: Era::Modern } => Some(id.clone()),
+                        Spoken::Request { id, era: Era::Modern } => {
+                            headers.extend(self.parameters().headers(&line));
+                            Some(id.clone())
+                        }
                         _ => None,
                     };
                     if spoken == Spoken::Opened {
@@ -179,6 +187,10 @@ impl Bridge {
         drop(exchanges);
         self.farewell().await;
         Ok(())
+    }
+
+    fn parameters(&self) -> MutexGuard<'_, Parameters> {
+        self.parameters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the server that the session is over.

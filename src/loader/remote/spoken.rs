@@ -107,7 +107,8 @@ fn mirrored(method: &str, params: Option<&Payload<'_>>) -> (Era, HeaderMap) {
     (Era::Modern, headers)
 }
 
-fn encoded(value: &str) -> Cow<'_, str> {
+/// Returns a value as a header can hold it.
+pub(super) fn encoded(value: &str) -> Cow<'_, str> {
     let (open, close) = ENCODED;
     let plain = value.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
         && value.trim_matches(' ') == value

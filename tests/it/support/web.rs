@@ -149,10 +149,11 @@ fn serve(stream: &TcpStream, asked: &Mutex<Vec<Request>>, answer: &dyn Fn(&Reque
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         let written = match answer(&request) {
             Answer::Whole(status, headers, body) => {
-                let headers: String = headers
+                let headers: Vec<String> = headers
                     .iter()
                     .map(|(name, value)| format!("{name}: {value}\r\n"))
                     .collect();
+                let headers = headers.concat();
                 let length = body.len();
                 write!(
                     writer,
