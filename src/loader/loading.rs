@@ -266,7 +266,8 @@ impl Loader {
             declared: lock(&self.0.declared).clone(),
             on_change: Box::new(move |kind, known, before| loader.relearned(&changing, kind, known, before)),
         };
-        let opened = open(&self.0.settings, opening).await;
+        // Boxed: an opening holds several conversations, and every start would carry their size along.
+        let opened = Box::pin(open(&self.0.settings, opening)).await;
         match opened {
             Ok(started) => {
                 self.learn(plan, &started.known());
