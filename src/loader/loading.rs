@@ -256,13 +256,20 @@ impl Loader {
         step(format!("starting {name}"));
         lock(&slot.restart).started(Instant::now());
         let (loader, changing) = (self.clone(), Arc::clone(plan));
+        let version = installed
+            .as_ref()
+            .map(|installed| installed.resolved.version.as_str());
+        let seen = self.0.catalog.find(plan.catalog_key());
+        let remembered = seen
+            .filter(|known| known.version.as_deref() == version)
+            .map(|known| known.era);
         let opening = Opening {
             plan,
             installed,
             line_limit,
             start_timeout: server.start_timeout,
             tasks: &self.0.tasks,
-            remembered: self.0.catalog.find(plan.catalog_key()).map(|known| known.era),
+            remembered,
             declared: lock(&self.0.declared).clone(),
             on_change: Box::new(move |kind, known, before| loader.relearned(&changing, kind, known, before)),
         };
