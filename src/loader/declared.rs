@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::protocol::{Era, Object};
+use crate::protocol::{Era, Json, Object};
 
 /// The newest version that is opened by `initialize`; every server known today accepts it first.
 const LEGACY_VERSION: &str = "2025-11-25";
@@ -35,6 +35,15 @@ impl Declared {
             capabilities: capabilities.filter(object).unwrap_or("{}").to_owned(),
             client: client.filter(object).map(str::to_owned),
         }
+    }
+
+    /// Reads what a Modern request says of its client in its `_meta`.
+    #[must_use]
+    pub fn of_envelope(meta: &Object<'_>) -> Self {
+        Self::new(
+            meta.value(Era::CAPABILITIES).map(Json::get),
+            meta.value(Era::CLIENT).map(Json::get),
+        )
     }
 
     /// Returns the raw capabilities.
@@ -86,6 +95,11 @@ mod tests {
         assert_eq!(
             declared.envelope(),
             r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{ "roots":{}, "x":1.0 },"io.modelcontextprotocol/clientInfo":{"name":"editor","version":"1"}"#
+        );
+        let envelope = format!("{{{}}}", declared.envelope());
+        assert_eq!(
+            Declared::of_envelope(&Object::parse(&envelope).unwrap()),
+            declared
         );
         assert_eq!(
             declared.introduction(),

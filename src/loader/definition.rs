@@ -49,7 +49,7 @@ impl Identity for ByTemplate {
 #[serde(bound(serialize = "I: Identity", deserialize = "I: Identity"))]
 pub struct Definition<I> {
     name: String,
-    definition: Arc<RawValue>,
+    text: Arc<RawValue>,
     identity: PhantomData<I>,
 }
 
@@ -77,7 +77,7 @@ impl<I> Definition<I> {
     /// Returns its definition, byte for byte.
     #[must_use]
     pub fn definition(&self) -> &Arc<RawValue> {
-        &self.definition
+        &self.text
     }
 }
 
@@ -86,7 +86,7 @@ impl<I> Clone for Definition<I> {
     fn clone(&self) -> Self {
         Self {
             name: self.name.clone(),
-            definition: Arc::clone(&self.definition),
+            text: Arc::clone(&self.text),
             identity: PhantomData,
         }
     }
@@ -94,13 +94,13 @@ impl<I> Clone for Definition<I> {
 
 impl<I> fmt::Debug for Definition<I> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.definition.get())
+        formatter.write_str(self.text.get())
     }
 }
 
 impl<I> PartialEq for Definition<I> {
     fn eq(&self, other: &Self) -> bool {
-        self.definition.get() == other.definition.get()
+        self.text.get() == other.text.get()
     }
 }
 
@@ -113,7 +113,7 @@ impl<I: Identity> TryFrom<Box<RawValue>> for Definition<I> {
         let name = name.filter(|name| !name.is_empty()).ok_or(Nameless(I::MEMBER))?;
         Ok(Self {
             name,
-            definition: Arc::from(definition),
+            text: Arc::from(definition),
             identity: PhantomData,
         })
     }
@@ -121,7 +121,7 @@ impl<I: Identity> TryFrom<Box<RawValue>> for Definition<I> {
 
 impl<I> From<Definition<I>> for Box<RawValue> {
     fn from(known: Definition<I>) -> Self {
-        (*known.definition).to_owned()
+        (*known.text).to_owned()
     }
 }
 

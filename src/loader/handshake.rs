@@ -265,3 +265,56 @@ impl Introduced {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(result: &'static str, era: Era) -> Result<Known, String> {
+        said(&Bytes::from_static(result.as_bytes()), "server/discover", era)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_a_dependency_says_of_itself_is_kept_as_it_was_said() {
+        let known = read(
+            r#"{"capabilities":{ "tools":{} },"instructions":"Be kind.","protocolVersion":"2024-11-05"}"#,
+            Era::Legacy,
+        )
+        .unwrap();
+        assert_eq!(
+            known.capabilities.as_ref().map(Capabilities::get),
+            Some(r#"{ "tools":{} }"#)
+        );
+        assert_eq!(
+            (known.instructions.as_deref(), known.era),
+            (Some("Be kind."), Era::Legacy)
+        );
+        let silent = read(r#"{"instructions":" "}"#, Era::Legacy).unwrap();
+        assert_eq!(silent.capabilities.as_ref().map(Capabilities::get), Some("{}"));
+        assert_eq!(silent.instructions, None);
+    }
+
+    #[test]
+    fn a_version_that_nobody_speaks_is_a_refusal() {
+        assert!(
+            read(
+                r#"{"supportedVersions":["2026-07-28","2030-01-01"]}"#,
+                Era::Modern
+            )
+            .is_ok()
+        );
+        assert!(
+            read("{}", Era::Modern).is_ok(),
+            "what is not said is not held against it"
+        );
+        assert_eq!(
+            read(r#"{"supportedVersions":["2030-01-01"]}"#, Era::Modern).unwrap_err(),
+            "it does not answer `server/discover` as MCP requires: it speaks no version that pml speaks"
+        );
+        assert_eq!(
+            read("[]", Era::Modern).unwrap_err(),
+            "it does not answer `server/discover` as MCP requires: its result is not an object"
+        );
+    }
+}

@@ -23,6 +23,9 @@ use crate::config::Environment;
 use crate::protocol::{Changes, DependencyName, Era, Kind, Shown};
 use crate::report::Hint;
 
+/// A server that calls its list changed whenever it is listed would otherwise be asked without end.
+const SETTLING: Duration = Duration::from_millis(50);
+
 /// Says why a dependency does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -326,6 +329,7 @@ fn follow_changes(
                 }
             }
             seen = now;
+            tokio::time::sleep(SETTLING).await;
             if changes.changed().await.is_err() {
                 return;
             }

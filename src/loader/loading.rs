@@ -274,17 +274,25 @@ impl Loader {
         step(plan.opening());
         lock(&slot.restart).started(Instant::now());
         let (loader, changing) = (self.clone(), Arc::clone(plan));
+        let version = installed
+            .as_ref()
+            .map(|installed| installed.resolved.version.as_str());
+        let seen = self.0.catalog.find(plan.catalog_key());
+        let remembered = seen
+            .filter(|known| known.version.as_deref() == version)
+            .map(|known| known.era);
         let opening = Opening {
             plan,
             installed,
             line_limit,
             start_timeout: server.start_timeout,
             tasks: &self.0.tasks,
-            remembered: self.0.catalog.find(plan.catalog_key()).map(|known| known.era),
+            remembered,
             declared: lock(&self.0.declared).clone(),
             on_change: Box::new(move |kind, known, before| loader.relearned(&changing, kind, known, before)),
         };
-        let opened = open(&self.0.settings, opening).await;
+        // Boxed: an opening holds several conversations, and every start would carry their size along.
+        let opened = Box::pin(open(&self.0.settings, opening)).await;
         match opened {
             Ok(started) => {
                 self.learn(plan, &started.known());

@@ -46,11 +46,7 @@ impl Proxy {
 
 /// Joins the capabilities of all servers; `None` is a server that was never seen.
 fn union(servers: &[Option<&Capabilities>]) -> String {
-    let any = |having: &dyn Fn(&Capabilities) -> bool| {
-        servers
-            .iter()
-            .any(|server| server.is_none_or(|capabilities| having(capabilities)))
-    };
+    let any = |having: &dyn Fn(&Capabilities) -> bool| servers.iter().any(|server| server.is_none_or(having));
     let changing = json!({ "listChanged": true }).to_string();
     let mut members = vec![
         ("tools".to_owned(), changing.clone()),

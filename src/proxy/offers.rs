@@ -124,13 +124,11 @@ impl Proxy {
             })
             .collect();
         let found = names.iter().find(|name| wire_name(name) == wire).cloned();
-        match found.or_else(|| view.split(wire)) {
-            Some(name) => Ok((name.dependency().clone(), name.tool().to_owned())),
-            None => {
-                let wires: Vec<String> = names.iter().map(wire_name).collect();
-                Err(nearest(wire, wires.iter().map(String::as_str)).map(str::to_owned))
-            }
+        if let Some(name) = found.or_else(|| view.split(wire)) {
+            return Ok((name.dependency().clone(), name.tool().to_owned()));
         }
+        let wires: Vec<String> = names.iter().map(wire_name).collect();
+        Err(nearest(wire, wires.iter().map(String::as_str)).map(str::to_owned))
     }
 
     /// Finds the server of a URI and the URI it has there; else the nearest URI that is listed.

@@ -290,8 +290,8 @@ mod tests {
         }
     }
 
-    fn found(server: &str, uri: &str) -> Result<(String, String), Option<String>> {
-        Ok((server.to_owned(), uri.to_owned()))
+    fn of(server: &str, uri: &str) -> (String, String) {
+        (server.to_owned(), uri.to_owned())
     }
 
     #[test]
@@ -307,26 +307,25 @@ mod tests {
             ("c", &[], &[], Stock::None),
             ("d", &[], &[], Stock::Unknown),
         ]);
-        assert_eq!(shop.owner("pml://b/x:1"), found("b", "x:1"));
+        assert_eq!(shop.owner("pml://b/x:1"), Ok(of("b", "x:1")));
         assert_eq!(
             shop.owner("pml://d/anything/at/all"),
-            found("d", "anything/at/all")
+            Ok(of("d", "anything/at/all"))
         );
-        assert_eq!(shop.owner("x:1"), found("a", "x:1"));
-        assert_eq!(shop.owner("x:2"), found("b", "x:2"));
-        assert_eq!(shop.owner("x:b/5"), found("b", "x:b/5"));
+        assert_eq!(shop.owner("x:1"), Ok(of("a", "x:1")));
+        assert_eq!(shop.owner("x:2"), Ok(of("b", "x:2")));
+        assert_eq!(shop.owner("x:b/5"), Ok(of("b", "x:b/5")));
         assert_eq!(
             shop.owner("x:a/7"),
-            found("b", "x:a/7"),
+            Ok(of("b", "x:a/7")),
             "who lists it comes before whose template fits"
         );
         assert_eq!(shop.owner("x:both"), Err(Some("pml://a/x:both".to_owned())));
-        assert_eq!(
+        assert!(
             shop.owner("x:same/1").is_err(),
-            true,
             "two templates fit and neither is better"
         );
-        assert_eq!(shop.owner("x:3").is_err(), true);
+        assert!(shop.owner("x:3").is_err());
     }
 
     #[test]
@@ -336,9 +335,9 @@ mod tests {
             ("b", &[], &[], Stock::None),
             ("c", &[], &[], Stock::Unknown),
         ]);
-        assert_eq!(one.owner("y:7"), found("a", "y:7"));
+        assert_eq!(one.owner("y:7"), Ok(of("a", "y:7")));
         let unseen = Shop::new(&[("a", &[], &[], Stock::None), ("b", &[], &[], Stock::Unknown)]);
-        assert_eq!(unseen.owner("y:7"), found("b", "y:7"));
+        assert_eq!(unseen.owner("y:7"), Ok(of("b", "y:7")));
         let none = Shop::new(&[("a", &[], &[], Stock::None)]);
         assert_eq!(none.owner("y:7"), Err(None));
         assert_eq!(none.owner("pml://gone/y:7"), Err(None));

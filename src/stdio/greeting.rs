@@ -70,11 +70,13 @@ fn within(text: &str, limit: usize) -> &str {
         return text;
     }
     let head = &text[..text.floor_char_boundary(limit)];
-    let ends = head.char_indices().filter(|(place, found)| {
+    let mut ends = head.char_indices().filter(|(place, found)| {
         let behind = text[place + found.len_utf8()..].chars().next();
         matches!(found, '.' | '!' | '?') && behind.is_none_or(char::is_whitespace)
     });
-    let sentence = ends.last().map_or(0, |(place, found)| place + found.len_utf8());
+    let sentence = ends
+        .next_back()
+        .map_or(0, |(place, found)| place + found.len_utf8());
     let line = head.rfind('\n').unwrap_or(0);
     text[..sentence.max(line)].trim_end()
 }

@@ -173,3 +173,44 @@ fn its_options_shape_its_life() {
     modern.send(r#"{"jsonrpc":"2.0","id":2,"method":"initialize","params":{}}"#);
     assert_eq!(modern.message()["error"]["code"], -32022);
 }
+
+#[test]
+fn it_speaks_the_modern_era_and_offers_more_than_tools() {
+    let options = [
+        "--offers",
+        "new",
+        "--modern",
+        "--fail",
+        "prompts/list",
+        "--exit-on",
+        "initialize",
+    ];
+    let mut fake = Fake::start(&options);
+    let ask = |fake: &mut Fake, method: &str, mut params: Value| {
+        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+        fake.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string());
+        fake.message()
+    };
+    let discovered = ask(&mut fake, "server/discover", json!({}))["result"].clone();
+    assert_eq!(
+        (&discovered["resultType"], &discovered["supportedVersions"]),
+        (&json!("complete"), &json!(["2026-07-28"]))
+    );
+    assert_eq!(ask(&mut fake, "prompts/list", json!({}))["error"]["code"], -32603);
+    let page = ask(&mut fake, "resources/list", json!({}))["result"].clone();
+    assert_eq!(
+        (&page["resources"][0]["uri"], &page["nextCursor"]),
+        (&json!("shared://one"), &json!("2"))
+    );
+    let page = ask(&mut fake, "resources/list", json!({ "cursor": "2" }))["result"].clone();
+    assert_eq!(
+        (&page["resources"][0]["uri"], &page["nextCursor"]),
+        (&json!("new://own"), &Value::Null)
+    );
+    let listening = ask(&mut fake, "subscriptions/listen", json!({ "notifications": {} }));
+    assert_eq!(listening["method"], "notifications/subscriptions/acknowledged");
+    fake.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
+    assert_eq!(fake.message()["error"]["code"], -32602, "the envelope is missing");
+    fake.send(r#"{"jsonrpc":"2.0","id":2,"method":"initialize","params":{}}"#);
+    assert_eq!(fake.end(), (Some(4), String::new()));
+}

@@ -32,7 +32,7 @@ fn prompts_are_listed_in_both_eras() {
     let world = World::new();
     let mut client = world.client();
     let capabilities = client.initialize("2025-06-18")["capabilities"].clone();
-    assert_eq!(capabilities["prompts"], json!({}));
+    assert_eq!(capabilities["prompts"], json!({ "listChanged": true }));
     let legacy = client.request("prompts/list", &json!({}))["result"].clone();
     let names: Vec<&str> = legacy["prompts"]
         .as_array()
