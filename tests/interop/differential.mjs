@@ -134,12 +134,15 @@ class Record {
   changed = new Set();
   answers = [];
   tokens = new Map();
+  sent = new Map();
+  cancelled = new Set();
   label = "connect";
 
   /** Hears what goes through a transport, before the client makes something of it. */
   tap(transport) {
     const send = transport.send.bind(transport);
     transport.send = (message, options) => {
+      if (message.method !== undefined && message.id !== undefined) this.sent.set(message.id, this.label);
       const token = message.params?._meta?.progressToken;
       if (token !== undefined) this.tokens.set(token, this.label);
       return send(message, options);
@@ -152,8 +155,9 @@ class Record {
   receive(message) {
     const { method, params } = message;
     if (method === undefined) {
-      // A question in a result is written down where it is answered.
-      if (message.result?.resultType !== "input_required") this.answers.push(message);
+      // A question in a result is written down where it is answered; some servers answer what was cancelled.
+      const counts = message.result?.resultType !== "input_required" && !this.cancelled.has(this.sent.get(message.id));
+      if (counts) this.answers.push(message);
     } else if (message.id !== undefined) {
       // Likewise a question in a request.
     } else if (method.endsWith("/list_changed")) {
@@ -162,7 +166,7 @@ class Record {
     } else if (method === "notifications/progress") {
       const label = this.tokens.get(params.progressToken);
       const rest = { ...params, progressToken: label ?? "UNKNOWN" };
-      if (!this.cancelled?.has(label)) this.say({ method, params: rest });
+      if (!this.cancelled.has(label)) this.say({ method, params: rest });
     } else if (method === "notifications/message") {
       const { level, ...rest } = withoutSubscription(params);
       const random = typeof params.data === "string" && /[- ]level[- ]message/.test(params.data);
@@ -241,7 +245,7 @@ function answering(record) {
   let roots = ROOTS;
   const asked = (method, params) => {
     const { _meta, ...rest } = params ?? {};
-    record.say({ asked: method, params: rest });
+    record.say({ asked: method, params: rest, during: record.label });
   };
   return {
     more: () => (roots = [...ROOTS, { uri: "file:///three", name: "Three" }]),
@@ -422,7 +426,6 @@ async function drive(client, record, answers) {
     : ["trigger-long-running-operation", { duration: 0.3, steps: 3 }, { duration: 100, steps: 1000 }];
   if (named.has(work)) {
     await record.step("progress", () => call(work, whole_work, { onprogress: () => {} }));
-    record.cancelled = new Set();
     const leave = new AbortController();
     await record.step("cancellation", () => {
       const onprogress = () => {
@@ -465,8 +468,8 @@ async function drive(client, record, answers) {
   }
 
   await record.step("a method that does not exist", () => client.request({ method: "no/such", params: {} }, client.any ?? loose), (found) =>
-    // The words are those of whoever answers.
-    found.map(({ error }) => error?.code),
+    // The words and the code are those of whoever answers.
+    found.map(({ error }) => error !== undefined),
   );
   if (!modern) await record.step("ping", () => client.ping());
 }
