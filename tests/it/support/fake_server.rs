@@ -15,6 +15,8 @@
 //! | `--crash-on-call N` | complains on stderr and exits with code 3 at the Nth `tools/call` of this process |
 //! | `--odd-tools` | also lists tools with names that are strange, over-long or double |
 //! | `--refuse-initialize` | answers `initialize` with -32022, as servers of the Modern era do |
+//! | `--tool JSON` | also lists this tool, byte for byte |
+//! | `--habit WORD` | writes every message wrongly: `fake_server/writing.rs` says in which ways |
 //!
 //! | tool | effect |
 //! |---|---|
@@ -33,6 +35,11 @@
 //! | `environment` | returns its variables as a JSON object |
 //! | `closed {a}` | has `additionalProperties: false` and refuses any other argument |
 //! | `structured` | has an `outputSchema` and returns `structuredContent` |
+//! | `give {result}` | its result is the text, byte for byte |
+//! | `give_error {error}` | likewise its error |
+//! | `big {bytes}` | returns a text of so many bytes |
+//! | `notify {count, bytes}` | sends so many log messages of so many bytes, then answers |
+//! | `endless {bytes}` | writes so many bytes without a line break to stdout, then ends the line and answers |
 
 #![expect(
     clippy::disallowed_methods,
@@ -43,12 +50,14 @@
     reason = "a server that misbehaves, for tests alone"
 )]
 
+#[path = "fake_server/writing.rs"]
+mod writing;
+
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -56,8 +65,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// One thread writes at a time; `None` once stdout was closed.
-static STDOUT: Mutex<Option<File>> = Mutex::new(None);
+use crate::writing::{Habit, notify, reply, reply_raw, write_line};
+
 /// Whether `grow` was called.
 static GROWN: AtomicBool = AtomicBool::new(false);
 /// How often `tools/call` was received.
@@ -71,6 +80,7 @@ struct Options {
     stubborn: bool,
     odd_tools: bool,
     refuse_initialize: bool,
+    tools: Vec<String>,
 }
 
 /// What a client sends; parameters stay as they came.
@@ -83,11 +93,7 @@ struct Message<'a> {
 }
 
 fn main() {
-    // A file descriptor of its own, so that it can be closed for real.
-    *STDOUT.lock().unwrap() = Some(File::from(rustix::io::dup(rustix::stdio::stdout()).unwrap()));
-    let nothing = OpenOptions::new().write(true).open("/dev/null").unwrap();
-    rustix::stdio::dup2_stdout(&nothing).unwrap();
-
+    writing::open();
     let options = options();
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -129,6 +135,8 @@ fn options() -> Options {
             "--crash-on-call" => options.crash_on_call = Some(value().parse().unwrap()),
             "--odd-tools" => options.odd_tools = true,
             "--refuse-initialize" => options.refuse_initialize = true,
+            "--tool" => options.tools.push(value()),
+            "--habit" => Habit::named(&value()).unwrap().adopt(),
             _ => {
                 eprintln!("fake server: there is no option {option}");
                 std::process::exit(2);
@@ -150,7 +158,7 @@ fn receive(options: &Options, line: &str) {
         return;
     };
     let raw = message.params.map_or("null", RawValue::get).to_owned();
-    let params: Value = serde_json::from_str(&raw).unwrap();
+    let params = read(&raw);
     match method.as_str() {
         "initialize" if options.refuse_initialize => {
             let supported = json!({ "supported": ["2026-07-28"], "requested": params["protocolVersion"] });
@@ -160,13 +168,17 @@ fn receive(options: &Options, line: &str) {
         "initialize" => {
             let result = json!({
                 "protocolVersion": params["protocolVersion"],
-                "capabilities": { "tools": { "listChanged": true } },
+                "capabilities": { "tools": { "listChanged": true }, "logging": {} },
                 "serverInfo": { "name": "fake", "version": "1.0.0" },
             });
             reply(&id, "result", &result);
         }
         "ping" => reply(&id, "result", &json!({})),
-        "tools/list" => reply(&id, "result", &json!({ "tools": tools(options) })),
+        "tools/list" => {
+            let mut tools: Vec<String> = tools(options).iter().map(Value::to_string).collect();
+            tools.extend(options.tools.iter().cloned());
+            reply_raw(&id, "result", &format!(r#"{{"tools":[{}]}}"#, tools.join(",")));
+        }
         "tools/call" => {
             let call = CALLS.fetch_add(1, Ordering::SeqCst) + 1;
             if options.crash_on_call == Some(call) {
@@ -181,6 +193,18 @@ fn receive(options: &Options, line: &str) {
             &json!({ "code": -32601, "message": "no such method" }),
         ),
     }
+}
+
+/// Reads parameters; of what has no Rust value (half a surrogate pair, a very deep nesting) only the name is read.
+fn read(raw: &str) -> Value {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    serde_json::from_str(raw).unwrap_or_else(|_| {
+        let named: Named = serde_json::from_str(raw).unwrap();
+        json!({ "name": named.name })
+    })
 }
 
 /// Runs one call and answers it, where its tool does so.
@@ -220,7 +244,7 @@ fn run(id: &Value, raw: &str, params: &Value) {
             "orphaned".to_owned()
         }
         "close_stdout" => {
-            *STDOUT.lock().unwrap() = None;
+            writing::close();
             return;
         }
         "hang" => return,
@@ -245,6 +269,22 @@ fn run(id: &Value, raw: &str, params: &Value) {
             let content = json!([{ "type": "text", "text": "{\"answer\":42}" }]);
             let result = json!({ "content": content, "structuredContent": { "answer": 42 } });
             return reply(id, "result", &result);
+        }
+        "give" => return reply_raw(id, "result", string("result")),
+        "give_error" => return reply_raw(id, "error", string("error")),
+        "big" => "x".repeat(usize::try_from(number("bytes")).unwrap()),
+        "notify" => {
+            let padding = "x".repeat(usize::try_from(number("bytes")).unwrap());
+            for count in 0..number("count") {
+                let data = json!({ "count": count, "padding": padding });
+                notify("notifications/message", &json!({ "level": "info", "data": data }));
+            }
+            "notified".to_owned()
+        }
+        "endless" => {
+            writing::write_endless(number("bytes"));
+            write_line("");
+            "ended".to_owned()
         }
         name => {
             let message = format!("Unknown tool: {name}");
@@ -276,6 +316,11 @@ fn tools(options: &Options) -> Vec<Value> {
         tool("hang", &open),
         tool("grow", &open),
         tool("environment", &open),
+        tool("give", &needs("result", "string")),
+        tool("give_error", &needs("error", "string")),
+        tool("big", &needs("bytes", "integer")),
+        tool("notify", &needs("count", "integer")),
+        tool("endless", &needs("bytes", "integer")),
     ];
     let mut closed = needs("a", "string");
     closed["additionalProperties"] = json!(false);
@@ -301,21 +346,6 @@ fn tools(options: &Options) -> Vec<Value> {
         tools.push(tool("grown", &open));
     }
     tools
-}
-
-fn reply(id: &Value, kind: &str, value: &Value) {
-    write_line(&json!({ "jsonrpc": "2.0", "id": id, kind: value }).to_string());
-}
-
-fn notify(method: &str, params: &Value) {
-    write_line(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
-}
-
-fn write_line(line: &str) {
-    if let Some(stdout) = STDOUT.lock().unwrap().as_mut() {
-        // A client that is gone is seen at the end of stdin.
-        let _ = stdout.write_all(format!("{line}\n").as_bytes());
-    }
 }
 
 fn append(file: &Path, line: &str) {
@@ -355,10 +385,9 @@ fn wait_for(file: &Path) {
 /// Starts a process that no group, session or polite signal reaches, and returns once its id is written.
 fn orphan(file: &str) {
     let script = r#"trap "" TERM HUP; sleep 1000 <&- & echo $! > "$0.part"; mv "$0.part" "$0""#;
-    let stdout = STDOUT.lock().unwrap().as_ref().unwrap().try_clone().unwrap();
     let mut child = Command::new("setsid")
         .args(["sh", "-c", script, file])
-        .stdout(stdout)
+        .stdout(writing::stdout())
         .spawn()
         .unwrap();
     child.wait().unwrap();
