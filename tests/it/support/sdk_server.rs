@@ -77,6 +77,12 @@ fn main() {
     runtime.shutdown_background();
 }
 
+/// Reads a result, which is complete; the SDK takes that word away again where the era has no such word.
+fn complete<T: DeserializeOwned>(mut result: Value) -> Result<T, ErrorData> {
+    result["resultType"] = json!("complete");
+    read(result)
+}
+
 fn read<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
@@ -357,7 +363,7 @@ impl ServerHandler for Everything {
         request: Option<PaginatedRequestParams>,
         _: Context,
     ) -> Result<ListToolsResult, ErrorData> {
-        read(page("tools", &tools(), request.as_ref()))
+        complete(page("tools", &tools(), request.as_ref()))
     }
 
     async fn call_tool(
@@ -367,7 +373,7 @@ impl ServerHandler for Everything {
     ) -> Result<CallToolResponse, ErrorData> {
         match self.run(&call, &context).await? {
             Outcome::Result(result) => {
-                let result: rmcp::model::CallToolResult = read(result)?;
+                let result: rmcp::model::CallToolResult = complete(result)?;
                 Ok(result.into())
             }
             Outcome::Questions(asked) => {
@@ -391,7 +397,7 @@ impl ServerHandler for Everything {
             resource("blob", "application/octet-stream"),
             resource("last", "text/plain")
         ]);
-        read(page("resources", &all, request.as_ref()))
+        complete(page("resources", &all, request.as_ref()))
     }
 
     async fn list_resource_templates(
@@ -401,7 +407,7 @@ impl ServerHandler for Everything {
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let all =
             json!([{ "uriTemplate": "demo://items/{item}", "name": "items", "mimeType": "text/plain" }]);
-        read(page("resourceTemplates", &all, request.as_ref()))
+        complete(page("resourceTemplates", &all, request.as_ref()))
     }
 
     async fn read_resource(
@@ -423,7 +429,7 @@ impl ServerHandler for Everything {
                 return Err(ErrorData::resource_not_found("there is no such resource", named));
             }
         };
-        let result: rmcp::model::ReadResourceResult = read(json!({ "contents": [contents] }))?;
+        let result: rmcp::model::ReadResourceResult = complete(json!({ "contents": [contents] }))?;
         Ok(result.into())
     }
 
@@ -438,7 +444,7 @@ impl ServerHandler for Everything {
             { "name": "plain", "description": "Without arguments" },
             { "name": "picture", "description": "With an image" },
         ]);
-        read(page("prompts", &all, request.as_ref()))
+        complete(page("prompts", &all, request.as_ref()))
     }
 
     async fn get_prompt(
@@ -465,7 +471,7 @@ impl ServerHandler for Everything {
             }
         };
         let result: rmcp::model::GetPromptResult =
-            read(json!({ "messages": [{ "role": "user", "content": content }] }))?;
+            complete(json!({ "messages": [{ "role": "user", "content": content }] }))?;
         Ok(result.into())
     }
 
@@ -478,7 +484,7 @@ impl ServerHandler for Everything {
             .into_iter()
             .filter(|known| known.starts_with(&request.argument.value))
             .collect();
-        read(json!({ "completion": { "values": values, "total": values.len(), "hasMore": false } }))
+        complete(json!({ "completion": { "values": values, "total": values.len(), "hasMore": false } }))
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
