@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -16,8 +16,8 @@ use tokio_util::task::TaskTracker;
 use super::process::{self, Exit, LaunchLine, Process, SpawnError};
 use super::restart::GivenUpError;
 use super::{
-    Ended, InstallError, Installed, Known, KnownTool, Plan, PlanSource, Reply, Resolved, Session, Unasked,
-    Urgency, variables,
+    Client, Ended, InstallError, Installed, Known, KnownTool, Plan, PlanSource, Reply, Resolved, Session,
+    Unasked, Urgency, variables,
 };
 use crate::config::Environment;
 use crate::protocol::{DependencyName, Shown};
@@ -105,6 +105,8 @@ pub(super) struct Settings {
     pub(super) environment: Environment,
     /// Ends every process at once, also those that are not ready yet.
     pub(super) at_once: CancellationToken,
+    /// The client that dependencies talk to, once there is one.
+    pub(super) client: OnceLock<Weak<dyn Client>>,
 }
 
 type OnChange = Box<dyn Fn(Started) + Send + Sync>;
@@ -230,6 +232,7 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
         (pipes.stdout, pipes.stdin),
         line_limit,
         tasks,
+        settings.client.get().cloned(),
         move |Unasked::ToolsChanged| {
             let _ = told.send(());
         },
@@ -344,7 +347,7 @@ async fn handshake(session: &Session) -> Result<Vec<KnownTool>, LoadError> {
         "clientInfo": { "name": "pml", "title": "pml", "version": env!("CARGO_PKG_VERSION") },
     });
     let opened: Opened = ask(session, "initialize", &params.to_string()).await?;
-    session.notify("notifications/initialized");
+    session.notify("notifications/initialized", None);
     if opened.capabilities.contains_key("tools") {
         tools(session).await
     } else {

@@ -3,7 +3,7 @@
 //! A start belongs to no call: a caller that leaves does not stop it, and its steps and outcome are told to all
 //! who wait. A dependency whose declaration changed is another one; the old one is closed when the new one starts.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use dashmap::{DashMap, DashSet};
@@ -14,7 +14,9 @@ use tokio_util::task::TaskTracker;
 use super::launch::{Opening, Settings, Started, open};
 use super::restart::{GivenUpError, Jitter, Start};
 use super::slot::{Slot, Startup, State, lock};
-use super::{Catalog, Installed, Known, LoadError, Packages, Plan, Remembered, Resolved, Urgency};
+use super::{
+    Catalog, Client, Installed, Known, LoadError, Packages, Plan, Remembered, Resolved, Session, Urgency,
+};
 use crate::config::{Environment, Locations, Server};
 use crate::protocol::{DependencyName, Digest};
 
@@ -56,6 +58,7 @@ impl Loader {
             settings: Settings {
                 environment: environment.clone(),
                 at_once: CancellationToken::new(),
+                client: OnceLock::new(),
             },
             tasks,
             closing: CancellationToken::new(),
@@ -83,6 +86,18 @@ impl Loader {
     /// Says that the list of tools may have changed.
     pub fn list_changed(&self) {
         self.0.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Names the client that dependencies talk to from now on.
+    pub fn serve(&self, client: Weak<dyn Client>) {
+        let _ = self.0.settings.client.set(client);
+    }
+
+    /// Returns every dependency that answers calls.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<Session> {
+        let slots = self.0.slots.iter();
+        slots.filter_map(|slot| Some(slot.running()?.session)).collect()
     }
 
     /// Returns the tools of a dependency as they were last seen at the version that is installed or would be.
@@ -249,6 +264,9 @@ impl Loader {
                 Err(_) => State::Idle,
             };
             if let Ok(started) = &outcome {
+                if let Some(client) = shared.settings.client.get().and_then(Weak::upgrade) {
+                    client.opened(&started.session);
+                }
                 loader.keep(&slot, &plan, &server, started.clone());
             }
             tell.send_replace(Startup::Done(outcome.map_err(Arc::new)));

@@ -5,6 +5,7 @@
 //! into the user's own store, reading nothing of the project that declares a server.
 
 mod catalog;
+mod client;
 mod error;
 mod executables;
 mod install;
@@ -27,6 +28,7 @@ pub mod supervise;
 pub mod variables;
 
 pub use catalog::{Catalog, Known, KnownTool, Nameless, Remembered};
+pub use client::{Caller, Client, Failure, Inquiry, Taken};
 pub use error::{InstallError, InstallStep};
 pub use install::{LockError, Progress, Tail};
 pub use launch::{LoadError, Started};
@@ -37,4 +39,4 @@ pub use pin::pin;
 pub use plan::{Plan, PlanError, PlanSource, Scripts, plan};
 pub use process::Urgency;
 pub use programs::{find_program, search_path};
-pub use session::{Ended, Reply, Session, Step, Ticket, Unasked};
+pub use session::{Ended, Reply, Session, Unasked};

@@ -1,26 +1,23 @@
 //! The conversation with one running dependency: our ids, its answers, and what it says unasked.
 //!
-//! Knows nothing of the client: a call is a [`Ticket`] that yields progress and one reply. When the dependency
-//! dies every waiting ticket is told why. A ticket that is dropped before its reply cancels the call downstream,
-//! and whatever still comes for it is thrown away.
+//! Each request is registered with its [`Caller`], who gets progress and exactly one end. What belongs to no request
+//! goes to the [`Client`]. When the dependency dies everybody who waits is told why. A request that is cancelled is
+//! forgotten here and cancelled there; whatever still comes for it is thrown away.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
+use super::client::{Caller, Client, Failure, Inquiry, Taken, Waiting};
 use crate::protocol::{
-    DependencyName, EnvelopeError, Json, Line, Message, Outcome, Payload, Shown, id_in_head,
+    DependencyName, EnvelopeError, Era, Json, Line, Message, Payload, Shown, elements, id_in_head,
 };
 use crate::wire::{Frame, LineReader, Outbox};
-
-/// Progress notifications that may wait for a slow client before the dependency's reader waits too.
-const PROGRESS_AHEAD: usize = 64;
 
 /// How a dependency's process ended, in words for whoever called it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +28,7 @@ pub struct Ended {
     pub stderr: String,
 }
 
-/// What came back for a ticket.
+/// What came back for a request of pml's own.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// The dependency's result, byte for byte.
@@ -44,15 +41,6 @@ pub enum Reply {
     Ended(Arc<Ended>),
 }
 
-/// What a ticket yields.
-#[derive(Debug)]
-pub enum Step {
-    /// The raw parameters of a progress notification for this call; its token is the ticket's id.
-    Progress(Bytes),
-    /// The end of the call.
-    Reply(Reply),
-}
-
 /// What a dependency says unasked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
@@ -60,19 +48,30 @@ pub enum Unasked {
     ToolsChanged,
 }
 
-struct Waiter {
-    reply: oneshot::Sender<Reply>,
-    progress: mpsc::Sender<Bytes>,
+/// More requests than any server has for its client at once; a server in a loop is told so instead of filling memory.
+const INQUIRY_LIMIT: usize = 1000;
+
+/// Where a request of a dependency stands that no call has taken up.
+enum Unclaimed {
+    /// The dependency is being opened: the call it is opened for may take them.
+    Kept(Vec<Arc<Inquiry>>),
+    /// A request that no call takes is declined.
+    Declined,
 }
 
 struct Shared {
     dependency: DependencyName,
     /// Gone once the session is closed: the writer ends, and with it the dependency's stdin.
     outbox: Mutex<Option<Outbox>>,
-    waiters: Mutex<HashMap<u64, Waiter>>,
+    callers: Mutex<HashMap<u64, Arc<dyn Caller>>>,
     next_id: AtomicU64,
     ended: OnceLock<Arc<Ended>>,
     used_at: Mutex<Instant>,
+    era: OnceLock<Era>,
+    client: Option<Weak<dyn Client>>,
+    /// The raw ids of the dependency's requests that were not answered yet.
+    inquiries: Mutex<Vec<String>>,
+    unclaimed: Mutex<Unclaimed>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,6 +83,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Clone)]
 pub struct Session(Arc<Shared>);
 
+impl std::fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_tuple("Session")
+            .field(&self.0.dependency)
+            .finish()
+    }
+}
+
 impl Session {
     /// Starts reading and writing. `ending` is awaited when the dependency closes its stdout and tells how it ended.
     pub fn open(
@@ -94,22 +102,30 @@ impl Session {
         ),
         line_limit: usize,
         tasks: &TaskTracker,
+        client: Option<Weak<dyn Client>>,
         unasked: impl Fn(Unasked) + Send + Sync + 'static,
         ending: impl Future<Output = Ended> + Send + 'static,
     ) -> Self {
         let session = Self(Arc::new(Shared {
             dependency,
             outbox: Mutex::new(Some(Outbox::open(sink, tasks))),
-            waiters: Mutex::default(),
+            callers: Mutex::default(),
             next_id: AtomicU64::new(1),
             ended: OnceLock::new(),
             used_at: Mutex::new(Instant::now()),
+            era: OnceLock::new(),
+            client,
+            inquiries: Mutex::default(),
+            unclaimed: Mutex::new(Unclaimed::Kept(Vec::new())),
         }));
         let reading = session.clone();
         let mut reader = LineReader::new(source, line_limit);
         tasks.spawn(async move {
             while let Ok(Some(line)) = reader.next_line().await {
-                reading.receive(line, &unasked).await;
+                reading.receive(line, &unasked);
+                if let Some(client) = reading.client() {
+                    client.outbox().room().await;
+                }
             }
             drop(reader);
             // A dependency that closed its stdout answers nothing any more: it is asked to go.
@@ -120,16 +136,39 @@ impl Session {
         session
     }
 
+    /// Returns the dependency's name.
+    #[must_use]
+    pub fn dependency(&self) -> &DependencyName {
+        &self.0.dependency
+    }
+
+    /// Returns which MCP the dependency speaks.
+    #[must_use]
+    pub fn era(&self) -> Era {
+        self.0.era.get().copied().unwrap_or_default()
+    }
+
+    /// Takes note of which MCP the dependency speaks.
+    pub fn speaks(&self, era: Era) {
+        let _ = self.0.era.set(era);
+    }
+
     /// Returns how the dependency ended, if it has.
     #[must_use]
     pub fn ended(&self) -> Option<Arc<Ended>> {
         self.0.ended.get().cloned()
     }
 
+    /// Tells whether requests still reach the dependency.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.0.ended.get().is_none() && lock(&self.0.outbox).is_some()
+    }
+
     /// Tells whether calls are waiting for an answer.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        !lock(&self.0.waiters).is_empty()
+        !lock(&self.0.callers).is_empty()
     }
 
     /// Returns for how long no call was under way; `None` while one is.
@@ -158,62 +197,149 @@ impl Session {
         lock(&self.0.outbox).take();
     }
 
-    /// Registers a call; its id is the ticket's, and its progress token should be too.
+    /// Tells how many bytes wait until the dependency reads them.
     #[must_use]
-    pub fn ticket(&self) -> Ticket {
-        let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
-        let (reply, replied) = oneshot::channel();
-        let (progress, progressed) = mpsc::channel(PROGRESS_AHEAD);
-        match self.ended() {
-            Some(ended) => drop(reply.send(Reply::Ended(ended))),
-            None => drop(lock(&self.0.waiters).insert(id, Waiter { reply, progress })),
-        }
-        // The dependency may have died between the two lines above: nobody would ever answer then.
-        if let Some(ended) = self.ended() {
-            self.finish(id, Reply::Ended(ended));
-        }
-        Ticket {
-            session: self.clone(),
-            id,
-            replied,
-            progressed,
-            open: true,
-        }
+    pub fn queued(&self) -> usize {
+        lock(&self.0.outbox).as_ref().map_or(0, Outbox::queued)
     }
 
-    /// Sends a request and waits for its reply; for what pml itself wants to know.
-    pub async fn request(&self, method: &str, params: &str) -> Reply {
-        let mut ticket = self.ticket();
-        ticket
-            .send(method, [Bytes::copy_from_slice(params.as_bytes())])
-            .await;
-        loop {
-            if let Step::Reply(reply) = ticket.next().await {
-                return reply;
+    /// Registers who waits for the reply to a request; returns the request's id, which is also its progress token.
+    ///
+    /// Where the dependency is gone, the caller is told so before this returns.
+    pub fn register(&self, caller: Arc<dyn Caller>) -> u64 {
+        let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
+        match self.ended() {
+            Some(ended) => caller.failed(Failure::Ended(ended)),
+            None => drop(lock(&self.0.callers).insert(id, caller)),
+        }
+        id
+    }
+
+    /// Sends the request that was registered under `id`.
+    pub fn send(&self, id: u64, method: &str, params: impl IntoIterator<Item = Bytes>) {
+        let mut frame = Frame::from(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":"#,
+            serde_json::Value::from(method)
+        ));
+        frame.extend(params);
+        frame.push("}");
+        // A dependency that is gone is noticed by the reader, which tells every caller how it ended.
+        self.push(frame);
+    }
+
+    /// Offers what the dependency asked while it was opened to the call it was opened for; declines the rest.
+    pub fn settle(&self) {
+        let unclaimed = std::mem::replace(&mut *lock(&self.0.unclaimed), Unclaimed::Declined);
+        if let Unclaimed::Kept(inquiries) = unclaimed {
+            for inquiry in inquiries {
+                self.offer(inquiry);
             }
         }
     }
 
-    /// Sends a notification; a dependency that is gone does not hear it.
-    pub fn notify(&self, method: &str) {
-        self.send_now(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
+    /// Forgets a request and cancels it at the dependency with these raw parameters, if it is under way.
+    pub fn cancel(&self, id: u64, params: &str) {
+        self.touch();
+        if lock(&self.0.callers).remove(&id).is_some() {
+            self.notify("notifications/cancelled", Some(params));
+        }
     }
 
-    fn send_now(&self, frame: impl Into<Frame>) {
+    /// Sends a request of pml's own and waits for its reply; cancelled when it is dropped before.
+    pub async fn request(&self, method: &str, params: &str) -> Reply {
+        let (waiting, replied) = Waiting::new();
+        let mut own = Own {
+            session: self,
+            id: self.register(waiting),
+            open: true,
+        };
+        self.send(own.id, method, [Bytes::copy_from_slice(params.as_bytes())]);
+        let reply = replied.await;
+        own.open = false;
+        reply.unwrap_or_else(|_dropped| Reply::Unusable("its answer was lost".to_owned()))
+    }
+
+    /// Sends a notification with raw parameters; a dependency that is gone does not hear it.
+    pub fn notify(&self, method: &str, params: Option<&str>) {
+        let method = serde_json::Value::from(method);
+        self.push(match params {
+            Some(params) => format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params}}}"#),
+            None => format!(r#"{{"jsonrpc":"2.0","method":{method}}}"#),
+        });
+    }
+
+    /// Answers a request of the dependency with a raw result.
+    pub fn answer(&self, id: &str, result: Bytes) {
+        self.respond(id, "result", result);
+    }
+
+    /// Answers a request of the dependency with a raw error object.
+    pub fn refuse(&self, id: &str, error: Bytes) {
+        self.respond(id, "error", error);
+    }
+
+    /// Answers a request of the dependency that its client cannot take.
+    pub fn decline(&self, inquiry: &Inquiry) {
+        let error = format!(
+            r#"{{"code":-32601,"message":{}}}"#,
+            serde_json::Value::from(format!("the client does not take `{}`", inquiry.method))
+        );
+        self.refuse(&inquiry.id, error.into());
+    }
+
+    /// Offers a request of the dependency to its calls, the newest first; declines it if none takes it.
+    pub fn offer(&self, inquiry: Arc<Inquiry>) {
+        let callers = {
+            let callers = lock(&self.0.callers);
+            let mut callers: Vec<(u64, Arc<dyn Caller>)> = callers
+                .iter()
+                .map(|(id, caller)| (*id, Arc::clone(caller)))
+                .collect();
+            callers.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
+            callers
+        };
+        if callers
+            .into_iter()
+            .any(|(_, caller)| caller.asked(&inquiry) == Taken::Yes)
+        {
+            return;
+        }
+        if let Unclaimed::Kept(kept) = &mut *lock(&self.0.unclaimed) {
+            return kept.push(inquiry);
+        }
+        self.decline(&inquiry);
+    }
+
+    fn client(&self) -> Option<Arc<dyn Client>> {
+        self.0.client.as_ref()?.upgrade()
+    }
+
+    fn push(&self, frame: impl Into<Frame>) {
         if let Some(outbox) = lock(&self.0.outbox).as_ref() {
             let _ = outbox.send_now(frame);
         }
     }
 
-    async fn receive(&self, line: Line, unasked: &(impl Fn(Unasked) + Send + Sync)) {
+    fn respond(&self, id: &str, member: &str, body: Bytes) {
+        // Answered once: what was withdrawn or is answered twice goes nowhere.
+        let mut inquiries = lock(&self.0.inquiries);
+        let Some(place) = inquiries.iter().position(|open| open == id) else {
+            return;
+        };
+        inquiries.swap_remove(place);
+        drop(inquiries);
+        let mut frame = Frame::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"{member}":"#));
+        frame.push(body);
+        frame.push("}");
+        self.push(frame);
+    }
+
+    fn receive(&self, line: Line, unasked: &(impl Fn(Unasked) + Send + Sync)) {
         let line = match line {
             Line::Whole(line) => line,
             Line::TooLong { head } => {
                 if let Some(id) = id_in_head(&head).as_deref().and_then(own_id) {
-                    self.finish(
-                        id,
-                        Reply::Unusable("its answer is longer than the line limit".to_owned()),
-                    );
+                    self.fail(id, "its answer is longer than the line limit");
                 }
                 tracing::warn!(dependency = %self.0.dependency, "a line over the limit was thrown away");
                 return;
@@ -221,74 +347,130 @@ impl Session {
         };
         match Message::parse(&line) {
             Ok(Message::Response { id, outcome }) => {
-                let Some(id) = own_id(id.get()) else { return };
-                let reply = match outcome {
-                    Outcome::Result(raw) => Reply::Result(line.slice_ref(raw.get().as_bytes())),
-                    Outcome::Error(raw) => Reply::Error(line.slice_ref(raw.get().as_bytes())),
-                };
-                self.finish(id, reply);
-            }
-            Ok(Message::Notification { method, params }) => match method.as_ref() {
-                "notifications/progress" => self.progress(&line, params.as_ref()).await,
-                "notifications/tools/list_changed" => unasked(Unasked::ToolsChanged),
-                method => {
-                    tracing::debug!(dependency = %self.0.dependency, method, "a notification is not passed on");
+                let caller = own_id(id.get()).and_then(|id| lock(&self.0.callers).remove(&id));
+                if let Some(caller) = caller {
+                    self.touch();
+                    caller.replied(&line, &outcome);
                 }
-            },
-            Ok(Message::Request { id, method, .. }) => self.answer(id, &method),
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.notified(&line, &method, params.as_ref(), unasked);
+            }
+            Ok(Message::Request { id, method, params }) => self.asked(&line, id, &method, params.as_ref()),
             Err(EnvelopeError::Shape { id: Some(id), reason }) => {
                 if let Some(id) = own_id(&id) {
-                    self.finish(
-                        id,
-                        Reply::Unusable(format!("its answer is not a JSON-RPC message: {reason}")),
-                    );
+                    self.fail(id, &format!("its answer is not a JSON-RPC message: {reason}"));
                 }
             }
             Err(error) => {
-                let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
-                tracing::debug!(dependency = %self.0.dependency, %error, text = %Shown::line(&text), "a line of stdout is no message");
+                // Before 2025-06-18 several messages could stand in one line.
+                if let Some(elements) = elements(&line) {
+                    for element in elements {
+                        self.receive(Line::Whole(element), unasked);
+                    }
+                } else {
+                    let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
+                    tracing::debug!(dependency = %self.0.dependency, %error, text = %Shown::line(&text), "a line of stdout is no message");
+                }
             }
         }
     }
 
-    /// A dependency is told what pml can do when it starts: nothing. What it asks all the same gets its answer.
-    fn answer(&self, id: Json<'_>, method: &str) {
-        let frame = if method == "ping" {
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
-        } else {
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"Method not found"}}}}"#)
+    fn notified(
+        &self,
+        line: &Bytes,
+        method: &str,
+        params: Option<&Payload<'_>>,
+        unasked: &(impl Fn(Unasked) + Send + Sync),
+    ) {
+        let member = |name: &str| {
+            params
+                .and_then(Payload::object)
+                .and_then(|object| object.value(name))
         };
-        self.send_now(frame);
-    }
-
-    async fn progress(&self, line: &Bytes, params: Option<&Payload<'_>>) {
-        let Some(params) = params else { return };
-        let token = params
-            .object()
-            .and_then(|object| own_id(object.value("progressToken")?.get()));
-        let sender = token.and_then(|id| {
-            lock(&self.0.waiters)
-                .get(&id)
-                .map(|waiter| waiter.progress.clone())
-        });
-        if let Some(sender) = sender {
-            let _ = sender.send(line.slice_ref(params.get().as_bytes())).await;
+        match method {
+            "notifications/progress" => {
+                let token = member("progressToken").and_then(|raw| own_id(raw.get()));
+                let caller = token.and_then(|id| lock(&self.0.callers).get(&id).cloned());
+                if let Some((caller, params)) = caller.zip(params) {
+                    caller.progressed(line, params);
+                }
+            }
+            "notifications/tools/list_changed" => unasked(Unasked::ToolsChanged),
+            "notifications/cancelled" => {
+                if let Some(id) = member("requestId") {
+                    lock(&self.0.inquiries).retain(|open| open != id.get());
+                    if let Some(client) = self.client() {
+                        client.withdrawn(self, id.get());
+                    }
+                }
+            }
+            method => {
+                if let Some(client) = self.client() {
+                    client.told(self, method, line, params);
+                }
+            }
         }
     }
 
-    fn finish(&self, id: u64, reply: Reply) {
-        let waiter = lock(&self.0.waiters).remove(&id);
-        if let Some(waiter) = waiter {
-            let _ = waiter.reply.send(reply);
+    fn asked(&self, line: &Bytes, id: Json<'_>, method: &str, params: Option<&Payload<'_>>) {
+        let waiting = {
+            let mut inquiries = lock(&self.0.inquiries);
+            inquiries.push(id.get().to_owned());
+            inquiries.len()
+        };
+        if method == "ping" {
+            return self.answer(id.get(), Bytes::from_static(b"{}"));
+        }
+        let inquiry = Arc::new(Inquiry {
+            id: id.get().to_owned(),
+            method: method.to_owned(),
+            params: params.map(|params| line.slice_ref(params.get().as_bytes())),
+        });
+        match self.client().filter(|_client| waiting <= INQUIRY_LIMIT) {
+            Some(client) => client.asked(self, inquiry),
+            None => self.decline(&inquiry),
+        }
+    }
+
+    fn fail(&self, id: u64, reason: &str) {
+        let caller = lock(&self.0.callers).remove(&id);
+        if let Some(caller) = caller {
+            caller.failed(Failure::Unusable(reason.to_owned()));
         }
     }
 
     fn end(&self, ended: Ended) {
         self.close();
         let ended = self.0.ended.get_or_init(|| Arc::new(ended)).clone();
-        let waiters: Vec<Waiter> = lock(&self.0.waiters).drain().map(|(_, waiter)| waiter).collect();
-        for waiter in waiters {
-            let _ = waiter.reply.send(Reply::Ended(Arc::clone(&ended)));
+        let inquiries = std::mem::take(&mut *lock(&self.0.inquiries));
+        if let Some(client) = self.client() {
+            for id in &inquiries {
+                client.withdrawn(self, id);
+            }
+        }
+        let callers: Vec<Arc<dyn Caller>> = lock(&self.0.callers).drain().map(|(_, caller)| caller).collect();
+        for caller in callers {
+            caller.failed(Failure::Ended(Arc::clone(&ended)));
+        }
+    }
+}
+
+/// A request of pml's own under way.
+struct Own<'a> {
+    session: &'a Session,
+    id: u64,
+    open: bool,
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            let params = format!(
+                r#"{{"requestId":{},"reason":"pml no longer waits for it"}}"#,
+                self.id
+            );
+            self.session.cancel(self.id, &params);
         }
     }
 }
@@ -299,66 +481,12 @@ fn own_id(raw: &str) -> Option<u64> {
     raw.strip_suffix(".0").unwrap_or(raw).parse().ok()
 }
 
-/// A call under way.
-pub struct Ticket {
-    session: Session,
-    id: u64,
-    replied: oneshot::Receiver<Reply>,
-    progressed: mpsc::Receiver<Bytes>,
-    open: bool,
-}
-
-impl Ticket {
-    /// Returns the id of the call on the dependency's side.
-    #[must_use]
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Sends the request, waiting for room where the dependency reads slowly.
-    pub async fn send(&self, method: &str, params: impl IntoIterator<Item = Bytes>) {
-        let mut frame = Frame::from(format!(
-            r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":"#,
-            self.id
-        ));
-        frame.extend(params);
-        frame.push("}");
-        let outbox = lock(&self.session.0.outbox).clone();
-        if let Some(outbox) = outbox {
-            // A dependency that is gone is noticed by the reader, which tells every ticket how it ended.
-            let _ = outbox.send(frame).await;
-        }
-    }
-
-    /// Returns progress as it comes, then the reply. Cancel safe.
-    pub async fn next(&mut self) -> Step {
-        tokio::select! {
-            biased;
-            Some(progress) = self.progressed.recv() => Step::Progress(progress),
-            reply = &mut self.replied => {
-                self.open = false;
-                Step::Reply(reply.unwrap_or_else(|_dropped| Reply::Unusable("its answer was lost".to_owned())))
-            }
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.session.touch();
-        if self.open && lock(&self.session.0.waiters).remove(&self.id).is_some() {
-            self.session.send_now(format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#,
-                self.id
-            ));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Outcome;
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+    use tokio::sync::mpsc;
 
     struct Peer {
         session: Session,
@@ -376,6 +504,7 @@ mod tests {
             (stdout, stdin),
             1000,
             &TaskTracker::new(),
+            None,
             move |event| {
                 let _ = tell.send(event);
             },
@@ -405,25 +534,59 @@ mod tests {
                 .await
                 .unwrap();
         }
+
+        fn call(&self) -> (u64, mpsc::UnboundedReceiver<String>) {
+            self.caller(Taken::No)
+        }
+
+        fn caller(&self, takes: Taken) -> (u64, mpsc::UnboundedReceiver<String>) {
+            let (told, heard) = mpsc::unbounded_channel();
+            (self.session.register(Arc::new(Recording { told, takes })), heard)
+        }
     }
 
-    async fn reply(ticket: &mut Ticket) -> String {
-        match ticket.next().await {
-            Step::Progress(params) => format!("progress {}", String::from_utf8_lossy(&params)),
-            Step::Reply(Reply::Result(raw)) => format!("result {}", String::from_utf8_lossy(&raw)),
-            Step::Reply(Reply::Error(raw)) => format!("error {}", String::from_utf8_lossy(&raw)),
-            Step::Reply(Reply::Unusable(why)) => format!("unusable {why}"),
-            Step::Reply(Reply::Ended(ended)) => format!("ended {} {}", ended.reason, ended.stderr),
+    struct Recording {
+        told: mpsc::UnboundedSender<String>,
+        takes: Taken,
+    }
+
+    impl Recording {
+        fn note(&self, text: String) {
+            let _ = self.told.send(text);
+        }
+    }
+
+    impl Caller for Recording {
+        fn progressed(&self, _line: &Bytes, params: &Payload<'_>) {
+            self.note(format!("progress {}", params.get()));
+        }
+
+        fn replied(self: Arc<Self>, _line: &Bytes, outcome: &Outcome<'_>) {
+            self.note(match outcome {
+                Outcome::Result(payload) => format!("result {}", payload.get()),
+                Outcome::Error(raw) => format!("error {raw}"),
+            });
+        }
+
+        fn failed(&self, failure: Failure) {
+            self.note(match failure {
+                Failure::Unusable(why) => format!("unusable {why}"),
+                Failure::Ended(ended) => format!("ended {} {}", ended.reason, ended.stderr),
+            });
+        }
+
+        fn asked(self: Arc<Self>, inquiry: &Arc<Inquiry>) -> Taken {
+            self.note(format!("asked {}", inquiry.method));
+            self.takes
         }
     }
 
     #[tokio::test]
     async fn a_call_gets_its_progress_in_order_and_its_raw_result() {
         let mut peer = peer();
-        let mut ticket = peer.session.ticket();
-        ticket
-            .send("tools/call", [Bytes::from_static(br#"{"x": 1.0}"#)])
-            .await;
+        let (id, mut told) = peer.call();
+        peer.session
+            .send(id, "tools/call", [Bytes::from_static(br#"{"x": 1.0}"#)]);
         assert_eq!(
             peer.hears().await,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x": 1.0}}"#
@@ -437,24 +600,27 @@ mod tests {
         peer.says(r#"{"id":1,"result":{ "a":1.0 }}"#).await;
         for step in 1..=3 {
             assert_eq!(
-                reply(&mut ticket).await,
+                told.recv().await.unwrap(),
                 format!(r#"progress {{"progressToken":1,"progress":{step}}}"#)
             );
         }
-        assert_eq!(reply(&mut ticket).await, r#"result { "a":1.0 }"#);
+        assert_eq!(told.recv().await.unwrap(), r#"result { "a":1.0 }"#);
+        assert!(!peer.session.is_busy());
     }
 
     #[tokio::test]
-    async fn a_dropped_ticket_cancels_downstream_and_a_finished_one_does_not() {
+    async fn a_request_that_is_given_up_is_cancelled_downstream_and_a_finished_one_is_not() {
         let mut peer = peer();
-        let mut done = peer.session.ticket();
-        done.send("a", [Bytes::from_static(b"{}")]).await;
+        let (done, mut told) = peer.call();
+        peer.session.send(done, "a", [Bytes::from_static(b"{}")]);
         peer.hears().await;
         peer.says(r#"{"id":"1","result":1}"#).await;
-        assert_eq!(reply(&mut done).await, "result 1");
-        drop(done);
-        let dropped = peer.session.ticket();
-        dropped.send("b", [Bytes::from_static(b"{}")]).await;
+        assert_eq!(told.recv().await.unwrap(), "result 1");
+        peer.session.cancel(done, "{}");
+        let mut dropped = Box::pin(peer.session.request("b", "{}"));
+        let polled =
+            std::future::poll_fn(|waker| std::task::Poll::Ready(dropped.as_mut().poll(waker).is_pending()));
+        assert!(polled.await);
         drop(dropped);
         assert_eq!(
             peer.hears().await,
@@ -462,7 +628,7 @@ mod tests {
         );
         assert_eq!(
             peer.hears().await,
-            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"pml no longer waits for it"}}"#
         );
         assert!(!peer.session.is_busy());
     }
@@ -470,54 +636,95 @@ mod tests {
     #[tokio::test]
     async fn a_dying_dependency_tells_every_waiting_call_and_every_later_one() {
         let mut peer = peer();
-        let mut waiting = peer.session.ticket();
-        waiting.send("a", [Bytes::from_static(b"{}")]).await;
+        let (id, mut told) = peer.call();
+        peer.session.send(id, "a", [Bytes::from_static(b"{}")]);
         peer.hears().await;
-        drop(peer.speak);
-        assert_eq!(reply(&mut waiting).await, "ended exited with code 3 boom");
-        assert_eq!(
-            reply(&mut peer.session.ticket()).await,
-            "ended exited with code 3 boom"
-        );
-        assert!(peer.session.ended().is_some());
+        let Peer { session, speak, .. } = peer;
+        drop(speak);
+        assert_eq!(told.recv().await.unwrap(), "ended exited with code 3 boom");
+        let (told, mut later) = mpsc::unbounded_channel();
+        session.register(Arc::new(Recording {
+            told,
+            takes: Taken::No,
+        }));
+        assert_eq!(later.recv().await.unwrap(), "ended exited with code 3 boom");
+        assert!(session.ended().is_some());
     }
 
     #[tokio::test]
     async fn sloppy_lines_cost_only_the_call_they_belong_to() {
         let mut peer = peer();
-        let mut first = peer.session.ticket();
-        let mut second = peer.session.ticket();
-        let mut third = peer.session.ticket();
+        let (_, mut first) = peer.call();
+        let (_, mut second) = peer.call();
+        let (_, mut third) = peer.call();
+        let (_, mut fourth) = peer.call();
         peer.says("Welcome to the server!").await;
         peer.says(r#"{"id":99,"result":{}}"#).await;
         peer.says(&format!(r#"{{"id":1,"result":"{}"}}"#, "x".repeat(2000)))
             .await;
         peer.says(r#"{"id":2,"result":1,"error":{"code":1}}"#).await;
-        peer.says(r#"{"id":3.0,"error":{"code":5},"jsonrpc":"2.0"}"#)
+        peer.says(r#"[{"id":3.0,"error":{"code":5},"jsonrpc":"2.0"},{"id":4,"error":null,"result":{}}]"#)
             .await;
         assert_eq!(
-            reply(&mut first).await,
+            first.recv().await.unwrap(),
             "unusable its answer is longer than the line limit"
         );
         assert_eq!(
-            reply(&mut second).await,
+            second.recv().await.unwrap(),
             "unusable its answer is not a JSON-RPC message: it has both `result` and `error`"
         );
-        assert_eq!(reply(&mut third).await, r#"error {"code":5}"#);
+        assert_eq!(third.recv().await.unwrap(), r#"error {"code":5}"#);
+        assert_eq!(fourth.recv().await.unwrap(), "result {}");
     }
 
     #[tokio::test]
-    async fn what_it_asks_is_answered_and_what_it_tells_is_passed_on() {
+    async fn what_nobody_can_answer_is_declined_and_what_it_tells_is_passed_on() {
         let mut peer = peer();
         peer.says(r#"{"id":"p","method":"ping"}"#).await;
         assert_eq!(peer.hears().await, r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
         peer.says(r#"{"id":7,"method":"roots/list"}"#).await;
         assert_eq!(
             peer.hears().await,
-            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"the client does not take `roots/list`"}}"#
         );
         peer.says(r#"{"method":"notifications/tools/list_changed"}"#)
             .await;
         assert_eq!(peer.unasked.recv().await, Some(Unasked::ToolsChanged));
+    }
+
+    fn inquiry(session: &Session, id: &str) -> Arc<Inquiry> {
+        lock(&session.0.inquiries).push(id.to_owned());
+        Arc::new(Inquiry {
+            id: id.to_owned(),
+            method: "roots/list".to_owned(),
+            params: None,
+        })
+    }
+
+    #[tokio::test]
+    async fn a_request_is_offered_to_the_newest_call_first_and_kept_for_the_first_one() {
+        let mut peer = peer();
+        peer.session.offer(inquiry(&peer.session, "1"));
+        let (_, mut taking) = peer.caller(Taken::Yes);
+        let (_, mut refusing) = peer.caller(Taken::No);
+        peer.session.settle();
+        assert_eq!(refusing.recv().await.unwrap(), "asked roots/list");
+        assert_eq!(taking.recv().await.unwrap(), "asked roots/list");
+        peer.session.answer("1", Bytes::from_static(br#"{"roots":[]}"#));
+        // Answered once only.
+        peer.session.answer("1", Bytes::from_static(b"{}"));
+        assert_eq!(
+            peer.hears().await,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#
+        );
+        peer.session.cancel(1, "{}");
+        peer.session.cancel(2, "{}");
+        peer.hears().await;
+        peer.hears().await;
+        peer.session.offer(inquiry(&peer.session, "2"));
+        assert_eq!(
+            peer.hears().await,
+            r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"the client does not take `roots/list`"}}"#
+        );
     }
 }

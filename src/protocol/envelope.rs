@@ -1,15 +1,12 @@
 //! The JSON-RPC envelope over raw values: only `id`, `method`, `params`, `result` and `error` are looked at.
 //!
-//! What stands inside `params`, `result` and `error` is never parsed here, so nothing of it can be lost: unknown
-//! fields, key order, long integers, `1.0` and escapes stay the bytes they were.
+//! Of `params` and `result` the members are found in the same pass, as slices of the line. Nothing is ever written
+//! again, so nothing can be lost: unknown fields, key order, long integers, `1.0` and escapes stay the bytes they were.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
-
+use super::object::place_of;
+use super::scan::{Next, Scanner, SyntaxError};
 use super::{Json, Object};
 
 /// One message of a peer.
@@ -51,12 +48,26 @@ impl<'a> Payload<'a> {
     /// Looks at a text that is one JSON value; `None` if it is not.
     #[must_use]
     pub fn parse(text: &'a str) -> Option<Self> {
-        Some(Self::of(Json::parse(text)?))
+        let mut scanner = Scanner::new(text);
+        let payload = Self::scan(&mut scanner).ok()?;
+        scanner.end().ok()?;
+        Some(payload)
     }
 
-    fn of(raw: Json<'a>) -> Self {
-        let members = Object::parse(raw.get());
-        Self { raw, members }
+    /// Takes the value that comes next, and its members in the same pass.
+    fn scan(scanner: &mut Scanner<'a>) -> Result<Self, SyntaxError> {
+        let start = scanner.place();
+        let members = match scanner.enter()? {
+            Next::Object => Object::scan(scanner, start)?,
+            Next::Other => {
+                scanner.value()?;
+                None
+            }
+        };
+        Ok(Self {
+            raw: scanner.since(start),
+            members,
+        })
     }
 
     /// Returns its text.
@@ -104,77 +115,110 @@ pub enum EnvelopeError {
 }
 
 impl<'a> Message<'a> {
-    /// Reads one line.
+    /// Reads one line: the envelope and the members of its payload, in one pass.
     pub fn parse(line: &'a [u8]) -> Result<Self, EnvelopeError> {
-        let mut fields = Fields::default();
-        read_fields(line, &mut fields).map_err(|error| {
-            if error.is_data() {
-                EnvelopeError::Shape {
-                    reason: "it is not an object, or a member stands twice",
-                    id: fields.id_text(),
-                }
-            } else {
-                EnvelopeError::Syntax(error.to_string())
-            }
+        let text = std::str::from_utf8(line).map_err(|error| {
+            EnvelopeError::Syntax(format!("not UTF-8 at column {}", error.valid_up_to() + 1))
         })?;
-        fields.message()
+        let mut fields = Fields::default();
+        match fields.read(text) {
+            Ok(()) => fields.message(),
+            Err(Unread::Syntax(error)) => Err(EnvelopeError::Syntax(error.to_string())),
+            Err(Unread::Shape) => Err(EnvelopeError::Shape {
+                reason: "it is not an object, or a member stands twice",
+                id: id_text(fields.id),
+            }),
+        }
     }
 }
 
 /// Finds the id in the head of a line that was too long to keep.
 #[must_use]
 pub fn id_in_head(head: &[u8]) -> Option<String> {
+    let text = head.utf8_chunks().next()?.valid();
     let mut fields = Fields::default();
     // The head is cut in the middle, so reading it fails; what was read until then is what we want.
-    let _ = read_fields(head, &mut fields);
-    fields.id_text()
+    let _ = fields.read(text);
+    // An id that ends with the head may have been cut itself.
+    id_text(fields.id.filter(|id| place_of(id.get(), text).end < text.len()))
 }
 
+/// The members of an envelope that mean something.
 #[derive(Default)]
 struct Fields<'a> {
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
+    id: Option<Json<'a>>,
+    method: Option<Json<'a>>,
+    params: Option<Payload<'a>>,
+    result: Option<Payload<'a>>,
+    error: Option<Json<'a>>,
+}
+
+/// Why an envelope was not read to its end.
+enum Unread {
+    Syntax(SyntaxError),
+    Shape,
+}
+
+impl From<SyntaxError> for Unread {
+    fn from(error: SyntaxError) -> Self {
+        Self::Syntax(error)
+    }
 }
 
 impl<'a> Fields<'a> {
-    fn id_text(&self) -> Option<String> {
-        self.id.filter(|id| is_id(id)).map(|id| id.get().to_owned())
+    fn read(&mut self, text: &'a str) -> Result<(), Unread> {
+        let mut scanner = Scanner::new(text);
+        if scanner.enter()? == Next::Other {
+            scanner.value()?;
+            scanner.end()?;
+            return Err(Unread::Shape);
+        }
+        while let Some(key) = scanner.key()? {
+            match key.name().as_deref() {
+                Some("id") => once(&mut self.id, scanner.value()?)?,
+                Some("method") => once(&mut self.method, scanner.value()?)?,
+                Some("params") => once(&mut self.params, Payload::scan(&mut scanner)?)?,
+                Some("result") => once(&mut self.result, Payload::scan(&mut scanner)?)?,
+                Some("error") => once(&mut self.error, scanner.value()?)?,
+                _ => {
+                    scanner.value()?;
+                }
+            }
+        }
+        Ok(scanner.end()?)
     }
 
     fn message(self) -> Result<Message<'a>, EnvelopeError> {
         let shape = |reason| EnvelopeError::Shape {
             reason,
-            id: self.id_text(),
+            id: id_text(self.id),
         };
         let method = match self.method {
             None => None,
-            Some(raw) => Some(text(json(raw)).ok_or_else(|| shape("`method` is not a string"))?),
+            Some(raw) => Some(text(raw).ok_or_else(|| shape("`method` is not a string"))?),
         };
         // `"error": null` beside a result is what some servers write for "no error".
         let error = self.error.filter(|error| error.get() != "null");
         match (self.id, method) {
             (Some(id), _) if !is_id(id) => Err(shape("`id` is neither a string nor a number")),
             (Some(id), Some(method)) => Ok(Message::Request {
-                id: json(id),
+                id,
                 method,
-                params: self.params.map(payload),
+                params: self.params,
             }),
             (None, Some(method)) => Ok(Message::Notification {
                 method,
-                params: self.params.map(payload),
+                params: self.params,
             }),
             (Some(id), None) => match (self.result, error) {
                 (Some(_), Some(_)) => Err(shape("it has both `result` and `error`")),
                 (Some(result), None) => Ok(Message::Response {
-                    id: json(id),
-                    outcome: Outcome::Result(payload(result)),
+                    id,
+                    outcome: Outcome::Result(result),
                 }),
                 (None, Some(error)) => Ok(Message::Response {
-                    id: json(id),
-                    outcome: Outcome::Error(json(error)),
+                    id,
+                    outcome: Outcome::Error(error),
                 }),
                 (None, None) => Err(shape("it has neither `method` nor `result` nor `error`")),
             },
@@ -183,15 +227,20 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn json(raw: &RawValue) -> Json<'_> {
-    Json::known(raw.get())
+/// Fills a slot that is empty. Two ids in one message: each reader would believe another one.
+fn once<T>(slot: &mut Option<T>, found: T) -> Result<(), Unread> {
+    if slot.is_some() {
+        return Err(Unread::Shape);
+    }
+    *slot = Some(found);
+    Ok(())
 }
 
-fn payload(raw: &RawValue) -> Payload<'_> {
-    Payload::of(json(raw))
+fn id_text(id: Option<Json<'_>>) -> Option<String> {
+    id.filter(|id| is_id(*id)).map(|id| id.get().to_owned())
 }
 
-fn is_id(raw: &RawValue) -> bool {
+fn is_id(raw: Json<'_>) -> bool {
     raw.get()
         .starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
 }
@@ -207,79 +256,10 @@ pub fn text(raw: Json<'_>) -> Option<Cow<'_, str>> {
     }
 }
 
-fn read_fields<'a>(line: &'a [u8], fields: &mut Fields<'a>) -> Result<(), serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_slice(line);
-    deserializer.deserialize_map(FieldsVisitor(fields))?;
-    deserializer.end()
-}
-
-struct FieldsVisitor<'f, 'a>(&'f mut Fields<'a>);
-
-impl<'de> Visitor<'de> for FieldsVisitor<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a JSON-RPC message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<Key>()? {
-            let slot = match key {
-                Key::Id => &mut self.0.id,
-                Key::Method => &mut self.0.method,
-                Key::Params => &mut self.0.params,
-                Key::Result => &mut self.0.result,
-                Key::Error => &mut self.0.error,
-                Key::Other => {
-                    map.next_value::<serde::de::IgnoredAny>()?;
-                    continue;
-                }
-            };
-            // Two ids in one message: each reader would believe another one.
-            if slot.is_some() {
-                return Err(serde::de::Error::custom("a member stands twice"));
-            }
-            *slot = Some(map.next_value()?);
-        }
-        Ok(())
-    }
-}
-
-enum Key {
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-    Other,
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a member name")
-            }
-            fn visit_str<E>(self, name: &str) -> Result<Key, E> {
-                Ok(match name {
-                    "id" => Key::Id,
-                    "method" => Key::Method,
-                    "params" => Key::Params,
-                    "result" => Key::Result,
-                    "error" => Key::Error,
-                    _ => Key::Other,
-                })
-            }
-        }
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Splice;
 
     fn describe(line: &str) -> String {
         match Message::parse(line.as_bytes()) {
@@ -369,6 +349,111 @@ mod tests {
             Some("42".to_owned())
         );
         assert_eq!(id_in_head(br#"{"jsonrpc":"2.0","result":{"id":42"#), None);
+    }
+
+    #[test]
+    fn an_id_that_may_have_been_cut_is_not_believed() {
+        assert_eq!(id_in_head(br#"{"id":42"#), None);
+        assert_eq!(id_in_head(br#"{"id":"a"#), None);
+        assert_eq!(
+            id_in_head(b"{\"id\":\"a\",\"params\":\"\xc3"),
+            Some(r#""a""#.to_owned())
+        );
+    }
+
+    /// What typed proxies lose: each of these must pass as the bytes it is.
+    const HARD: [&str; 12] = [
+        "12345678901234567890123",
+        "-98765432109876543210987",
+        "1.0",
+        "-0",
+        "-0.0e+00",
+        "1E400",
+        "null",
+        r#""\u00e9\/\ud83d\ude00\ud800 \u0000""#,
+        r#"{"z":null,"a":{"z":1.0,"a":[-0,null,{}]},"z":2}"#,
+        r#"[ 1 ,2,	{ "type" : "x-unknown","_meta":{"a/b":null} } ]"#,
+        r#"{"tools":[],"messages":[],"contents":[],"action":"accept"}"#,
+        r#"{"icons":[{"src":"data:"}],"annotations":{"x-y":[]},"execution":{"taskSupport":"optional"}}"#,
+    ];
+
+    #[test]
+    fn only_what_is_spliced_changes_whatever_stands_around_it() {
+        for hard in HARD {
+            let line = format!(
+                r#" {{"x-first":{hard},"params" : {{"x":{hard}, "name":"a__b" ,"_meta":{{"k":{hard},"progressToken":7,"l":{hard}}},"arguments":{hard},"y":{hard}}},"id":3,"method":"tools/call", "x-last":{hard}}} "#
+            );
+            let Ok(Message::Request {
+                id,
+                params: Some(params),
+                ..
+            }) = Message::parse(line.as_bytes())
+            else {
+                panic!("not a request: {line}");
+            };
+            let object = params.object().unwrap();
+            let meta = Object::parse(object.value("_meta").unwrap().get()).unwrap();
+            let mut splice = Splice::new(line.clone().into());
+            for (value, text) in [
+                (meta.value("progressToken").unwrap(), "81"),
+                (object.value("name").unwrap(), r#""b""#),
+                (id, "12"),
+            ] {
+                splice.replace(place_of(value.get(), &line), text);
+            }
+            let expected = line
+                .replace(r#""progressToken":7"#, r#""progressToken":81"#)
+                .replace(r#""a__b""#, r#""b""#)
+                .replace(r#""id":3"#, r#""id":12"#);
+            assert_eq!(splice.into_text(), expected);
+            assert_eq!(object.value("arguments").unwrap().get(), hard);
+            assert_eq!(object.value("y").unwrap().get(), hard);
+        }
+    }
+
+    #[test]
+    fn a_payload_is_what_it_is_by_itself() {
+        for hard in HARD {
+            for (line, kind) in [
+                (
+                    format!(r#"{{"jsonrpc":"2.0","id":1,"result": {hard} }}"#),
+                    "result 1",
+                ),
+                (
+                    format!(r#"{{"jsonrpc":"2.0","method":"m","params":{hard}}}"#),
+                    "notification m",
+                ),
+            ] {
+                assert_eq!(describe(&line), format!("{kind} {hard}"));
+                let members = |object: &Object<'_>| format!("{:?}", object.members().collect::<Vec<_>>());
+                let payload = match Message::parse(line.as_bytes()) {
+                    Ok(Message::Notification { params, .. }) => params.unwrap(),
+                    Ok(Message::Response {
+                        outcome: Outcome::Result(result),
+                        ..
+                    }) => result,
+                    other => panic!("no payload: {other:?}"),
+                };
+                assert_eq!(
+                    payload.object().map(members),
+                    Object::parse(hard).as_ref().map(members)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_hides_the_members_but_not_the_payload() {
+        let params = r#"{"\ud800":1,"name":"a"}"#;
+        let line = format!(r#"{{"method":"m","params":{params},"\ud800":[]}}"#);
+        assert_eq!(describe(&line), format!("notification m {params}"));
+        assert!(Payload::parse(params).unwrap().object().is_none());
+    }
+
+    #[test]
+    fn what_is_not_utf_8_is_not_json() {
+        let error = Message::parse(b"{\"x\":\"\xff\"}").unwrap_err().to_string();
+        assert_eq!(error, "the line is not valid JSON: not UTF-8 at column 7");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::scan::Scanner;
+
 /// The text of one valid JSON value, without the white space around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<'a>(&'a str);
@@ -10,8 +12,10 @@ impl<'a> Json<'a> {
     /// Takes a text that is one JSON value; `None` if it is not.
     #[must_use]
     pub fn parse(text: &'a str) -> Option<Self> {
-        let value: &'a serde_json::value::RawValue = serde_json::from_str(text).ok()?;
-        Some(Self(value.get()))
+        let mut scanner = Scanner::new(text);
+        let value = scanner.value().ok()?;
+        scanner.end().ok()?;
+        Some(value)
     }
 
     /// Takes a text that a reader of this module has already found to be one JSON value.

@@ -2,6 +2,7 @@
 //!
 //! Nothing here does IO, reads a clock or knows a module of pml other than its own.
 
+mod batch;
 mod digest;
 mod envelope;
 mod era;
@@ -10,8 +11,11 @@ mod line;
 mod name;
 mod object;
 mod pattern;
+mod removal;
+mod scan;
 mod shown;
 
+pub use batch::elements;
 pub use digest::Digest;
 pub use envelope::{EnvelopeError, Message, Outcome, Payload, id_in_head, text};
 pub use era::Era;

@@ -4,14 +4,15 @@
 //! replacement of that range. Nothing is parsed deeper than one level, nothing is written again.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
-use serde::de::{Deserializer as _, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::Json;
+use super::scan::{Next, Scanner, SyntaxError};
+
+/// Room for the members of most payloads, so that they are collected without growing.
+const MEMBERS_EXPECTED: usize = 8;
 
 /// The members of a JSON object, one level deep, in their order.
 #[derive(Debug)]
@@ -21,14 +22,35 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Reads the members of `source`; `None` if it is not an object.
+    /// Reads the members of `source`; `None` if it is not an object, or if a name in it is no text.
     #[must_use]
     pub fn parse(source: &'a str) -> Option<Self> {
+        let mut scanner = Scanner::new(source);
+        if scanner.enter().ok()? == Next::Other {
+            return None;
+        }
+        let object = Self::scan(&mut scanner, 0).ok()??;
+        scanner.end().ok()?;
+        // What stands around the object belongs to the source, so that places count from its start.
+        Some(Self { source, ..object })
+    }
+
+    /// Collects the members of the object that was entered at `start`; `None` if a name in it is no text.
+    pub(super) fn scan(scanner: &mut Scanner<'a>, start: usize) -> Result<Option<Self>, SyntaxError> {
         let mut members = Vec::new();
-        let mut deserializer = serde_json::Deserializer::from_str(source);
-        deserializer.deserialize_map(Members(&mut members)).ok()?;
-        deserializer.end().ok()?;
-        Some(Self { source, members })
+        let mut named = true;
+        while let Some(key) = scanner.key()? {
+            let value = scanner.value()?;
+            if members.is_empty() {
+                members.reserve(MEMBERS_EXPECTED);
+            }
+            match key.name() {
+                Some(name) => members.push((name, value)),
+                None => named = false,
+            }
+        }
+        let source = scanner.since(start).get();
+        Ok(named.then_some(Self { source, members }))
     }
 
     /// Returns the value of a member; the last one, where it stands more than once.
@@ -45,6 +67,12 @@ impl<'a> Object<'a> {
     #[must_use]
     pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.value(name).and_then(super::text)
+    }
+
+    /// Returns the text it was read from.
+    #[must_use]
+    pub fn source(&self) -> &'a str {
+        self.source
     }
 
     /// Returns the members in their order.
@@ -96,29 +124,6 @@ pub(crate) fn place_of(part: &str, source: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - source.as_ptr() as usize;
     start..start + part.len()
 }
-
-struct Members<'m, 'a>(&'m mut Vec<(Cow<'a, str>, Json<'a>)>);
-
-impl<'de> Visitor<'de> for Members<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(Name(name)) = map.next_key()? {
-            let value: &'de RawValue = map.next_value()?;
-            self.0.push((name, Json::known(value.get())));
-        }
-        Ok(())
-    }
-}
-
-/// A member name, borrowed where it has no escapes.
-#[derive(serde::Deserialize)]
-#[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A source text with places that change: collected in any order, written in one pass.
 #[derive(Debug)]

@@ -6,16 +6,17 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::list::CONNECT;
-use super::{Asked, Outcome, Proxy, Refusal, View};
+use super::route::{Approval, Target};
+use super::{Asked, Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
 use crate::config::Server;
-use crate::loader::{KnownTool, Plan, Reply, Session, Started, Step};
+use crate::loader::{KnownTool, Plan, Started};
 use crate::permissions::approved::Record;
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::approval::ApprovalType;
-use crate::protocol::{Object, Splice, ToolName};
+use crate::protocol::{Object, ToolName};
 use crate::workflow::{Arguments, Ask, Call, New, Workflow, WorkflowError};
 
-/// A `tools/call` as the client sent it.
+/// A request as the client sent it.
 #[derive(Debug, Clone)]
 pub struct Carried {
     /// The raw `params` object.
@@ -24,68 +25,59 @@ pub struct Carried {
     pub progress: Option<mpsc::Sender<Progress>>,
 }
 
-/// What happens before a call has its answer.
+/// A step of pml's own on the way to an answer, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
-    /// A step of pml's own, in words.
-    Start(String),
-    /// The raw parameters of the dependency's progress notification.
-    Forwarded(Bytes),
-}
+pub struct Progress(pub String);
 
 /// A call that may run.
 pub(super) struct Permitted<'a> {
-    pub(super) tool: &'a ToolName,
+    pub(super) target: Target,
     pub(super) server: &'a Server,
     pub(super) plan: &'a Arc<Plan>,
     /// The integrity a person was shown: nothing else may run under their approval.
     pub(super) shown_integrity: Option<&'a str>,
     pub(super) notes: Vec<String>,
-}
-
-/// What a dependency is sent as arguments.
-pub(super) enum Sent<'a> {
-    /// What the client's call carries.
-    AsCarried,
-    /// What was suspended.
-    Suspended(&'a Arguments),
+    /// The arguments that were suspended, in place of those the request came with.
+    pub(super) suspended: Option<Arguments>,
 }
 
 impl Proxy {
-    /// Calls a tool: runs it, suspends it, or says why not.
-    pub async fn call(&self, name: &str, carried: Carried) -> Outcome {
+    /// Asks for something: it may run, is suspended, or is refused.
+    pub async fn call(&self, wanted: Wanted<'_>, carried: Carried) -> Outcome {
         let view = match self.view() {
             Ok(view) => view,
             Err(error) => return Outcome::Refused(Refusal::Config(error)),
         };
-        let tool = match self.tool_named(&view, name) {
-            Ok(tool) => tool,
-            Err(nearest) => {
-                return Outcome::UnknownTool {
-                    name: name.to_owned(),
-                    nearest,
-                };
-            }
+        let target = match self.target(&view, wanted) {
+            Ok(target) => target,
+            Err(unknown) => return Outcome::Unknown(unknown),
         };
-        match self.decide(&view, &tool, &carried).await {
+        match self.decide(&view, wanted, target, &carried).await {
             Ok(outcome) => outcome,
             Err(refusal) => Outcome::Refused(refusal),
         }
     }
 
-    async fn decide(&self, view: &View, tool: &ToolName, carried: &Carried) -> Result<Outcome, Refusal> {
-        let decision = view.ruled(tool)?;
-        let (server, plan) = self.planned(view, tool)?;
+    async fn decide(
+        &self,
+        view: &View,
+        wanted: Wanted<'_>,
+        target: Target,
+        carried: &Carried,
+    ) -> Result<Outcome, Refusal> {
+        let tool = target.tool.clone();
+        let decision = view.ruled(&tool)?;
+        let (server, plan) = self.planned(view, &tool)?;
         let kind = match decision {
             Decision::Allow | Decision::Deny => None,
-            Decision::Ask(_) if self.0.grants.allows_tool(tool) => None,
+            Decision::Ask(_) if self.0.grants.allows_tool(&tool) => None,
             Decision::Ask(AskKind::First) if self.is_approved(&plan) => None,
             Decision::Ask(AskKind::First) => Some(ApprovalType::DependencyInstall),
             Decision::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
         };
         if let Some(kind) = kind {
             return self
-                .ask(view, tool, &plan, kind, carried)
+                .ask(view, &tool, &plan, kind, carried)
                 .await
                 .map(Outcome::Asked);
         }
@@ -95,13 +87,22 @@ impl Proxy {
             Decision::Ask(_) => self.approved_integrity(&plan),
         };
         let permitted = Permitted {
-            tool,
+            target,
             server,
             plan: &plan,
             shown_integrity: approved.as_deref(),
             notes: Vec::new(),
+            suspended: None,
         };
-        self.run(view, permitted, carried, Sent::AsCarried).await
+        let outcome = self.run(view, permitted, carried).await?;
+        // What a person granted for one tool until the end of the session is not looked up by its launch.
+        let memorable = matches!(decision, Decision::Allow | Decision::Ask(AskKind::First));
+        if let (Outcome::Ready(ready), Wanted::Tool(name), true) = (&outcome, wanted, memorable)
+            && ready.notes.is_empty()
+        {
+            view.remember_route(name, &ready.route);
+        }
+        Ok(outcome)
     }
 
     /// Returns what would run for a tool.
@@ -195,22 +196,22 @@ impl Proxy {
         })
     }
 
-    /// Starts the dependency if it does not run, and forwards the call.
+    /// Starts the dependency if it does not run; the request may go to it then.
     pub(super) async fn run(
         &self,
         view: &View,
         permitted: Permitted<'_>,
         carried: &Carried,
-        sent: Sent<'_>,
     ) -> Result<Outcome, Refusal> {
         let Permitted {
-            tool,
+            target,
             server,
             plan,
             shown_integrity,
             mut notes,
+            suspended,
         } = permitted;
-        let dependency = tool.dependency();
+        let dependency = target.tool.dependency();
         let progress = carried.progress.clone();
         let started = self
             .0
@@ -229,7 +230,8 @@ impl Proxy {
             })?;
         notes.extend(self.record_first_use(plan, &started));
         let known = started.known();
-        if tool.tool() == CONNECT && !known.has_tool(CONNECT) {
+        if target.tool.tool() == CONNECT && !known.has_tool(CONNECT) {
+            started.session.settle();
             let name = |tool: &KnownTool| ToolName::new(dependency.clone(), tool.name());
             let tools = known.tools.iter().map(name).collect();
             return Ok(Outcome::Connected {
@@ -238,28 +240,19 @@ impl Proxy {
                 notes,
             });
         }
-        let forwarding = forward(&started.session, tool, carried, sent);
-        let reply = match server.call_timeout {
-            None => forwarding.await,
-            Some(after) => tokio::time::timeout(after, forwarding)
-                .await
-                .map_err(|_elapsed| Refusal::TimedOut {
-                    tool: tool.clone(),
-                    after,
-                })?,
+        let approval = match view.ruled(&target.tool)? {
+            Decision::Ask(_) => Some(Approval {
+                launch: plan.digest().clone(),
+                integrity: started.resolved.and_then(|resolved| resolved.integrity),
+            }),
+            Decision::Allow | Decision::Deny => None,
         };
-        match reply {
-            Reply::Result(raw) => Ok(Outcome::Result { raw, notes }),
-            Reply::Error(raw) => Ok(Outcome::Error(raw)),
-            Reply::Ended(ended) => Err(Refusal::Died {
-                dependency: dependency.clone(),
-                ended,
-            }),
-            Reply::Unusable(reason) => Err(Refusal::Unusable {
-                dependency: dependency.clone(),
-                reason,
-            }),
-        }
+        let route = Route::new(started.session, target, server.call_timeout, approval);
+        Ok(Outcome::Ready(Ready {
+            route: Arc::new(route),
+            suspended,
+            notes,
+        }))
     }
 
     /// Where a person approved before the integrity was known, the first use decides what they approved.
@@ -317,7 +310,7 @@ impl Proxy {
 
 fn step_sender(progress: mpsc::Sender<Progress>) -> Box<dyn Fn(String) + Send + Sync> {
     // A client that reads slowly misses a step, never the answer.
-    Box::new(move |text| drop(progress.try_send(Progress::Start(text))))
+    Box::new(move |text| drop(progress.try_send(Progress(text))))
 }
 
 /// Returns the arguments of a call, byte for byte.
@@ -325,104 +318,4 @@ pub(super) fn arguments_of(params: &Bytes) -> Arguments {
     let text = String::from_utf8_lossy(params);
     let arguments = Object::parse(&text).and_then(|object| object.value("arguments"));
     arguments.map_or(Arguments::Absent, |raw| Arguments::Json(raw.get().to_owned()))
-}
-
-async fn forward(session: &Session, tool: &ToolName, carried: &Carried, sent: Sent<'_>) -> Reply {
-    let mut ticket = session.ticket();
-    ticket
-        .send("tools/call", addressed(&carried.params, tool, ticket.id(), sent))
-        .await;
-    loop {
-        match ticket.next().await {
-            Step::Reply(reply) => return reply,
-            Step::Progress(params) => {
-                if let Some(progress) = &carried.progress {
-                    let _ = progress.send(Progress::Forwarded(params)).await;
-                }
-            }
-        }
-    }
-}
-
-/// Addresses a call to its dependency: its own name for the tool, our progress token, the arguments that were
-/// permitted. Every other byte of the client's parameters stays.
-fn addressed(params: &Bytes, tool: &ToolName, id: u64, sent: Sent<'_>) -> Vec<Bytes> {
-    // The conversation checked that the parameters are a JSON object, so they are UTF-8.
-    let source = match (std::str::from_utf8(params), sent) {
-        (Ok(text), Sent::Suspended(Arguments::Absent | Arguments::Erased)) => Object::parse(text)
-            .map_or_else(
-                || params.clone(),
-                |object| Bytes::from(object.without(&["arguments"])),
-            ),
-        (_, Sent::Suspended(Arguments::Json(arguments))) => replaced_arguments(params, arguments),
-        _ => params.clone(),
-    };
-    let text = String::from_utf8_lossy(&source);
-    let mut splice = Splice::new(source.clone());
-    if let Some(object) = Object::parse(&text) {
-        if let Some(place) = object.place("name") {
-            splice.replace(place, serde_json::Value::from(tool.tool()).to_string());
-        }
-        if let Some(meta) = object.place("_meta")
-            && let Some(token) =
-                Object::parse(&text[meta.clone()]).and_then(|meta| meta.place("progressToken"))
-        {
-            splice.replace(meta.start + token.start..meta.start + token.end, id.to_string());
-        }
-    }
-    splice.into_parts()
-}
-
-fn replaced_arguments(params: &Bytes, arguments: &str) -> Bytes {
-    let text = String::from_utf8_lossy(params);
-    let Some(object) = Object::parse(&text) else {
-        return params.clone();
-    };
-    let mut splice = Splice::new(params.clone());
-    match object.place("arguments") {
-        Some(place) => splice.replace(place, arguments.to_owned()),
-        None => splice.replace(
-            object.front()..object.front(),
-            format!("\"arguments\":{arguments},"),
-        ),
-    }
-    Bytes::from(splice.into_text())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sent(params: &str, sent: Sent<'_>) -> String {
-        let parts = addressed(
-            &Bytes::from(params.to_owned()),
-            &"fs:read".parse().unwrap(),
-            7,
-            sent,
-        );
-        String::from_utf8(parts.concat()).unwrap()
-    }
-
-    #[test]
-    fn only_the_name_and_the_token_change() {
-        let params = r#"{ "_meta":{"x":1, "progressToken":"t" }, "name":"fs__read", "arguments":{ "n":1.0 },"future":[1]}"#;
-        assert_eq!(
-            sent(params, Sent::AsCarried),
-            r#"{ "_meta":{"x":1, "progressToken":7 }, "name":"read", "arguments":{ "n":1.0 },"future":[1]}"#
-        );
-    }
-
-    #[test]
-    fn a_resumed_call_carries_the_suspended_arguments_and_no_others() {
-        let carrier = r#"{"name":"pml_continue","arguments":{"workflow_id":"x","approved":true},"_meta":{"progressToken":1}}"#;
-        let suspended = Arguments::Json(r#"{ "path":"a", "n":12345678901234567890123 }"#.to_owned());
-        assert_eq!(
-            sent(carrier, Sent::Suspended(&suspended)),
-            r#"{"name":"read","arguments":{ "path":"a", "n":12345678901234567890123 },"_meta":{"progressToken":7}}"#
-        );
-        assert_eq!(
-            sent(carrier, Sent::Suspended(&Arguments::Absent)),
-            r#"{"name":"read","_meta":{"progressToken":7}}"#
-        );
-    }
 }

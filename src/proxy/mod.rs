@@ -10,6 +10,7 @@ mod list;
 mod outcome;
 mod people;
 mod resume;
+mod route;
 mod status;
 mod view;
 
@@ -18,15 +19,16 @@ pub use clock::now;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
 pub use people::Questioned;
 pub use resume::{Carrier, Decided};
+pub use route::{Ready, Route, Unknown, Wanted};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
-pub use crate::loader::Urgency;
+pub use crate::loader::{Caller, Client, Failure, Inquiry, Session, Taken, Urgency};
 pub use crate::permissions::Decision as Ruled;
-pub use crate::workflow::{Answer, Ask, Provenance, State, Workflow, WorkflowId};
+pub use crate::workflow::{Answer, Arguments, Ask, Provenance, State, Workflow, WorkflowId};
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -65,6 +67,8 @@ struct Shared {
 struct Viewed {
     watched: Watched,
     latest: Option<(u64, Arc<View>)>,
+    /// The batch of the client's lines for which the files were last looked at.
+    batch: Option<u64>,
 }
 
 impl Proxy {
@@ -80,6 +84,7 @@ impl Proxy {
             view: Mutex::new(Viewed {
                 watched,
                 latest: None,
+                batch: None,
             }),
             environment,
             files,
@@ -117,8 +122,12 @@ impl Proxy {
             }
             let (proxy, server, limit) = (self.clone(), server.clone(), view.config.line_limit.0);
             self.0.tasks.spawn(async move {
-                if let Err(error) = proxy.0.loader.start(&plan, &server, limit, None, None).await {
-                    tracing::info!(dependency = %plan.dependency(), %error, "an eager start failed");
+                match proxy.0.loader.start(&plan, &server, limit, None, None).await {
+                    // No call is under way that could carry its questions.
+                    Ok(started) => started.session.settle(),
+                    Err(error) => {
+                        tracing::info!(dependency = %plan.dependency(), %error, "an eager start failed");
+                    }
                 }
             });
         }
@@ -134,9 +143,34 @@ impl Proxy {
         let _ = tokio::time::timeout(patience, closing).await;
     }
 
+    /// Names the client that the dependencies talk to.
+    pub fn serve(&self, client: Weak<dyn Client>) {
+        self.0.loader.serve(client);
+    }
+
+    /// Returns every dependency that answers calls.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<Session> {
+        self.0.loader.sessions()
+    }
+
+    /// Returns the configuration as it was when these lines of the client were read; `None` if nothing may run.
+    fn view_for(&self, batch: u64) -> Option<Arc<View>> {
+        {
+            let viewed = self.0.view.lock().unwrap_or_else(PoisonError::into_inner);
+            if viewed.batch == Some(batch) {
+                return viewed.latest.as_ref().map(|(_, view)| Arc::clone(view));
+            }
+        }
+        let view = self.view().ok()?;
+        self.0.view.lock().unwrap_or_else(PoisonError::into_inner).batch = Some(batch);
+        Some(view)
+    }
+
     /// Returns the configuration as it is now, or why nothing may run.
     fn view(&self) -> Result<Arc<View>, Arc<ConfigError>> {
         let mut viewed = self.0.view.lock().unwrap_or_else(PoisonError::into_inner);
+        viewed.batch = None;
         let config = viewed.watched.current()?;
         let generation = viewed.watched.generation();
         if let Some((seen, view)) = &viewed.latest

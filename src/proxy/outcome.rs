@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -16,18 +15,13 @@ use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::report::Hint;
 use crate::workflow::{Code, WorkflowError};
 
+use super::{Ready, Unknown};
+
 /// What became of a call.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The dependency answered; pml has something to add where there are notes.
-    Result {
-        /// Its result, byte for byte.
-        raw: Bytes,
-        /// What pml has to say about it.
-        notes: Vec<String>,
-    },
-    /// The dependency answered with an error object, which is this, byte for byte.
-    Error(Bytes),
+    /// It may go to its dependency.
+    Ready(Ready),
     /// A person must decide; the call is suspended.
     Asked(Asked),
     /// The dependency runs now; the call wanted nothing else.
@@ -46,13 +40,15 @@ pub enum Outcome {
         /// Why, in their words.
         reason: Option<String>,
     },
-    /// No declared server has such a tool.
-    UnknownTool {
-        /// What was called.
-        name: String,
-        /// The nearest name that exists.
-        nearest: Option<String>,
+    /// A person said yes to something that must be asked for again: it was no tool.
+    Granted {
+        /// What rules call it.
+        tool: ToolName,
+        /// What pml has to say about it.
+        notes: Vec<String>,
     },
+    /// No declared server has such a thing.
+    Unknown(Unknown),
     /// The call did not run, or did not come back.
     Refused(Refusal),
 }
@@ -172,6 +168,22 @@ pub enum Refusal {
         /// Its `callTimeoutSeconds`.
         after: Duration,
     },
+    /// It does not read what it is sent.
+    #[error("`{dependency}` does not read its input: {} MiB wait for it", .waiting >> 20)]
+    Stuffed {
+        /// The server.
+        dependency: DependencyName,
+        /// How many bytes wait for it.
+        waiting: usize,
+    },
+    /// It asks its client something that this client cannot answer.
+    #[error("`{dependency}` asks `{}` of its client, which this client cannot answer", Shown::line(.method))]
+    Unanswerable {
+        /// The server.
+        dependency: DependencyName,
+        /// What it asks.
+        method: String,
+    },
     /// The id continues nothing.
     #[error("Workflow expired or not found")]
     Expired,
@@ -255,7 +267,11 @@ impl Hint for Refusal {
                 "they can run `pml answer {code}` in a terminal, or the prompt `answer {code}` of pml"
             )),
             Self::Workflow(error) => error.hint(),
-            Self::Disabled { .. } | Self::Unusable { .. } | Self::NotRecorded(_) => None,
+            Self::Disabled { .. }
+            | Self::Unusable { .. }
+            | Self::Stuffed { .. }
+            | Self::Unanswerable { .. }
+            | Self::NotRecorded(_) => None,
         }
     }
 }

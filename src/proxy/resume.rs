@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::call::{Permitted, Sent, arguments_of};
+use super::call::{Permitted, arguments_of};
 use super::outcome::place;
-use super::{Asked, Carried, Outcome, Proxy, Refusal, View};
+use super::route::{PROMPTS, RESOURCES, Target};
+use super::{Asked, Carried, Outcome, Proxy, Refusal, View, Wanted};
 use crate::config::By;
 use crate::loader::Plan;
 use crate::permissions::Change;
@@ -21,10 +22,10 @@ use crate::workflow::{
 /// On what a continuation came in.
 #[derive(Debug, Clone, Copy)]
 pub enum Carrier<'a> {
-    /// On a tool, by the name the client called.
-    Tool(&'a str),
+    /// On the request itself.
+    Request(Wanted<'a>),
     /// On the tool that continues every workflow.
-    AnyTool,
+    Continue,
 }
 
 /// What is known of a person's decision.
@@ -54,16 +55,11 @@ impl Proxy {
     ) -> Result<Outcome, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
         let view = self.view().map_err(Refusal::Config)?;
-        let expected = match on {
-            Carrier::AnyTool => Expected::AnyTool,
-            Carrier::Tool(name) => match self.tool_named(&view, name) {
-                Ok(tool) => Expected::Tool(tool),
-                Err(nearest) => {
-                    return Ok(Outcome::UnknownTool {
-                        name: name.to_owned(),
-                        nearest,
-                    });
-                }
+        let (expected, target) = match on {
+            Carrier::Continue => (Expected::AnyTool, None),
+            Carrier::Request(wanted) => match self.target(&view, wanted) {
+                Ok(target) => (Expected::Tool(target.tool.clone()), Some(target)),
+                Err(unknown) => return Ok(Outcome::Unknown(unknown)),
             },
         };
         // Looked at before it is taken: a decision that cannot be carried out must not use the workflow up.
@@ -107,8 +103,14 @@ impl Proxy {
             return Err(Refusal::Changed { tool });
         }
         let (taken, notes) = self.take(id, expected, answer, Arc::clone(&plan)).await?;
+        let target = match target {
+            Some(target) => target,
+            // Only a tool's result can be returned here.
+            None if is_tool(&tool) => Target::tool(tool),
+            None => return Ok(Outcome::Granted { tool, notes }),
+        };
         let permitted = Permitted {
-            tool: &tool,
+            target,
             server,
             plan: &plan,
             shown_integrity: taken
@@ -116,9 +118,9 @@ impl Proxy {
                 .dependency()
                 .and_then(|dependency| dependency.integrity.as_deref()),
             notes,
+            suspended: Some(taken.call.arguments.clone()),
         };
-        self.run(&view, permitted, carried, Sent::Suspended(&taken.call.arguments))
-            .await
+        self.run(&view, permitted, carried).await
     }
 
     /// Waits until what a decision granted is written down, where this process is about to.
@@ -127,7 +129,12 @@ impl Proxy {
     }
 
     /// Describes the ask that a client brings back, if it is about this very call.
-    pub async fn asked_again(&self, id: &str, name: &str, carried: &Carried) -> Result<Asked, Refusal> {
+    pub async fn asked_again(
+        &self,
+        id: &str,
+        wanted: Wanted<'_>,
+        carried: &Carried,
+    ) -> Result<Asked, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
         let view = self.view().map_err(Refusal::Config)?;
         let workflow = self
@@ -136,16 +143,16 @@ impl Proxy {
             .find(id)
             .await
             .map_err(|error| seed_words(error.into()))?;
-        let tool = self
-            .tool_named(&view, name)
-            .map_err(|_nearest| Refusal::OtherCall)?;
+        let target = self
+            .target(&view, wanted)
+            .map_err(|_unknown| Refusal::OtherCall)?;
         let same = match (&workflow.call.arguments, arguments_of(&carried.params)) {
             (Arguments::Json(suspended), Arguments::Json(brought)) => same_json(suspended, &brought),
             // What was used up has no arguments left to compare; it says so itself when it is taken.
             (Arguments::Erased, _) | (Arguments::Absent, Arguments::Absent) => true,
             _ => false,
         };
-        if workflow.call.tool != tool || !same {
+        if workflow.call.tool != target.tool || !same {
             return Err(Refusal::OtherCall);
         }
         self.asked(&view, &workflow)
@@ -252,6 +259,10 @@ fn counted(by: By, decided: Decided) -> Decided {
 fn same_json(one: &str, two: &str) -> bool {
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     one == two || read(one).zip(read(two)).is_some_and(|(one, two)| one == two)
+}
+
+fn is_tool(tool: &ToolName) -> bool {
+    !tool.tool().starts_with(PROMPTS) && !tool.tool().starts_with(RESOURCES)
 }
 
 fn obstacle(view: &View, tool: &ToolName) -> Option<String> {

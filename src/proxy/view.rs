@@ -1,14 +1,14 @@
 //! The configuration as calls see it: rules and plans made once, used until a file changes.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::config::{Config, Environment, Server};
 use crate::loader::{Plan, PlanError, plan};
 use crate::permissions::{Decision, Policy};
 use crate::protocol::{DependencyName, ToolName};
 
-use super::Refusal;
+use super::{Refusal, Route};
 
 /// What would be run for a server, or why nothing can be.
 pub(crate) type Planned = Result<Arc<Plan>, Arc<PlanError>>;
@@ -19,6 +19,8 @@ pub(crate) struct View {
     pub(crate) config: Arc<Config>,
     pub(crate) policy: Policy,
     plans: BTreeMap<DependencyName, OnceLock<Planned>>,
+    /// The ways that were found under these rules, by the name the client calls.
+    routes: Mutex<HashMap<String, Arc<Route>>>,
 }
 
 impl View {
@@ -33,7 +35,27 @@ impl View {
             config,
             policy,
             plans,
+            routes: Mutex::default(),
         }
+    }
+
+    /// Returns the way to a tool that was found before.
+    pub(crate) fn route(&self, name: &str) -> Option<Arc<Route>> {
+        self.routes().get(name).cloned()
+    }
+
+    /// Remembers the way to a tool.
+    pub(crate) fn remember_route(&self, name: &str, route: &Arc<Route>) {
+        self.routes().insert(name.to_owned(), Arc::clone(route));
+    }
+
+    /// Forgets the way to a tool.
+    pub(crate) fn forget_route(&self, name: &str) {
+        self.routes().remove(name);
+    }
+
+    fn routes(&self) -> MutexGuard<'_, HashMap<String, Arc<Route>>> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a declared server.

@@ -1,33 +1,24 @@
-//! One `tools/call`: what was called, how a person can be reached meanwhile, and the ladder up to them.
+//! One request: whose it is, how a person can be reached meanwhile, and the ladder up to them.
 //!
 //! The ladder: the client's own dialog where this very request can show one; else the seed's `approval_required`
 //! result with the workflow still pending. All rungs end in the same result.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::conversation::Conversation;
 use super::dialog::{Dialog, Ended, READING};
-use super::era::{self, Era, Fault};
 use super::form::{self, Filled, Style};
 use super::listing::CONTINUE;
-use super::present::{self, Answer};
-use super::progress::Told;
-use crate::protocol::continuation::{Continuation, Decision, MEMBER};
-use crate::protocol::{Object, Splice};
+use super::outgoing::{RESPONSES, STATE};
+use super::parking::State as Returned;
+use super::present::Answer;
+use crate::protocol::Object;
+use crate::protocol::continuation::{Continuation, Decision};
 use crate::proxy::{
-    Asked, Carried, Carrier, Decided, Outcome, Progress, Provenance, Refusal, State, WorkflowId,
+    Asked, Carried, Carrier, Decided, Outcome, Provenance, Refusal, State, Wanted, WorkflowId,
 };
-use crate::wire::Frame;
 
-/// Progress that may wait for a slow client before its source waits too.
-const PROGRESS_AHEAD: usize = 16;
-
-/// The member of a Modern retry that says which question it answers.
-const STATE: &str = "requestState";
-/// The member of a Modern retry that carries the filled forms.
-const RESPONSES: &str = "inputResponses";
 /// The one form pml asks to be filled in at a time.
 const FORM: &str = "answer";
 
@@ -42,9 +33,11 @@ pub(super) enum Road {
     None,
 }
 
-/// A call that is being answered.
+/// A request that is being answered.
 pub(super) struct Calling<'a> {
+    /// The name by which the client knows what it wants.
     pub(super) name: &'a str,
+    pub(super) wanted: Wanted<'a>,
     pub(super) carried: Carried,
     pub(super) road: Road,
     /// What a Modern client sends back after a form.
@@ -74,58 +67,7 @@ pub(super) enum Reached {
 }
 
 impl Conversation {
-    /// Answers a `tools/call` with these raw parameters.
-    pub(super) async fn called(&self, params: Option<Bytes>, era: Era) -> Answer {
-        let invalid = |reason: &str| Answer::from(Fault::new(Fault::INVALID_PARAMS, reason));
-        let Some(params) = params else {
-            return invalid("`params` is missing");
-        };
-        let text = String::from_utf8_lossy(&params);
-        let Some(object) = Object::parse(&text) else {
-            return invalid("`params` is not an object");
-        };
-        let Some(name) = object.text("name") else {
-            return invalid("`params.name` is not a string");
-        };
-        let arguments = object.value("arguments").filter(|raw| raw.get() != "null");
-        let arguments = match arguments.map(|raw| Object::parse(raw.get())) {
-            Some(None) => return invalid("`params.arguments` is not an object"),
-            Some(Some(arguments)) => Some(arguments),
-            None => None,
-        };
-        let meta = object.value("_meta").and_then(|meta| Object::parse(meta.get()));
-        let token = meta.and_then(|meta| meta.value("progressToken").map(|token| token.get().to_owned()));
-        let (progress, progressed) = mpsc::channel(PROGRESS_AHEAD);
-        let calling = Calling {
-            name: &name,
-            carried: Carried {
-                params: outgoing(&params, &object, arguments.as_ref(), era),
-                progress: token.is_some().then_some(progress),
-            },
-            road: self.road(&object, era),
-            retry: retry(&object),
-        };
-        let reached = async {
-            if let Some(reached) = self.own_tool(&calling, object.value("arguments")).await {
-                return reached;
-            }
-            let continuation = match arguments.as_ref().and_then(|arguments| arguments.value(MEMBER)) {
-                _ if name == CONTINUE => object.value("arguments").map_or(Ok(None), Continuation::parse),
-                Some(raw) => Continuation::parse(raw),
-                None => Ok(None),
-            };
-            self.reach(&calling, continuation).await
-        };
-        let reached = self.with_progress(reached, token.as_deref(), progressed).await;
-        let expected = self.0.promises.expected(&name);
-        match reached {
-            Reached::Outcome(outcome) => present::outcome(outcome, expected, era),
-            Reached::Own(result) => present::own_result(result, era),
-            Reached::InputRequired { id, form } => self.input_required(id, form),
-        }
-    }
-
-    async fn reach(
+    pub(super) async fn reach(
         &self,
         calling: &Calling<'_>,
         continuation: Result<Option<Continuation>, crate::protocol::continuation::ContinuationError>,
@@ -141,16 +83,16 @@ impl Conversation {
             }
             (Ok(Some(continuation)), _) => {
                 let on = if calling.name == CONTINUE {
-                    Carrier::AnyTool
+                    Carrier::Continue
                 } else {
-                    Carrier::Tool(calling.name)
+                    Carrier::Request(calling.wanted)
                 };
                 let decided = Decided::Now(continuation.decision, Provenance::Continuation);
                 let id = &continuation.workflow_id;
                 Reached::Outcome(self.0.proxy.resume(on, id, decided, carried).await)
             }
             (Ok(None), Some(retry)) => self.retried(calling, retry).await,
-            (Ok(None), None) => match self.0.proxy.call(calling.name, carried).await {
+            (Ok(None), None) => match self.0.proxy.call(calling.wanted, carried).await {
                 Outcome::Asked(asked) => self.ask(calling, asked).await,
                 outcome => Reached::Outcome(outcome),
             },
@@ -189,7 +131,8 @@ impl Conversation {
                     Some(decided) => {
                         let carried = calling.carried.clone();
                         let id = asked.workflow_id.to_string();
-                        Reached::Outcome(self.0.proxy.resume(Carrier::AnyTool, &id, decided, carried).await)
+                        let on = Carrier::Request(calling.wanted);
+                        Reached::Outcome(self.0.proxy.resume(on, &id, decided, carried).await)
                     }
                 }
             }
@@ -207,6 +150,7 @@ impl Conversation {
         let style = self.forms().unwrap_or(Style::Titled);
         let dialog = Dialog {
             dialogs: &self.0.dialogs,
+            inquiries: &self.0.inquiries,
             outbox: &self.0.outbox,
             proxy: &self.0.proxy,
             id,
@@ -223,7 +167,7 @@ impl Conversation {
         let asked = match self
             .0
             .proxy
-            .asked_again(&retry.state, calling.name, &calling.carried)
+            .asked_again(&retry.state, calling.wanted, &calling.carried)
             .await
         {
             Ok(asked) => asked,
@@ -250,7 +194,7 @@ impl Conversation {
                 Reached::Outcome(
                     self.0
                         .proxy
-                        .resume(Carrier::Tool(calling.name), &id, decided, carried)
+                        .resume(Carrier::Request(calling.wanted), &id, decided, carried)
                         .await,
                 )
             }
@@ -269,7 +213,7 @@ impl Conversation {
         let resumed = self
             .0
             .proxy
-            .resume(Carrier::AnyTool, &id, Decided::Elsewhere, carried);
+            .resume(Carrier::Request(calling.wanted), &id, Decided::Elsewhere, carried);
         Reached::Outcome(resumed.await)
     }
 
@@ -286,7 +230,7 @@ impl Conversation {
     }
 
     /// Asks a Modern client to show a form and to call again.
-    fn input_required(&self, id: WorkflowId, mut form: Value) -> Answer {
+    pub(super) fn input_required(&self, id: WorkflowId, mut form: Value) -> Answer {
         let mut shown = self
             .0
             .shown
@@ -302,78 +246,16 @@ impl Conversation {
         });
         Answer::Result(vec![Bytes::from(result.to_string())])
     }
-
-    /// Passes progress on while a call runs, in order and before its answer.
-    async fn with_progress<T>(
-        &self,
-        outcome: impl Future<Output = T>,
-        token: Option<&str>,
-        mut progressed: mpsc::Receiver<Progress>,
-    ) -> T {
-        let Some(token) = token else { return outcome.await };
-        let mut told = Told::default();
-        tokio::pin!(outcome);
-        let outcome = loop {
-            tokio::select! {
-                biased;
-                Some(progress) = progressed.recv() => self.tell(&mut told, token, progress).await,
-                outcome = &mut outcome => break outcome,
-            }
-        };
-        while let Ok(progress) = progressed.try_recv() {
-            self.tell(&mut told, token, progress).await;
-        }
-        outcome
-    }
-
-    async fn tell(&self, told: &mut Told, token: &str, progress: Progress) {
-        if let Some(params) = told.params(token, progress) {
-            let mut frame = Frame::from(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":"#);
-            frame.extend(params);
-            frame.push("}");
-            let _ = self.0.outbox.send(frame).await;
-        }
-    }
 }
 
 /// Reads what a Modern client sends back after a form.
-fn retry(params: &Object<'_>) -> Option<Retry> {
-    let state = params.text(STATE)?.into_owned();
+pub(super) fn retry(params: &Object<'_>) -> Option<Retry> {
+    let Returned::Own(state) = Returned::read(&params.text(STATE)?) else {
+        return None;
+    };
     let responses = params.value(RESPONSES).and_then(|raw| Object::parse(raw.get()));
     let filled = responses.and_then(|responses| responses.value(FORM)).map(|raw| {
         serde_json::from_str(raw.get()).map_or(Filled::Unreadable, |value: Value| Filled::read(&value))
     });
     Some(Retry { state, filled })
-}
-
-/// The parameters as a dependency may see them: without the Modern envelope, without a null continuation.
-fn outgoing(params: &Bytes, object: &Object<'_>, arguments: Option<&Object<'_>>, era: Era) -> Bytes {
-    // What answers a form of pml's own is not the dependency's business.
-    if object.value(STATE).is_some() || object.value(RESPONSES).is_some() {
-        let text = object.without(&[STATE, RESPONSES]);
-        return match Object::parse(&text) {
-            Some(object) => outgoing(&Bytes::from(text.clone()), &object, arguments, era),
-            None => params.clone(),
-        };
-    }
-    let mut splice = Splice::new(params.clone());
-    let mut changed = false;
-    if era == Era::Modern
-        && let Some((place, meta)) = object.place("_meta").zip(object.value("_meta"))
-        && let Some(meta) = era::without_envelope(meta.get())
-    {
-        splice.replace(place, meta);
-        changed = true;
-    }
-    if let Some((place, arguments)) = object.place("arguments").zip(arguments)
-        && arguments.value(MEMBER).is_some_and(|raw| raw.get() == "null")
-    {
-        splice.replace(place, arguments.without(&[MEMBER]));
-        changed = true;
-    }
-    if changed {
-        Bytes::from(splice.into_text())
-    } else {
-        params.clone()
-    }
 }

@@ -1,27 +1,36 @@
 //! Reading, dispatching, answering: the loop between a client and the proxy.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use bytes::Bytes;
-use rmcp::model::{ProtocolVersion, SubscriptionFilter};
-use serde_json::{Value, json};
+use rmcp::model::ProtocolVersion;
+use serde_json::json;
+use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use super::calling::Road;
 use super::dialog::Dialogs;
 use super::era::{self, Era, Fault, Opened};
 use super::form::Style;
+use super::inquiries::Inquiries;
+use super::open_call::OpenCall;
+use super::parking::Parking;
 use super::present::{self, Answer};
 use super::promises::Promises;
 use super::prompts::{self, Prompt};
+use super::request::{Method, Request};
 use super::requests::{NotTaken, Requests, UnderWay};
+use super::subscriptions::Subscriptions;
+use super::watching::Watching;
 use super::{greeting, listing, told};
 use crate::config::Dialog;
-use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Outcome as Returned, Payload, id_in_head};
-use crate::proxy::{Proxy, WorkflowId};
+use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Payload, elements, id_in_head};
+use crate::proxy::{Client, Proxy, WorkflowId};
 use crate::wire::{Frame, Outbox};
 
 /// One client's conversation; clones share it.
@@ -29,40 +38,74 @@ use crate::wire::{Frame, Outbox};
 pub(super) struct Conversation(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
+    /// Itself: dependencies know the client by a reference that does not keep it.
+    me: Weak<Shared>,
     pub(super) proxy: Proxy,
     pub(super) outbox: Outbox,
+    /// The requests that the client has to answer.
+    pub(super) inquiries: Inquiries,
     /// The dialogs that are open at the client.
     pub(super) dialogs: Dialogs,
     /// When a Modern client was last shown a form, by workflow.
     pub(super) shown: Mutex<HashMap<WorkflowId, Instant>>,
-    /// How forms are written for this client on a Legacy connection, if it can show any.
-    forms: Mutex<Option<Style>>,
+    /// The calls that go on when a Modern client comes back.
+    pub(super) parked: Parking,
+    /// The calls whose dependency waits for a Modern client to come back.
+    pub(super) continued: Parking,
+    /// What the client wants to hear of.
+    pub(super) watching: Watching,
+    pub(super) subscriptions: Subscriptions,
+    pub(super) promises: Promises,
+    /// What a Legacy client said when it opened the conversation.
+    opening: Mutex<Option<Opening>>,
     tasks: TaskTracker,
     requests: Requests,
-    initialized: AtomicBool,
     /// Whether the eager servers were started.
     eager: AtomicBool,
-    /// The raw ids of `subscriptions/listen` requests that want to know of changed tools.
-    subscriptions: Mutex<Vec<String>>,
-    pub(super) promises: Promises,
+}
+
+/// What a Legacy client said when it opened the conversation.
+#[derive(Debug, Clone)]
+struct Opening {
+    /// Its raw capabilities.
+    capabilities: String,
+    /// Who it is, raw.
+    client: Option<String>,
+    /// The version that was agreed on.
+    version: ProtocolVersion,
+    /// How forms are written for it, if it can show any.
+    forms: Option<Style>,
+}
+
+impl Shared {
+    pub(super) fn conversation(&self) -> Option<Conversation> {
+        self.me.upgrade().map(Conversation)
+    }
 }
 
 impl Conversation {
     /// Opens a conversation whose answers go to `outbox`.
     pub(super) fn new(proxy: Proxy, outbox: Outbox, tasks: TaskTracker) -> Self {
-        Self(Arc::new(Shared {
+        let shared = Arc::new_cyclic(|me: &Weak<Shared>| Shared {
+            me: me.clone(),
             proxy,
             outbox,
+            inquiries: Inquiries::default(),
             dialogs: Dialogs::default(),
             shown: Mutex::default(),
-            forms: Mutex::new(None),
+            parked: Parking::default(),
+            continued: Parking::default(),
+            watching: Watching::default(),
+            subscriptions: Subscriptions::default(),
+            promises: Promises::default(),
+            opening: Mutex::default(),
             tasks,
             requests: Requests::default(),
-            initialized: AtomicBool::new(false),
             eager: AtomicBool::new(false),
-            subscriptions: Mutex::default(),
-            promises: Promises::default(),
-        }))
+        });
+        let client: Weak<dyn Client> = shared.me.clone();
+        shared.proxy.serve(client);
+        Self(shared)
     }
 
     /// Returns the requests under way.
@@ -70,112 +113,137 @@ impl Conversation {
         &self.0.requests
     }
 
-    /// Takes one line of the client; returns as soon as the next one can be read.
-    pub(super) async fn receive(&self, line: Line) {
+    /// Returns the requests that the client has to answer.
+    pub(super) fn inquiries(&self) -> &Inquiries {
+        &self.0.inquiries
+    }
+
+    /// Takes one line of the client, which came with the read `batch`.
+    pub(super) fn receive(&self, line: Line, batch: u64) {
         let line = match line {
             Line::Whole(line) => line,
             Line::TooLong { head } => {
                 let fault = Fault::new(Fault::INVALID_REQUEST, "the line is longer than pml reads");
-                return self
-                    .answer(id_in_head(&head).as_deref().unwrap_or("null"), fault.into())
-                    .await;
+                return self.respond(id_in_head(&head).as_deref().unwrap_or("null"), fault.into());
             }
         };
         match Message::parse(&line) {
             Ok(Message::Request { id, method, params }) => {
-                self.request(&line, id, &method, params.as_ref()).await;
+                self.request(&line, id, &method, params.as_ref(), batch);
             }
             Ok(Message::Notification { method, params }) => self.notified(&method, params.as_ref()),
-            Ok(Message::Response { id, outcome }) => {
-                let result = match outcome {
-                    Returned::Result(raw) => serde_json::from_str(raw.get()).ok(),
-                    Returned::Error(_) => None,
-                };
-                self.0.dialogs.answered(id.get(), result);
-            }
+            Ok(Message::Response { id, outcome }) => self.answered(&line, id.get(), &outcome),
             Err(EnvelopeError::Syntax(error)) => {
                 let fault = Fault::new(Fault::PARSE, format!("Parse error: {error}"));
-                self.answer("null", fault.into()).await;
+                self.respond("null", fault.into());
             }
             Err(EnvelopeError::Shape { reason, id }) => {
-                let fault = Fault::new(Fault::INVALID_REQUEST, format!("Invalid request: {reason}"));
-                self.answer(id.as_deref().unwrap_or("null"), fault.into()).await;
+                if let Some(elements) = self.batch(&line) {
+                    for element in elements {
+                        self.receive(Line::Whole(element), batch);
+                    }
+                } else {
+                    let fault = Fault::new(Fault::INVALID_REQUEST, format!("Invalid request: {reason}"));
+                    self.respond(id.as_deref().unwrap_or("null"), fault.into());
+                }
             }
         }
     }
 
-    async fn request(&self, line: &Bytes, id: Json<'_>, method: &str, params: Option<&Payload<'_>>) {
+    /// Returns the messages of a line that holds several, where the version of the conversation allows that.
+    fn batch(&self, line: &Bytes) -> Option<Vec<Bytes>> {
+        let version = self.opening().as_ref().map(|opening| opening.version.clone())?;
+        // Versions are dates, so they compare as text.
+        if version.as_str() >= ProtocolVersion::V_2025_06_18.as_str() {
+            return None;
+        }
+        // A batch within a batch, or an empty one, is none.
+        elements(line).filter(|elements| {
+            !elements.is_empty() && elements.iter().all(|element| !element.starts_with(b"["))
+        })
+    }
+
+    fn request(&self, line: &Bytes, id: Json<'_>, method: &str, params: Option<&Payload<'_>>, batch: u64) {
         let under_way = match self.0.requests.begin(id.get()) {
             Ok(under_way) => under_way,
             Err(NotTaken::Duplicate) => {
                 let fault = Fault::new(Fault::INVALID_REQUEST, "a request with this id is under way");
-                return self.answer(id.get(), fault.into()).await;
+                return self.respond(id.get(), fault.into());
             }
             Err(NotTaken::TooMany) => {
                 let fault = Fault::new(Fault::INVALID_REQUEST, "too many requests are under way");
-                return self.answer(id.get(), fault.into()).await;
+                return self.respond(id.get(), fault.into());
             }
         };
-        let answer = match method {
-            "initialize" => Ok(self.initialize(params)),
-            "server/discover" => Ok(greeting::discover()),
-            "ping" => Ok(present::own_result(
-                json!({}),
-                self.era(params).unwrap_or(Era::Legacy),
-            )),
-            "tools/list" => {
-                let listed = self.era(params).map(|era| self.list(era));
-                self.answer(&under_way.id, listed.unwrap_or_else(Answer::from))
-                    .await;
+        let answer = match (method, self.era(params)) {
+            ("initialize", _) => self.initialize(params),
+            ("server/discover", _) => greeting::discover(),
+            ("ping", era) => present::own_result(json!({}), era.unwrap_or(Era::Legacy)),
+            (_, Err(fault)) => fault.into(),
+            ("tools/list", Ok(era)) => {
+                self.respond(&under_way.id, self.list(era));
                 return self.start_eager();
             }
-            "tools/call" => match self.era(params) {
-                Ok(era) => return self.call(line, under_way, params, era),
-                Err(fault) => Err(fault),
+            ("prompts/list", Ok(era)) => prompts::list(era),
+            ("prompts/get", Ok(era)) if prompts::is_own(params) => match Prompt::read(params) {
+                Ok(prompt) => return self.prompt(under_way, prompt, era),
+                Err(fault) => fault.into(),
             },
-            "prompts/list" => self.era(params).map(prompts::list),
-            "prompts/get" => match self.era(params).and_then(|era| Ok((Prompt::read(params)?, era))) {
-                Ok((prompt, era)) => return self.prompt(under_way, prompt, era),
-                Err(fault) => Err(fault),
-            },
-            "subscriptions/listen" => match self.era(params) {
-                Ok(Era::Modern) => return self.listen(under_way, params),
-                Ok(Era::Legacy) => Err(Fault::new(Fault::METHOD_NOT_FOUND, "Method not found")),
-                Err(fault) => Err(fault),
-            },
-            _ => Err(Fault::new(Fault::METHOD_NOT_FOUND, "Method not found")),
+            ("logging/setLevel", Ok(Era::Legacy)) => self.set_level(params),
+            ("subscriptions/listen", Ok(Era::Modern)) => return self.listen(under_way, params),
+            (method, Ok(era)) => {
+                let request = Request {
+                    method: Method::of(method),
+                    params: params.map_or_else(
+                        || Bytes::from_static(b"{}"),
+                        |params| line.slice_ref(params.get().as_bytes()),
+                    ),
+                    era,
+                    batch,
+                };
+                return self.carry(request, params.and_then(Payload::object), under_way);
+            }
         };
-        self.answer(&under_way.id, answer.unwrap_or_else(Answer::from))
-            .await;
+        self.respond(&under_way.id, answer);
     }
 
     fn notified(&self, method: &str, params: Option<&Payload<'_>>) {
-        if method == "notifications/cancelled"
-            && let Some(params) = params.and_then(Payload::object)
-            && let Some(id) = params.value("requestId")
-        {
-            self.0.requests.cancel(id.get());
+        match (method, params) {
+            ("notifications/initialized", _) => {}
+            ("notifications/cancelled", Some(params)) => {
+                if let Some(id) = params.object().and_then(|object| object.value("requestId")) {
+                    self.0.requests.cancel(id.get(), params.get());
+                }
+            }
+            ("notifications/progress", Some(params)) => self.progressed(params),
+            (method, params) => {
+                let sessions = self.0.proxy.sessions();
+                // What names no owner can be for everybody, or for the only one there is.
+                let for_all = method == "notifications/roots/list_changed";
+                if for_all || sessions.len() == 1 {
+                    for session in sessions.iter().filter(|session| session.era() == Era::Legacy) {
+                        session.notify(method, params.map(Payload::get));
+                    }
+                }
+            }
         }
     }
 
     fn era(&self, params: Option<&Payload<'_>>) -> Result<Era, Fault> {
-        let initialized = self.0.initialized.load(Ordering::Relaxed);
-        era::of_request(
-            params,
-            if initialized {
-                Opened::ByInitialize
-            } else {
-                Opened::Not
-            },
-        )
+        let opened = if self.is_legacy() {
+            Opened::ByInitialize
+        } else {
+            Opened::Not
+        };
+        era::of_request(params, opened)
     }
 
     fn initialize(&self, params: Option<&Payload<'_>>) -> Answer {
-        self.0.initialized.store(true, Ordering::Relaxed);
         let params = params.and_then(Payload::object);
+        let raw = |name: &str| params.and_then(|params| params.value(name)).map(Json::get);
         let requested = params.and_then(|params| params.text("protocolVersion"));
-        let capabilities_of_client = params.and_then(|params| params.value("capabilities"));
-        let elicits = capabilities_of_client.is_some_and(|raw| era::shows_forms(raw.get()));
+        let capabilities = raw("capabilities").filter(|raw| Object::parse(raw).is_some());
+        let capabilities = capabilities.unwrap_or("{}").to_owned();
         let version = era::negotiate(requested.as_deref());
         // Versions are dates, so they compare as text.
         let style = match version.as_str() {
@@ -183,8 +251,57 @@ impl Conversation {
             version if version >= ProtocolVersion::V_2025_06_18.as_str() => Some(Style::Plain),
             _ => None,
         };
-        *self.forms() = style.filter(|_style| elicits);
+        let opening = Opening {
+            forms: style.filter(|_style| era::shows_forms(&capabilities)),
+            client: raw("clientInfo").map(str::to_owned),
+            capabilities,
+            version,
+        };
+        *self.opening() = Some(opening);
         greeting::initialize(requested.as_deref())
+    }
+
+    /// Tells whether `initialize` has made this a Legacy conversation.
+    pub(super) fn is_legacy(&self) -> bool {
+        self.opening().is_some()
+    }
+
+    /// Returns what a Legacy client declared.
+    pub(super) fn capabilities(&self) -> String {
+        self.opening()
+            .as_ref()
+            .map_or_else(|| "{}".to_owned(), |opening| opening.capabilities.clone())
+    }
+
+    /// Returns how forms are written for this client.
+    pub(super) fn forms(&self) -> Option<Style> {
+        self.opening().as_ref().and_then(|opening| opening.forms)
+    }
+
+    fn opening(&self) -> std::sync::MutexGuard<'_, Option<Opening>> {
+        self.0.opening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the members of a Modern `_meta` that speak for a Legacy client.
+    pub(super) fn envelope(&self) -> String {
+        let opening = self.opening().clone();
+        let (capabilities, client) = match &opening {
+            Some(opening) => (opening.capabilities.as_str(), opening.client.as_deref()),
+            None => ("{}", None),
+        };
+        let mut members = format!(
+            r#""{}":"{}","{}":{capabilities}"#,
+            Era::VERSION,
+            ProtocolVersion::V_2026_07_28,
+            Era::CAPABILITIES,
+        );
+        if let Some(client) = client {
+            let _ = write!(members, r#","{}":{client}"#, Era::CLIENT);
+        }
+        if let Some(level) = self.level() {
+            let _ = write!(members, r#","{}":{level}"#, Era::LOG_LEVEL);
+        }
+        members
     }
 
     fn list(&self, era: Era) -> Answer {
@@ -208,55 +325,43 @@ impl Conversation {
         }
     }
 
-    /// Answers a call in a task of its own: it may take as long as it likes.
-    fn call(&self, line: &Bytes, under_way: UnderWay, params: Option<&Payload<'_>>, era: Era) {
-        let params = params.map(|params| line.slice_ref(params.get().as_bytes()));
-        let conversation = self.clone();
-        self.0.tasks.spawn(async move {
-            let cancelled = under_way.cancelled.clone();
-            // Nothing more is sent for a cancelled call.
-            let Some(answer) = cancelled
-                .run_until_cancelled(Box::pin(conversation.called(params, era)))
-                .await
-            else {
-                return;
-            };
-            conversation.answer(&under_way.id, answer).await;
-        });
-    }
-
     /// Answers a prompt in a task of its own, to its end: what a person said is recorded even if they look away.
     fn prompt(&self, under_way: UnderWay, prompt: Prompt, era: Era) {
         let conversation = self.clone();
-        self.0.tasks.spawn(async move {
+        let cancelled = under_way.cancelled();
+        self.spawn(async move {
             let answer = prompt.run(&conversation.0.proxy, era).await;
-            if !under_way.cancelled.is_cancelled() {
-                conversation.answer(&under_way.id, answer).await;
+            if !cancelled.is_cancelled() {
+                conversation.respond(&under_way.id, answer);
             }
         });
     }
 
-    /// Keeps a Modern subscription open until it is cancelled.
-    fn listen(&self, under_way: UnderWay, params: Option<&Payload<'_>>) {
-        let filter: SubscriptionFilter = params
-            .and_then(Payload::object)
-            .and_then(|params| serde_json::from_str(params.value("notifications")?.get()).ok())
-            .unwrap_or_default();
-        let mut granted = SubscriptionFilter::default();
-        granted.tools_list_changed = filter.tools_list_changed.filter(|wanted| *wanted);
+    /// Runs something beside the conversation.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.0.tasks.spawn(work).abort_handle()
+    }
+
+    /// Keeps a call until its client comes back, for as long as a person is waited for.
+    pub(super) fn park(&self, call: Arc<OpenCall>) -> Uuid {
+        let (id, displaced) = self.0.parked.keep(call);
+        if let Some(displaced) = displaced {
+            displaced.abandon();
+        }
+        let patience = self.0.proxy.approvals().time_to_live;
         let conversation = self.clone();
-        self.0.tasks.spawn(async move {
-            let id = under_way.id.clone();
-            let acknowledged = json!({ "notifications": granted });
-            conversation
-                .notify_subscriber("notifications/subscriptions/acknowledged", &id, acknowledged)
-                .await;
-            if granted.tools_list_changed.is_some() {
-                conversation.subscriptions().push(id.clone());
+        self.spawn(async move {
+            tokio::time::sleep(patience).await;
+            if let Some(call) = conversation.0.parked.take(id) {
+                call.abandon();
             }
-            under_way.cancelled.cancelled().await;
-            conversation.subscriptions().retain(|other| *other != id);
         });
+        id
+    }
+
+    /// Remembers that a call was let through, until its client comes back with what its dependency asked.
+    pub(super) fn remember(&self, call: Arc<OpenCall>) -> Uuid {
+        self.0.continued.keep(call).0
     }
 
     /// Tells how a person can be reached through the client itself.
@@ -271,45 +376,8 @@ impl Conversation {
         }
     }
 
-    /// Returns how forms are written for this client.
-    pub(super) fn forms(&self) -> std::sync::MutexGuard<'_, Option<Style>> {
-        self.0.forms.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn subscriptions(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.0
-            .subscriptions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells the client when the list of tools has changed.
-    pub(super) async fn announce(self) {
-        let mut changes = self.0.proxy.list_changes();
-        while changes.changed().await.is_ok() {
-            if self.0.initialized.load(Ordering::Relaxed) {
-                let _ = self
-                    .0
-                    .outbox
-                    .send(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
-                    .await;
-            }
-            let subscribers = self.subscriptions().clone();
-            for id in subscribers {
-                self.notify_subscriber("notifications/tools/list_changed", &id, json!({}))
-                    .await;
-            }
-        }
-    }
-
-    async fn notify_subscriber(&self, method: &str, id: &str, mut params: Value) {
-        let id: Value = serde_json::from_str(id).unwrap_or_default();
-        params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": id });
-        let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-        let _ = self.0.outbox.send(message.to_string()).await;
-    }
-
-    pub(super) async fn answer(&self, id: &str, answer: Answer) {
+    /// Answers a request. Queued at once: whoever reads next waits for room first.
+    pub(super) fn respond(&self, id: &str, answer: Answer) {
         let (member, parts) = match answer {
             Answer::Result(parts) => ("result", parts),
             Answer::Error(parts) => ("error", parts),
@@ -318,6 +386,6 @@ impl Conversation {
         frame.extend(parts);
         frame.push("}");
         // A client that is gone is noticed by the reader.
-        let _ = self.0.outbox.send(frame).await;
+        let _ = self.0.outbox.send_now(frame);
     }
 }

@@ -3,8 +3,7 @@
 //! Declared elicitation does not mean a person: headless clients refuse within milliseconds. A refusal faster than
 //! anybody reads is *unavailable*, not *refused*. Whoever answers first wins; the dialog of the others is withdrawn.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::form::Filled;
+use super::inquiries::{Inquiries, Pending};
 use crate::proxy::{Progress, Proxy, Workflow, WorkflowId};
 use crate::wire::Outbox;
 
@@ -35,34 +35,10 @@ pub(crate) enum Ended {
 /// The dialogs that are open at this client.
 #[derive(Debug, Default)]
 pub(crate) struct Dialogs {
-    next: AtomicU64,
-    waiting: Mutex<HashMap<String, oneshot::Sender<Option<Value>>>>,
     open: Mutex<HashSet<WorkflowId>>,
 }
 
 impl Dialogs {
-    /// Passes on what the client answered to a request of ours; `None` stands for an error.
-    pub(crate) fn answered(&self, id: &str, result: Option<Value>) {
-        let waiting = self
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id);
-        if let Some(waiting) = waiting {
-            let _ = waiting.send(result);
-        }
-    }
-
-    fn ask(&self) -> (String, oneshot::Receiver<Option<Value>>) {
-        let id = format!("\"pml-{}\"", self.next.fetch_add(1, Ordering::Relaxed) + 1);
-        let (sender, receiver) = oneshot::channel();
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id.clone(), sender);
-        (id, receiver)
-    }
-
     /// Claims a workflow's dialog; a second call that asks the very same waits for the first one's answer.
     fn claim(&self, id: WorkflowId) -> bool {
         self.open
@@ -80,10 +56,11 @@ impl Dialogs {
 }
 
 /// One dialog: what is asked, of whom, for how long.
-pub(crate) struct Dialog<'a> {
-    pub(crate) dialogs: &'a Dialogs,
-    pub(crate) outbox: &'a Outbox,
-    pub(crate) proxy: &'a Proxy,
+pub(super) struct Dialog<'a> {
+    pub(super) dialogs: &'a Dialogs,
+    pub(super) inquiries: &'a Inquiries,
+    pub(super) outbox: &'a Outbox,
+    pub(super) proxy: &'a Proxy,
     pub(crate) id: WorkflowId,
     pub(crate) form: Value,
     pub(crate) patience: Duration,
@@ -99,7 +76,8 @@ impl Dialog<'_> {
             return self.join().await;
         }
         let shown_at = Instant::now();
-        let (request, answered) = self.dialogs.ask();
+        let (asking, answered) = oneshot::channel();
+        let request = self.inquiries.register(Pending::Dialog(asking));
         let mut open = Open {
             dialog: &self,
             request: request.clone(),
@@ -153,7 +131,7 @@ impl Dialog<'_> {
             }
             tokio::time::sleep(rest.min(HEARTBEAT)).await;
             if let Some(progress) = self.progress {
-                let _ = progress.try_send(Progress::Start("waiting for a person".to_owned()));
+                let _ = progress.try_send(Progress("waiting for a person".to_owned()));
             }
         }
     }
@@ -177,6 +155,7 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         let Dialog {
             dialogs,
+            inquiries,
             outbox,
             proxy,
             id,
@@ -186,7 +165,7 @@ impl Drop for Open<'_> {
         if self.left == Left::Answered {
             return;
         }
-        dialogs.answered(&self.request, None);
+        drop(inquiries.take(&self.request));
         let request: Value = serde_json::from_str(&self.request).unwrap_or_default();
         let params = json!({ "requestId": request, "reason": "answered elsewhere, or no longer needed" });
         let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });

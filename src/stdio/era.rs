@@ -23,6 +23,13 @@ impl Fault {
     pub(crate) const INVALID_REQUEST: i64 = -32600;
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
     pub(crate) const INVALID_PARAMS: i64 = -32602;
+    pub(crate) const INTERNAL: i64 = -32603;
+    /// Legacy only.
+    pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
+    /// pml's own: outside what JSON-RPC and MCP reserve.
+    pub(crate) const REFUSED: i64 = -31001;
+    /// pml's own.
+    pub(crate) const APPROVAL_REQUIRED: i64 = -31002;
     const UNSUPPORTED_VERSION: i64 = -32022;
 
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
@@ -113,27 +120,57 @@ pub(crate) fn shows_forms(capabilities: &str) -> bool {
 
 /// Tells whether this very Modern request can show a form.
 pub(crate) fn request_shows_forms(params: &Object<'_>) -> bool {
-    params
-        .value("_meta")
-        .and_then(|meta| Object::parse(meta.get()))
-        .and_then(|meta| meta.value(Era::CAPABILITIES))
-        .is_some_and(|raw| shows_forms(raw.get()))
+    capabilities_of(params).is_some_and(shows_forms)
 }
 
-/// Takes the Modern envelope out of a request's `_meta`: a Legacy dependency that knows both eras would otherwise
-/// answer in the wrong one.
-pub(crate) fn without_envelope(meta: &str) -> Option<String> {
-    let object = Object::parse(meta)?;
-    let names: Vec<&str> = object
-        .members()
+/// Names the members of a `_meta` that only a Modern peer should see: a Legacy dependency that knows both eras would
+/// otherwise answer in the wrong one.
+pub(crate) fn envelope_members<'m>(meta: &'m Object<'_>) -> Vec<&'m str> {
+    meta.members()
         .map(|(name, _)| name)
         .filter(|name| name.starts_with(Era::ENVELOPE))
-        .collect();
-    if names.is_empty() {
-        None
-    } else {
-        Some(object.without(&names))
-    }
+        .collect()
+}
+
+/// Tells whether capabilities cover a request of a server; what pml does not know is for the client to judge.
+pub(crate) fn covers(capabilities: &str, method: &str, params: Option<&str>) -> Covered {
+    let declared = |name: &str| {
+        Object::parse(capabilities)
+            .and_then(|object| object.value(name))
+            .and_then(|raw| Object::parse(raw.get()))
+    };
+    let covered = match method {
+        "elicitation/create" => {
+            let mode = params
+                .and_then(Object::parse)
+                .and_then(|params| params.text("mode").map(Cow::into_owned));
+            match mode.as_deref() {
+                Some("url") => declared("elicitation").is_some_and(|found| found.value("url").is_some()),
+                _ => shows_forms(capabilities),
+            }
+        }
+        "sampling/createMessage" => declared("sampling").is_some(),
+        "roots/list" => declared("roots").is_some(),
+        _ => return Covered::Unknown,
+    };
+    if covered { Covered::Yes } else { Covered::No }
+}
+
+/// Whether a client can answer a request of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Covered {
+    /// It declared so.
+    Yes,
+    /// It did not.
+    No,
+    /// Nothing that pml knows of declares it.
+    Unknown,
+}
+
+/// Returns what this very Modern request declares.
+pub(crate) fn capabilities_of<'a>(params: &Object<'a>) -> Option<&'a str> {
+    let meta = Object::parse(params.value("_meta")?.get())?;
+    meta.value(Era::CAPABILITIES).map(crate::protocol::Json::get)
 }
 
 #[cfg(test)]
@@ -175,14 +212,26 @@ mod tests {
     }
 
     #[test]
-    fn only_the_envelope_is_taken_out_of_meta() {
-        assert_eq!(
-            without_envelope(
-                r#"{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"x","a/b":1.0}"#
-            )
-            .unwrap(),
-            r#"{"progressToken":1,"a/b":1.0}"#
-        );
-        assert_eq!(without_envelope(r#"{"a":1}"#), None);
+    fn capabilities_cover_what_they_declare() {
+        let all = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true}}"#;
+        let url = Some(r#"{"mode":"url"}"#);
+        for (capabilities, method, params, expected) in [
+            (all, "elicitation/create", None, Covered::Yes),
+            (all, "elicitation/create", url, Covered::Yes),
+            (all, "sampling/createMessage", None, Covered::Yes),
+            (all, "roots/list", None, Covered::Yes),
+            (all, "x/y", None, Covered::Unknown),
+            (r#"{"elicitation":{}}"#, "elicitation/create", None, Covered::Yes),
+            (r#"{"elicitation":{}}"#, "elicitation/create", url, Covered::No),
+            ("{}", "elicitation/create", None, Covered::No),
+            ("{}", "sampling/createMessage", None, Covered::No),
+            ("{}", "roots/list", None, Covered::No),
+        ] {
+            assert_eq!(
+                covers(capabilities, method, params),
+                expected,
+                "{capabilities} {method} {params:?}"
+            );
+        }
     }
 }

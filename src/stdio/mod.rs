@@ -4,22 +4,33 @@
 //! outbox. Requests run concurrently; none of them can hold up the reader.
 
 mod calling;
+mod carrying;
 mod conversation;
+mod crossing;
 mod dialog;
 mod era;
 mod form;
 mod greeting;
+mod incoming;
+mod inquiries;
 mod listing;
+mod open_call;
+mod outgoing;
 mod own;
+mod parking;
 mod permission_prompt;
 mod present;
 mod progress;
 mod promises;
 mod prompts;
+mod request;
 mod requests;
 mod serve;
 mod status;
 pub mod streams;
+mod subscriptions;
 mod told;
+mod upward;
+mod watching;
 
 pub use serve::{Shutdown, serve};

@@ -221,7 +221,7 @@ impl Conversation {
                 questioned = &mut waiting => break questioned?,
                 () = tokio::time::sleep(Duration::from_secs(15)) => {
                     if let Some(progress) = &calling.carried.progress {
-                        let _ = progress.try_send(crate::proxy::Progress::Start("waiting for a person".to_owned()));
+                        let _ = progress.try_send(crate::proxy::Progress("waiting for a person".to_owned()));
                     }
                 }
             }

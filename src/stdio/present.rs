@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use super::era::{Era, Fault};
 use super::listing::CONTINUE;
 use super::promises::Expected;
+use super::request::{Method, Request};
 use crate::config::By;
 use crate::protocol::approval::{ApprovalContext, ApprovalType};
 use crate::protocol::continuation::MEMBER;
-use crate::protocol::{Object, Shown, Splice, wire_name};
-use crate::proxy::{Asked, Outcome, Refusal};
+use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
+use crate::proxy::{Asked, Outcome, Refusal, Unknown};
 use crate::report;
 
 /// An answer on its way to the client, without its envelope.
@@ -52,42 +53,106 @@ fn in_place_of_output(mut result: Value, expected: Expected, era: Era) -> Answer
     own_result(result, era)
 }
 
-/// Presents what became of a `tools/call`.
-pub(crate) fn outcome(outcome: Outcome, expected: Expected, era: Era) -> Answer {
-    match outcome {
-        Outcome::Result { raw, notes } => Answer::Result(forwarded(raw, &notes, era)),
-        Outcome::Error(raw) => Answer::Error(vec![raw]),
-        Outcome::Asked(asked) => in_place_of_output(approval_required(&asked), expected, era),
-        Outcome::Connected {
-            dependency,
-            tools,
-            notes,
-        } => {
-            let names: Vec<String> = tools.iter().map(wire_name).collect();
-            let mut text = format!("`{dependency}` is running. Its tools:\n");
-            for name in &names {
-                text.push_str("- ");
-                text.push_str(name);
-                text.push('\n');
-            }
-            let mut content = vec![json!({ "type": "text", "text": text.trim_end() })];
+/// Presents what became of a request.
+pub(super) fn outcome(outcome: Outcome, expected: Expected, request: &Request) -> Answer {
+    let era = request.era;
+    match (outcome, &request.method) {
+        (Outcome::Unknown(missing), method) => unknown(method, &missing, era),
+        (Outcome::Refused(refusal), method) => refused(&refusal, method, era),
+        (Outcome::Asked(asked) | Outcome::Waiting(asked), method) if *method != Method::Call => {
+            approval_fault(&asked).into()
+        }
+        (Outcome::Aborted { reason }, method) if *method != Method::Call => {
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            Fault::new(Fault::REFUSED, format!("Aborted by user{reason}")).into()
+        }
+        (Outcome::Asked(asked), _) => in_place_of_output(approval_required(&asked), expected, era),
+        (
+            Outcome::Connected {
+                dependency,
+                tools,
+                notes,
+            },
+            _,
+        ) => connected(&dependency, &tools, &notes, era),
+        (Outcome::Waiting(asked), _) => in_place_of_output(waiting(&asked), expected, era),
+        (Outcome::Aborted { reason }, _) => in_place_of_output(aborted(reason.as_deref()), expected, era),
+        (Outcome::Granted { tool, notes }, _) => {
+            let text = format!(
+                "Approved: `{}`. Ask for it again.",
+                Shown::line(&tool.to_string())
+            );
+            let mut content = vec![json!({ "type": "text", "text": text })];
             content.extend(notes.iter().map(|note| json!({ "type": "text", "text": note })));
-            own_result(
-                json!({ "content": content, "structuredContent": { "dependency": dependency, "tools": names, "notes": notes } }),
-                era,
-            )
+            own_result(json!({ "content": content }), era)
         }
-        Outcome::Waiting(asked) => in_place_of_output(waiting(&asked), expected, era),
-        Outcome::Aborted { reason } => in_place_of_output(aborted(reason.as_deref()), expected, era),
-        Outcome::UnknownTool { name, nearest } => {
-            let mut message = format!("Unknown tool: {}", Shown::line(&name));
-            if let Some(nearest) = nearest {
-                let _ = write!(message, "; did you mean `{nearest}`?");
-            }
-            Fault::new(Fault::INVALID_PARAMS, message).into()
-        }
-        Outcome::Refused(refused) => own_result(refused_result(&refused), era),
+        // Whatever may run is sent to its dependency instead.
+        (Outcome::Ready(_), _) => Fault::new(Fault::INTERNAL, "the request was lost").into(),
     }
+}
+
+fn connected(dependency: &DependencyName, tools: &[ToolName], notes: &[String], era: Era) -> Answer {
+    let names: Vec<String> = tools.iter().map(wire_name).collect();
+    let mut text = format!("`{dependency}` is running. Its tools:\n");
+    for name in &names {
+        text.push_str("- ");
+        text.push_str(name);
+        text.push('\n');
+    }
+    let mut content = vec![json!({ "type": "text", "text": text.trim_end() })];
+    content.extend(notes.iter().map(|note| json!({ "type": "text", "text": note })));
+    own_result(
+        json!({ "content": content, "structuredContent": { "dependency": dependency, "tools": names, "notes": notes } }),
+        era,
+    )
+}
+
+/// Says that nobody has what is wanted, in the code its method uses for that.
+fn unknown(method: &Method, missing: &Unknown, era: Era) -> Answer {
+    let shown = Shown::line(&missing.name);
+    let (code, mut message) = match (method, era) {
+        (Method::Other(_), _) => (Fault::METHOD_NOT_FOUND, "Method not found".to_owned()),
+        (Method::Call, _) => (Fault::INVALID_PARAMS, format!("Unknown tool: {shown}")),
+        (Method::Prompt | Method::Complete, _) => (
+            Fault::INVALID_PARAMS,
+            format!("Unknown prompt or resource: {shown}"),
+        ),
+        (_, Era::Legacy) => (Fault::RESOURCE_NOT_FOUND, format!("Resource not found: {shown}")),
+        (_, Era::Modern) => (Fault::INVALID_PARAMS, format!("Resource not found: {shown}")),
+    };
+    if let Some(nearest) = &missing.nearest {
+        let _ = write!(message, "; did you mean `{}`?", Shown::line(nearest));
+    }
+    Fault::new(code, message).into()
+}
+
+/// Says why something did not run: to a tool's caller in a result that the model reads, to others in an error.
+pub(super) fn refused(refusal: &Refusal, method: &Method, era: Era) -> Answer {
+    use report::Hint as _;
+    if *method == Method::Call {
+        return own_result(refused_result(refusal), era);
+    }
+    let text = report::render(refusal, None);
+    let hint = refusal
+        .hint()
+        .map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+    Fault::new(Fault::REFUSED, format!("{text}{hint}")).into()
+}
+
+/// Only a tool's result can hold a question: whoever wants something else is told how to get there.
+fn approval_fault(asked: &Asked) -> Fault {
+    let connect = wire_name(&ToolName::new(asked.tool.dependency().clone(), "connect"));
+    let mut fault = Fault::new(
+        Fault::APPROVAL_REQUIRED,
+        format!(
+            "{}. A person must decide this: call the tool `{connect}`, or let them run `pml approve {}` in a terminal",
+            headline(asked),
+            asked.code
+        ),
+    );
+    fault.detail =
+        Some(json!({ "approval_required": true, "workflow_id": asked.workflow_id, "code": asked.code }));
+    fault
 }
 
 /// A refusal as a result the model can read: first what happened, then what would help.
@@ -217,60 +282,19 @@ fn instruction(asked: &Asked, wire: &str) -> String {
     }
 }
 
-/// Passes a dependency's result on, with what its reader's era requires and the notes of pml.
-fn forwarded(raw: Bytes, notes: &[String], era: Era) -> Vec<Bytes> {
-    if era == Era::Legacy && notes.is_empty() {
-        return vec![raw];
-    }
-    let text = String::from_utf8_lossy(&raw);
-    let Some(object) = Object::parse(&text) else {
-        return vec![raw.clone()];
-    };
-    let mut splice = Splice::new(raw.clone());
-    let mut front = String::new();
-    if era == Era::Modern && object.value("resultType").is_none() {
-        front.push_str(r#""resultType":"complete""#);
-    }
-    if !notes.is_empty() {
-        let blocks: Vec<String> = notes
-            .iter()
-            .map(|note| json!({ "type": "text", "text": note }).to_string())
-            .collect();
-        let blocks = blocks.join(",");
-        if let Some(place) = object
-            .place("content")
-            .filter(|place| text[place.clone()].starts_with('['))
-        {
-            let empty = text[place.start + 1..place.end - 1].trim().is_empty();
-            let comma = if empty { "" } else { "," };
-            splice.replace(place.end - 1..place.end - 1, format!("{comma}{blocks}"));
-        } else {
-            let comma = if front.is_empty() { "" } else { "," };
-            let _ = write!(front, "{comma}\"content\":[{blocks}]");
-        }
-    }
-    if !front.is_empty() {
-        if !object.is_empty() {
-            front.push(',');
-        }
-        splice.replace(object.front()..object.front(), front);
-    }
-    splice.into_parts()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn passed(raw: &str, notes: &[&str], era: Era) -> String {
-        let notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
-        let parts = forwarded(Bytes::from(raw.to_owned()), &notes, era);
-        String::from_utf8(parts.concat()).unwrap()
-    }
-
     #[test]
     fn a_client_that_holds_an_output_schema_is_told_in_words() {
-        let aborted = |expected| match outcome(Outcome::Aborted { reason: None }, expected, Era::Legacy) {
+        let request = Request {
+            method: Method::Call,
+            params: Bytes::from_static(b"{}"),
+            era: Era::Legacy,
+            batch: 0,
+        };
+        let aborted = |expected| match outcome(Outcome::Aborted { reason: None }, expected, &request) {
             Answer::Result(parts) => serde_json::from_slice::<Value>(&parts.concat()).unwrap(),
             Answer::Error(_) => panic!("not an error of the protocol"),
         };
@@ -285,49 +309,6 @@ mod tests {
         assert_eq!(
             aborted(Expected::Schema),
             json!({ "content": content, "isError": true })
-        );
-    }
-
-    #[test]
-    fn a_legacy_client_gets_the_very_bytes() {
-        let raw = r#"{ "content":[{"type":"odd","n":12345678901234567890123}], "x":1.0, "tools":null }"#;
-        assert_eq!(passed(raw, &[], Era::Legacy), raw);
-        assert_eq!(passed("[1]", &[], Era::Modern), "[1]");
-    }
-
-    #[test]
-    fn a_modern_client_gets_a_result_type_and_nothing_else_changes() {
-        assert_eq!(
-            passed(r#"{ "x":1.0 }"#, &[], Era::Modern),
-            r#"{"resultType":"complete", "x":1.0 }"#
-        );
-        assert_eq!(passed("{}", &[], Era::Modern), r#"{"resultType":"complete"}"#);
-        assert_eq!(
-            passed(r#"{"resultType":"complete"}"#, &[], Era::Modern),
-            r#"{"resultType":"complete"}"#
-        );
-    }
-
-    #[test]
-    fn notes_follow_the_content_of_the_dependency() {
-        assert_eq!(
-            passed(
-                r#"{"content":[{"type":"text","text":"a"}],"b":1}"#,
-                &["note"],
-                Era::Legacy
-            ),
-            r#"{"content":[{"type":"text","text":"a"},{"text":"note","type":"text"}],"b":1}"#.replace(
-                r#"{"text":"note","type":"text"}"#,
-                r#"{"type":"text","text":"note"}"#
-            )
-        );
-        assert_eq!(
-            passed(r#"{"content":[ ]}"#, &["n"], Era::Legacy),
-            r#"{"content":[ {"type":"text","text":"n"}]}"#
-        );
-        assert_eq!(
-            passed(r#"{"a":1}"#, &["n"], Era::Modern),
-            r#"{"resultType":"complete","content":[{"type":"text","text":"n"}],"a":1}"#
         );
     }
 }

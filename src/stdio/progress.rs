@@ -3,11 +3,10 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::protocol::{Object, Splice};
-use crate::proxy::Progress;
+use crate::protocol::{Payload, Splice};
 
 /// What was told of a call so far: progress must rise.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Told {
     starts: u32,
 }
@@ -18,29 +17,26 @@ impl Told {
         f64::from(self.starts) / 1000.0
     }
 
-    /// Returns the parameters of the next notification; `None` where the value would not rise.
-    pub(super) fn params(&mut self, token: &str, progress: Progress) -> Option<Vec<Bytes>> {
-        match progress {
-            Progress::Start(text) => {
-                self.starts += 1;
-                let message = json!(text);
-                let at = self.last();
-                Some(vec![Bytes::from(format!(
-                    r#"{{"progressToken":{token},"progress":{at},"message":{message}}}"#
-                ))])
-            }
-            Progress::Forwarded(params) => {
-                let text = String::from_utf8_lossy(&params);
-                let object = Object::parse(&text)?;
-                let at: f64 = object.value("progress")?.get().parse().ok()?;
-                if self.starts > 0 && at <= self.last() {
-                    return None;
-                }
-                let mut splice = Splice::new(params.clone());
-                splice.replace(object.place("progressToken")?, token.to_owned());
-                Some(splice.into_parts())
+    /// Returns the parameters that tell of a step of pml's own.
+    pub(super) fn step(&mut self, token: &str, text: &str) -> String {
+        self.starts += 1;
+        let message = json!(text);
+        let at = self.last();
+        format!(r#"{{"progressToken":{token},"progress":{at},"message":{message}}}"#)
+    }
+
+    /// Returns the parameters of a dependency's notification for the client; `None` where the value would not rise.
+    pub(super) fn forwarded(&self, token: &str, line: &Bytes, params: &Payload<'_>) -> Option<Vec<Bytes>> {
+        let object = params.object()?;
+        if self.starts > 0 {
+            let at: f64 = object.value("progress")?.get().parse().ok()?;
+            if at <= self.last() {
+                return None;
             }
         }
+        let mut splice = Splice::new(line.slice_ref(params.get().as_bytes()));
+        splice.replace(object.place("progressToken")?, token.to_owned());
+        Some(splice.into_parts())
     }
 }
 
@@ -50,22 +46,24 @@ mod tests {
 
     #[test]
     fn steps_of_a_start_stay_below_what_a_dependency_counts() {
-        let mut told = Told::default();
-        let mut tell = |progress| {
-            told.params("\"t\"", progress)
+        let forwarded = |told: &Told, text: &'static str| {
+            let line = Bytes::from_static(text.as_bytes());
+            let params = Payload::parse(text).unwrap();
+            told.forwarded("\"t\"", &line, &params)
                 .map(|parts| String::from_utf8(parts.concat()).unwrap())
         };
-        let forwarded = |text: &str| Progress::Forwarded(Bytes::from(text.to_owned()));
+        let mut told = Told::default();
         assert_eq!(
-            tell(Progress::Start("installing".to_owned())).unwrap(),
+            forwarded(&told, r#"{"progressToken":7,"progress":0}"#).unwrap(),
+            r#"{"progressToken":"t","progress":0}"#
+        );
+        assert_eq!(
+            told.step("\"t\"", "installing"),
             r#"{"progressToken":"t","progress":0.001,"message":"installing"}"#
         );
-        assert_eq!(tell(forwarded(r#"{"progressToken":7,"progress":0}"#)), None);
+        assert_eq!(forwarded(&told, r#"{"progressToken":7,"progress":0}"#), None);
         assert_eq!(
-            tell(forwarded(
-                r#"{"progressToken":7, "progress":1.0,"total":2,"x":[1]}"#
-            ))
-            .unwrap(),
+            forwarded(&told, r#"{"progressToken":7, "progress":1.0,"total":2,"x":[1]}"#).unwrap(),
             r#"{"progressToken":"t", "progress":1.0,"total":2,"x":[1]}"#
         );
     }

@@ -29,6 +29,17 @@ pub(super) enum Prompt {
     Pending,
 }
 
+/// The names of the prompts.
+const NAMES: [&str; 4] = ["approve", "refuse", "answer", "pending"];
+
+/// Tells whether `prompts/get` means a prompt of pml's own; what is malformed does, so that it is told so.
+pub(super) fn is_own(params: Option<&Payload<'_>>) -> bool {
+    params
+        .and_then(Payload::object)
+        .and_then(|object| object.text("name"))
+        .is_none_or(|name| NAMES.contains(&name.as_ref()))
+}
+
 /// Lists the prompts.
 pub(super) fn list(era: Era) -> Answer {
     let code = json!({ "name": "code", "description": "The five letters of the ask", "required": true });

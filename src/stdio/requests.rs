@@ -1,9 +1,11 @@
 //! The requests under way: each id is answered once, and cancelling one ends its work.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio_util::sync::CancellationToken;
+
+use super::open_call::OpenCall;
 
 /// More than any client has calls for; a client in a loop is told so instead of filling memory.
 const LIMIT: usize = 10_000;
@@ -17,64 +19,114 @@ pub(crate) enum NotTaken {
     TooMany,
 }
 
+/// What cancelling a request ends.
+enum Work {
+    /// It is being answered right now.
+    Immediate,
+    /// A task works on it.
+    Task(CancellationToken),
+    /// A dependency works on it.
+    Call(Weak<OpenCall>),
+}
+
+impl Work {
+    /// `notice` are the raw parameters of the client's cancellation.
+    fn cancel(self, notice: Option<&str>) {
+        match self {
+            Self::Immediate => {}
+            Self::Task(token) => token.cancel(),
+            Self::Call(call) => {
+                if let Some(call) = call.upgrade() {
+                    call.cancel(notice);
+                }
+            }
+        }
+    }
+}
+
 /// The requests under way; clones share them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Requests(Arc<Mutex<HashMap<String, CancellationToken>>>);
+#[derive(Clone, Default)]
+pub(crate) struct Requests(Arc<Mutex<HashMap<String, Work>>>);
 
 impl Requests {
     /// Takes a request under its raw id.
     pub(crate) fn begin(&self, id: &str) -> Result<UnderWay, NotTaken> {
-        let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = self.lock();
         if requests.contains_key(id) {
             return Err(NotTaken::Duplicate);
         }
         if requests.len() >= LIMIT {
             return Err(NotTaken::TooMany);
         }
-        let cancelled = CancellationToken::new();
-        requests.insert(id.to_owned(), cancelled.clone());
+        requests.insert(id.to_owned(), Work::Immediate);
         Ok(UnderWay {
             requests: self.clone(),
             id: id.to_owned(),
-            cancelled,
         })
     }
 
     /// Cancels a request; one that is not under way is none of our business.
-    pub(crate) fn cancel(&self, id: &str) {
-        if let Some(cancelled) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
-            cancelled.cancel();
+    pub(crate) fn cancel(&self, id: &str, notice: &str) {
+        let work = self
+            .lock()
+            .get_mut(id)
+            .map(|work| std::mem::replace(work, Work::Immediate));
+        if let Some(work) = work {
+            work.cancel(Some(notice));
         }
     }
 
     /// Cancels every request.
     pub(crate) fn cancel_all(&self) {
-        for cancelled in self.0.lock().unwrap_or_else(PoisonError::into_inner).values() {
-            cancelled.cancel();
+        let works: Vec<Work> = self
+            .lock()
+            .values_mut()
+            .map(|work| std::mem::replace(work, Work::Immediate))
+            .collect();
+        for work in works {
+            work.cancel(None);
         }
     }
 
     /// Tells whether no request is under way.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Work>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A request under way; its id is free again when this is dropped.
-#[derive(Debug)]
 pub(crate) struct UnderWay {
     requests: Requests,
     pub(crate) id: String,
-    pub(crate) cancelled: CancellationToken,
+}
+
+impl UnderWay {
+    /// Returns a token that cancelling the request cancels.
+    pub(crate) fn cancelled(&self) -> CancellationToken {
+        let token = CancellationToken::new();
+        self.set(Work::Task(token.clone()));
+        token
+    }
+
+    /// Says that cancelling the request cancels a call from now on.
+    pub(super) fn answered_by(&self, call: &Arc<OpenCall>) {
+        self.set(Work::Call(Arc::downgrade(call)));
+    }
+
+    fn set(&self, work: Work) {
+        if let Some(place) = self.requests.lock().get_mut(&self.id) {
+            *place = work;
+        }
+    }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.requests
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.id);
+        self.requests.lock().remove(&self.id);
     }
 }
 
@@ -86,12 +138,13 @@ mod tests {
     fn an_id_is_taken_once_until_it_is_answered() {
         let requests = Requests::default();
         let first = requests.begin("1").unwrap();
-        assert_eq!(requests.begin("1").unwrap_err(), NotTaken::Duplicate);
+        let cancelled = first.cancelled();
+        assert_eq!(requests.begin("1").err(), Some(NotTaken::Duplicate));
         assert!(requests.begin("\"1\"").is_ok());
-        requests.cancel("2");
-        assert!(!first.cancelled.is_cancelled());
-        requests.cancel("1");
-        assert!(first.cancelled.is_cancelled());
+        requests.cancel("2", "{}");
+        assert!(!cancelled.is_cancelled());
+        requests.cancel("1", "{}");
+        assert!(cancelled.is_cancelled());
         drop(first);
         assert!(requests.begin("1").is_ok());
         assert!(requests.is_empty());
@@ -101,9 +154,9 @@ mod tests {
     fn a_flood_of_requests_has_an_end() {
         let requests = Requests::default();
         let taken: Vec<_> = (0..LIMIT)
-            .map(|id| requests.begin(&id.to_string()).unwrap())
+            .map(|id| requests.begin(&id.to_string()).unwrap_or_else(|_| panic!("{id}")))
             .collect();
-        assert_eq!(requests.begin("more").unwrap_err(), NotTaken::TooMany);
+        assert_eq!(requests.begin("more").err(), Some(NotTaken::TooMany));
         drop(taken);
     }
 }

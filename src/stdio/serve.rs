@@ -34,12 +34,15 @@ pub async fn serve(
 ) -> Shutdown {
     // The writer is tracked apart: it must outlive everything that may still write.
     let writing = TaskTracker::new();
-    let conversation = Conversation::new(proxy.clone(), Outbox::open(sink, &writing), tasks.clone());
+    let outbox = Outbox::open(sink, &writing);
+    let conversation = Conversation::new(proxy.clone(), outbox.clone(), tasks.clone());
     let announcing = tasks.spawn(conversation.clone().announce());
     let mut reader = LineReader::new(source, proxy.line_limit());
     let reading = async {
         while let Ok(Some(line)) = reader.next_line().await {
-            conversation.receive(line).await;
+            conversation.receive(line, reader.batch());
+            // Who does not read its answers is not read from either.
+            outbox.room().await;
         }
     };
     let shutdown = tokio::select! {
@@ -60,7 +63,7 @@ pub async fn serve(
     tasks.close();
     // What is still under way was cancelled and holds the outbox only until it notices.
     let _ = tokio::time::timeout(Duration::from_millis(50), tasks.wait()).await;
-    drop(conversation);
+    drop((conversation, outbox));
     writing.close();
     let _ = tokio::time::timeout(Duration::from_millis(50), writing.wait()).await;
     shutdown

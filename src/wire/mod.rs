@@ -6,5 +6,5 @@
 mod outbox;
 mod reader;
 
-pub use outbox::{Frame, Outbox, PeerGone};
+pub use outbox::{Frame, Outbox, Part, PeerGone};
 pub use reader::LineReader;

@@ -13,6 +13,7 @@ pub struct LineReader<R> {
     source: R,
     decoder: LineDecoder,
     ended: bool,
+    batch: u64,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
@@ -22,7 +23,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             source,
             decoder: LineDecoder::new(limit),
             ended: false,
+            batch: 0,
         }
+    }
+
+    /// Returns a number that changes with every read from the source: lines with the same one came together.
+    #[must_use]
+    pub fn batch(&self) -> u64 {
+        self.batch
     }
 
     /// Returns the next line; `None` when the peer has closed its end. Cancel safe.
@@ -39,6 +47,56 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 buffer.reserve(READ_AHEAD);
             }
             self.ended = self.source.read_buf(buffer).await? == 0;
+            self.batch += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt as _;
+
+    async fn next(reader: &mut LineReader<tokio::io::DuplexStream>) -> Vec<u8> {
+        match reader.next_line().await.unwrap() {
+            Some(Line::Whole(line)) => line.to_vec(),
+            other => panic!("no line: {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_that_came_together_have_the_same_number() {
+        let (near, mut far) = tokio::io::duplex(1000);
+        let mut reader = LineReader::new(near, 1000);
+        far.write_all(b"a\nb\nc").await.unwrap();
+        let first = (next(&mut reader).await, reader.batch());
+        assert_eq!(
+            (next(&mut reader).await, reader.batch()),
+            (b"b".to_vec(), first.1)
+        );
+        far.write_all(b"d\n").await.unwrap();
+        assert_eq!(next(&mut reader).await, b"cd");
+        assert_ne!(reader.batch(), first.1);
+    }
+
+    #[tokio::test]
+    async fn a_large_line_does_not_leave_a_large_buffer() {
+        let (near, mut far) = tokio::io::duplex(READ_AHEAD);
+        let mut reader = LineReader::new(near, 8 * 1024 * 1024);
+        let writer = tokio::spawn(async move {
+            far.write_all(&[&[b'x'; 4 * 1024 * 1024][..], b"\nsmall\n"].concat())
+                .await
+                .unwrap();
+            for _ in 0..10_000 {
+                far.write_all(b"small\n").await.unwrap();
+            }
+        });
+        assert_eq!(next(&mut reader).await.len(), 4 * 1024 * 1024);
+        while let Some(line) = reader.next_line().await.unwrap() {
+            assert_eq!(line, Line::Whole("small".into()));
+            let capacity = reader.decoder.buffer().capacity();
+            assert!(capacity <= 4 * READ_AHEAD, "{capacity} bytes are held");
+        }
+        writer.await.unwrap();
     }
 }

@@ -1,0 +1,192 @@
+//! The way of a request to its dependency: what the client wants, whose it is, and the session that answers it.
+//!
+//! A route is found by the rules once per tool and state of the files, then used until a file changes: the
+//! configuration, the approval it rests on, or the session itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::{Proxy, View};
+use crate::loader::Session;
+use crate::protocol::{DependencyName, Digest, ToolName};
+use crate::workflow::Arguments;
+
+/// What a client wants, by the name it knows it by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// To call a tool.
+    Tool(&'a str),
+    /// To get or complete a prompt.
+    Prompt(&'a str),
+    /// To read, complete or watch a resource.
+    Resource(&'a str),
+    /// Something that names no owner, by its method.
+    Method(&'a str),
+}
+
+/// Whose a wanted thing is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    /// Its name in rules, logs and workflows.
+    pub(super) tool: ToolName,
+    /// What its dependency calls it.
+    pub(super) own: String,
+}
+
+/// What rules call a prompt: this and its name.
+pub(super) const PROMPTS: &str = "prompts/";
+/// What rules call a resource: this and its address.
+pub(super) const RESOURCES: &str = "resources/";
+
+impl Target {
+    pub(super) fn tool(tool: ToolName) -> Self {
+        let own = tool.tool().to_owned();
+        Self { tool, own }
+    }
+
+    pub(super) fn prompt(dependency: DependencyName, own: String) -> Self {
+        let tool = ToolName::new(dependency, format!("{PROMPTS}{own}"));
+        Self { tool, own }
+    }
+
+    pub(super) fn resource(dependency: DependencyName, own: String) -> Self {
+        let tool = ToolName::new(dependency, format!("{RESOURCES}{own}"));
+        Self { tool, own }
+    }
+}
+
+/// Something that no declared server has.
+#[derive(Debug)]
+pub struct Unknown {
+    /// What was wanted.
+    pub name: String,
+    /// The nearest name that exists.
+    pub nearest: Option<String>,
+}
+
+/// The way to a dependency that may be used.
+#[derive(Debug)]
+pub struct Route {
+    /// The conversation with the dependency.
+    pub session: Session,
+    /// What rules call the thing that is wanted.
+    pub tool: ToolName,
+    /// What the dependency calls it.
+    pub own: String,
+    /// How long a call may take; `None` is for ever.
+    pub timeout: Option<Duration>,
+    /// The approval it rests on; `None` where a rule allows it.
+    approval: Option<Approval>,
+    /// The batch of lines for which the approval was last looked at.
+    looked_at: AtomicU64,
+}
+
+impl Route {
+    pub(super) fn new(
+        session: Session,
+        target: Target,
+        timeout: Option<Duration>,
+        approval: Option<Approval>,
+    ) -> Self {
+        Self {
+            session,
+            tool: target.tool,
+            own: target.own,
+            timeout,
+            approval,
+            looked_at: AtomicU64::new(u64::MAX),
+        }
+    }
+}
+
+/// What a person approved, as far as it is known of what runs.
+#[derive(Debug)]
+pub(super) struct Approval {
+    pub(super) launch: Digest,
+    pub(super) integrity: Option<String>,
+}
+
+/// A request that may go on its way.
+#[derive(Debug)]
+pub struct Ready {
+    /// Its way.
+    pub route: Arc<Route>,
+    /// The arguments that were suspended, in place of those it came with.
+    pub suspended: Option<Arguments>,
+    /// What pml has to say about it, once it is answered.
+    pub notes: Vec<String>,
+}
+
+impl Proxy {
+    /// Returns the known way to a tool, if its rules, its approval and its session are still what they were.
+    ///
+    /// `batch` tells one read from the client from the next: files are looked at once for all lines of a read.
+    #[must_use]
+    pub fn known_route(&self, name: &str, batch: u64) -> Option<Arc<Route>> {
+        let view = self.view_for(batch)?;
+        let route = view.route(name)?;
+        if !route.session.is_open() {
+            view.forget_route(name);
+            return None;
+        }
+        if let Some(approval) = &route.approval
+            && route.looked_at.swap(batch, Ordering::Relaxed) != batch
+            && !self.still_approved(approval)
+        {
+            view.forget_route(name);
+            return None;
+        }
+        route.session.touch();
+        Some(route)
+    }
+
+    /// Tells whether a call that was let through before may go on: its rules may have changed meanwhile.
+    #[must_use]
+    pub fn may_go_on(&self, route: &Route) -> bool {
+        let allowed = self.view().is_ok_and(|view| view.ruled(&route.tool).is_ok());
+        allowed && route.session.is_open()
+    }
+
+    fn prompt_named(&self, _view: &View, _name: &str) -> Result<(DependencyName, String), Option<String>> {
+        Err(None)
+    }
+
+    fn resource_owner(&self, _view: &View, _uri: &str) -> Result<(DependencyName, String), Option<String>> {
+        Err(None)
+    }
+
+    fn still_approved(&self, Approval { launch, integrity }: &Approval) -> bool {
+        let approved = &self.0.approved;
+        self.0.grants.allows_launch(launch) || approved.covers(launch, integrity.as_deref()).unwrap_or(false)
+    }
+
+    /// Finds out whose a wanted thing is.
+    pub(super) fn target(&self, view: &View, wanted: Wanted<'_>) -> Result<Target, Unknown> {
+        let unknown = |name: &str, nearest| Unknown {
+            name: name.to_owned(),
+            nearest,
+        };
+        match wanted {
+            Wanted::Tool(name) => self
+                .tool_named(view, name)
+                .map(Target::tool)
+                .map_err(|nearest| unknown(name, nearest)),
+            Wanted::Prompt(name) => self
+                .prompt_named(view, name)
+                .map(|(dependency, own)| Target::prompt(dependency, own))
+                .map_err(|nearest| unknown(name, nearest)),
+            Wanted::Resource(uri) => self
+                .resource_owner(view, uri)
+                .map(|(dependency, own)| Target::resource(dependency, own))
+                .map_err(|nearest| unknown(uri, nearest)),
+            Wanted::Method(method) => {
+                let mut enabled = view.config.servers.iter().filter(|(_, server)| !server.disabled);
+                match (enabled.next(), enabled.next()) {
+                    (Some((only, _)), None) => Ok(Target::tool(ToolName::new(only.clone(), method))),
+                    _ => Err(unknown(method, None)),
+                }
+            }
+        }
+    }
+}

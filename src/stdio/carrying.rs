@@ -1,0 +1,220 @@
+//! Carrying a request to whoever answers it.
+//!
+//! Along a known way it goes at once, in the reader's own turn: no task, no question. Everything else is decided in
+//! a task of its own, which ends when the request is on its way or answered.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::calling::{Calling, Reached, Road, retry};
+use super::conversation::Conversation;
+use super::era::Fault;
+use super::listing::CONTINUE;
+use super::open_call::OpenCall;
+use super::outgoing::{RESPONSES, STATE, mentions_continuation};
+use super::parking::State as Returned;
+use super::present;
+use super::progress::Told;
+use super::request::{self, Method, Request};
+use super::requests::UnderWay;
+use crate::protocol::continuation::{Continuation, MEMBER};
+use crate::protocol::{Json, Object};
+use crate::proxy::{Carried, Outcome, Progress, Ready, Refusal};
+
+/// A dependency with this much unread input does not read: further calls are refused rather than kept.
+const STUFFED: usize = 64 << 20;
+
+/// Progress that may wait for a slow client before its source waits too.
+const PROGRESS_AHEAD: usize = 16;
+
+impl Conversation {
+    /// Carries a request to whoever answers it: along a known way at once, else in a task of its own.
+    pub(super) fn carry(&self, request: Request, object: Option<&Object<'_>>, under_way: UnderWay) {
+        if let Some(object) = object {
+            if request.method == Method::Call
+                && let Some(name) = plain_name(object)
+                && let Some(route) = self.0.proxy.known_route(&name, request.batch)
+            {
+                let ready = Ready {
+                    route,
+                    suspended: None,
+                    notes: Vec::new(),
+                };
+                return self.forward(request, object, ready, under_way, Told::default());
+            }
+            match object.text(STATE).as_deref().map(Returned::read) {
+                Some(Returned::Parked(id)) => return self.came_back(id, &request, object, under_way),
+                Some(Returned::Owned(id, _)) => {
+                    if let Some(ready) = self.let_through(id, &request) {
+                        return self.forward(request, object, ready, under_way, Told::default());
+                    }
+                }
+                Some(Returned::Own(_)) | None => {}
+            }
+        }
+        let conversation = self.clone();
+        let cancelled = under_way.cancelled();
+        self.spawn(async move {
+            // Nothing more is sent for a cancelled call.
+            let called = Box::pin(conversation.called(&request));
+            let Some((reached, told)) = cancelled.run_until_cancelled(called).await else {
+                return;
+            };
+            conversation.conclude(request, reached, under_way, told);
+        });
+    }
+
+    fn conclude(&self, request: Request, reached: Result<Reached, Fault>, under_way: UnderWay, told: Told) {
+        let text = request.params.clone();
+        let object = std::str::from_utf8(&text).ok().and_then(Object::parse);
+        let answer = match (reached, object) {
+            (Ok(Reached::Outcome(Outcome::Ready(ready))), Some(object)) => {
+                return self.forward(request, &object, ready, under_way, told);
+            }
+            (Ok(Reached::Outcome(outcome)), object) => {
+                let name = object.and_then(|object| request::name(&request.method, &object).ok());
+                let expected = self.0.promises.expected(&name.unwrap_or_default());
+                present::outcome(outcome, expected, &request)
+            }
+            (Ok(Reached::Own(result)), _) => present::own_result(result, request.era),
+            (Ok(Reached::InputRequired { id, form }), _) => self.input_required(id, form),
+            (Err(fault), _) => fault.into(),
+        };
+        self.respond(&under_way.id, answer);
+    }
+
+    /// Sends a request that may run to its dependency.
+    fn forward(&self, request: Request, object: &Object<'_>, ready: Ready, under_way: UnderWay, told: Told) {
+        let waiting = ready.route.session.queued();
+        if waiting > STUFFED {
+            let dependency = ready.route.tool.dependency().clone();
+            let refusal = Refusal::Stuffed { dependency, waiting };
+            let answer = present::refused(&refusal, &request.method, request.era);
+            return self.respond(&under_way.id, answer);
+        }
+        if let Method::Subscribe | Method::Unsubscribe = request.method
+            && let Ok(name) = request::name(&request.method, object)
+        {
+            self.watch(&request.method, &ready.route, name);
+        }
+        OpenCall::send(self, request, object, ready, under_way, told);
+    }
+
+    /// Goes on with a parked call.
+    fn came_back(&self, id: Uuid, request: &Request, object: &Object<'_>, under_way: UnderWay) {
+        let refusal = match self.0.parked.take(id) {
+            Some(call) if call.is_same(request) => return call.go_on(object, under_way),
+            Some(call) => {
+                self.0.parked.put_back(id, call);
+                Refusal::OtherCall
+            }
+            None => Refusal::Expired,
+        };
+        let answer = present::refused(&refusal, &request.method, request.era);
+        self.respond(&under_way.id, answer);
+    }
+
+    /// Lets a call through that was let through before its dependency asked something, unless a rule forbids it now.
+    fn let_through(&self, id: Uuid, request: &Request) -> Option<Ready> {
+        let call = self.0.continued.take(id).filter(|call| call.is_same(request))?;
+        let route = call.route();
+        self.0.proxy.may_go_on(route).then(|| Ready {
+            route: Arc::clone(route),
+            suspended: None,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Finds out what becomes of a request.
+    async fn called(&self, request: &Request) -> (Result<Reached, Fault>, Told) {
+        let mut told = Told::default();
+        let reached = self.called_telling(request, &mut told).await;
+        (reached, told)
+    }
+
+    async fn called_telling(&self, request: &Request, told: &mut Told) -> Result<Reached, Fault> {
+        let invalid = |reason: &str| Fault::new(Fault::INVALID_PARAMS, reason);
+        let object = Object::parse(request.text()).ok_or_else(|| invalid("`params` is not an object"))?;
+        let name = request::name(&request.method, &object)?;
+        let arguments = match object.value("arguments").filter(|raw| raw.get() != "null") {
+            Some(raw) if request.method == Method::Call => {
+                Some(Object::parse(raw.get()).ok_or_else(|| invalid("`params.arguments` is not an object"))?)
+            }
+            Some(_) | None => None,
+        };
+        let meta = object.value("_meta").and_then(|meta| Object::parse(meta.get()));
+        let token = meta.and_then(|meta| meta.value("progressToken").map(|token| token.get().to_owned()));
+        let (progress, progressed) = mpsc::channel(PROGRESS_AHEAD);
+        let calling = Calling {
+            name: &name,
+            wanted: request::wanted(&request.method, &object, &name),
+            carried: Carried {
+                params: request.params.clone(),
+                progress: token.is_some().then_some(progress),
+            },
+            road: if request.method.may_ask() {
+                self.road(&object, request.era)
+            } else {
+                Road::None
+            },
+            retry: retry(&object),
+        };
+        let reached = async {
+            if request.method != Method::Call {
+                return self.reach(&calling, Ok(None)).await;
+            }
+            if let Some(reached) = self.own_tool(&calling, object.value("arguments")).await {
+                return reached;
+            }
+            let continuation = match arguments.as_ref().and_then(|arguments| arguments.value(MEMBER)) {
+                _ if name == CONTINUE => object.value("arguments").map_or(Ok(None), Continuation::parse),
+                Some(raw) => Continuation::parse(raw),
+                None => Ok(None),
+            };
+            self.reach(&calling, continuation).await
+        };
+        Ok(self
+            .with_progress(reached, token.as_deref(), progressed, told)
+            .await)
+    }
+
+    /// Tells of the steps of a call while it is decided about, in order and before its answer.
+    async fn with_progress<T>(
+        &self,
+        outcome: impl Future<Output = T>,
+        token: Option<&str>,
+        mut progressed: mpsc::Receiver<Progress>,
+        told: &mut Told,
+    ) -> T {
+        let Some(token) = token else { return outcome.await };
+        tokio::pin!(outcome);
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(progress) = progressed.recv() => self.tell_step(told, token, &progress),
+                outcome = &mut outcome => break outcome,
+            }
+        };
+        while let Ok(progress) = progressed.try_recv() {
+            self.tell_step(told, token, &progress);
+        }
+        outcome
+    }
+
+    fn tell_step(&self, told: &mut Told, token: &str, Progress(text): &Progress) {
+        self.notify("notifications/progress", [told.step(token, text).into()]);
+    }
+}
+
+/// Returns the name of the tool, where a call is nothing but a call: no continuation, no answer to a question.
+fn plain_name<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
+    let arguments = object.value("arguments").map_or("{}", Json::get);
+    let plain = object.value(STATE).is_none()
+        && object.value(RESPONSES).is_none()
+        && arguments.starts_with('{')
+        && !mentions_continuation(arguments);
+    object.text("name").filter(|_name| plain)
+}

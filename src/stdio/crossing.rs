@@ -1,0 +1,273 @@
+//! What is asked in the middle of a call, across the eras.
+//!
+//! A Legacy dependency asks by a request: for a Modern client the call is *parked*, the question is its result, and
+//! the client's next request brings the answer. A Modern dependency asks by a result: a Legacy client is sent the
+//! questions as requests, and the call is sent again with what it says; a Modern client gets it as it is, but for a
+//! state that finds the way back.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::era::{self, Covered, Era};
+use super::inquiries::Pending;
+use super::open_call::{Collecting, End, Open, OpenCall, Parked, State, token_of};
+use super::outgoing::{Input, RESPONSES, STATE};
+use super::parking::State as Returned;
+use super::present::Answer;
+use super::progress::Told;
+use super::request::{self, Request};
+use super::requests::UnderWay;
+use crate::protocol::{Json, Message, Object, Outcome, Payload, Splice};
+use crate::proxy::{Inquiry, Refusal, Taken};
+
+/// More rounds of questions than any dependency has; one that asks for ever must end here.
+const ROUNDS: u32 = 100;
+
+impl OpenCall {
+    /// Tells whether a request asks for the very same as this call.
+    pub(super) fn is_same(&self, other: &Request) -> bool {
+        let (Some(ours), Some(theirs)) = (Object::parse(self.request.text()), Object::parse(other.text()))
+        else {
+            return false;
+        };
+        let name = |request: &Request, object: &Object<'_>| request::name(&request.method, object).ok();
+        let value = |object: &Object<'_>| -> Option<Value> {
+            object
+                .value("arguments")
+                .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        };
+        self.request.method == other.method
+            && name(&self.request, &ours) == name(other, &theirs)
+            && value(&ours) == value(&theirs)
+    }
+
+    /// Gives a question of a Legacy dependency to the client that waits for this call, if it can answer it there.
+    pub(super) fn take_question(self: &Arc<Self>, inquiry: &Arc<Inquiry>) -> Taken {
+        if self.request.era != Era::Modern || !self.request.method.may_ask() {
+            return Taken::No;
+        }
+        let params = inquiry
+            .params
+            .as_deref()
+            .and_then(|params| std::str::from_utf8(params).ok());
+        let object = Object::parse(self.request.text());
+        let capabilities = object.as_ref().and_then(era::capabilities_of).unwrap_or("{}");
+        if era::covers(capabilities, &inquiry.method, params) != Covered::Yes {
+            return Taken::No;
+        }
+        match self.end() {
+            State::Open(mut open) if open.rounds < ROUNDS => {
+                open.rounds += 1;
+                let key = format!("question-{}", open.rounds);
+                self.park(&open, vec![(key, Arc::clone(inquiry))]);
+                Taken::Yes
+            }
+            State::Parked(mut parked) if parked.rounds < ROUNDS => {
+                parked.rounds += 1;
+                let key = format!("question-{}", parked.rounds);
+                parked.inquiries.push((key, Arc::clone(inquiry)));
+                *self.lock() = State::Parked(parked);
+                Taken::Yes
+            }
+            state => {
+                *self.lock() = state;
+                Taken::No
+            }
+        }
+    }
+
+    /// Goes on with a parked call: the dependency gets its answers, the client waits again.
+    pub(super) fn go_on(self: &Arc<Self>, object: &Object<'_>, under_way: UnderWay) {
+        let parked = match self.end() {
+            State::Parked(parked) => parked,
+            state => {
+                *self.lock() = state;
+                return self.answer(&under_way, self.refused(&Refusal::Expired));
+            }
+        };
+        let session = &self.route.session;
+        let responses = object.value(RESPONSES).and_then(|raw| Object::parse(raw.get()));
+        let mut missing = Vec::new();
+        for (key, inquiry) in parked.inquiries {
+            let response = responses.as_ref().and_then(|responses| responses.value(&key));
+            match response.map(Json::get) {
+                Some(response) => session.answer(&inquiry.id, Bytes::copy_from_slice(response.as_bytes())),
+                None => missing.push((key, inquiry)),
+            }
+        }
+        under_way.answered_by(self);
+        let open = Open {
+            under_way,
+            token: token_of(object),
+            told: Told::default(),
+            downstream: parked.downstream,
+            rounds: parked.rounds,
+        };
+        match parked.end {
+            Some(End::Replied(line)) => {
+                if let Ok(Message::Response { outcome, .. }) = Message::parse(&line) {
+                    self.deliver(open, &line, &outcome);
+                }
+            }
+            Some(End::Failed(failure)) => self.fail(&open, failure),
+            None if missing.is_empty() => *self.lock() = State::Open(open),
+            None => self.park(&open, missing),
+        }
+    }
+
+    /// Gives the client the questions of the dependency as a result, and waits for its next request.
+    fn park(self: &Arc<Self>, open: &Open, inquiries: Vec<(String, Arc<Inquiry>)>) {
+        let id = self.conversation.park(Arc::clone(self));
+        let mut asked = String::new();
+        for (key, inquiry) in &inquiries {
+            let comma = if asked.is_empty() { "" } else { "," };
+            let params = inquiry.params.as_deref().map(String::from_utf8_lossy);
+            let params = params.map_or_else(String::new, |params| format!(r#","params":{params}"#));
+            let (key, method) = (json!(key), json!(inquiry.method));
+            let _ = write!(asked, r#"{comma}{key}:{{"method":{method}{params}}}"#);
+        }
+        let state = json!(Returned::Parked(id).text());
+        let result =
+            format!(r#"{{"resultType":"input_required","inputRequests":{{{asked}}},"{STATE}":{state}}}"#);
+        *self.lock() = State::Parked(Parked {
+            inquiries,
+            downstream: open.downstream,
+            rounds: open.rounds,
+            end: None,
+        });
+        self.answer(&open.under_way, Answer::Result(vec![Bytes::from(result)]));
+    }
+
+    /// Forgets a parked call that nobody came back for.
+    pub(super) fn abandon(&self) {
+        match self.end() {
+            State::Parked(parked) => {
+                let session = &self.route.session;
+                let error = json!({ "code": -32603, "message": "the client did not answer" }).to_string();
+                for (_, inquiry) in parked.inquiries {
+                    session.refuse(&inquiry.id, Bytes::from(error.clone()));
+                }
+                let params =
+                    json!({ "requestId": parked.downstream, "reason": "the client did not come back" });
+                session.cancel(parked.downstream, &params.to_string());
+            }
+            state => *self.lock() = state,
+        }
+    }
+
+    /// Passes a question of a Modern dependency to a Modern client, its state wrapped so that it finds its way back.
+    pub(super) fn pass_question(self: &Arc<Self>, open: &Open, line: &Bytes, payload: &Payload<'_>) {
+        let Some(object) = payload.object() else { return };
+        let theirs = object.text(STATE).map(std::borrow::Cow::into_owned);
+        let id = self.conversation.remember(Arc::clone(self));
+        let state = json!(Returned::Owned(id, theirs).text()).to_string();
+        let mut splice = Splice::new(line.slice_ref(payload.get().as_bytes()));
+        match object.place(STATE) {
+            Some(place) => splice.replace(place, state),
+            None => splice.replace(object.front()..object.front(), format!(r#""{STATE}":{state},"#)),
+        }
+        self.answer(&open.under_way, Answer::Result(splice.into_parts()));
+    }
+
+    /// Asks a Legacy client for what a Modern dependency requires.
+    pub(super) fn collect(self: &Arc<Self>, mut open: Open, payload: &Payload<'_>) {
+        let object = payload.object();
+        let state = object
+            .and_then(|object| object.value(STATE))
+            .map(|raw| raw.get().to_owned());
+        let requests = object.and_then(|object| object.value("inputRequests"));
+        let requests = requests.and_then(|raw| Object::parse(raw.get()));
+        open.rounds += 1;
+        let mut asked = Vec::new();
+        for (key, raw) in requests.iter().flat_map(Object::members) {
+            let Some(request) = Object::parse(raw.get()) else {
+                continue;
+            };
+            let method = request.text("method").unwrap_or_default().into_owned();
+            let params = request.value("params").map(Json::get);
+            let capabilities = self.conversation.capabilities();
+            if era::covers(&capabilities, &method, params) == Covered::No || open.rounds > ROUNDS {
+                let dependency = self.route.tool.dependency().clone();
+                let refusal = Refusal::Unanswerable { dependency, method };
+                return self.answer(&open.under_way, self.refused(&refusal));
+            }
+            asked.push((key.to_owned(), method, params.map(str::to_owned)));
+        }
+        let waiting: Vec<(String, String)> = asked
+            .iter()
+            .map(|(key, ..)| {
+                let pending = Pending::Input {
+                    call: Arc::clone(self),
+                    key: key.clone(),
+                };
+                (self.conversation.inquiries().register(pending), key.clone())
+            })
+            .collect();
+        *self.lock() = State::Collecting(Collecting {
+            open,
+            waiting: waiting.iter().map(|(id, _)| id.clone()).collect(),
+            responses: Vec::new(),
+            state,
+        });
+        for ((id, _), (_, method, params)) in waiting.iter().zip(&asked) {
+            self.conversation.ask_client(id, method, params.as_deref());
+        }
+        // Nothing is asked: it only wants to be called again.
+        if waiting.is_empty() {
+            self.resend();
+        }
+    }
+
+    /// Takes the client's answer to one of the questions of a Modern dependency.
+    pub(super) fn collected(self: &Arc<Self>, id: &str, key: &str, outcome: &Outcome<'_>) {
+        let mut state = self.lock();
+        let State::Collecting(collecting) = &mut *state else {
+            return;
+        };
+        collecting.waiting.retain(|waiting| waiting != id);
+        match outcome {
+            Outcome::Result(payload) => {
+                collecting
+                    .responses
+                    .push((key.to_owned(), payload.get().to_owned()));
+                let complete = collecting.waiting.is_empty();
+                drop(state);
+                if complete {
+                    self.resend();
+                }
+            }
+            // A Modern dependency cannot be told of an error: the call fails with it.
+            Outcome::Error(raw) => {
+                drop(state);
+                if let State::Collecting(collecting) = self.end() {
+                    self.withdraw(&collecting.waiting);
+                    let error = Bytes::copy_from_slice(raw.get().as_bytes());
+                    self.answer(&collecting.open.under_way, Answer::Error(vec![error]));
+                }
+            }
+        }
+    }
+
+    /// Sends the request again with what was collected.
+    fn resend(self: &Arc<Self>) {
+        let State::Collecting(collecting) = self.end() else {
+            return;
+        };
+        let responses: Vec<String> = collecting
+            .responses
+            .iter()
+            .map(|(key, raw)| format!("{}:{raw}", json!(key)))
+            .collect();
+        let input = Input {
+            responses: Some(format!("{{{}}}", responses.join(","))),
+            state: collecting.state,
+        };
+        let request = self.request.clone();
+        if let Some(object) = Object::parse(request.text()) {
+            self.dispatch(collecting.open, &object, Some(&input));
+        }
+    }
+}

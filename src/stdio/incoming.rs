@@ -1,0 +1,201 @@
+//! A result of a dependency as the client's era requires it, with the notes of pml.
+//!
+//! Pure. A result that needs nothing passes as the bytes it was; otherwise only what is named here changes.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::era::{self, Era};
+use super::request::Method;
+use crate::protocol::{Object, Payload, Splice};
+
+/// What a Modern result says of itself.
+const KIND: &str = "resultType";
+
+/// What only a Modern client reads of a result.
+const MODERN_MEMBERS: [&str; 3] = [KIND, "ttlMs", "cacheScope"];
+
+/// Tells whether a Modern dependency wants to know something before it answers.
+pub(super) fn requires_input(result: &Payload<'_>) -> bool {
+    result
+        .object()
+        .and_then(|object| object.text(KIND))
+        .is_some_and(|kind| kind == "input_required")
+}
+
+/// Which way a result goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Passage<'a> {
+    pub(super) method: &'a Method,
+    /// The era of the dependency.
+    pub(super) from: Era,
+    /// The era of the client.
+    pub(super) to: Era,
+    /// What pml has to say about it.
+    pub(super) notes: &'a [String],
+}
+
+/// Passes a result on.
+pub(super) fn result(raw: Bytes, payload: &Payload<'_>, passage: Passage<'_>) -> Vec<Bytes> {
+    let Passage {
+        method,
+        from,
+        to,
+        notes,
+    } = passage;
+    let unchanged = from == to && notes.is_empty();
+    let Some(object) = payload.object().filter(|_object| !unchanged) else {
+        return vec![raw];
+    };
+    let mut splice = Splice::new(raw);
+    let mut front = String::new();
+    let mut cut: &[&str] = &[];
+    match (from, to) {
+        (Era::Legacy, Era::Modern) => {
+            if object.value(KIND).is_none() {
+                add(&mut front, r#""resultType":"complete""#);
+            }
+            // Nobody knows how long a Legacy dependency's answer holds.
+            if *method == Method::Read {
+                for (name, member) in [
+                    ("ttlMs", r#""ttlMs":0"#),
+                    ("cacheScope", r#""cacheScope":"private""#),
+                ] {
+                    if object.value(name).is_none() {
+                        add(&mut front, member);
+                    }
+                }
+            }
+        }
+        (Era::Modern, Era::Legacy) => {
+            cut = &MODERN_MEMBERS;
+            without_envelope(&mut splice, object);
+        }
+        (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => {}
+    }
+    if !notes.is_empty() && *method == Method::Call {
+        let blocks: Vec<String> = notes
+            .iter()
+            .map(|note| json!({ "type": "text", "text": note }).to_string())
+            .collect();
+        let blocks = blocks.join(",");
+        let content = object.place("content");
+        if let Some(place) = content.filter(|place| object.source()[place.clone()].starts_with('[')) {
+            let empty = object.source()[place.start + 1..place.end - 1].trim().is_empty();
+            let comma = if empty { "" } else { "," };
+            splice.replace(place.end - 1..place.end - 1, format!("{comma}{blocks}"));
+        } else {
+            add(&mut front, &format!("\"content\":[{blocks}]"));
+        }
+    }
+    if cut.iter().any(|name| object.value(name).is_some()) {
+        for range in object.cuts(cut) {
+            splice.replace(range, "");
+        }
+    }
+    if !front.is_empty() {
+        if object.has_others(cut) {
+            front.push(',');
+        }
+        splice.replace(object.front()..object.front(), front);
+    }
+    splice.into_parts()
+}
+
+fn add(front: &mut String, member: &str) {
+    let comma = if front.is_empty() { "" } else { "," };
+    let _ = write!(front, "{comma}{member}");
+}
+
+/// Takes what only Modern clients read out of a result's `_meta`.
+fn without_envelope(splice: &mut Splice, object: &Object<'_>) {
+    if let Some((place, meta)) = object
+        .place("_meta")
+        .zip(object.value("_meta").and_then(|raw| Object::parse(raw.get())))
+    {
+        let envelope = era::envelope_members(&meta);
+        if !envelope.is_empty() {
+            for range in meta.cuts(&envelope) {
+                splice.replace(place.start + range.start..place.start + range.end, "");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(raw: &str, notes: &[&str], from: Era, to: Era) -> String {
+        of(&Method::Call, raw, notes, from, to)
+    }
+
+    fn of(method: &Method, raw: &str, notes: &[&str], from: Era, to: Era) -> String {
+        let notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
+        let passage = Passage {
+            method,
+            from,
+            to,
+            notes: &notes,
+        };
+        let payload = Payload::parse(raw).unwrap();
+        let parts = result(Bytes::copy_from_slice(raw.as_bytes()), &payload, passage);
+        String::from_utf8(parts.concat()).unwrap()
+    }
+
+    #[test]
+    fn a_client_of_the_same_era_gets_the_very_bytes() {
+        let raw = r#"{ "content":[{"type":"odd","n":12345678901234567890123}], "x":1.0, "tools":null }"#;
+        assert_eq!(passed(raw, &[], Era::Legacy, Era::Legacy), raw);
+        let modern = r#"{ "resultType":"complete", "x":-0 }"#;
+        assert_eq!(passed(modern, &[], Era::Modern, Era::Modern), modern);
+        assert_eq!(passed("[1]", &[], Era::Legacy, Era::Modern), "[1]");
+    }
+
+    #[test]
+    fn a_modern_client_gets_a_result_type_and_nothing_else_changes() {
+        for (raw, expected) in [
+            (r#"{ "x":1.0 }"#, r#"{"resultType":"complete", "x":1.0 }"#),
+            ("{}", r#"{"resultType":"complete"}"#),
+            (r#"{"resultType":"complete"}"#, r#"{"resultType":"complete"}"#),
+        ] {
+            assert_eq!(passed(raw, &[], Era::Legacy, Era::Modern), expected);
+        }
+        assert_eq!(
+            of(&Method::Read, r#"{"contents":[]}"#, &[], Era::Legacy, Era::Modern),
+            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#
+        );
+    }
+
+    #[test]
+    fn a_legacy_client_sees_nothing_of_the_modern_envelope() {
+        assert_eq!(
+            passed(
+                r#"{"resultType":"complete", "content":[], "_meta":{"io.modelcontextprotocol/serverInfo":{},"x":1.0},"ttlMs":1}"#,
+                &[],
+                Era::Modern,
+                Era::Legacy
+            ),
+            r#"{"content":[], "_meta":{"x":1.0}}"#
+        );
+    }
+
+    #[test]
+    fn notes_follow_the_content_of_the_dependency() {
+        let noted = |raw: &str| passed(raw, &["n"], Era::Legacy, Era::Legacy);
+        assert_eq!(
+            noted(r#"{"content":[{"type":"text","text":"a"}],"b":1}"#),
+            r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"n"}],"b":1}"#
+        );
+        assert_eq!(
+            noted(r#"{"content":[ ]}"#),
+            r#"{"content":[ {"type":"text","text":"n"}]}"#
+        );
+        assert_eq!(
+            passed(r#"{"a":1}"#, &["n"], Era::Legacy, Era::Modern),
+            r#"{"resultType":"complete","content":[{"type":"text","text":"n"}],"a":1}"#
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! The requests that the client has to answer: pml's own dialogs, and what dependencies ask it.
+//!
+//! Ids are ours; each is answered once. What nobody waits for any more is withdrawn at the client.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::open_call::OpenCall;
+use crate::proxy::{Inquiry, Session};
+
+/// Who waits for the client's answer.
+pub(super) enum Pending {
+    /// A dialog of pml's own.
+    Dialog(oneshot::Sender<Option<Value>>),
+    /// A dependency that asked in its own name.
+    Forwarded {
+        session: Session,
+        inquiry: Arc<Inquiry>,
+        /// The raw token under which the dependency wants to hear of progress.
+        token: Option<String>,
+    },
+    /// A call whose dependency wants to know something before it goes on.
+    Input {
+        call: Arc<OpenCall>,
+        /// The name the dependency gave the question.
+        key: String,
+    },
+}
+
+/// The requests the client has not answered yet.
+#[derive(Default)]
+pub(super) struct Inquiries {
+    next: AtomicU64,
+    waiting: Mutex<HashMap<String, Pending>>,
+}
+
+impl Inquiries {
+    /// Registers a request; returns its raw id.
+    pub(super) fn register(&self, pending: Pending) -> String {
+        let id = format!("\"pml-{}\"", self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        self.lock().insert(id.clone(), pending);
+        id
+    }
+
+    /// Takes whoever waits for the answer to a request.
+    pub(super) fn take(&self, id: &str) -> Option<Pending> {
+        self.lock().remove(id)
+    }
+
+    /// Takes the request that a dependency asked under this raw id of its own; returns our id.
+    pub(super) fn withdraw(&self, session: &Session, id: &str) -> Option<String> {
+        let mut waiting = self.lock();
+        let ours = waiting.iter().find_map(|(ours, pending)| match pending {
+            Pending::Forwarded {
+                session: asking,
+                inquiry,
+                ..
+            } if asking.is(session) && inquiry.id == id => Some(ours.clone()),
+            _ => None,
+        })?;
+        waiting.remove(&ours);
+        Some(ours)
+    }
+
+    /// Returns whom progress under one of our ids is for, and under which token it is known there.
+    pub(super) fn progress(&self, token: &str) -> Option<(Session, String)> {
+        match self.lock().get(token)? {
+            Pending::Forwarded {
+                session,
+                token: Some(token),
+                ..
+            } => Some((session.clone(), token.clone())),
+            _ => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Pending>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

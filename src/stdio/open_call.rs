@@ -1,0 +1,325 @@
+//! A request of the client that a dependency is answering: what comes back, and what is asked in between.
+//!
+//! It is data, not a task: the reader of the dependency's lines tells it what came, and it writes to the client at
+//! once. What is asked in the middle of a call across the eras is in `crossing.rs`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use super::conversation::Conversation;
+use super::era::Era;
+use super::incoming::{self, Passage};
+use super::outgoing::{self, Address, Input, STATE};
+use super::parking::State as Returned;
+use super::present::{self, Answer};
+use super::progress::Told;
+use super::request::Request;
+use super::requests::UnderWay;
+use crate::protocol::{Object, Outcome, Payload};
+use crate::proxy::{Arguments, Caller, Failure, Inquiry, Ready, Refusal, Route, Taken};
+
+/// A request of the client that a dependency is answering.
+pub(super) struct OpenCall {
+    pub(super) conversation: Conversation,
+    pub(super) request: Request,
+    pub(super) route: Arc<Route>,
+    pub(super) suspended: Option<Arguments>,
+    pub(super) notes: Vec<String>,
+    pub(super) state: Mutex<State>,
+    pub(super) deadline: Mutex<Option<AbortHandle>>,
+}
+
+/// Where a call stands.
+pub(super) enum State {
+    /// The dependency works on it, and the client waits.
+    Open(Open),
+    /// The dependency waits for an answer that the client brings with its next request.
+    Parked(Parked),
+    /// The client is being asked for what the dependency requires.
+    Collecting(Collecting),
+    /// It was answered, or nobody wants an answer any more.
+    Ended,
+}
+
+/// A call that a client waits for.
+pub(super) struct Open {
+    pub(super) under_way: UnderWay,
+    /// The raw token under which the client wants to hear of progress.
+    pub(super) token: Option<String>,
+    pub(super) told: Told,
+    /// The id of the request on the dependency's side.
+    pub(super) downstream: u64,
+    pub(super) rounds: u32,
+}
+
+/// A call that waits for its client to come back.
+pub(super) struct Parked {
+    pub(super) inquiries: Vec<(String, Arc<Inquiry>)>,
+    pub(super) downstream: u64,
+    pub(super) rounds: u32,
+    /// What came meanwhile.
+    pub(super) end: Option<End>,
+}
+
+/// The end of a call that came while nobody waited for it.
+pub(super) enum End {
+    Replied(Bytes),
+    Failed(Failure),
+}
+
+/// A call whose client is being asked.
+pub(super) struct Collecting {
+    pub(super) open: Open,
+    /// Our ids of the requests that the client has not answered yet.
+    pub(super) waiting: Vec<String>,
+    /// What it answered, by the dependency's names.
+    pub(super) responses: Vec<(String, String)>,
+    /// The dependency's own state, raw.
+    pub(super) state: Option<String>,
+}
+
+impl OpenCall {
+    /// Sends a request on its way; from here on nobody needs to look after it.
+    pub(super) fn send(
+        conversation: &Conversation,
+        request: Request,
+        object: &Object<'_>,
+        ready: Ready,
+        under_way: UnderWay,
+        told: Told,
+    ) {
+        let Ready {
+            route,
+            suspended,
+            notes,
+        } = ready;
+        let input = match object.text(STATE).as_deref().map(Returned::read) {
+            Some(Returned::Owned(_, state)) => Some(Input {
+                responses: None,
+                state: state.map(|state| Value::from(state).to_string()),
+            }),
+            Some(Returned::Parked(_) | Returned::Own(_)) | None => None,
+        };
+        let token = token_of(object);
+        let timeout = route.timeout;
+        let call = Arc::new(Self {
+            conversation: conversation.clone(),
+            request,
+            route,
+            suspended,
+            notes,
+            state: Mutex::new(State::Ended),
+            deadline: Mutex::default(),
+        });
+        under_way.answered_by(&call);
+        let open = Open {
+            under_way,
+            token,
+            told,
+            downstream: 0,
+            rounds: 0,
+        };
+        call.dispatch(open, object, input.as_ref());
+        if let Some(after) = timeout {
+            let late = Arc::downgrade(&call);
+            let deadline = conversation.spawn(async move {
+                tokio::time::sleep(after).await;
+                if let Some(call) = late.upgrade() {
+                    call.time_out(after);
+                }
+            });
+            *call.deadline.lock().unwrap_or_else(PoisonError::into_inner) = Some(deadline);
+        }
+        if call.request.method.may_ask() {
+            call.route.session.settle();
+        }
+    }
+
+    pub(super) fn dispatch(self: &Arc<Self>, open: Open, object: &Object<'_>, input: Option<&Input>) {
+        let session = &self.route.session;
+        *self.lock() = State::Open(open);
+        let id = session.register(Arc::clone(self) as Arc<dyn Caller>);
+        match &mut *self.lock() {
+            State::Open(open) => open.downstream = id,
+            // The dependency was gone, and the client has been told so.
+            _ => return,
+        }
+        let to = session.era();
+        let envelope = match (self.request.era, to) {
+            (Era::Legacy, Era::Modern) => self.conversation.envelope(),
+            _ => String::new(),
+        };
+        let address = Address {
+            method: &self.request.method,
+            from: self.request.era,
+            to,
+            own: &self.route.own,
+            id,
+            suspended: self.suspended.as_ref(),
+            envelope: &envelope,
+            input,
+        };
+        let params = outgoing::params(&self.request.params, object, &address);
+        session.send(id, self.request.method.name(), params);
+    }
+
+    /// Ends the call because the client no longer wants it; `notice` are the raw parameters of its cancellation.
+    pub(super) fn cancel(&self, notice: Option<&str>) {
+        match self.end() {
+            State::Open(open) => self.cancel_downstream(open.downstream, notice),
+            State::Collecting(collecting) => self.withdraw(&collecting.waiting),
+            State::Parked(parked) => *self.lock() = State::Parked(parked),
+            State::Ended => {}
+        }
+    }
+
+    fn cancel_downstream(&self, id: u64, notice: Option<&str>) {
+        let object = notice.and_then(Object::parse);
+        let place = object.as_ref().and_then(|object| object.place("requestId"));
+        let params = match (notice, place) {
+            (Some(notice), Some(place)) => {
+                format!("{}{id}{}", &notice[..place.start], &notice[place.end..])
+            }
+            _ => json!({ "requestId": id }).to_string(),
+        };
+        self.route.session.cancel(id, &params);
+    }
+
+    pub(super) fn withdraw(&self, waiting: &[String]) {
+        for id in waiting {
+            if self.conversation.inquiries().take(id).is_some() {
+                self.conversation.withdraw(id);
+            }
+        }
+    }
+
+    fn time_out(&self, after: Duration) {
+        match self.end() {
+            State::Open(open) => {
+                let params = json!({ "requestId": open.downstream, "reason": "it took too long" });
+                self.route.session.cancel(open.downstream, &params.to_string());
+                let tool = self.route.tool.clone();
+                self.answer(&open.under_way, self.refused(&Refusal::TimedOut { tool, after }));
+            }
+            // Whoever waits for a person is not slow.
+            state => *self.lock() = state,
+        }
+    }
+
+    /// Returns the way it goes.
+    pub(super) fn route(&self) -> &Arc<Route> {
+        &self.route
+    }
+
+    pub(super) fn deliver(self: &Arc<Self>, open: Open, line: &Bytes, outcome: &Outcome<'_>) {
+        let payload = match outcome {
+            Outcome::Error(raw) => {
+                let raw = line.slice_ref(raw.get().as_bytes());
+                return self.answer(&open.under_way, Answer::Error(vec![raw]));
+            }
+            Outcome::Result(payload) => payload,
+        };
+        let from = self.route.session.era();
+        if from == Era::Modern && incoming::requires_input(payload) {
+            return match self.request.era {
+                Era::Modern => self.pass_question(&open, line, payload),
+                Era::Legacy => self.collect(open, payload),
+            };
+        }
+        let passage = Passage {
+            method: &self.request.method,
+            from,
+            to: self.request.era,
+            notes: &self.notes,
+        };
+        let raw = line.slice_ref(payload.get().as_bytes());
+        self.answer(
+            &open.under_way,
+            Answer::Result(incoming::result(raw, payload, passage)),
+        );
+    }
+
+    pub(super) fn fail(&self, open: &Open, failure: Failure) {
+        let dependency = self.route.tool.dependency().clone();
+        let refusal = match failure {
+            Failure::Unusable(reason) => Refusal::Unusable { dependency, reason },
+            Failure::Ended(ended) => Refusal::Died { dependency, ended },
+        };
+        self.answer(&open.under_way, self.refused(&refusal));
+    }
+
+    pub(super) fn refused(&self, refusal: &Refusal) -> Answer {
+        present::refused(refusal, &self.request.method, self.request.era)
+    }
+
+    pub(super) fn answer(&self, under_way: &UnderWay, answer: Answer) {
+        if let Some(deadline) = self
+            .deadline
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
+            deadline.abort();
+        }
+        self.conversation.respond(&under_way.id, answer);
+    }
+
+    /// Takes the state out, leaving it ended.
+    pub(super) fn end(&self) -> State {
+        std::mem::replace(&mut *self.lock(), State::Ended)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn token_of(object: &Object<'_>) -> Option<String> {
+    let meta = Object::parse(object.value("_meta")?.get())?;
+    meta.value("progressToken").map(|token| token.get().to_owned())
+}
+
+impl Caller for OpenCall {
+    fn progressed(&self, line: &Bytes, params: &Payload<'_>) {
+        let state = self.lock();
+        if let State::Open(Open {
+            token: Some(token),
+            told,
+            ..
+        }) = &*state
+            && let Some(parts) = told.forwarded(token, line, params)
+        {
+            self.conversation.notify("notifications/progress", parts);
+        }
+    }
+
+    fn replied(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>) {
+        match self.end() {
+            State::Open(open) => self.deliver(open, line, outcome),
+            State::Parked(mut parked) => {
+                parked.end = Some(End::Replied(line.clone()));
+                *self.lock() = State::Parked(parked);
+            }
+            state => *self.lock() = state,
+        }
+    }
+
+    fn failed(&self, failure: Failure) {
+        match self.end() {
+            State::Open(open) => self.fail(&open, failure),
+            State::Parked(mut parked) => {
+                parked.end = Some(End::Failed(failure));
+                *self.lock() = State::Parked(parked);
+            }
+            state => *self.lock() = state,
+        }
+    }
+
+    fn asked(self: Arc<Self>, inquiry: &Arc<Inquiry>) -> Taken {
+        self.take_question(inquiry)
+    }
+}

@@ -1,0 +1,120 @@
+//! A request of the client that a dependency may have to answer.
+
+use bytes::Bytes;
+
+use super::era::{Era, Fault};
+use crate::protocol::Object;
+use crate::proxy::Wanted;
+
+/// What a client asks a dependency for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Method {
+    /// `tools/call`
+    Call,
+    /// `prompts/get`
+    Prompt,
+    /// `resources/read`
+    Read,
+    /// `resources/subscribe`
+    Subscribe,
+    /// `resources/unsubscribe`
+    Unsubscribe,
+    /// `completion/complete`
+    Complete,
+    /// What pml does not know.
+    Other(String),
+}
+
+impl Method {
+    /// Reads the name of a method.
+    pub(super) fn of(name: &str) -> Self {
+        match name {
+            "tools/call" => Self::Call,
+            "prompts/get" => Self::Prompt,
+            "resources/read" => Self::Read,
+            "resources/subscribe" => Self::Subscribe,
+            "resources/unsubscribe" => Self::Unsubscribe,
+            "completion/complete" => Self::Complete,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// Returns its name.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Call => "tools/call",
+            Self::Prompt => "prompts/get",
+            Self::Read => "resources/read",
+            Self::Subscribe => "resources/subscribe",
+            Self::Unsubscribe => "resources/unsubscribe",
+            Self::Complete => "completion/complete",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// Tells whether a Modern answer to it may ask for input.
+    pub(super) fn may_ask(&self) -> bool {
+        matches!(self, Self::Call | Self::Prompt | Self::Read)
+    }
+
+    /// Returns the path to the member that names what is wanted.
+    pub(super) fn naming(&self, params: &Object<'_>) -> &'static [&'static str] {
+        match self {
+            Self::Call | Self::Prompt => &["name"],
+            Self::Read | Self::Subscribe | Self::Unsubscribe => &["uri"],
+            Self::Complete if reference(params).is_some_and(|found| found.value("uri").is_some()) => {
+                &["ref", "uri"]
+            }
+            Self::Complete => &["ref", "name"],
+            Self::Other(_) => &[],
+        }
+    }
+}
+
+fn reference<'a>(params: &Object<'a>) -> Option<Object<'a>> {
+    Object::parse(params.value("ref")?.get())
+}
+
+/// A request on its way.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    /// The raw parameters as the client sent them; an empty object where it sent none.
+    pub(super) params: Bytes,
+    pub(super) era: Era,
+    /// The read it came with.
+    pub(super) batch: u64,
+}
+
+impl Request {
+    /// Returns the text of its parameters, which were read from a message and so are UTF-8.
+    pub(super) fn text(&self) -> &str {
+        std::str::from_utf8(&self.params).unwrap_or_default()
+    }
+}
+
+/// Returns the name of what is wanted, as the client knows it.
+pub(super) fn name(method: &Method, params: &Object<'_>) -> Result<String, Fault> {
+    let invalid = |path: &str| Fault::new(Fault::INVALID_PARAMS, format!("`params.{path}` is not a string"));
+    match method.naming(params) {
+        [] => Ok(method.name().to_owned()),
+        [member] => params
+            .text(member)
+            .map(std::borrow::Cow::into_owned)
+            .ok_or_else(|| invalid(member)),
+        [outer, inner, ..] => reference(params)
+            .and_then(|found| found.text(inner).map(std::borrow::Cow::into_owned))
+            .ok_or_else(|| invalid(&format!("{outer}.{inner}"))),
+    }
+}
+
+/// Says what a name stands for.
+pub(super) fn wanted<'n>(method: &Method, params: &Object<'_>, name: &'n str) -> Wanted<'n> {
+    match method {
+        Method::Call => Wanted::Tool(name),
+        Method::Read | Method::Subscribe | Method::Unsubscribe => Wanted::Resource(name),
+        Method::Complete if method.naming(params) == ["ref", "uri"] => Wanted::Resource(name),
+        Method::Prompt | Method::Complete => Wanted::Prompt(name),
+        Method::Other(_) => Wanted::Method(name),
+    }
+}

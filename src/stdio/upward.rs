@@ -1,0 +1,171 @@
+//! What dependencies say to the client: their requests, their notifications, and what they asked before.
+//!
+//! To a Legacy client a request goes as it is, under an id of ours. A Modern client takes none: there it is offered
+//! to the calls under way, one of which gives it to the client as a result (`open_call.rs`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::conversation::{Conversation, Shared};
+use super::era::{self, Covered};
+use super::inquiries::Pending;
+use crate::protocol::{Json, Object, Outcome, Payload, Splice};
+use crate::proxy::{Client, Inquiry, Session};
+use crate::wire::{Frame, Outbox};
+
+impl Client for Shared {
+    fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    fn opened(&self, session: &Session) {
+        if let Some(conversation) = self.conversation() {
+            conversation.restore(session);
+        }
+    }
+
+    fn asked(&self, session: &Session, inquiry: Arc<Inquiry>) {
+        let Some(conversation) = self.conversation() else {
+            return session.decline(&inquiry);
+        };
+        if !conversation.is_legacy() {
+            return session.offer(inquiry);
+        }
+        let params = inquiry
+            .params
+            .as_deref()
+            .and_then(|params| std::str::from_utf8(params).ok());
+        if era::covers(&conversation.capabilities(), &inquiry.method, params) == Covered::No {
+            return session.decline(&inquiry);
+        }
+        conversation.pass_on(session, &inquiry, params);
+    }
+
+    fn withdrawn(&self, session: &Session, id: &str) {
+        if let (Some(conversation), Some(id)) = (self.conversation(), self.inquiries.withdraw(session, id)) {
+            conversation.withdraw(&id);
+        }
+    }
+
+    fn told(&self, session: &Session, method: &str, line: &Bytes, params: Option<&Payload<'_>>) {
+        if let Some(conversation) = self.conversation() {
+            conversation.tell(session, method, line, params);
+        }
+    }
+}
+
+impl Conversation {
+    /// Passes a request of a dependency to a Legacy client.
+    fn pass_on(&self, session: &Session, inquiry: &Arc<Inquiry>, params: Option<&str>) {
+        let object = params.and_then(Object::parse);
+        let meta = object.as_ref().and_then(|object| {
+            Some((
+                object.place("_meta")?,
+                Object::parse(object.value("_meta")?.get())?,
+            ))
+        });
+        let token = meta
+            .as_ref()
+            .and_then(|(_, meta)| meta.value("progressToken"))
+            .map(|token| token.get().to_owned());
+        let id = self.inquiries().register(Pending::Forwarded {
+            session: session.clone(),
+            inquiry: Arc::clone(inquiry),
+            token,
+        });
+        let mut frame = Frame::from(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":{}"#,
+            json!(inquiry.method)
+        ));
+        if let Some(params) = &inquiry.params {
+            let mut splice = Splice::new(params.clone());
+            // Progress of the client finds its way back by our id.
+            if let Some((place, meta)) = &meta
+                && let Some(at) = meta.place("progressToken")
+            {
+                splice.replace(place.start + at.start..place.start + at.end, id.clone());
+            }
+            frame.push(r#","params":"#);
+            frame.extend(splice.into_parts());
+        }
+        frame.push("}");
+        let _ = self.0.outbox.send_now(frame);
+    }
+
+    /// Sends a request to the client.
+    pub(super) fn ask_client(&self, id: &str, method: &str, params: Option<&str>) {
+        let method = json!(method);
+        let _ = self.0.outbox.send_now(match params {
+            Some(params) => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#),
+            None => format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method}}}"#),
+        });
+    }
+
+    /// Tells the client that a request of ours needs no answer any more.
+    pub(super) fn withdraw(&self, id: &str) {
+        let _ = self.0.outbox.send_now(format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"no longer needed"}}}}"#
+        ));
+    }
+
+    /// Takes the client's answer to a request of ours.
+    pub(super) fn answered(&self, line: &Bytes, id: &str, outcome: &Outcome<'_>) {
+        match self.inquiries().take(id) {
+            Some(Pending::Dialog(waiting)) => {
+                let result = match outcome {
+                    Outcome::Result(payload) => serde_json::from_str(payload.get()).ok(),
+                    Outcome::Error(_) => None,
+                };
+                let _ = waiting.send(result);
+            }
+            Some(Pending::Forwarded { session, inquiry, .. }) => match outcome {
+                Outcome::Result(payload) => {
+                    session.answer(&inquiry.id, line.slice_ref(payload.get().as_bytes()));
+                }
+                Outcome::Error(raw) => session.refuse(&inquiry.id, line.slice_ref(raw.get().as_bytes())),
+            },
+            Some(Pending::Input { call, key }) => call.collected(id, &key, outcome),
+            None => {}
+        }
+    }
+
+    /// Passes progress of the client on a request to the dependency that made it.
+    pub(super) fn progressed(&self, params: &Payload<'_>) {
+        let Some(object) = params.object() else { return };
+        let token = object.value("progressToken").map(Json::get);
+        if let Some((place, (session, token))) = object
+            .place("progressToken")
+            .zip(token.and_then(|token| self.inquiries().progress(token)))
+        {
+            let text = params.get();
+            let params = format!("{}{token}{}", &text[..place.start], &text[place.end..]);
+            session.notify("notifications/progress", Some(&params));
+        }
+    }
+
+    /// Passes a notification of a dependency on.
+    fn tell(&self, session: &Session, method: &str, line: &Bytes, params: Option<&Payload<'_>>) {
+        match method {
+            "notifications/resources/updated" => self.updated(session, line, params),
+            "notifications/message" if !self.wants_messages() => {}
+            _ => {
+                let parts = params.map(|params| line.slice_ref(params.get().as_bytes()));
+                self.notify(method, parts);
+            }
+        }
+    }
+
+    /// Sends a notification to the client.
+    pub(super) fn notify(&self, method: &str, params: impl IntoIterator<Item = Bytes>) {
+        let mut frame = Frame::from(format!(r#"{{"jsonrpc":"2.0","method":{}"#, json!(method)));
+        let mut params = params.into_iter().peekable();
+        if params.peek().is_some() {
+            frame.push(r#","params":"#);
+            frame.extend(params);
+        }
+        frame.push("}");
+        let _ = self.0.outbox.send_now(frame);
+    }
+}

@@ -1,0 +1,147 @@
+//! What the client wants to hear of: resources it watches, messages it logs, lists that change.
+//!
+//! It is kept here for the life of the conversation, so that a dependency that is started again is told again.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::conversation::Conversation;
+use super::era::{Era, Fault};
+use super::present::{self, Answer};
+use super::request::Method;
+use crate::protocol::{DependencyName, Object, Payload, Splice};
+use crate::proxy::{Route, Session};
+
+/// The levels of a log, as MCP has them.
+const LEVELS: [&str; 8] = [
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+];
+
+/// What a client wants to hear of.
+#[derive(Default)]
+pub(super) struct Watching(Mutex<Wishes>);
+
+#[derive(Default)]
+struct Wishes {
+    /// Watched resources: whose they are and what it calls them, and what the client calls them.
+    resources: BTreeMap<(DependencyName, String), String>,
+    /// The raw parameters of the last `logging/setLevel`.
+    level: Option<String>,
+    /// Whether a Modern request asked for log messages.
+    messages: bool,
+}
+
+impl Watching {
+    fn lock(&self) -> MutexGuard<'_, Wishes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Conversation {
+    /// Takes note that the client watches a resource, or no longer does.
+    pub(super) fn watch(&self, method: &Method, route: &Route, name: String) {
+        let key = (route.tool.dependency().clone(), route.own.clone());
+        let mut wishes = self.0.watching.lock();
+        match method {
+            Method::Subscribe => drop(wishes.resources.insert(key, name)),
+            Method::Unsubscribe => drop(wishes.resources.remove(&key)),
+            _ => {}
+        }
+    }
+
+    /// Tells a dependency that was just opened what the client wanted of it before.
+    pub(super) fn restore(&self, session: &Session) {
+        if session.era() == Era::Modern {
+            return;
+        }
+        let wishes = self.0.watching.lock();
+        let level = wishes.level.clone();
+        let resources: Vec<String> = wishes
+            .resources
+            .keys()
+            .filter(|(dependency, _)| dependency == session.dependency())
+            .map(|(_, uri)| json!({ "uri": uri }).to_string())
+            .collect();
+        drop(wishes);
+        if level.is_none() && resources.is_empty() {
+            return;
+        }
+        let session = session.clone();
+        self.spawn(async move {
+            if let Some(level) = level {
+                session.request("logging/setLevel", &level).await;
+            }
+            for params in resources {
+                session.request("resources/subscribe", &params).await;
+            }
+        });
+    }
+
+    /// Answers `logging/setLevel`: every dependency is told, now or when it is opened.
+    pub(super) fn set_level(&self, params: Option<&Payload<'_>>) -> Answer {
+        let level = params
+            .and_then(Payload::object)
+            .and_then(|object| object.text("level"));
+        let Some(params) =
+            params.filter(|_params| level.is_some_and(|level| LEVELS.contains(&level.as_ref())))
+        else {
+            let reason = format!("`params.level` is one of {}", LEVELS.join(", "));
+            return Fault::new(Fault::INVALID_PARAMS, reason).into();
+        };
+        self.0.watching.lock().level = Some(params.get().to_owned());
+        for session in self.0.proxy.sessions() {
+            if session.era() == Era::Legacy {
+                let params = params.get().to_owned();
+                self.spawn(async move { drop(session.request("logging/setLevel", &params).await) });
+            }
+        }
+        present::own_result(json!({}), Era::Legacy)
+    }
+
+    /// Returns the level a Legacy client wants to hear of.
+    pub(super) fn level(&self) -> Option<Value> {
+        let params = self.0.watching.lock().level.clone()?;
+        let object = Object::parse(&params)?;
+        object.text("level").map(|level| json!(level))
+    }
+
+    /// Takes note of the log level that a Modern request asks for.
+    pub(super) fn hears_messages(&self) {
+        self.0.watching.lock().messages = true;
+    }
+
+    /// Tells whether log messages go to the client: a Modern one asks for them.
+    pub(super) fn wants_messages(&self) -> bool {
+        self.is_legacy() || self.0.watching.lock().messages
+    }
+
+    /// Passes on that a resource changed, under the name the client knows it by.
+    pub(super) fn updated(&self, session: &Session, line: &Bytes, params: Option<&Payload<'_>>) {
+        let Some((params, object)) = params.and_then(|params| Some((params, params.object()?))) else {
+            return;
+        };
+        let Some(uri) = object.text("uri") else { return };
+        let key = (session.dependency().clone(), uri.into_owned());
+        let known = self.0.watching.lock().resources.get(&key).cloned();
+        let raw = line.slice_ref(params.get().as_bytes());
+        let mut splice = Splice::new(raw);
+        if let (Some(known), Some(place)) = (known.filter(|known| *known != key.1), object.place("uri")) {
+            splice.replace(place, json!(known).to_string());
+        }
+        if self.is_legacy() {
+            self.notify("notifications/resources/updated", splice.into_parts());
+        } else {
+            self.tell_subscribers(&key.1, splice.into_text());
+        }
+    }
+}
