@@ -1,4 +1,4 @@
-//! The tools of dependencies as they were last seen, so that a list is complete and instant without starting one.
+//! What dependencies offer as it was last seen, so that a list is complete and instant without starting one.
 //!
 //! One file per key below the user's cache; each remembers the version and integrity it was learned from, and
 //! whoever asks compares them. A definition is kept as the raw text its dependency sent. A file that cannot be
@@ -11,109 +11,73 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
-use super::Resolved;
+use super::{Capabilities, KnownPrompt, KnownResource, KnownTemplate, KnownTool};
 use crate::config::Locations;
-use crate::protocol::{Digest, Object};
+use crate::protocol::{Digest, Era, Kind};
 
 /// What was learned from a dependency.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Known {
     /// The package's version; `None` for a plain command.
     pub version: Option<String>,
     /// The package's integrity; `None` for a plain command.
     pub integrity: Option<String>,
+    /// The era in which it was opened.
+    #[serde(default)]
+    pub era: Era,
+    /// What it declared that it can do; `None` where a pml learned it that did not keep it.
+    #[serde(default)]
+    pub capabilities: Option<Capabilities>,
+    /// What it tells a model about itself.
+    #[serde(default)]
+    pub instructions: Option<String>,
     /// Its tools in their order.
     pub tools: Vec<KnownTool>,
+    /// Its prompts in their order.
+    #[serde(default)]
+    pub prompts: Vec<KnownPrompt>,
+    /// Its resources in their order.
+    #[serde(default)]
+    pub resources: Vec<KnownResource>,
+    /// Its templates of resources in their order.
+    #[serde(default)]
+    pub templates: Vec<KnownTemplate>,
 }
 
 impl Known {
-    /// Puts together what a dependency of an exact version has shown; a plain command has no version.
-    #[must_use]
-    pub fn new(resolved: Option<&Resolved>, tools: Vec<KnownTool>) -> Self {
-        Self {
-            version: resolved.map(|resolved| resolved.version.clone()),
-            integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
-            tools,
-        }
-    }
-
     /// Tells whether a tool is among them.
     #[must_use]
     pub fn has_tool(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| tool.name() == name)
     }
-}
 
-/// One tool as its dependency defines it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "Box<RawValue>", into = "Box<RawValue>")]
-pub struct KnownTool {
-    name: String,
-    definition: Arc<RawValue>,
-}
-
-/// A tool definition without a name.
-#[derive(Debug, thiserror::Error)]
-#[error("a tool definition has no `name`")]
-pub struct Nameless;
-
-impl KnownTool {
-    /// Returns the name the dependency gave it.
+    /// Tells whether it says by itself when a list changes; what it never declared does not change.
     #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns its definition, byte for byte.
-    #[must_use]
-    pub fn definition(&self) -> &Arc<RawValue> {
-        &self.definition
-    }
-}
-
-impl TryFrom<Box<RawValue>> for KnownTool {
-    type Error = Nameless;
-
-    fn try_from(definition: Box<RawValue>) -> Result<Self, Nameless> {
-        let name = Object::parse(definition.get())
-            .and_then(|object| object.text("name").map(std::borrow::Cow::into_owned));
-        let name = name.filter(|name| !name.is_empty()).ok_or(Nameless)?;
-        Ok(Self {
-            name,
-            definition: Arc::from(definition),
+    pub fn tells_changes(&self, kind: Kind) -> bool {
+        self.capabilities.as_ref().is_none_or(|capabilities| {
+            !capabilities.has(kind.capability()) || capabilities.tells_changes(kind)
         })
     }
-}
 
-impl From<KnownTool> for Box<RawValue> {
-    fn from(tool: KnownTool) -> Self {
-        (*tool.definition).to_owned()
+    /// Returns the kinds whose lists a client sees differently than `before`.
+    #[must_use]
+    pub fn changed_since(&self, before: Option<&Self>) -> Vec<Kind> {
+        let same_version =
+            |before: &&Self| (&before.version, &before.integrity) == (&self.version, &self.integrity);
+        let changed = |kind: &Kind| match (before.filter(same_version), kind) {
+            // In place of the tools of a dependency that is not known stands a tool that connects it.
+            (None, Kind::Tools) => true,
+            (None, Kind::Prompts) => !self.prompts.is_empty(),
+            (None, Kind::Resources) => !(self.resources.is_empty() && self.templates.is_empty()),
+            (Some(before), Kind::Tools) => before.tools != self.tools,
+            (Some(before), Kind::Prompts) => before.prompts != self.prompts,
+            (Some(before), Kind::Resources) => {
+                before.resources != self.resources || before.templates != self.templates
+            }
+        };
+        Kind::ALL.into_iter().filter(changed).collect()
     }
-}
-
-impl PartialEq for Known {
-    fn eq(&self, other: &Self) -> bool {
-        let same = |one: &KnownTool, two: &KnownTool| one.definition.get() == two.definition.get();
-        self.version == other.version
-            && self.integrity == other.integrity
-            && self.tools.len() == other.tools.len()
-            && self
-                .tools
-                .iter()
-                .zip(&other.tools)
-                .all(|(one, two)| same(one, two))
-    }
-}
-
-/// Whether remembering changed what was known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remembered {
-    /// It was known already.
-    Same,
-    /// It is new.
-    Changed,
 }
 
 /// Tells one state of a file from another.
@@ -166,16 +130,17 @@ impl Catalog {
         }
     }
 
-    /// Remembers what a dependency has shown.
-    pub fn remember(&self, key: &Digest, known: &Known) -> std::io::Result<Remembered> {
-        if self.find(key).is_some_and(|before| *before == *known) {
-            return Ok(Remembered::Same);
+    /// Remembers what a dependency has shown; returns the kinds whose lists are not those that were remembered.
+    pub fn remember(&self, key: &Digest, known: &Known) -> std::io::Result<Vec<Kind>> {
+        let before = self.find(key);
+        if before.as_deref() == Some(known) {
+            return Ok(Vec::new());
         }
         std::fs::create_dir_all(&self.directory)?;
         let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
         file.write_all(&serde_json::to_vec(known)?)?;
         file.persist(self.path(key))?;
-        Ok(Remembered::Changed)
+        Ok(known.changed_since(before.as_deref()))
     }
 
     /// Forgets what was known under `key`.
@@ -201,16 +166,21 @@ fn stamp(path: &Path) -> Option<Stamp> {
 mod tests {
     use super::*;
     use crate::config::Environment;
+    use crate::loader::definition::{Definition, Identity};
+    use crate::protocol::Json;
+    use serde_json::value::RawValue;
+
+    fn defined<I: Identity>(definitions: &[&str]) -> Vec<Definition<I>> {
+        let raw = |text: &&str| RawValue::from_string((*text).to_owned()).unwrap();
+        let definition = |text| Definition::try_from(raw(text)).unwrap();
+        definitions.iter().map(definition).collect()
+    }
 
     fn known(definitions: &[&str]) -> Known {
-        let tools = definitions
-            .iter()
-            .map(|text| KnownTool::try_from(RawValue::from_string((*text).to_owned()).unwrap()).unwrap())
-            .collect();
         Known {
             version: Some("1.0.0".to_owned()),
-            integrity: None,
-            tools,
+            tools: defined(definitions),
+            ..Known::default()
         }
     }
 
@@ -228,17 +198,55 @@ mod tests {
             catalog(home.path())
                 .remember(&key, &known(&[definition]))
                 .unwrap(),
-            Remembered::Changed
+            [Kind::Tools]
         );
         let catalog = catalog(home.path());
         assert_eq!(
             catalog.find(&key).unwrap().tools[0].definition().get(),
             definition
         );
+        assert_eq!(catalog.remember(&key, &known(&[definition])).unwrap(), []);
+    }
+
+    #[test]
+    fn everything_that_was_learned_comes_back() {
+        let home = tempfile::tempdir().unwrap();
+        let key = Digest::of(["a"]);
+        let known = Known {
+            era: Era::Modern,
+            capabilities: Capabilities::new(Json::parse(r#"{ "prompts":{}, "x":1.0 }"#).unwrap()),
+            instructions: Some("Be kind.".to_owned()),
+            prompts: defined(&[r#"{ "name":"p", "x":1.0 }"#]),
+            resources: defined(&[r#"{ "uri":"a:b", "name":"r" }"#]),
+            templates: defined(&[r#"{ "uriTemplate":"a:{b}", "name":"t" }"#]),
+            ..known(&[r#"{"name":"a"}"#])
+        };
         assert_eq!(
-            catalog.remember(&key, &known(&[definition])).unwrap(),
-            Remembered::Same
+            catalog(home.path()).remember(&key, &known).unwrap(),
+            [Kind::Tools, Kind::Prompts, Kind::Resources]
         );
+        assert_eq!(*catalog(home.path()).find(&key).unwrap(), known);
+        let mut later = known.clone();
+        later.templates.clear();
+        later.instructions = None;
+        assert_eq!(
+            catalog(home.path()).remember(&key, &later).unwrap(),
+            [Kind::Resources]
+        );
+        later.version = Some("2.0.0".to_owned());
+        assert_eq!(
+            later.changed_since(Some(&known)),
+            Kind::ALL,
+            "nothing was listed of this version"
+        );
+    }
+
+    #[test]
+    fn a_catalog_of_an_earlier_pml_still_counts() {
+        let old = r#"{"version":"1.0.0","integrity":null,"tools":[{"name":"a"}]}"#;
+        let known: Known = serde_json::from_str(old).unwrap();
+        assert_eq!(known, super::tests::known(&[r#"{"name":"a"}"#]));
+        assert_eq!((known.era, known.capabilities), (Era::Legacy, None));
     }
 
     #[test]

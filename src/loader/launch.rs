@@ -1,33 +1,30 @@
-//! Opening a dependency: its process, its conversation, its tools.
+//! Opening a dependency: its process, its conversation in one of the two eras, what it offers.
+//!
+//! The non-obvious thing: a server that was spoken to in one era may refuse the other for the rest of its life, or
+//! end. So a second try begins with a new process, but for `initialize`, whose refusal binds no server.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::json;
-use serde_json::value::RawValue;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::handshake::{Introduced, introduce};
 use super::process::{self, Exit, LaunchLine, Process, SpawnError};
 use super::restart::GivenUpError;
+use super::started::{Keeper, Started, exit_of};
+use super::stderr::Stderr;
 use super::{
-    Client, Ended, InstallError, Installed, Known, KnownTool, Plan, PlanSource, Reply, Resolved, Session,
-    Unasked, Urgency, variables,
+    Client, Declared, Ended, InstallError, Installed, Known, Plan, PlanSource, Session, Unasked, Urgency,
+    variables,
 };
 use crate::config::Environment;
-use crate::protocol::{DependencyName, Shown};
+use crate::protocol::{Changes, DependencyName, Era, Kind, Shown};
 use crate::report::Hint;
-
-/// The newest version that is opened by `initialize`; every server known today accepts it first.
-const PROTOCOL_VERSION: &str = "2025-11-25";
-
-/// More pages than any server has tools for: a cursor that never ends must end here.
-const PAGE_LIMIT: usize = 200;
 
 /// Says why a dependency does not run.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +106,8 @@ pub(super) struct Settings {
     pub(super) client: OnceLock<Weak<dyn Client>>,
 }
 
-type OnChange = Box<dyn Fn(Started) + Send + Sync>;
+/// Told of each list that was learned again: its kind, what is known now, what was known before.
+type OnChange = Box<dyn Fn(Kind, &Known, &Known) + Send + Sync>;
 
 /// One opening.
 pub(super) struct Opening<'a> {
@@ -118,96 +116,104 @@ pub(super) struct Opening<'a> {
     pub(super) line_limit: usize,
     pub(super) start_timeout: Duration,
     pub(super) tasks: &'a TaskTracker,
-    /// Called when the dependency says that its tools changed.
+    /// The era in which it was opened last; `None` where it never was.
+    pub(super) remembered: Option<Era>,
+    /// What it is told of the client.
+    pub(super) declared: Declared,
+    /// Called when the dependency has said that a list changed, and the list was learned again.
     pub(super) on_change: OnChange,
 }
 
-/// A dependency that runs and has shown its tools.
-#[derive(Clone)]
-pub struct Started {
-    /// The conversation with it.
-    pub session: Session,
-    /// Its exact version and integrity; `None` for a plain command.
-    pub resolved: Option<Resolved>,
-    /// What it has shown, the latest first-hand knowledge there is.
-    known: Arc<Mutex<Arc<Known>>>,
-    process: Arc<Keeper>,
+/// A process that was started, and the conversation with it; closed when this is dropped.
+struct Live {
+    session: Session,
+    closing: CloseOnDrop,
+    process: Keeper,
+    stderr: Stderr,
+    changes: watch::Receiver<Changes>,
 }
 
-/// How a dependency went.
-#[derive(Debug, Clone)]
-pub(super) struct Gone {
-    pub(super) reason: String,
-    pub(super) asked_for: bool,
+/// When a dependency must be ready.
+#[derive(Clone, Copy)]
+struct Deadline {
+    at: Instant,
+    after: Duration,
 }
 
-/// The strings on a process that runs in a task of its own.
-struct Keeper {
-    urgent: CancellationToken,
-    asked: AtomicBool,
-    exit: watch::Receiver<Option<Exit>>,
-}
-
-impl fmt::Debug for Started {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Started")
-            .field("resolved", &self.resolved)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Started {
-    /// Returns its tools as it listed them last.
-    #[must_use]
-    pub fn known(&self) -> Arc<Known> {
-        Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Asks it for its tools again.
-    pub(super) async fn relearn(&self) -> Result<Arc<Known>, LoadError> {
-        let known = Arc::new(Known::new(self.resolved.as_ref(), tools(&self.session).await?));
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&known);
-        Ok(known)
-    }
-
-    /// Asks it to go: by the end of its stdin, or by a signal as well.
-    pub(super) fn stop(&self, urgency: Urgency) {
-        self.process.asked.store(true, Ordering::Relaxed);
-        self.session.close();
-        if urgency == Urgency::AtOnce {
-            self.process.urgent.cancel();
-        }
-    }
-
-    /// Waits until it is gone.
-    pub(super) async fn gone(&self) -> Gone {
-        let reason = exit_of(self.process.exit.clone()).await.to_string();
-        Gone {
-            reason,
-            asked_for: self.process.asked.load(Ordering::Relaxed),
-        }
-    }
-}
-
-async fn exit_of(mut exit: watch::Receiver<Option<Exit>>) -> Exit {
-    match exit.wait_for(Option::is_some).await {
-        Ok(exit) => exit.clone().unwrap_or(Exit::Unsupervised),
-        Err(_dropped) => Exit::Unsupervised,
-    }
-}
-
-/// Starts the process, opens the conversation and learns the tools.
+/// Starts the process, opens the conversation and learns what is offered.
 pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<Started, LoadError> {
+    let deadline = Deadline {
+        at: Instant::now() + opening.start_timeout,
+        after: opening.start_timeout,
+    };
+    let (live, introduced, mut known) = introduced(settings, &opening, deadline).await?;
+    // Before the lists are learned: what changes meanwhile is heard.
+    if let Some(capabilities) = &known.capabilities {
+        introduced.follow_lists(capabilities);
+    }
+    live.ready(deadline, introduced.learn(&mut known)).await?;
     let Opening {
-        plan,
         installed,
-        line_limit,
-        start_timeout,
         tasks,
         on_change,
+        ..
     } = opening;
-    let line = launch_line(plan, installed.as_ref(), &settings.environment);
+    let resolved = installed.map(|installed| installed.resolved);
+    known.version = resolved.as_ref().map(|resolved| resolved.version.clone());
+    known.integrity = resolved.as_ref().and_then(|resolved| resolved.integrity.clone());
+    live.closing.disarm();
+    let started = Started {
+        session: live.session,
+        resolved,
+        introduced,
+        known: Arc::new(Mutex::new(Arc::new(known))),
+        process: Arc::new(live.process),
+    };
+    follow_changes(live.changes, started.clone(), on_change, tasks);
+    Ok(started)
+}
+
+/// Finds the era that a dependency speaks: the remembered one first, `initialize` where none is.
+async fn introduced(
+    settings: &Settings,
+    opening: &Opening<'_>,
+    deadline: Deadline,
+) -> Result<(Live, Introduced, Known), LoadError> {
+    let first = opening.remembered.unwrap_or(Era::Legacy);
+    let live = spawn(settings, opening)?;
+    let failed = match live.introduced(first, opening, deadline).await {
+        Ok((introduced, known)) => return Ok((live, introduced, known)),
+        Err(failed) => failed,
+    };
+    let refused = match &failed {
+        LoadError::Handshake { .. } => true,
+        // What died in the era that worked before, died for another reason.
+        LoadError::Ended(_) if opening.remembered != Some(Era::Legacy) => false,
+        _ => return Err(failed),
+    };
+    if refused && first == Era::Legacy {
+        match live.introduced(Era::Modern, opening, deadline).await {
+            Ok((introduced, known)) => return Ok((live, introduced, known)),
+            Err(LoadError::Ended(_)) => {}
+            Err(_also_refused) => return Err(failed),
+        }
+    }
+    live.leave().await;
+    let live = spawn(settings, opening)?;
+    let second = match first {
+        Era::Legacy => Era::Modern,
+        Era::Modern => Era::Legacy,
+    };
+    // The first era is the one a person expects: what went wrong there is what they can mend.
+    match live.introduced(second, opening, deadline).await {
+        Ok((introduced, known)) => Ok((live, introduced, known)),
+        Err(_also_failed) => Err(failed),
+    }
+}
+
+fn spawn(settings: &Settings, opening: &Opening<'_>) -> Result<Live, LoadError> {
+    let (plan, tasks) = (opening.plan, opening.tasks);
+    let line = launch_line(plan, opening.installed.as_ref(), &settings.environment);
     let supervisor = process::supervisor().map_err(|cause| SpawnError::Supervisor {
         name: plan.dependency().clone(),
         supervisor: PathBuf::from("pml"),
@@ -216,7 +222,6 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
     let (process, pipes) = process::spawn(plan.dependency(), &line, &supervisor)?;
     let stderr = process.stderr();
     let (urgent, exit) = watch_over(process, settings.at_once.child_token(), tasks);
-    let resolved = installed.map(|installed| installed.resolved);
     let (ended_exit, ended_stderr) = (exit.clone(), stderr.clone());
     let ending = async move {
         let reason = exit_of(ended_exit).await.to_string();
@@ -225,47 +230,63 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
             stderr: ended_stderr.tail(),
         }
     };
-    // The conversation exists only after it is opened, but it can speak from its first line on.
-    let (told, changes) = watch::channel(());
+    // What was opened is known only after it is opened, but it can speak from its first line on.
+    let (told, changes) = watch::channel(Changes::default());
     let session = Session::open(
         plan.dependency().clone(),
         (pipes.stdout, pipes.stdin),
-        line_limit,
+        opening.line_limit,
         tasks,
         settings.client.get().cloned(),
-        move |Unasked::ToolsChanged| {
-            let _ = told.send(());
-        },
+        move |Unasked::Changed(kind)| told.send_modify(|changes| changes.count(kind)),
         ending,
     );
-    let keeper = Keeper {
-        urgent,
-        asked: AtomicBool::new(false),
-        exit,
-    };
-    // Closes the process on every way out but the last.
-    let guard = CloseOnDrop(Some(session.clone()));
-    let tools = match tokio::time::timeout(start_timeout, handshake(&session)).await {
-        Ok(tools) => tools?,
-        Err(_elapsed) => {
-            return Err(LoadError::NotReady {
-                after: start_timeout,
-                stderr: stderr.tail(),
-            });
-        }
-    };
-    guard.disarm();
-    let known = Arc::new(Mutex::new(Arc::new(Known::new(resolved.as_ref(), tools))));
-    let started = Started {
+    Ok(Live {
+        closing: CloseOnDrop(Some(session.clone())),
         session,
-        resolved,
-        known,
-        process: Arc::new(keeper),
-    };
-    follow_changes(changes, started.clone(), on_change, tasks);
-    Ok(started)
+        process: Keeper {
+            urgent,
+            asked: AtomicBool::new(false),
+            exit,
+        },
+        stderr,
+        changes,
+    })
 }
 
+impl Live {
+    async fn introduced(
+        &self,
+        era: Era,
+        opening: &Opening<'_>,
+        deadline: Deadline,
+    ) -> Result<(Introduced, Known), LoadError> {
+        self.ready(deadline, introduce(&self.session, era, &opening.declared))
+            .await
+    }
+
+    async fn ready<T>(
+        &self,
+        deadline: Deadline,
+        getting_ready: impl Future<Output = Result<T, LoadError>>,
+    ) -> Result<T, LoadError> {
+        match tokio::time::timeout_at(deadline.at, getting_ready).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => Err(LoadError::NotReady {
+                after: deadline.after,
+                stderr: self.stderr.tail(),
+            }),
+        }
+    }
+
+    /// Asks it to go and waits until it has: two at a time could get in each other's way.
+    async fn leave(self) {
+        drop(self.closing);
+        self.process.exit().await;
+    }
+}
+
+/// Closes the process on every way out but the last.
 struct CloseOnDrop(Option<Session>);
 
 impl CloseOnDrop {
@@ -282,15 +303,31 @@ impl Drop for CloseOnDrop {
     }
 }
 
+/// Learns again what changed, one list after the other: a flood of notifications asks once.
 fn follow_changes(
-    mut changes: watch::Receiver<()>,
+    mut changes: watch::Receiver<Changes>,
     started: Started,
     on_change: OnChange,
     tasks: &TaskTracker,
 ) {
     tasks.spawn(async move {
-        while changes.changed().await.is_ok() {
-            on_change(started.clone());
+        // What it said before it was asked for its lists may have come too late for them.
+        let mut seen = Changes::default();
+        loop {
+            let now = *changes.borrow_and_update();
+            for kind in now.since(seen) {
+                match started.relearn(kind).await {
+                    Ok((known, before)) => on_change(kind, &known, &before),
+                    Err(error) => {
+                        let dependency = started.session.dependency();
+                        tracing::info!(%dependency, %error, "a changed list could not be learned");
+                    }
+                }
+            }
+            seen = now;
+            if changes.changed().await.is_err() {
+                return;
+            }
         }
     });
 }
@@ -332,70 +369,5 @@ fn launch_line(plan: &Plan, installed: Option<&Installed>, environment: &Environ
             .collect(),
         variables: variables::variables(environment, plan.variables()),
         directory: plan.directory().to_owned(),
-    }
-}
-
-async fn handshake(session: &Session) -> Result<Vec<KnownTool>, LoadError> {
-    #[derive(Deserialize)]
-    struct Opened {
-        #[serde(default)]
-        capabilities: serde_json::Map<String, serde_json::Value>,
-    }
-    let params = json!({
-        "protocolVersion": PROTOCOL_VERSION,
-        "capabilities": {},
-        "clientInfo": { "name": "pml", "title": "pml", "version": env!("CARGO_PKG_VERSION") },
-    });
-    let opened: Opened = ask(session, "initialize", &params.to_string()).await?;
-    session.notify("notifications/initialized", None);
-    if opened.capabilities.contains_key("tools") {
-        tools(session).await
-    } else {
-        Ok(Vec::new())
-    }
-}
-
-/// Lists the tools of a dependency, page by page; a definition without a name is left out.
-async fn tools(session: &Session) -> Result<Vec<KnownTool>, LoadError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Page {
-        tools: Vec<Box<RawValue>>,
-        next_cursor: Option<String>,
-    }
-    let mut tools = Vec::new();
-    let mut params = json!({});
-    for _ in 0..PAGE_LIMIT {
-        let page: Page = ask(session, "tools/list", &params.to_string()).await?;
-        tools.extend(
-            page.tools
-                .into_iter()
-                .filter_map(|definition| KnownTool::try_from(definition).ok()),
-        );
-        match page.next_cursor {
-            Some(cursor) => params = json!({ "cursor": cursor }),
-            None => return Ok(tools),
-        }
-    }
-    Err(LoadError::Handshake {
-        method: "tools/list",
-        reason: format!("its list does not end within {PAGE_LIMIT} pages"),
-    })
-}
-
-async fn ask<T: for<'de> Deserialize<'de>>(
-    session: &Session,
-    method: &'static str,
-    params: &str,
-) -> Result<T, LoadError> {
-    let failed = |reason: String| LoadError::Handshake { method, reason };
-    match session.request(method, params).await {
-        Reply::Result(raw) => serde_json::from_slice(&raw).map_err(|error| failed(error.to_string())),
-        Reply::Error(raw) => {
-            let text = String::from_utf8_lossy(&raw[..raw.len().min(2000)]).into_owned();
-            Err(failed(Shown::line(&text).to_string()))
-        }
-        Reply::Unusable(reason) => Err(failed(reason)),
-        Reply::Ended(ended) => Err(LoadError::Ended(ended)),
     }
 }

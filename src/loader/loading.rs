@@ -3,7 +3,7 @@
 //! A start belongs to no call: a caller that leaves does not stop it, and its steps and outcome are told to all
 //! who wait. A dependency whose declaration changed is another one; the old one is closed when the new one starts.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use dashmap::{DashMap, DashSet};
@@ -11,14 +11,14 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::launch::{Opening, Settings, Started, open};
+use super::launch::{Opening, Settings, open};
 use super::restart::{GivenUpError, Jitter, Start};
 use super::slot::{Slot, Startup, State, lock};
 use super::{
-    Catalog, Client, Installed, Known, LoadError, Packages, Plan, Remembered, Resolved, Session, Urgency,
+    Catalog, Client, Declared, Installed, LoadError, Packages, Plan, Resolved, Session, Started, Urgency,
 };
 use crate::config::{Environment, Locations, Server};
-use crate::protocol::{DependencyName, Digest};
+use crate::protocol::{Changes, DependencyName, Digest};
 
 /// How long calls may still take on a dependency whose declaration changed.
 const RETIREMENT: Duration = Duration::from_mins(1);
@@ -28,14 +28,16 @@ pub type Steps = Box<dyn Fn(String) + Send + Sync>;
 
 /// Installs, starts, finds and ends dependencies; clones share them.
 #[derive(Clone)]
-pub struct Loader(Arc<Shared>);
+pub struct Loader(pub(super) Arc<Shared>);
 
-struct Shared {
+pub(super) struct Shared {
     packages: Packages,
-    catalog: Catalog,
+    pub(super) catalog: Catalog,
     slots: DashMap<DependencyName, Arc<Slot>>,
     resolving: DashSet<Digest>,
-    changes: watch::Sender<u64>,
+    pub(super) changes: watch::Sender<Changes>,
+    /// What the client last said of itself; whatever starts from then on is told so.
+    pub(super) declared: Mutex<Declared>,
     settings: Settings,
     tasks: TaskTracker,
     /// Ends starts and installs that are under way.
@@ -54,7 +56,8 @@ impl Loader {
             catalog: Catalog::new(locations),
             slots: DashMap::new(),
             resolving: DashSet::new(),
-            changes: watch::Sender::new(0),
+            changes: watch::Sender::default(),
+            declared: Mutex::default(),
             settings: Settings {
                 environment: environment.clone(),
                 at_once: CancellationToken::new(),
@@ -71,23 +74,6 @@ impl Loader {
         &self.0.packages
     }
 
-    /// Returns the catalog of tools.
-    #[must_use]
-    pub fn catalog(&self) -> &Catalog {
-        &self.0.catalog
-    }
-
-    /// Tells when the list of tools may have changed.
-    #[must_use]
-    pub fn list_changes(&self) -> watch::Receiver<u64> {
-        self.0.changes.subscribe()
-    }
-
-    /// Says that the list of tools may have changed.
-    pub fn list_changed(&self) {
-        self.0.changes.send_modify(|count| *count += 1);
-    }
-
     /// Names the client that dependencies talk to from now on.
     pub fn serve(&self, client: Weak<dyn Client>) {
         let _ = self.0.settings.client.set(client);
@@ -98,25 +84,6 @@ impl Loader {
     pub fn sessions(&self) -> Vec<Session> {
         let slots = self.0.slots.iter();
         slots.filter_map(|slot| Some(slot.running()?.session)).collect()
-    }
-
-    /// Returns the tools of a dependency as they were last seen at the version that is installed or would be.
-    #[must_use]
-    pub fn known(&self, plan: &Plan) -> Option<Arc<Known>> {
-        if let Some(started) = self.running(plan) {
-            return Some(started.known());
-        }
-        let known = self.0.catalog.find(plan.catalog_key())?;
-        let Some(resolved) = self.resolved(plan) else {
-            // Nothing is resolved yet: an exact version is still the version that would run.
-            let exact = plan
-                .package()
-                .is_none_or(|package| Some(package.version().as_str()) == known.version.as_deref());
-            return exact.then_some(known);
-        };
-        let same = known.version.as_deref() == Some(&resolved.version)
-            && (resolved.integrity.is_none() || known.integrity == resolved.integrity);
-        same.then_some(known)
     }
 
     /// Returns the exact version and integrity, where they are known.
@@ -219,7 +186,7 @@ impl Loader {
         }
     }
 
-    fn running(&self, plan: &Plan) -> Option<Started> {
+    pub(super) fn running(&self, plan: &Plan) -> Option<Started> {
         let slot = self.0.slots.get(plan.dependency())?;
         (slot.digest == *plan.digest()).then(|| slot.running()).flatten()
     }
@@ -313,7 +280,9 @@ impl Loader {
             line_limit,
             start_timeout: server.start_timeout,
             tasks: &self.0.tasks,
-            on_change: Box::new(move |started| loader.relearn(Arc::clone(&changing), started)),
+            remembered: self.0.catalog.find(plan.catalog_key()).map(|known| known.era),
+            declared: lock(&self.0.declared).clone(),
+            on_change: Box::new(move |kind, known, before| loader.relearned(&changing, kind, known, before)),
         };
         let opened = open(&self.0.settings, opening).await;
         match opened {
@@ -359,29 +328,6 @@ impl Loader {
             }
             drop(restart);
             slot.leave(&started);
-        });
-    }
-
-    fn learn(&self, plan: &Plan, known: &Known) {
-        match self.0.catalog.remember(plan.catalog_key(), known) {
-            Ok(Remembered::Same) => {}
-            Ok(Remembered::Changed) => self.list_changed(),
-            Err(error) => {
-                tracing::warn!(dependency = %plan.dependency(), %error, "the tools could not be remembered");
-            }
-        }
-    }
-
-    /// Asks a dependency for its tools again, because it said that they changed.
-    fn relearn(&self, plan: Arc<Plan>, started: Started) {
-        let loader = self.clone();
-        self.0.tasks.spawn(async move {
-            match started.relearn().await {
-                Ok(known) => loader.learn(&plan, &known),
-                Err(error) => {
-                    tracing::info!(dependency = %plan.dependency(), %error, "the changed tools could not be listed");
-                }
-            }
         });
     }
 }

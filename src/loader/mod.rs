@@ -4,12 +4,17 @@
 //! installed or started was decided before it gets here. [`plan()`] is pure; [`Packages`] resolves and installs
 //! into the user's own store, reading nothing of the project that declares a server.
 
+mod capabilities;
 mod catalog;
 mod client;
+mod declared;
+mod definition;
 mod error;
 mod executables;
+mod handshake;
 mod install;
 mod launch;
+mod learning;
 mod loading;
 mod package;
 mod packages;
@@ -22,16 +27,23 @@ mod runner;
 pub mod secrets;
 mod session;
 mod slot;
+mod started;
 pub mod stderr;
 mod store;
 pub mod supervise;
 pub mod variables;
 
-pub use catalog::{Catalog, Known, KnownTool, Nameless, Remembered};
+pub use capabilities::Capabilities;
+pub use catalog::{Catalog, Known};
 pub use client::{Caller, Client, Failure, Inquiry, Taken};
+pub use declared::Declared;
+pub use definition::{
+    ByName, ByTemplate, ByUri, Definition, Identity, KnownPrompt, KnownResource, KnownTemplate, KnownTool,
+    Nameless,
+};
 pub use error::{InstallError, InstallStep};
 pub use install::{LockError, Progress, Tail};
-pub use launch::{LoadError, Started};
+pub use launch::LoadError;
 pub use loading::{Loader, Steps};
 pub use package::{Ecosystem, Package, PackageError, VersionSpec};
 pub use packages::{Installed, Packages, Resolved, Uninstalled};
@@ -40,3 +52,4 @@ pub use plan::{Plan, PlanError, PlanSource, Scripts, plan};
 pub use process::Urgency;
 pub use programs::{find_program, search_path};
 pub use session::{Ended, Reply, Session, Unasked};
+pub use started::Started;

@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::client::{Caller, Client, Failure, Inquiry, Taken, Waiting};
 use crate::protocol::{
-    DependencyName, EnvelopeError, Era, Json, Line, Message, Payload, Shown, elements, id_in_head,
+    DependencyName, EnvelopeError, Era, Json, Kind, Line, Message, Payload, Shown, elements, id_in_head,
 };
 use crate::wire::{Frame, LineReader, Outbox};
 
@@ -44,8 +44,8 @@ pub enum Reply {
 /// What a dependency says unasked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
-    /// Its list of tools has changed.
-    ToolsChanged,
+    /// One of its lists has changed.
+    Changed(Kind),
 }
 
 /// More requests than any server has for its client at once; a server in a loop is told so instead of filling memory.
@@ -245,6 +245,14 @@ impl Session {
         }
     }
 
+    /// Sends a request that stays open as long as the conversation does; its answer is nobody's, and it keeps the
+    /// dependency from nothing. Returns its id.
+    pub fn subscribe(&self, method: &str, params: &str) -> u64 {
+        let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
+        self.send(id, method, [Bytes::copy_from_slice(params.as_bytes())]);
+        id
+    }
+
     /// Sends a request of pml's own and waits for its reply; cancelled when it is dropped before.
     pub async fn request(&self, method: &str, params: &str) -> Reply {
         let (waiting, replied) = Waiting::new();
@@ -396,7 +404,6 @@ impl Session {
                     caller.progressed(line, params);
                 }
             }
-            "notifications/tools/list_changed" => unasked(Unasked::ToolsChanged),
             "notifications/cancelled" => {
                 if let Some(id) = member("requestId") {
                     lock(&self.0.inquiries).retain(|open| open != id.get());
@@ -405,11 +412,14 @@ impl Session {
                     }
                 }
             }
-            method => {
-                if let Some(client) = self.client() {
-                    client.told(self, method, line, params);
+            method => match Kind::changed_by(method) {
+                Some(kind) => unasked(Unasked::Changed(kind)),
+                None => {
+                    if let Some(client) = self.client() {
+                        client.told(self, method, line, params);
+                    }
                 }
-            }
+            },
         }
     }
 
@@ -689,7 +699,7 @@ mod tests {
         );
         peer.says(r#"{"method":"notifications/tools/list_changed"}"#)
             .await;
-        assert_eq!(peer.unasked.recv().await, Some(Unasked::ToolsChanged));
+        assert_eq!(peer.unasked.recv().await, Some(Unasked::Changed(Kind::Tools)));
     }
 
     fn inquiry(session: &Session, id: &str) -> Arc<Inquiry> {

@@ -99,12 +99,9 @@ impl Proxy {
         } else {
             None
         };
-        let split = || {
-            let (dependency, tool) = name.split_once("__")?;
-            let tool = ToolName::new(dependency.parse::<DependencyName>().ok()?, tool);
-            (view.server(tool.dependency()).is_some() && wire_name(&tool) == name).then_some(tool)
-        };
-        looked_up.or_else(split).ok_or_else(|| self.nearest(view, name))
+        looked_up
+            .or_else(|| view.split(name))
+            .ok_or_else(|| self.nearest(view, name))
     }
 
     fn spelled(&self, view: &View, wire: &str) -> Option<ToolName> {

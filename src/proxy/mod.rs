@@ -6,8 +6,11 @@
 mod call;
 mod clock;
 mod grants;
+mod introduction;
 mod list;
+mod offers;
 mod outcome;
+mod owner;
 mod people;
 mod resume;
 mod route;
@@ -16,6 +19,8 @@ mod view;
 
 pub use call::{Carried, Progress};
 pub use clock::now;
+pub use introduction::Introduction;
+pub use offers::Offered;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
 pub use people::Questioned;
 pub use resume::{Carrier, Decided};
@@ -23,7 +28,7 @@ pub use route::{Ready, Route, Unknown, Wanted};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
-pub use crate::loader::{Caller, Client, Failure, Inquiry, Session, Taken, Urgency};
+pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, Session, Taken, Urgency};
 pub use crate::permissions::Decision as Ruled;
 pub use crate::workflow::{Answer, Arguments, Ask, Provenance, State, Workflow, WorkflowId};
 
@@ -37,6 +42,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::{ConfigError, Environment, Files, Locations, Startup, Watched};
 use crate::loader::Loader;
 use crate::permissions::Approved;
+use crate::protocol::{Changes, Kind};
 use crate::workflow::{Place, Workflows};
 
 use grants::Grants;
@@ -92,9 +98,14 @@ impl Proxy {
         }))
     }
 
-    /// Tells when the list of tools may have changed.
+    /// Takes note of what the client says of itself: what is started from now on sees exactly that.
+    pub fn declare(&self, declared: Declared) {
+        self.0.loader.declare(declared);
+    }
+
+    /// Tells how often the list of each kind may have changed.
     #[must_use]
-    pub fn list_changes(&self) -> watch::Receiver<u64> {
+    pub fn list_changes(&self) -> watch::Receiver<Changes> {
         self.0.loader.list_changes()
     }
 
@@ -180,7 +191,7 @@ impl Proxy {
         }
         let view = Arc::new(View::new(config));
         if viewed.latest.replace((generation, Arc::clone(&view))).is_some() {
-            self.0.loader.list_changed();
+            self.0.loader.lists_changed(&Kind::ALL);
         }
         Ok(view)
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{Proxy, View};
 use crate::loader::Session;
+use crate::permissions::{AskKind, Decision};
 use crate::protocol::{DependencyName, Digest, ToolName};
 use crate::workflow::Arguments;
 
@@ -148,12 +149,22 @@ impl Proxy {
         allowed && route.session.is_open()
     }
 
-    fn prompt_named(&self, _view: &View, _name: &str) -> Result<(DependencyName, String), Option<String>> {
-        Err(None)
-    }
-
-    fn resource_owner(&self, _view: &View, _uri: &str) -> Result<(DependencyName, String), Option<String>> {
-        Err(None)
+    /// Tells whether something simply runs: nobody has to be asked for it.
+    #[must_use]
+    pub fn simply_runs(&self, wanted: Wanted<'_>) -> bool {
+        let Ok(view) = self.view() else { return false };
+        let Ok(target) = self.target(&view, wanted) else {
+            return false;
+        };
+        let Ok((_, plan)) = self.planned(&view, &target.tool) else {
+            return false;
+        };
+        match view.ruled(&target.tool) {
+            Ok(Decision::Allow) => true,
+            Ok(Decision::Ask(_)) if self.0.grants.allows_tool(&target.tool) => true,
+            Ok(Decision::Ask(AskKind::First)) => self.is_approved(&plan),
+            Ok(Decision::Ask(AskKind::Every) | Decision::Deny) | Err(_) => false,
+        }
     }
 
     fn still_approved(&self, Approval { launch, integrity }: &Approval) -> bool {

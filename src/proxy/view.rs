@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::config::{Config, Environment, Server};
 use crate::loader::{Plan, PlanError, plan};
 use crate::permissions::{Decision, Policy};
-use crate::protocol::{DependencyName, ToolName};
+use crate::protocol::{DependencyName, ToolName, wire_name};
 
 use super::{Refusal, Route};
 
@@ -61,6 +61,13 @@ impl View {
     /// Returns a declared server.
     pub(crate) fn server(&self, name: &DependencyName) -> Option<&Server> {
         self.config.servers.get(name)
+    }
+
+    /// Splits a wire name that did not have to change into its server, which must be declared, and what it has there.
+    pub(crate) fn split(&self, wire: &str) -> Option<ToolName> {
+        let (dependency, name) = wire.split_once("__")?;
+        let name = ToolName::new(dependency.parse::<DependencyName>().ok()?, name);
+        (self.server(name.dependency()).is_some() && wire_name(&name) == wire).then_some(name)
     }
 
     /// Returns what the rules say, a deny being the end.

@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde_json::json;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::calling::{Calling, Reached, Road, retry};
 use super::conversation::Conversation;
-use super::era::Fault;
+use super::era::{self, Era, Fault};
 use super::listing::CONTINUE;
 use super::open_call::OpenCall;
 use super::outgoing::{RESPONSES, STATE, mentions_continuation};
@@ -99,6 +100,10 @@ impl Conversation {
             && let Ok(name) = request::name(&request.method, object)
         {
             self.watch(&request.method, &ready.route, name);
+            if ready.route.session.era() == Era::Modern {
+                self.listen_at(&ready.route.session);
+                return self.respond(&under_way.id, present::own_result(json!({}), request.era));
+            }
         }
         OpenCall::send(self, request, object, ready, under_way, told);
     }
@@ -139,6 +144,13 @@ impl Conversation {
         let invalid = |reason: &str| Fault::new(Fault::INVALID_PARAMS, reason);
         let object = Object::parse(request.text()).ok_or_else(|| invalid("`params` is not an object"))?;
         let name = request::name(&request.method, &object)?;
+        if request.era == Era::Modern {
+            // Whatever is started for it is told what this very request declares.
+            self.0.proxy.declare(era::declared(&object));
+            if era::wants_messages(&object) {
+                self.hears_messages();
+            }
+        }
         let arguments = match object.value("arguments").filter(|raw| raw.get() != "null") {
             Some(raw) if request.method == Method::Call => {
                 Some(Object::parse(raw.get()).ok_or_else(|| invalid("`params.arguments` is not an object"))?)

@@ -18,6 +18,7 @@ use super::dialog::Dialogs;
 use super::era::{self, Era, Fault, Opened};
 use super::form::Style;
 use super::inquiries::Inquiries;
+use super::offered::List;
 use super::open_call::OpenCall;
 use super::parking::Parking;
 use super::present::{self, Answer};
@@ -27,10 +28,10 @@ use super::request::{Method, Request};
 use super::requests::{NotTaken, Requests, UnderWay};
 use super::subscriptions::Subscriptions;
 use super::watching::Watching;
-use super::{greeting, listing, told};
+use super::{greeting, listing, offered, told};
 use crate::config::Dialog;
 use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Payload, elements, id_in_head};
-use crate::proxy::{Client, Proxy, WorkflowId};
+use crate::proxy::{Client, Declared, Proxy, WorkflowId};
 use crate::wire::{Frame, Outbox};
 
 /// One client's conversation; clones share it.
@@ -67,10 +68,8 @@ pub(super) struct Shared {
 /// What a Legacy client said when it opened the conversation.
 #[derive(Debug, Clone)]
 struct Opening {
-    /// Its raw capabilities.
-    capabilities: String,
-    /// Who it is, raw.
-    client: Option<String>,
+    /// What it says of itself.
+    declared: Declared,
     /// The version that was agreed on.
     version: ProtocolVersion,
     /// How forms are written for it, if it can show any.
@@ -177,14 +176,15 @@ impl Conversation {
         };
         let answer = match (method, self.era(params)) {
             ("initialize", _) => self.initialize(params),
-            ("server/discover", _) => greeting::discover(),
+            ("server/discover", _) => greeting::discover(&self.0.proxy.introduction()),
             ("ping", era) => present::own_result(json!({}), era.unwrap_or(Era::Legacy)),
             (_, Err(fault)) => fault.into(),
-            ("tools/list", Ok(era)) => {
-                self.respond(&under_way.id, self.list(era));
-                return self.start_eager();
+            ("tools/list" | "prompts/list" | "resources/list" | "resources/templates/list", Ok(era)) => {
+                match List::read(method, params) {
+                    Ok(list) => return self.list(under_way, list, era),
+                    Err(fault) => fault.into(),
+                }
             }
-            ("prompts/list", Ok(era)) => prompts::list(era),
             ("prompts/get", Ok(era)) if prompts::is_own(params) => match Prompt::read(params) {
                 Ok(prompt) => return self.prompt(under_way, prompt, era),
                 Err(fault) => fault.into(),
@@ -253,12 +253,12 @@ impl Conversation {
         };
         let opening = Opening {
             forms: style.filter(|_style| era::shows_forms(&capabilities)),
-            client: raw("clientInfo").map(str::to_owned),
-            capabilities,
+            declared: Declared::new(Some(&capabilities), raw("clientInfo")),
             version,
         };
+        self.0.proxy.declare(opening.declared.clone());
         *self.opening() = Some(opening);
-        greeting::initialize(requested.as_deref())
+        greeting::initialize(requested.as_deref(), &self.0.proxy.introduction())
     }
 
     /// Tells whether `initialize` has made this a Legacy conversation.
@@ -267,10 +267,10 @@ impl Conversation {
     }
 
     /// Returns what a Legacy client declared.
-    pub(super) fn capabilities(&self) -> String {
+    pub(super) fn declared(&self) -> Declared {
         self.opening()
             .as_ref()
-            .map_or_else(|| "{}".to_owned(), |opening| opening.capabilities.clone())
+            .map_or_else(Declared::default, |opening| opening.declared.clone())
     }
 
     /// Returns how forms are written for this client.
@@ -284,38 +284,45 @@ impl Conversation {
 
     /// Returns the members of a Modern `_meta` that speak for a Legacy client.
     pub(super) fn envelope(&self) -> String {
-        let opening = self.opening().clone();
-        let (capabilities, client) = match &opening {
-            Some(opening) => (opening.capabilities.as_str(), opening.client.as_deref()),
-            None => ("{}", None),
-        };
-        let mut members = format!(
-            r#""{}":"{}","{}":{capabilities}"#,
-            Era::VERSION,
-            ProtocolVersion::V_2026_07_28,
-            Era::CAPABILITIES,
-        );
-        if let Some(client) = client {
-            let _ = write!(members, r#","{}":{client}"#, Era::CLIENT);
-        }
+        let mut members = self.declared().envelope();
         if let Some(level) = self.level() {
             let _ = write!(members, r#","{}":{level}"#, Era::LOG_LEVEL);
         }
         members
     }
 
-    fn list(&self, era: Era) -> Answer {
+    /// Answers a list, in a task of its own where a running server has to be asked for it.
+    fn list(&self, under_way: UnderWay, list: List, era: Era) {
+        if self.0.proxy.is_fresh(list.kind()) {
+            return self.show_list(&under_way, list, era);
+        }
+        let conversation = self.clone();
+        let cancelled = under_way.cancelled();
+        self.spawn(async move {
+            let refreshing = conversation.0.proxy.refresh(list.kind());
+            if cancelled.run_until_cancelled(refreshing).await.is_some() {
+                conversation.show_list(&under_way, list, era);
+            }
+        });
+    }
+
+    fn show_list(&self, under_way: &UnderWay, list: List, era: Era) {
+        let answer = match list {
+            List::Tools => self.tools(era),
+            List::Prompts | List::Resources | List::Templates => list.answer(&self.0.proxy, era),
+        };
+        self.respond(&under_way.id, answer);
+        if list == List::Tools {
+            self.start_eager();
+        }
+    }
+
+    fn tools(&self, era: Era) -> Answer {
         let listed = self.0.proxy.list();
         self.0.promises.renew(&listed);
         let own = told::definitions(self.0.proxy.ask_user().tools);
         let tools = listing::tools(&listed, &own, self.0.proxy.approvals().by);
-        Answer::Result(vec![Bytes::from(match era {
-            Era::Legacy => format!(r#"{{"tools":{tools}}}"#),
-            // Rules may change at any moment: nobody should keep the list.
-            Era::Modern => {
-                format!(r#"{{"resultType":"complete","tools":{tools},"ttlMs":0,"cacheScope":"private"}}"#)
-            }
-        })])
+        offered::page("tools", &tools, era)
     }
 
     /// The first list shows that this client means to stay: what it is likely to call is started behind its back.

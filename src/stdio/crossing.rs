@@ -188,8 +188,8 @@ impl OpenCall {
             };
             let method = request.text("method").unwrap_or_default().into_owned();
             let params = request.value("params").map(Json::get);
-            let capabilities = self.conversation.capabilities();
-            if era::covers(&capabilities, &method, params) == Covered::No || open.rounds > ROUNDS {
+            let declared = self.conversation.declared();
+            if era::covers(declared.capabilities(), &method, params) == Covered::No || open.rounds > ROUNDS {
                 let dependency = self.route.tool.dependency().clone();
                 let refusal = Refusal::Unanswerable { dependency, method };
                 return self.answer(&open.under_way, self.refused(&refusal));

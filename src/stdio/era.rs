@@ -8,7 +8,8 @@ use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 
 pub(crate) use crate::protocol::Era;
-use crate::protocol::{Object, Payload};
+use crate::protocol::{Json, Object, Payload};
+use crate::proxy::Declared;
 
 /// A JSON-RPC error that answers a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,10 +168,23 @@ pub(crate) enum Covered {
     Unknown,
 }
 
+/// Returns what this very Modern request says of its client.
+pub(crate) fn declared(params: &Object<'_>) -> Declared {
+    let meta = params.value("_meta").and_then(|raw| Object::parse(raw.get()));
+    let member = |name: &str| meta.as_ref().and_then(|meta| meta.value(name)).map(Json::get);
+    Declared::new(member(Era::CAPABILITIES), member(Era::CLIENT))
+}
+
+/// Tells whether this very Modern request wants to hear of log messages.
+pub(crate) fn wants_messages(params: &Object<'_>) -> bool {
+    let meta = params.value("_meta").and_then(|raw| Object::parse(raw.get()));
+    meta.is_some_and(|meta| meta.value(Era::LOG_LEVEL).is_some())
+}
+
 /// Returns what this very Modern request declares.
 pub(crate) fn capabilities_of<'a>(params: &Object<'a>) -> Option<&'a str> {
     let meta = Object::parse(params.value("_meta")?.get())?;
-    meta.value(Era::CAPABILITIES).map(crate::protocol::Json::get)
+    meta.value(Era::CAPABILITIES).map(Json::get)
 }
 
 #[cfg(test)]

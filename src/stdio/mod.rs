@@ -14,6 +14,7 @@ mod greeting;
 mod incoming;
 mod inquiries;
 mod listing;
+mod offered;
 mod open_call;
 mod outgoing;
 mod own;

@@ -40,11 +40,11 @@ pub(super) fn is_own(params: Option<&Payload<'_>>) -> bool {
         .is_none_or(|name| NAMES.contains(&name.as_ref()))
 }
 
-/// Lists the prompts.
-pub(super) fn list(era: Era) -> Answer {
+/// Returns the definitions of pml's own prompts.
+pub(super) fn definitions() -> Vec<Value> {
     let code = json!({ "name": "code", "description": "The five letters of the ask", "required": true });
     let optional = |name: &str, about: &str| json!({ "name": name, "description": about, "required": false });
-    let mut result = json!({ "prompts": [
+    let definitions = json!([
         {
             "name": "approve",
             "title": "Approve a call",
@@ -72,13 +72,11 @@ pub(super) fn list(era: Era) -> Answer {
             "description": "List the calls and questions that wait for your answer",
             "arguments": [],
         },
-    ] });
-    if era == Era::Modern {
-        // As for tools: what another pml offers after an update should be seen at once.
-        result["ttlMs"] = json!(0);
-        result["cacheScope"] = json!("private");
+    ]);
+    match definitions {
+        Value::Array(definitions) => definitions,
+        _ => Vec::new(),
     }
-    present::own_result(result, era)
 }
 
 impl Prompt {

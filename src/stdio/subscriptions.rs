@@ -1,51 +1,80 @@
-//! What Modern clients subscribed to, and Legacy ones hear anyway: lists that change, resources that do.
+//! Who hears of changes: Legacy clients of every list, Modern ones of what they subscribed to.
+//!
+//! Each notification to a Modern client carries the id of its subscription. A Modern dependency is subscribed to by
+//! pml, once for all the resources that are watched there.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rmcp::model::SubscriptionFilter;
-use serde_json::{Value, json};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
 
 use super::conversation::Conversation;
+use super::era::Era;
+use super::offered;
+use super::request::Method;
 use super::requests::UnderWay;
-use crate::protocol::{Era, Payload};
+use crate::protocol::{DependencyName, Kind, Object, Payload, Splice};
+use crate::proxy::{Carried, Outcome, Session, Wanted};
+
+/// The member of a filter that names resources.
+const RESOURCES: &str = "resourceSubscriptions";
 
 /// One `subscriptions/listen` that is open.
 #[derive(Debug, Clone)]
 struct Subscription {
     /// Its raw id.
     id: String,
-    /// What it was granted.
-    filter: SubscriptionFilter,
+    kinds: Vec<Kind>,
+    /// The resources it wants to hear of, as the client calls them.
+    resources: Vec<String>,
 }
 
 /// The subscriptions that are open.
 #[derive(Debug, Default)]
-pub(super) struct Subscriptions(Mutex<Vec<Subscription>>);
+pub(super) struct Subscriptions {
+    ours: Mutex<Vec<Subscription>>,
+    /// Our own subscriptions at Modern dependencies, by their ids there.
+    downstream: Mutex<HashMap<DependencyName, u64>>,
+}
 
 impl Subscriptions {
     fn lock(&self) -> MutexGuard<'_, Vec<Subscription>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Conversation {
     /// Keeps a Modern subscription open until it is cancelled.
     pub(super) fn listen(&self, under_way: UnderWay, params: Option<&Payload<'_>>) {
-        let filter: SubscriptionFilter = params
-            .and_then(Payload::object)
-            .and_then(|params| serde_json::from_str(params.value("notifications")?.get()).ok())
-            .unwrap_or_default();
-        let mut granted = SubscriptionFilter::default();
-        granted.tools_list_changed = filter.tools_list_changed.filter(|wanted| *wanted);
+        let kinds = offered::wishes(params);
+        let wanted = resources(params);
         let conversation = self.clone();
         let cancelled = under_way.cancelled();
         self.spawn(async move {
             let id = under_way.id.clone();
-            let acknowledged = json!({ "notifications": granted });
-            conversation.notify_subscriber("notifications/subscriptions/acknowledged", &id, acknowledged);
+            let mut resources = Vec::new();
+            for uri in wanted {
+                if conversation.watched(&uri).await {
+                    resources.push(uri);
+                }
+            }
+            let mut granted: Map<String, Value> = kinds
+                .iter()
+                .map(|kind| (kind.wish().to_owned(), json!(true)))
+                .collect();
+            if !resources.is_empty() {
+                granted.insert(RESOURCES.to_owned(), json!(resources));
+            }
+            conversation.notify_subscriber(
+                "notifications/subscriptions/acknowledged",
+                &id,
+                json!({ "notifications": granted }).to_string(),
+            );
             let subscription = Subscription {
                 id: id.clone(),
-                filter: granted,
+                kinds,
+                resources,
             };
             conversation.0.subscriptions.lock().push(subscription);
             cancelled.cancelled().await;
@@ -53,28 +82,158 @@ impl Conversation {
         });
     }
 
-    /// Tells the client when the list of tools has changed.
+    /// Watches a resource for a Modern client, if nobody has to be asked for it.
+    async fn watched(&self, uri: &str) -> bool {
+        let wanted = Wanted::Resource(uri);
+        if !self.0.proxy.simply_runs(wanted) {
+            return false;
+        }
+        let carried = Carried {
+            params: Bytes::from(json!({ "uri": uri }).to_string()),
+            progress: None,
+        };
+        let Outcome::Ready(ready) = self.0.proxy.call(wanted, carried).await else {
+            return false;
+        };
+        let session = &ready.route.session;
+        self.watch(&Method::Subscribe, &ready.route, uri.to_owned());
+        session.settle();
+        match session.era() {
+            Era::Modern => self.listen_at(session),
+            Era::Legacy => {
+                let params = json!({ "uri": ready.route.own }).to_string();
+                drop(session.request(Method::Subscribe.name(), &params).await);
+            }
+        }
+        true
+    }
+
+    /// Subscribes at a Modern dependency to all that is watched there, in place of what was before.
+    pub(super) fn listen_at(&self, session: &Session) {
+        let resources = self.watched_at(session.dependency());
+        let mut downstream = self
+            .0
+            .subscriptions
+            .downstream
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = downstream.remove(session.dependency());
+        if !resources.is_empty() {
+            let params = format!(
+                r#"{{"_meta":{{{}}},"notifications":{{"{RESOURCES}":{}}}}}"#,
+                self.envelope(),
+                json!(resources)
+            );
+            let id = session.subscribe("subscriptions/listen", &params);
+            downstream.insert(session.dependency().clone(), id);
+        }
+        if let Some(before) = before {
+            let params = json!({ "requestId": before }).to_string();
+            session.notify("notifications/cancelled", Some(&params));
+        }
+    }
+
+    /// Tells the client when a list has changed.
     pub(super) async fn announce(self) {
         let mut changes = self.0.proxy.list_changes();
+        let mut told = *changes.borrow_and_update();
         while changes.changed().await.is_ok() {
-            if self.is_legacy() {
-                self.notify("notifications/tools/list_changed", []);
-            }
-            let subscriptions = self.0.subscriptions.lock().clone();
-            for subscription in subscriptions {
-                if subscription.filter.tools_list_changed.is_some() {
-                    self.notify_subscriber("notifications/tools/list_changed", &subscription.id, json!({}));
+            let now = *changes.borrow_and_update();
+            for kind in now.since(told) {
+                let method = kind.list_changed();
+                if self.is_legacy() {
+                    self.notify(method, []);
+                }
+                let subscriptions = self.0.subscriptions.lock().clone();
+                for subscription in subscriptions.iter().filter(|wish| wish.kinds.contains(&kind)) {
+                    self.notify_subscriber(method, &subscription.id, "{}".to_owned());
                 }
             }
+            told = now;
         }
     }
 
     /// Tells who subscribed to a resource that it changed; `params` are the raw parameters.
-    pub(super) fn tell_subscribers(&self, _uri: &str, _params: String) {}
+    pub(super) fn tell_subscribers(&self, uri: &str, params: &str) {
+        let subscriptions = self.0.subscriptions.lock().clone();
+        for subscription in subscriptions {
+            // A change below a watched address is told under its own.
+            let wanted = |watched: &String| uri == watched || uri.starts_with(&format!("{watched}/"));
+            if subscription.resources.iter().any(wanted) {
+                self.notify_subscriber(
+                    "notifications/resources/updated",
+                    &subscription.id,
+                    params.to_owned(),
+                );
+            }
+        }
+    }
 
-    fn notify_subscriber(&self, method: &str, id: &str, mut params: Value) {
-        let id: Value = serde_json::from_str(id).unwrap_or_default();
-        params["_meta"] = json!({ Era::SUBSCRIPTION: id });
-        self.notify(method, [params.to_string().into()]);
+    /// Sends a notification with raw parameters in the name of a subscription.
+    fn notify_subscriber(&self, method: &str, id: &str, params: String) {
+        let member = format!(r#""{}":{id}"#, Era::SUBSCRIPTION);
+        let params = with_meta(&params, &member);
+        self.notify(method, [params.into()]);
+    }
+}
+
+/// Puts a member into the `_meta` of raw parameters, in place of one of the same name.
+fn with_meta(params: &str, member: &str) -> String {
+    let Some(object) = Object::parse(params) else {
+        return format!(r#"{{"_meta":{{{member}}}}}"#);
+    };
+    let mut splice = Splice::new(Bytes::copy_from_slice(params.as_bytes()));
+    let meta = object.value("_meta").and_then(|raw| Object::parse(raw.get()));
+    if let Some((place, meta)) = object.place("_meta").zip(meta) {
+        for cut in meta.cuts(&[Era::SUBSCRIPTION]) {
+            splice.replace(place.start + cut.start..place.start + cut.end, "");
+        }
+        let comma = if meta.has_others(&[Era::SUBSCRIPTION]) {
+            ","
+        } else {
+            ""
+        };
+        let at = place.start + meta.front();
+        splice.replace(at..at, format!("{member}{comma}"));
+    } else {
+        let comma = if object.is_empty() { "" } else { "," };
+        splice.replace(
+            object.front()..object.front(),
+            format!(r#""_meta":{{{member}}}{comma}"#),
+        );
+    }
+    splice.into_text()
+}
+
+/// Reads which resources a Modern subscription wants to hear of.
+fn resources(params: Option<&Payload<'_>>) -> Vec<String> {
+    params
+        .and_then(Payload::object)
+        .and_then(|params| Object::parse(params.value("notifications")?.get()))
+        .and_then(|filter| serde_json::from_str(filter.value(RESOURCES)?.get()).ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subscription_is_named_and_everything_else_stays() {
+        let member = format!(r#""{}":7"#, Era::SUBSCRIPTION);
+        for (params, expected) in [
+            ("{}", r#"{"_meta":{ID}}"#),
+            (r#"{ "uri":"a" }"#, r#"{"_meta":{ID}, "uri":"a" }"#),
+            (
+                r#"{"uri":"a","_meta":{"x":1.0}}"#,
+                r#"{"uri":"a","_meta":{ID,"x":1.0}}"#,
+            ),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":1, "x":1.0}}"#,
+                r#"{"_meta":{ID,"x":1.0}}"#,
+            ),
+        ] {
+            assert_eq!(with_meta(params, &member), expected.replace("ID", &member));
+        }
     }
 }

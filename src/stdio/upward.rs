@@ -37,7 +37,7 @@ impl Client for Shared {
             .params
             .as_deref()
             .and_then(|params| std::str::from_utf8(params).ok());
-        if era::covers(&conversation.capabilities(), &inquiry.method, params) == Covered::No {
+        if era::covers(conversation.declared().capabilities(), &inquiry.method, params) == Covered::No {
             return session.decline(&inquiry);
         }
         conversation.pass_on(session, &inquiry, params);

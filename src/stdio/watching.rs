@@ -59,20 +59,22 @@ impl Conversation {
         }
     }
 
+    /// Returns what is watched at a dependency, as it calls it.
+    pub(super) fn watched_at(&self, dependency: &DependencyName) -> Vec<String> {
+        let wishes = self.0.watching.lock();
+        let watched = wishes.resources.keys().filter(|(owner, _)| owner == dependency);
+        watched.map(|(_, uri)| uri.clone()).collect()
+    }
+
     /// Tells a dependency that was just opened what the client wanted of it before.
     pub(super) fn restore(&self, session: &Session) {
         if session.era() == Era::Modern {
-            return;
+            return self.listen_at(session);
         }
         let wishes = self.0.watching.lock();
         let level = wishes.level.clone();
-        let resources: Vec<String> = wishes
-            .resources
-            .keys()
-            .filter(|(dependency, _)| dependency == session.dependency())
-            .map(|(_, uri)| json!({ "uri": uri }).to_string())
-            .collect();
         drop(wishes);
+        let resources = self.watched_at(session.dependency());
         if level.is_none() && resources.is_empty() {
             return;
         }
@@ -81,7 +83,8 @@ impl Conversation {
             if let Some(level) = level {
                 session.request("logging/setLevel", &level).await;
             }
-            for params in resources {
+            for uri in resources {
+                let params = json!({ "uri": uri }).to_string();
                 session.request("resources/subscribe", &params).await;
             }
         });
@@ -135,13 +138,17 @@ impl Conversation {
         let known = self.0.watching.lock().resources.get(&key).cloned();
         let raw = line.slice_ref(params.get().as_bytes());
         let mut splice = Splice::new(raw);
-        if let (Some(known), Some(place)) = (known.filter(|known| *known != key.1), object.place("uri")) {
+        if let (Some(known), Some(place)) = (
+            known.as_ref().filter(|known| **known != key.1),
+            object.place("uri"),
+        ) {
             splice.replace(place, json!(known).to_string());
         }
         if self.is_legacy() {
             self.notify("notifications/resources/updated", splice.into_parts());
         } else {
-            self.tell_subscribers(&key.1, splice.into_text());
+            let uri = known.unwrap_or(key.1);
+            self.tell_subscribers(&uri, &splice.into_text());
         }
     }
 }

@@ -39,7 +39,6 @@ enum Victim {
 /// What a round does; its seed decides.
 #[derive(Debug)]
 struct Round {
-    number: u64,
     victim: Victim,
     moment: Duration,
     /// The server ignores polite ends and has a descendant that left its session.
@@ -59,7 +58,6 @@ impl Round {
         };
         let victim = [Victim::Pml, Victim::Server, Victim::Client][usize::try_from(next(3)).unwrap()];
         Self {
-            number,
             victim,
             moment: Duration::from_millis(next(LATEST_MS)),
             stubborn: next(2) == 0,
@@ -86,7 +84,7 @@ fn nothing_is_left_of_what_was_killed_or_lost_its_owner_in_200_random_rounds() {
                     if number >= ROUNDS {
                         break;
                     }
-                    let took = run(&Round::new(seed, number), seed);
+                    let took = run(seed, number);
                     slowest.fetch_max(u64::try_from(took.as_millis()).unwrap(), Ordering::Relaxed);
                 }
             });
@@ -100,7 +98,8 @@ fn nothing_is_left_of_what_was_killed_or_lost_its_owner_in_200_random_rounds() {
 }
 
 /// Runs a round; returns how long the dying took.
-fn run(round: &Round, seed: u64) -> Duration {
+fn run(seed: u64, number: u64) -> Duration {
+    let round = Round::new(seed, number);
     let world = World::new();
     let family = mark();
     let started = world.path("started");
@@ -113,7 +112,7 @@ fn run(round: &Round, seed: u64) -> Duration {
         json!({ "command": crate::support::fake_server(), "args": arguments, "env": { MARK: family } });
     world.configure(&json!({ "permissions": { "allow": ["fake"] }, "mcpServers": { "fake": fake } }));
     let mut client = start_client(&world, round.calls);
-    let told = format!("PML_TESTS_SEED={seed}: {round:?}");
+    let told = format!("PML_TESTS_SEED={seed}, round {number}: {round:?}");
 
     // The moment is counted from when pml lives; a server can only be killed once it does.
     let pid = |name: &str| {

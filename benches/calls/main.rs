@@ -1,0 +1,148 @@
+//! What pml costs: one interleaved run of `direct`, `relay`, `pml` and `rmcp`, and the bars the project sets itself.
+//!
+//!     cargo bench --bench calls [-- --quick | --write]
+//!
+//! The program starts itself again as the server, the relay and the proxy on the SDK, so that nothing else must be
+//! built. It fails only where something broke; a bar that is missed is told and is no failure. Linux only: what a
+//! process costs is read from `/proc`.
+
+mod bars;
+mod home;
+mod idle;
+mod payload;
+mod peer;
+mod process;
+mod real;
+mod relay;
+mod report;
+mod rounds;
+mod sdk_proxy;
+mod server;
+mod starts;
+mod statistics;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+use peer::Link;
+use rounds::Measured;
+use starts::Starts;
+
+/// How many tools a usual server has.
+const TOOLS: usize = 20;
+
+/// Something hangs when even the longest run has not ended by then.
+const PATIENCE: Duration = Duration::from_mins(30);
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    Full,
+    /// For a first look: a fifth of the rounds, and no minute of idleness.
+    Quick,
+}
+
+impl Effort {
+    fn rounds(self, full: usize) -> usize {
+        match self {
+            Self::Full => full,
+            Self::Quick => full / 5,
+        }
+    }
+}
+
+/// Where the page goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Destination {
+    Screen,
+    File,
+}
+
+/// Everything that was measured.
+#[derive(Debug)]
+struct Results {
+    links: Vec<(Link, Measured)>,
+    starts: Starts,
+    /// `None` in a quick run.
+    wake_ups: Option<u64>,
+    /// `None` without npm.
+    real: Option<real::Real>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        // The last word is only there to tell servers apart.
+        [process::ROLE, "server", tools, ..] => server::run(tools.parse()?),
+        [process::ROLE, "relay"] => relay::run(),
+        [process::ROLE, "rmcp"] => sdk_proxy::run(),
+        words => {
+            let (mut effort, mut destination) = (Effort::Full, Destination::Screen);
+            for word in words {
+                match *word {
+                    "--quick" => effort = Effort::Quick,
+                    "--write" => destination = Destination::File,
+                    // What cargo adds.
+                    "--bench" => {}
+                    other => bail!("unknown argument `{other}`; known are `--quick` and `--write`"),
+                }
+            }
+            benchmark(effort, destination)
+        }
+    }
+}
+
+fn benchmark(effort: Effort, destination: Destination) -> anyhow::Result<()> {
+    std::thread::spawn(|| {
+        std::thread::sleep(PATIENCE);
+        tell("error: something hangs");
+        std::process::abort();
+    });
+    let mut links = Vec::new();
+    for link in Link::ALL {
+        tell(&format!("calls over {} …", link.title()));
+        let measured = rounds::measure(link, effort).with_context(|| format!("over {}", link.title()))?;
+        links.push((link, measured));
+    }
+    tell("starts …");
+    let starts = starts::measure(effort).context("measuring starts")?;
+    tell("real servers …");
+    let real = real::measure(effort).context("measuring real servers")?;
+    let wake_ups = match effort {
+        Effort::Full => {
+            tell("an idle minute …");
+            Some(idle::wake_ups().context("counting wake-ups")?)
+        }
+        Effort::Quick => None,
+    };
+    let results = Results {
+        links,
+        starts,
+        wake_ups,
+        real,
+    };
+    let page = report::page(&results, effort);
+    match destination {
+        Destination::Screen => std::io::stdout().write_all(page.as_bytes())?,
+        Destination::File => write(&page)?,
+    }
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the page is the benchmark's own file")]
+fn write(page: &str) -> anyhow::Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("BENCHMARKS.md"), page)?;
+    tell("docs/BENCHMARKS.md is written");
+    Ok(())
+}
+
+fn tell(line: &str) {
+    // Nobody may be looking.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}

@@ -1,0 +1,87 @@
+//! Starting the processes of the benchmark and reading what they cost from `/proc` (Linux).
+
+use std::ffi::OsStr;
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+/// The argument by which this program is told to be something else than the benchmark.
+pub(crate) const ROLE: &str = "--role";
+
+/// A command; the one place where any is made.
+#[expect(clippy::disallowed_methods, reason = "the benchmark starts what it measures")]
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    Command::new(program)
+}
+
+/// This program in another role.
+pub(crate) fn role(name: &str) -> anyhow::Result<Command> {
+    let mut command = command(std::env::current_exe()?);
+    command.args([ROLE, name]);
+    Ok(command)
+}
+
+/// This program as the server, with so many tools.
+pub(crate) fn server(tools: usize) -> anyhow::Result<Command> {
+    let mut command = role("server")?;
+    command.arg(tools.to_string());
+    Ok(command)
+}
+
+/// The processor time of all threads that live, to the nanosecond while they sleep.
+pub(crate) fn processor_time(process: u32) -> anyhow::Result<Duration> {
+    let mut total = 0;
+    for_each_thread(process, "schedstat", |text| {
+        let running = text
+            .split(' ')
+            .next()
+            .context("`schedstat` is empty")?
+            .parse::<u64>()?;
+        total += running;
+        Ok(())
+    })?;
+    Ok(Duration::from_nanos(total))
+}
+
+/// How often any thread was put on a processor after it had left it.
+pub(crate) fn switches(process: u32) -> anyhow::Result<u64> {
+    let mut total = 0;
+    for_each_thread(process, "status", |text| {
+        total += field(text, "voluntary_ctxt_switches:")? + field(text, "nonvoluntary_ctxt_switches:")?;
+        Ok(())
+    })?;
+    Ok(total)
+}
+
+/// The most memory it ever held, in bytes.
+pub(crate) fn peak_memory(process: u32) -> anyhow::Result<u64> {
+    let path = format!("/proc/{process}/status");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{path}`"))?;
+    Ok(field(&text, "VmHWM:")? * 1024)
+}
+
+fn for_each_thread(
+    process: u32,
+    file: &str,
+    mut read: impl FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let folder = format!("/proc/{process}/task");
+    for thread in fs::read_dir(&folder).with_context(|| format!("cannot read `{folder}`"))? {
+        // A thread may end between the two; what it used is then not counted.
+        if let Ok(text) = fs::read_to_string(thread?.path().join(file)) {
+            read(&text)?;
+        }
+    }
+    Ok(())
+}
+
+fn field(status: &str, name: &str) -> anyhow::Result<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .with_context(|| format!("`{name}` is missing"))?;
+    let number = line.split_whitespace().next().unwrap_or_default();
+    Ok(number.parse()?)
+}

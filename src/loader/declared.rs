@@ -1,0 +1,104 @@
+//! What the client said of itself, as a dependency is told: exactly its capabilities, and its name where it gave one.
+
+use serde_json::json;
+
+use crate::protocol::{Era, Object};
+
+/// The newest version that is opened by `initialize`; every server known today accepts it first.
+const LEGACY_VERSION: &str = "2025-11-25";
+
+/// What the client declared, as the texts it sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    capabilities: String,
+    client: Option<String>,
+}
+
+impl Default for Declared {
+    fn default() -> Self {
+        Self {
+            capabilities: "{}".to_owned(),
+            client: None,
+        }
+    }
+}
+
+impl Declared {
+    /// The version that has no `initialize`.
+    pub(super) const MODERN_VERSION: &str = "2026-07-28";
+
+    /// Takes the raw `capabilities` and the raw description of a client; what is no object counts as absent.
+    #[must_use]
+    pub fn new(capabilities: Option<&str>, client: Option<&str>) -> Self {
+        let object = |text: &&str| Object::parse(text).is_some();
+        Self {
+            capabilities: capabilities.filter(object).unwrap_or("{}").to_owned(),
+            client: client.filter(object).map(str::to_owned),
+        }
+    }
+
+    /// Returns the raw capabilities.
+    #[must_use]
+    pub fn capabilities(&self) -> &str {
+        &self.capabilities
+    }
+
+    /// Returns the members of the `_meta` that a Modern request must carry, without the braces around them.
+    #[must_use]
+    pub fn envelope(&self) -> String {
+        format!(
+            r#""{}":"{}","{}":{},"{}":{}"#,
+            Era::VERSION,
+            Self::MODERN_VERSION,
+            Era::CAPABILITIES,
+            self.capabilities,
+            Era::CLIENT,
+            self.client(),
+        )
+    }
+
+    /// Returns the members of the parameters of `initialize`, without the braces around them.
+    pub(super) fn introduction(&self) -> String {
+        format!(
+            r#""protocolVersion":"{LEGACY_VERSION}","capabilities":{},"clientInfo":{}"#,
+            self.capabilities,
+            self.client()
+        )
+    }
+
+    fn client(&self) -> String {
+        self.client.clone().unwrap_or_else(|| {
+            json!({ "name": "pml", "title": "pml", "version": env!("CARGO_PKG_VERSION") }).to_string()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dependency_is_told_what_the_client_said_byte_for_byte() {
+        let declared = Declared::new(
+            Some(r#"{ "roots":{}, "x":1.0 }"#),
+            Some(r#"{"name":"editor","version":"1"}"#),
+        );
+        assert_eq!(
+            declared.envelope(),
+            r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{ "roots":{}, "x":1.0 },"io.modelcontextprotocol/clientInfo":{"name":"editor","version":"1"}"#
+        );
+        assert_eq!(
+            declared.introduction(),
+            r#""protocolVersion":"2025-11-25","capabilities":{ "roots":{}, "x":1.0 },"clientInfo":{"name":"editor","version":"1"}"#
+        );
+    }
+
+    #[test]
+    fn a_client_that_said_nothing_can_do_nothing_and_is_pml() {
+        assert_eq!(Declared::new(Some("[]"), Some("7")), Declared::default());
+        assert_eq!(Declared::new(None, None).capabilities(), "{}");
+        let told: serde_json::Value =
+            serde_json::from_str(&format!("{{{}}}", Declared::default().introduction())).unwrap();
+        assert_eq!(told["clientInfo"]["name"], "pml");
+    }
+}

@@ -1,0 +1,145 @@
+//! One thing that a dependency offers, as the dependency defines it.
+//!
+//! The definition stays the text that was sent; only the member that tells it from others is read. Which member that
+//! is depends on the kind of thing, so it is part of the type: a tool may carry a `uri` of its own invention.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::protocol::Object;
+
+/// Names the member of a definition that tells it from others.
+pub trait Identity {
+    /// The member's name.
+    const MEMBER: &'static str;
+}
+
+/// Tools and prompts are told apart by their `name`.
+#[derive(Debug, Clone)]
+pub enum ByName {}
+
+/// Resources are told apart by their `uri`.
+#[derive(Debug, Clone)]
+pub enum ByUri {}
+
+/// Templates of resources are told apart by their `uriTemplate`.
+#[derive(Debug, Clone)]
+pub enum ByTemplate {}
+
+impl Identity for ByName {
+    const MEMBER: &'static str = "name";
+}
+
+impl Identity for ByUri {
+    const MEMBER: &'static str = "uri";
+}
+
+impl Identity for ByTemplate {
+    const MEMBER: &'static str = "uriTemplate";
+}
+
+/// One thing as its dependency defines it.
+#[derive(Serialize, Deserialize)]
+#[serde(try_from = "Box<RawValue>", into = "Box<RawValue>")]
+#[serde(bound(serialize = "I: Identity", deserialize = "I: Identity"))]
+pub struct Definition<I> {
+    name: String,
+    definition: Arc<RawValue>,
+    identity: PhantomData<I>,
+}
+
+/// A tool.
+pub type KnownTool = Definition<ByName>;
+/// A prompt.
+pub type KnownPrompt = Definition<ByName>;
+/// A resource.
+pub type KnownResource = Definition<ByUri>;
+/// A template of resources.
+pub type KnownTemplate = Definition<ByTemplate>;
+
+/// A definition without the member that tells it from others.
+#[derive(Debug, thiserror::Error)]
+#[error("a definition has no `{0}`")]
+pub struct Nameless(&'static str);
+
+impl<I> Definition<I> {
+    /// Returns what the dependency calls it: a name, a URI or a template.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns its definition, byte for byte.
+    #[must_use]
+    pub fn definition(&self) -> &Arc<RawValue> {
+        &self.definition
+    }
+}
+
+// Derived, these would want the same of the identity, of which there is never a value.
+impl<I> Clone for Definition<I> {
+    fn clone(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            definition: Arc::clone(&self.definition),
+            identity: PhantomData,
+        }
+    }
+}
+
+impl<I> fmt::Debug for Definition<I> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.definition.get())
+    }
+}
+
+impl<I> PartialEq for Definition<I> {
+    fn eq(&self, other: &Self) -> bool {
+        self.definition.get() == other.definition.get()
+    }
+}
+
+impl<I: Identity> TryFrom<Box<RawValue>> for Definition<I> {
+    type Error = Nameless;
+
+    fn try_from(definition: Box<RawValue>) -> Result<Self, Nameless> {
+        let name =
+            Object::parse(definition.get()).and_then(|object| object.text(I::MEMBER).map(Cow::into_owned));
+        let name = name.filter(|name| !name.is_empty()).ok_or(Nameless(I::MEMBER))?;
+        Ok(Self {
+            name,
+            definition: Arc::from(definition),
+            identity: PhantomData,
+        })
+    }
+}
+
+impl<I> From<Definition<I>> for Box<RawValue> {
+    fn from(known: Definition<I>) -> Self {
+        (*known.definition).to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_told_apart_by_its_own_member() {
+        let text = r#"{"name":"a","uri":"b:","uriTemplate":"c:{x}"}"#;
+        let raw = || RawValue::from_string(text.to_owned()).unwrap();
+        assert_eq!(KnownTool::try_from(raw()).unwrap().name(), "a");
+        assert_eq!(KnownResource::try_from(raw()).unwrap().name(), "b:");
+        assert_eq!(KnownTemplate::try_from(raw()).unwrap().name(), "c:{x}");
+        let nameless = RawValue::from_string(r#"{"name":"a","uri":""}"#.to_owned()).unwrap();
+        assert_eq!(
+            KnownResource::try_from(nameless).unwrap_err().to_string(),
+            "a definition has no `uri`"
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! A dependency that runs: its conversation, what it has shown, and the strings on its process.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::handshake::Introduced;
+use super::process::Exit;
+use super::slot::lock;
+use super::{Declared, Known, LoadError, Resolved, Session, Urgency};
+use crate::protocol::{Era, Kind};
+
+/// A dependency that runs and has shown what it offers.
+#[derive(Clone)]
+pub struct Started {
+    /// The conversation with it.
+    pub session: Session,
+    /// Its exact version and integrity; `None` for a plain command.
+    pub resolved: Option<Resolved>,
+    pub(super) introduced: Introduced,
+    /// What it has shown, the latest first-hand knowledge there is.
+    pub(super) known: Arc<Mutex<Arc<Known>>>,
+    pub(super) process: Arc<Keeper>,
+}
+
+/// How a dependency went.
+#[derive(Debug, Clone)]
+pub(super) struct Gone {
+    pub(super) reason: String,
+    pub(super) asked_for: bool,
+}
+
+/// The strings on a process that runs in a task of its own.
+pub(super) struct Keeper {
+    pub(super) urgent: CancellationToken,
+    pub(super) asked: AtomicBool,
+    pub(super) exit: watch::Receiver<Option<Exit>>,
+}
+
+impl Keeper {
+    /// Waits until the process is gone.
+    pub(super) async fn exit(&self) -> Exit {
+        exit_of(self.exit.clone()).await
+    }
+}
+
+pub(super) async fn exit_of(mut exit: watch::Receiver<Option<Exit>>) -> Exit {
+    match exit.wait_for(Option::is_some).await {
+        Ok(exit) => exit.clone().unwrap_or(Exit::Unsupervised),
+        Err(_dropped) => Exit::Unsupervised,
+    }
+}
+
+impl fmt::Debug for Started {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Started")
+            .field("resolved", &self.resolved)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Started {
+    /// Returns what it offers as it listed it last.
+    #[must_use]
+    pub fn known(&self) -> Arc<Known> {
+        Arc::clone(&lock(&self.known))
+    }
+
+    /// Returns the era in which it was opened.
+    #[must_use]
+    pub fn era(&self) -> Era {
+        self.introduced.era()
+    }
+
+    /// Returns what it was told of the client when it was opened.
+    #[must_use]
+    pub fn declared(&self) -> &Declared {
+        self.introduced.declared()
+    }
+
+    /// Asks it for one of its lists again; returns what is known then, and what was known before.
+    pub(super) async fn relearn(&self, kind: Kind) -> Result<(Arc<Known>, Arc<Known>), LoadError> {
+        let part = self.introduced.list(kind).await?;
+        let mut known = lock(&self.known);
+        let before = Arc::clone(&known);
+        part.put_into(Arc::make_mut(&mut known));
+        Ok((Arc::clone(&known), before))
+    }
+
+    /// Asks it to go: by the end of its stdin, or by a signal as well.
+    pub(super) fn stop(&self, urgency: Urgency) {
+        self.process.asked.store(true, Ordering::Relaxed);
+        self.session.close();
+        if urgency == Urgency::AtOnce {
+            self.process.urgent.cancel();
+        }
+    }
+
+    /// Waits until it is gone.
+    pub(super) async fn gone(&self) -> Gone {
+        let reason = self.process.exit().await.to_string();
+        Gone {
+            reason,
+            asked_for: self.process.asked.load(Ordering::Relaxed),
+        }
+    }
+}

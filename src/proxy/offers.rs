@@ -1,0 +1,209 @@
+//! What all servers offer beside their tools: prompts, resources and templates, merged and found again.
+//!
+//! Everything comes from the catalog or from what runs; nothing is started for a list. What a rule denies is not
+//! listed: rules know a prompt as `server:prompts/NAME` and a resource as `server:resources/URI`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::owner::{Shelf, Stock, owner, seen, servers_of};
+use super::{Proxy, View};
+use crate::config::nearest;
+use crate::loader::{Definition, Known};
+use crate::permissions::Decision;
+use crate::protocol::{DependencyName, Kind, ToolName, wire_name};
+
+/// One thing of a merged list.
+#[derive(Debug, Clone)]
+pub struct Offered {
+    /// What the client calls it: a wire name, a URI or a template.
+    pub seen: String,
+    /// Its definition, byte for byte as its server sent it.
+    pub definition: Arc<RawValue>,
+}
+
+/// An enabled server and what is known of it.
+pub(super) type Offering = (DependencyName, Option<Arc<Known>>);
+
+impl Proxy {
+    /// Tells whether every list of this kind is known as it is now.
+    #[must_use]
+    pub fn is_fresh(&self, kind: Kind) -> bool {
+        self.view().is_ok_and(|view| {
+            view.config
+                .servers
+                .iter()
+                .filter(|(_, server)| !server.disabled)
+                .filter_map(|(name, server)| view.plan(name, server, &self.0.environment).ok())
+                .all(|plan| self.0.loader.is_fresh(&plan, kind))
+        })
+    }
+
+    /// Asks what runs, and would not say so by itself, whether its list of a kind has changed.
+    pub async fn refresh(&self, kind: Kind) {
+        let Ok(view) = self.view() else { return };
+        let plans: Vec<_> = view
+            .config
+            .servers
+            .iter()
+            .filter(|(_, server)| !server.disabled)
+            .filter_map(|(name, server)| view.plan(name, server, &self.0.environment).ok())
+            .filter(|plan| !self.0.loader.is_fresh(plan, kind))
+            .collect();
+        // Each is waited for, but none waits for another.
+        let mut asking = tokio::task::JoinSet::new();
+        for plan in plans {
+            let loader = self.0.loader.clone();
+            asking.spawn(async move { loader.refresh(&plan, kind).await });
+        }
+        asking.join_all().await;
+    }
+
+    /// Lists the prompts of all servers under their wire names.
+    #[must_use]
+    pub fn prompts(&self) -> Vec<Offered> {
+        let Ok(view) = self.view() else { return Vec::new() };
+        let mut offered = Vec::new();
+        for (server, known) in known_of(&self.offerings(&view)) {
+            offered.extend(
+                permitted(&view, server, "prompts", &known.prompts).map(|prompt| Offered {
+                    seen: wire_name(&ToolName::new(server.clone(), prompt.name())),
+                    definition: Arc::clone(prompt.definition()),
+                }),
+            );
+        }
+        offered
+    }
+
+    /// Lists the resources of all servers, each under a URI that finds it again.
+    #[must_use]
+    pub fn resources(&self) -> Vec<Offered> {
+        self.merged(|known| &known.resources)
+    }
+
+    /// Lists the templates of all servers, each of which gives URIs that are found again.
+    #[must_use]
+    pub fn templates(&self) -> Vec<Offered> {
+        self.merged(|known| &known.templates)
+    }
+
+    fn merged<I>(&self, of: fn(&Known) -> &Vec<Definition<I>>) -> Vec<Offered> {
+        let Ok(view) = self.view() else { return Vec::new() };
+        let offerings = self.offerings(&view);
+        let listed: Vec<(&DependencyName, &Definition<I>)> = known_of(&offerings)
+            .flat_map(|(server, known)| {
+                permitted(&view, server, "resources", of(known)).map(move |definition| (server, definition))
+            })
+            .collect();
+        let servers_of = servers_of(
+            listed
+                .iter()
+                .map(|(server, definition)| (*server, definition.name())),
+        );
+        listed
+            .iter()
+            .map(|(server, definition)| Offered {
+                seen: seen(server, definition.name(), &servers_of),
+                definition: Arc::clone(definition.definition()),
+            })
+            .collect()
+    }
+
+    /// Finds the server of a prompt and the name it has there; else the nearest wire name there is.
+    pub(super) fn prompt_named(
+        &self,
+        view: &View,
+        wire: &str,
+    ) -> Result<(DependencyName, String), Option<String>> {
+        let names: Vec<ToolName> = known_of(&self.offerings(view))
+            .flat_map(|(server, known)| {
+                let name = |prompt: &Definition<_>| ToolName::new(server.clone(), prompt.name());
+                known.prompts.iter().map(name).collect::<Vec<_>>()
+            })
+            .collect();
+        let found = names.iter().find(|name| wire_name(name) == wire).cloned();
+        match found.or_else(|| view.split(wire)) {
+            Some(name) => Ok((name.dependency().clone(), name.tool().to_owned())),
+            None => {
+                let wires: Vec<String> = names.iter().map(wire_name).collect();
+                Err(nearest(wire, wires.iter().map(String::as_str)).map(str::to_owned))
+            }
+        }
+    }
+
+    /// Finds the server of a URI and the URI it has there; else the nearest URI that is listed.
+    pub(super) fn resource_owner(
+        &self,
+        view: &View,
+        uri: &str,
+    ) -> Result<(DependencyName, String), Option<String>> {
+        let offerings = self.offerings(view);
+        let shelves: Vec<Shelf<'_>> = offerings
+            .iter()
+            .map(|(server, known)| {
+                let known = known.as_deref();
+                Shelf {
+                    server,
+                    stock: stock(known),
+                    uris: names(view, server, known.map(|known| &known.resources)),
+                    templates: names(view, server, known.map(|known| &known.templates)),
+                }
+            })
+            .collect();
+        owner(&shelves, uri)
+    }
+
+    /// Returns what is known of every server that could run.
+    pub(super) fn offerings(&self, view: &View) -> Vec<Offering> {
+        view.config
+            .servers
+            .iter()
+            .filter(|(_, server)| !server.disabled)
+            .filter_map(|(name, server)| {
+                let plan = view.plan(name, server, &self.0.environment).ok()?;
+                Some((name.clone(), self.0.loader.known(&plan)))
+            })
+            .collect()
+    }
+}
+
+fn known_of(offerings: &[Offering]) -> impl Iterator<Item = (&DependencyName, &Known)> {
+    offerings
+        .iter()
+        .filter_map(|(server, known)| Some((server, known.as_deref()?)))
+}
+
+fn stock(known: Option<&Known>) -> Stock {
+    match known.map(|known| known.capabilities.as_ref()) {
+        None | Some(None) => Stock::Unknown,
+        Some(Some(capabilities)) if capabilities.has("resources") => Stock::Some,
+        Some(Some(_)) => Stock::None,
+    }
+}
+
+/// Returns what a client may see of a list; what is listed twice is seen once.
+fn permitted<'a, I>(
+    view: &'a View,
+    server: &'a DependencyName,
+    kind: &'a str,
+    definitions: &'a [Definition<I>],
+) -> impl Iterator<Item = &'a Definition<I>> {
+    let mut met = HashSet::new();
+    definitions.iter().filter(move |definition| {
+        let name = ToolName::new(server.clone(), format!("{kind}/{}", definition.name()));
+        view.policy.check(&name).decision != Decision::Deny && met.insert(definition.name())
+    })
+}
+
+fn names<'a, I>(
+    view: &'a View,
+    server: &'a DependencyName,
+    definitions: Option<&'a Vec<Definition<I>>>,
+) -> Vec<&'a str> {
+    let definitions = definitions.map(Vec::as_slice).unwrap_or_default();
+    permitted(view, server, "resources", definitions)
+        .map(Definition::name)
+        .collect()
+}
