@@ -160,13 +160,17 @@ class Record {
       if (counts) this.answers.push(message);
     } else if (message.id !== undefined) {
       // Likewise a question in a request.
+    } else if (method === "notifications/tools/list_changed") {
+      // A proxy whose list was complete from the beginning has nothing to tell where a server has.
     } else if (method.endsWith("/list_changed")) {
-      // A proxy may tell of changes of its own, and of several at once.
+      // A proxy may tell of several changes at once.
       this.changed.add(method);
     } else if (method === "notifications/progress") {
       const label = this.tokens.get(params.progressToken);
       const rest = { ...params, progressToken: label ?? "UNKNOWN" };
-      if (!this.cancelled.has(label)) this.say({ method, params: rest });
+      // How many steps a call makes before its cancellation reaches it is a matter of the clock.
+      const late = label === "cancellation" && params.progress > 1;
+      if (!late) this.say({ method, params: rest });
     } else if (method === "notifications/message") {
       const { level, ...rest } = withoutSubscription(params);
       const random = typeof params.data === "string" && /[- ]level[- ]message/.test(params.data);
@@ -429,7 +433,6 @@ async function drive(client, record, answers) {
     const leave = new AbortController();
     await record.step("cancellation", () => {
       const onprogress = () => {
-        // What is still said of a cancelled call is nobody's concern.
         record.cancelled.add("cancellation");
         leave.abort("enough");
       };
