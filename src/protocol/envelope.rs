@@ -199,6 +199,10 @@ impl<'a> Fields<'a> {
         };
         // `"error": null` beside a result is what some servers write for "no error".
         let error = self.error.filter(|error| error.get() != "null");
+        // And `"result": null` beside an error, as JSON-RPC 1.0 had it.
+        let result = self
+            .result
+            .filter(|result| error.is_none() || result.get() != "null");
         match (self.id, method) {
             (Some(id), _) if !is_id(id) => Err(shape("`id` is neither a string nor a number")),
             (Some(id), Some(method)) => Ok(Message::Request {
@@ -210,7 +214,7 @@ impl<'a> Fields<'a> {
                 method,
                 params: self.params,
             }),
-            (Some(id), None) => match (self.result, error) {
+            (Some(id), None) => match (result, error) {
                 (Some(_), Some(_)) => Err(shape("it has both `result` and `error`")),
                 (Some(result), None) => Ok(Message::Response {
                     id,
@@ -304,6 +308,7 @@ mod tests {
         assert_eq!(describe(r#"{"method":"a"}"#), "notification a -");
         assert_eq!(describe(r#"{"id":1,"result":null}"#), "result 1 null");
         assert_eq!(describe(r#"{"id":1,"result":{},"error":null}"#), "result 1 {}");
+        assert_eq!(describe(r#"{"id":1,"result":null,"error":{}}"#), "error 1 {}");
         assert_eq!(
             describe(r#"{"id":1.0,"error":{"code":1}}"#),
             r#"error 1.0 {"code":1}"#

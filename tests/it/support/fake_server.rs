@@ -22,6 +22,8 @@
 //! | `--offers NAME` | has prompts, resources and templates, some of its own and some that every such server has |
 //! | `--quiet NAME` | as `--offers`, but does not tell when they change |
 //! | `--more-when FILE` | has one prompt and one resource more once the file exists, and says so; after `--offers` |
+//! | `--tool JSON` | also lists this tool, byte for byte |
+//! | `--habit WORD` | writes every message wrongly: `fake_server/writing.rs` says in which ways |
 //!
 //! | tool | effect |
 //! |---|---|
@@ -41,6 +43,11 @@
 //! | `environment` | returns its variables as a JSON object |
 //! | `closed {a}` | has `additionalProperties: false` and refuses any other argument |
 //! | `structured` | has an `outputSchema` and returns `structuredContent` |
+//! | `give {result}` | its result is the text, byte for byte |
+//! | `give_error {error}` | likewise its error |
+//! | `big {bytes}` | returns a text of so many bytes |
+//! | `notify {count, bytes}` | sends so many log messages of so many bytes, then answers |
+//! | `endless {bytes}` | writes so many bytes without a line break to stdout, then ends the line and answers |
 
 #![expect(
     clippy::disallowed_methods,
@@ -51,12 +58,14 @@
     reason = "a server that misbehaves, for tests alone"
 )]
 
+#[path = "fake_server/writing.rs"]
+mod writing;
+
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -66,13 +75,12 @@ use serde_json::{Value, json};
 
 #[path = "fake_offers.rs"]
 mod fake_offers;
+use crate::writing::{Habit, notify, reply_raw, write_line};
 use fake_offers::{MODERN, Offers};
 
 /// What it offers beside its tools.
 static OFFERS: std::sync::OnceLock<Offers> = std::sync::OnceLock::new();
 
-/// One thread writes at a time; `None` once stdout was closed.
-static STDOUT: Mutex<Option<File>> = Mutex::new(None);
 /// Whether `grow` was called.
 static GROWN: AtomicBool = AtomicBool::new(false);
 /// How often `tools/call` was received.
@@ -88,6 +96,7 @@ struct Options {
     refuse_initialize: bool,
     exit_on: Option<String>,
     fail: Option<String>,
+    tools: Vec<String>,
 }
 
 /// What a client sends; parameters stay as they came.
@@ -100,11 +109,7 @@ struct Message<'a> {
 }
 
 fn main() {
-    // A file descriptor of its own, so that it can be closed for real.
-    *STDOUT.lock().unwrap() = Some(File::from(rustix::io::dup(rustix::stdio::stdout()).unwrap()));
-    let nothing = OpenOptions::new().write(true).open("/dev/null").unwrap();
-    rustix::stdio::dup2_stdout(&nothing).unwrap();
-
+    writing::open();
     let options = options();
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -155,6 +160,8 @@ fn options() -> Options {
                 drop(OFFERS.set(Offers { name, tells }));
             }
             "--more-when" => fake_offers::more_when(value(), OFFERS.get().unwrap().name.clone()),
+            "--tool" => options.tools.push(value()),
+            "--habit" => Habit::named(&value()).unwrap().adopt(),
             _ => {
                 eprintln!("fake server: there is no option {option}");
                 std::process::exit(2);
@@ -176,7 +183,7 @@ fn receive(options: &Options, line: &str) {
         return;
     };
     let raw = message.params.map_or("null", RawValue::get).to_owned();
-    let params: Value = serde_json::from_str(&raw).unwrap();
+    let params = read(&raw);
     if options.exit_on.as_ref() == Some(&method) {
         std::process::exit(4);
     }
@@ -197,10 +204,15 @@ fn receive(options: &Options, line: &str) {
         "initialize" => {
             let mut result = fake_offers::introduction(OFFERS.get());
             result["protocolVersion"] = params["protocolVersion"].clone();
+            result["capabilities"]["logging"] = json!({});
             reply(&id, "result", &result);
         }
         "ping" => reply(&id, "result", &json!({})),
-        "tools/list" => reply(&id, "result", &json!({ "tools": tools(options) })),
+        "tools/list" => {
+            let mut tools: Vec<String> = tools(options).iter().map(Value::to_string).collect();
+            tools.extend(options.tools.iter().cloned());
+            reply_raw(&id, "result", &format!(r#"{{"tools":[{}]}}"#, tools.join(",")));
+        }
         "tools/call" => {
             let call = CALLS.fetch_add(1, Ordering::SeqCst) + 1;
             if options.crash_on_call == Some(call) {
@@ -215,6 +227,18 @@ fn receive(options: &Options, line: &str) {
             &json!({ "code": -32601, "message": "no such method" }),
         ),
     }
+}
+
+/// Reads parameters; of what has no Rust value (half a surrogate pair, a very deep nesting) only the name is read.
+fn read(raw: &str) -> Value {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    serde_json::from_str(raw).unwrap_or_else(|_| {
+        let named: Named = serde_json::from_str(raw).unwrap();
+        json!({ "name": named.name })
+    })
 }
 
 /// Runs one call and answers it, where its tool does so.
@@ -254,7 +278,7 @@ fn run(id: &Value, raw: &str, params: &Value) {
             "orphaned".to_owned()
         }
         "close_stdout" => {
-            *STDOUT.lock().unwrap() = None;
+            writing::close();
             return;
         }
         "hang" => return,
@@ -283,6 +307,22 @@ fn run(id: &Value, raw: &str, params: &Value) {
             let content = json!([{ "type": "text", "text": "{\"answer\":42}" }]);
             let result = json!({ "content": content, "structuredContent": { "answer": 42 } });
             return reply(id, "result", &result);
+        }
+        "give" => return reply_raw(id, "result", string("result")),
+        "give_error" => return reply_raw(id, "error", string("error")),
+        "big" => "x".repeat(usize::try_from(number("bytes")).unwrap()),
+        "notify" => {
+            let padding = "x".repeat(usize::try_from(number("bytes")).unwrap());
+            for count in 0..number("count") {
+                let data = json!({ "count": count, "padding": padding });
+                notify("notifications/message", &json!({ "level": "info", "data": data }));
+            }
+            "notified".to_owned()
+        }
+        "endless" => {
+            writing::write_endless(number("bytes"));
+            write_line("");
+            "ended".to_owned()
         }
         name => {
             let message = format!("Unknown tool: {name}");
@@ -314,6 +354,11 @@ fn tools(options: &Options) -> Vec<Value> {
         tool("hang", &open),
         tool("grow", &open),
         tool("environment", &open),
+        tool("give", &needs("result", "string")),
+        tool("give_error", &needs("error", "string")),
+        tool("big", &needs("bytes", "integer")),
+        tool("notify", &needs("count", "integer")),
+        tool("endless", &needs("bytes", "integer")),
     ];
     let mut closed = needs("a", "string");
     closed["additionalProperties"] = json!(false);
@@ -349,18 +394,7 @@ fn reply(id: &Value, kind: &str, value: &Value) {
         "result" => fake_offers::completed(value),
         _ => value.clone(),
     };
-    write_line(&json!({ "jsonrpc": "2.0", "id": id, kind: value }).to_string());
-}
-
-fn notify(method: &str, params: &Value) {
-    write_line(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
-}
-
-fn write_line(line: &str) {
-    if let Some(stdout) = STDOUT.lock().unwrap().as_mut() {
-        // A client that is gone is seen at the end of stdin.
-        let _ = stdout.write_all(format!("{line}\n").as_bytes());
-    }
+    writing::reply(id, kind, &value);
 }
 
 fn append(file: &Path, line: &str) {
@@ -400,10 +434,9 @@ fn wait_for(file: &Path) {
 /// Starts a process that no group, session or polite signal reaches, and returns once its id is written.
 fn orphan(file: &str) {
     let script = r#"trap "" TERM HUP; sleep 1000 <&- & echo $! > "$0.part"; mv "$0.part" "$0""#;
-    let stdout = STDOUT.lock().unwrap().as_ref().unwrap().try_clone().unwrap();
     let mut child = Command::new("setsid")
         .args(["sh", "-c", script, file])
-        .stdout(stdout)
+        .stdout(writing::stdout())
         .spawn()
         .unwrap();
     child.wait().unwrap();

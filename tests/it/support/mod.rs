@@ -19,19 +19,26 @@ pub(crate) fn pml() -> &'static Path {
 /// The server that misbehaves on demand: `support/fake_server.rs` says how.
 pub(crate) fn fake_server() -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
+    example("fake_server", &BUILT)
+}
+
+/// The server on the official Rust SDK: `support/sdk_server.rs`.
+pub(crate) fn sdk_server() -> PathBuf {
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    example("sdk_server", &BUILT)
+}
+
+fn example(name: &str, built: &std::sync::Once) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let server = tests.ancestors().nth(2).unwrap().join("examples/fake_server");
+    let server = tests.ancestors().nth(2).unwrap().join("examples").join(name);
     // `cargo test --test it` does not build examples.
-    BUILT.call_once(|| {
+    built.call_once(|| {
         if !server.exists() {
             let built = std::process::Command::new(env!("CARGO"))
-                .args(["build", "--quiet", "--example", "fake_server"])
+                .args(["build", "--quiet", "--example", name])
                 .current_dir(env!("CARGO_MANIFEST_DIR"))
                 .status();
-            assert!(
-                built.unwrap().success(),
-                "cargo build --example fake_server failed"
-            );
+            assert!(built.unwrap().success(), "cargo build --example {name} failed");
         }
     });
     server

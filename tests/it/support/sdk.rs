@@ -6,15 +6,15 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Both lines of the TypeScript SDK; they live side by side.
-const TYPESCRIPT: [&str; 2] = [
+/// Both lines of the TypeScript SDK, which live side by side, and the server that has every feature.
+const TYPESCRIPT: [&str; 4] = [
     "@modelcontextprotocol/sdk@~1.32",
     "@modelcontextprotocol/client@~2.4",
+    "@modelcontextprotocol/server@~2.4",
+    "@modelcontextprotocol/server-everything@2026.8.31",
 ];
 
-const EVERYTHING: &str = "@modelcontextprotocol/server-everything@2026.8.31";
-
-/// The file that says that a folder is complete.
+/// The file that says of what a folder is complete.
 const COMPLETE: &str = "complete";
 
 /// A line of the Python SDK.
@@ -37,7 +37,7 @@ pub(crate) fn python(line: Python) -> PathBuf {
         Python::One => ("python-1", "mcp>=1.30,<2"),
         Python::Two => ("python-2", "mcp==2.3.0"),
     };
-    let folder = once(name, |folder| {
+    let folder = once(name, requirement, |folder| {
         let environment = folder.join("environment");
         run(
             "uv",
@@ -53,7 +53,7 @@ pub(crate) fn python(line: Python) -> PathBuf {
 
 /// The folder below which both lines of the TypeScript SDK are installed.
 pub(crate) fn typescript() -> PathBuf {
-    once("typescript", |folder| {
+    once("typescript", &TYPESCRIPT.join("\n"), |folder| {
         std::fs::write(folder.join("package.json"), r#"{ "private": true }"#).unwrap();
         let arguments = ["install", "--ignore-scripts", "--no-audit", "--no-fund"];
         run(
@@ -70,29 +70,20 @@ pub(crate) fn typescript() -> PathBuf {
 
 /// The program of the server that has every feature, which speaks every transport.
 pub(crate) fn everything() -> PathBuf {
-    let folder = once("everything", |folder| {
-        std::fs::write(folder.join("package.json"), r#"{ "private": true }"#).unwrap();
-        let arguments = [
-            "install",
-            "--ignore-scripts",
-            "--no-audit",
-            "--no-fund",
-            EVERYTHING,
-        ];
-        run("npm", folder, &arguments.map(OsStr::new));
-    });
-    folder.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+    typescript().join("node_modules/@modelcontextprotocol/server-everything/dist/index.js")
 }
 
 /// Makes a folder complete, once for all threads and processes.
-fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+fn once(name: &str, wanted: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let folder = kept(name);
     let lock = std::fs::File::create(folder.join("lock")).unwrap();
     lock.lock().unwrap();
-    if !folder.join(COMPLETE).exists() {
-        make(&folder);
-        std::fs::write(folder.join(COMPLETE), "").unwrap();
+    let complete = folder.join(COMPLETE);
+    if std::fs::read_to_string(&complete).is_ok_and(|found| found == wanted) {
+        return folder;
     }
+    make(&folder);
+    std::fs::write(complete, wanted).unwrap();
     folder
 }
 

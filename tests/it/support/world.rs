@@ -93,6 +93,11 @@ impl World {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
+    /// The mark of everything that is started here.
+    pub(crate) fn mark(&self) -> &str {
+        &self.mark
+    }
+
     /// The marks of everything that was started here and still runs, pml itself included.
     pub(crate) fn running(&self) -> Vec<String> {
         super::marked(&self.mark)
@@ -312,6 +317,11 @@ impl Client {
     /// Drops the client's end without waiting; the lines that still come can be read.
     pub(crate) fn end_input(&mut self) {
         drop(self.stdin.take());
+    }
+
+    /// The process of pml.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {

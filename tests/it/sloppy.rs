@@ -1,0 +1,317 @@
+//! Servers and clients that write sloppily, too much or for ever: only the owner of the trouble has it, and pml's
+//! memory stays within bounds.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::support::world::{World, texts};
+use crate::support::{DEADLINE, eventually};
+
+/// Characters of one to four bytes, so that pieces of a line end within one.
+const WORDS: &str = "plain é 中 \u{1f980} \u{feff}";
+
+const MEBIBYTE: u64 = 1024 * 1024;
+
+/// A world with a server `fake` that has `options`, and a server `good` that has no bad habit.
+fn world(options: &[&str]) -> World {
+    let world = World::new();
+    let servers = json!({ "fake": world.fake(options), "good": world.fake(&["--record", "seen"]) });
+    world.configure(&json!({ "permissions": { "allow": ["fake", "good"] }, "mcpServers": servers }));
+    world
+}
+
+#[test]
+fn whatever_the_habit_of_a_server_each_call_gets_its_own_answer_once() {
+    for habit in [
+        "crlf",
+        "bom",
+        "pieces",
+        "blank",
+        "null-error",
+        "float-ids",
+        "batch",
+        "strangers",
+        "twice",
+    ] {
+        let world = world(&["--habit", habit]);
+        let mut client = world.legacy();
+        client.call("fake__connect", &json!({}));
+        assert!(client.tools().contains(&"fake__echo".to_owned()), "{habit}");
+        let calls: Vec<(u64, String)> = (0..5)
+            .map(|call| {
+                let arguments = json!({ "words": WORDS, "call": call });
+                let sent = client.send(
+                    "tools/call",
+                    &json!({ "name": "fake__echo", "arguments": arguments }),
+                );
+                (
+                    sent,
+                    json!({ "name": "echo", "arguments": arguments }).to_string(),
+                )
+            })
+            .collect();
+        for (id, expected) in calls {
+            let answer = client.answer(id);
+            assert_eq!(texts(&answer["result"]), [expected], "{habit}");
+            // Canonical for the client, whatever came: a strict one refuses `"error": null`.
+            let members: Vec<&String> = answer.as_object().unwrap().keys().collect();
+            assert_eq!(members, ["jsonrpc", "id", "result"], "{habit}");
+        }
+        let refused = client.request(
+            "tools/call",
+            &json!({ "name": "fake__give_error", "arguments": { "error": r#"{"code":7,"message":"no"}"# } }),
+        );
+        assert_eq!(refused["error"], json!({ "code": 7, "message": "no" }), "{habit}");
+        assert_eq!(refused.get("result"), None, "{habit}");
+        assert_eq!(
+            texts(&client.call("good__closed", &json!({}))),
+            ["closed"],
+            "{habit}"
+        );
+        let strangers: Vec<&Value> = client
+            .aside
+            .iter()
+            .filter(|message| message.get("id").is_some())
+            .collect();
+        assert_eq!(strangers, [&Value::Null; 0], "{habit}: nothing is answered twice");
+        assert!(client.close().success(), "{habit}");
+    }
+}
+
+#[test]
+fn noise_between_messages_is_passed_over() {
+    let world = world(&["--banner"]);
+    let mut client = world.legacy();
+    for noise in [
+        "Listening on stdio...",
+        "{",
+        "[]",
+        "null",
+        "7",
+        "\u{1b}[31mred\u{1b}[0m",
+        r#"{"jsonrpc":"2.0"}"#,
+    ] {
+        let said = client.call("fake__say", &json!({ "line": noise }));
+        assert_eq!(texts(&said), ["said"], "{noise}");
+    }
+    let answered = client
+        .aside
+        .iter()
+        .filter(|message| message.get("id").is_some())
+        .count();
+    assert_eq!(answered, 0, "{:?}", client.aside);
+}
+
+#[test]
+fn a_client_of_the_oldest_versions_may_send_a_batch() {
+    let world = world(&[]);
+    let mut client = world.client();
+    client.initialize("2025-03-26");
+    client.call("fake__connect", &json!({}));
+    let request = |id: &str, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    let batch = json!([
+        request("a", "ping", json!({})),
+        { "jsonrpc": "2.0", "method": "notifications/roots/list_changed" },
+        request("b", "tools/call", json!({ "name": "fake__closed", "arguments": {} })),
+        request("c", "no/such", json!({})),
+        request("d", "tools/list", json!({})),
+    ]);
+    client.raw(&batch.to_string());
+    // As one array or one by one: the receiver of a batch may choose.
+    let mut answered = BTreeSet::new();
+    while answered.len() < 4 {
+        let answer: Value = serde_json::from_str(&client.line()).unwrap();
+        let answers = answer.as_array().cloned().unwrap_or_else(|| vec![answer]);
+        for answer in answers.iter().filter(|answer| answer.get("method").is_none()) {
+            let kind = if answer.get("error").is_some() {
+                "error"
+            } else {
+                "result"
+            };
+            let id = answer["id"].as_str().unwrap_or_else(|| panic!("{answer}"));
+            assert!(answered.insert((id.to_owned(), kind)), "answered twice: {answer}");
+        }
+    }
+    let expected = [("a", "result"), ("b", "result"), ("c", "error"), ("d", "result")];
+    assert_eq!(answered, expected.map(|(id, kind)| (id.to_owned(), kind)).into());
+}
+
+#[test]
+fn an_endless_line_costs_its_server_only() {
+    // Four times what a line may have by default, so that keeping it would be seen.
+    let bytes = 256 * MEBIBYTE;
+    let world = world(&[]);
+    let mut client = world.legacy();
+    client.call("good__closed", &json!({}));
+    let endless = client.send(
+        "tools/call",
+        &json!({ "name": "fake__endless", "arguments": { "bytes": bytes } }),
+    );
+    for _ in 0..20 {
+        assert_eq!(texts(&client.call("good__closed", &json!({}))), ["closed"]);
+    }
+    let answer = client.answer(endless);
+    assert!(
+        answer.get("error").is_some()
+            || answer["result"]["isError"] == true
+            || texts(&answer["result"]) == ["ended"],
+        "{answer}"
+    );
+    assert_eq!(texts(&client.call("good__closed", &json!({}))), ["closed"]);
+    assert_eq!(
+        texts(&client.call("fake__closed", &json!({}))),
+        ["closed"],
+        "it may start anew"
+    );
+    let peak = peak(client.id());
+    // One line of the default limit, the copy that a growing buffer makes of it, and pml itself.
+    assert!(peak < 160 * MEBIBYTE, "{peak} bytes");
+}
+
+#[test]
+fn fifty_mebibytes_pass_or_fail_alone() {
+    let world = world(&[]);
+    let mut client = world.legacy();
+    let big = client.send(
+        "tools/call",
+        &json!({ "name": "fake__big", "arguments": { "bytes": 50 * MEBIBYTE } }),
+    );
+    for _ in 0..20 {
+        assert_eq!(texts(&client.call("good__closed", &json!({}))), ["closed"]);
+    }
+    let answer = client.answer(big);
+    assert_eq!(texts(&answer["result"])[0].len() as u64, 50 * MEBIBYTE);
+    let peak = peak(client.id());
+    // The line once, the copy that a growing buffer makes of it, and pml itself: never a parsed copy beside it.
+    assert!(peak < 140 * MEBIBYTE, "{peak} bytes");
+}
+
+/// A client that reads when it is told to.
+struct Reluctant {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Reluctant {
+    fn start(world: &World) -> Self {
+        let mut child = world
+            .command(&["stdio"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut client = Self { child, stdin, stdout };
+        let about = json!({ "name": "test", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
+        client.send(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        assert_eq!(client.message()["id"], 0);
+        client
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.stdin, "{message}").unwrap();
+    }
+
+    fn call(&mut self, id: u64, tool: &str, arguments: &Value) {
+        let params = json!({ "name": tool, "arguments": arguments });
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
+    }
+
+    fn message(&mut self) -> Value {
+        let mut line = String::new();
+        assert_ne!(
+            self.stdout.read_line(&mut line).unwrap(),
+            0,
+            "pml closed its stdout"
+        );
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"))
+    }
+
+    fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.message();
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+}
+
+impl Drop for Reluctant {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_flood_of_notifications_waits_for_a_client_that_does_not_read() {
+    const COUNT: u64 = 100_000;
+    // So many bytes in each that all of them together are far more than the bound below.
+    const BYTES: u64 = 1000;
+    let world = world(&[]);
+    let mut client = Reluctant::start(&world);
+    client.call(1, "fake__closed", &json!({}));
+    client.answer(1);
+    client.call(2, "good__closed", &json!({}));
+    client.answer(2);
+    client.call(3, "fake__notify", &json!({ "count": COUNT, "bytes": BYTES }));
+    // The other server gets its calls all the same.
+    client.call(4, "good__closed", &json!({ "a": "during the flood" }));
+    eventually("the other server is called", DEADLINE, || {
+        world.read("seen").contains("during the flood")
+    });
+    // The flood has reached its dam once nothing in pml moves any more.
+    let mut last = 0;
+    eventually("pml rests", DEADLINE, || {
+        let now = processor_time(client.child.id());
+        std::mem::replace(&mut last, now) == now && now > 0
+    });
+    let (mut told, mut left) = (Vec::new(), BTreeSet::from([3, 4]));
+    while !left.is_empty() {
+        let message = client.message();
+        match message["id"].as_u64() {
+            Some(id) => assert!(left.remove(&id), "{message}"),
+            None if message["method"] == "notifications/message" => {
+                told.push(message["params"]["data"]["count"].as_u64().unwrap());
+            }
+            None => {}
+        }
+    }
+    assert!(
+        told.iter().copied().eq(0..COUNT),
+        "{} of {COUNT} came, or not in their order",
+        told.len()
+    );
+    let peak = peak(client.child.id());
+    // What may wait for a client (8 MiB), what a server's reader holds, and pml itself; the flood has a hundred.
+    assert!(peak < 48 * MEBIBYTE, "{peak} bytes");
+}
+
+/// The most memory a process ever had.
+fn peak(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    let kibibytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kibibytes * 1024
+}
+
+/// The processor time of a process, in ticks.
+fn processor_time(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, rest) = stat.rsplit_once(')').unwrap();
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // The fields after the name begin with the third of proc_pid_stat(5); user and system time are the 14th and 15th.
+    fields[11..13]
+        .iter()
+        .map(|ticks| ticks.parse::<u64>().unwrap())
+        .sum()
+}
