@@ -278,7 +278,7 @@ mod tests {
             ),
             (
                 r#"{"workflow_id":"x","approved":true,"allways":true}"#,
-                "`continue_workflow` has no member `allways`; it takes `workflow_id`, `approved`, `always`, `scope`",
+                "`continue_workflow` has no member `allways`; it takes `workflow_id`, `approved`, `always`, `scope`, `input`",
             ),
             (
                 r#"{"workflow_id":"x","approved":false,"always":true}"#,
