@@ -84,9 +84,8 @@ mod tests {
         let (near, mut far) = tokio::io::duplex(READ_AHEAD);
         let mut reader = LineReader::new(near, 8 * 1024 * 1024);
         let writer = tokio::spawn(async move {
-            far.write_all(&[&[b'x'; 4 * 1024 * 1024][..], b"\nsmall\n"].concat())
-                .await
-                .unwrap();
+            far.write_all(&vec![b'x'; 4 * 1024 * 1024]).await.unwrap();
+            far.write_all(b"\nsmall\n").await.unwrap();
             for _ in 0..10_000 {
                 far.write_all(b"small\n").await.unwrap();
             }
