@@ -19,7 +19,9 @@ use self::draft::Draft;
 use super::failure::{Hinted as _, Refused};
 use super::terminal::{self, Passing, Reply};
 use super::{Ground, output};
-use crate::loader::{KnownTool, LoadError, Loader, Resolved, Started, Steps, Urgency, VersionSpec};
+use crate::loader::{
+    KnownTool, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency, VersionSpec,
+};
 use crate::permissions::Approved;
 use crate::permissions::approved::Record;
 use crate::permissions::writer::Edited;
@@ -40,6 +42,12 @@ pub(crate) struct AddArguments {
     /// A package instead of a command, such as `npm:@scope/name`; what follows `--` are its arguments
     #[arg(long, value_name = "PACKAGE")]
     package: Option<String>,
+    /// The address of a server elsewhere instead of a command
+    #[arg(long, value_name = "URL", conflicts_with_all = ["package", "variables", "allow_scripts", "line"])]
+    url: Option<String>,
+    /// A header of every request to it; `${VAR}` stays as written and expands when it is connected to
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "url", value_parser = header)]
+    headers: Vec<(String, String)>,
     /// A variable the server gets; `${VAR}` stays as written and expands when the server starts
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     variables: Vec<(String, String)>,
@@ -65,7 +73,7 @@ pub(crate) struct AddArguments {
     #[arg(long)]
     json: bool,
     /// The command that starts the server, as in a client's configuration
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "package")]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["package", "url"])]
     line: Vec<String>,
 }
 
@@ -117,6 +125,12 @@ impl Hint for AddError {
 fn variable(text: &str) -> Result<(String, String), &'static str> {
     let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Reads `NAME: VALUE`; which names are possible is the address's to say.
+fn header(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once(':').ok_or("write it as \"NAME: VALUE\"")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// What came of it.
@@ -190,9 +204,10 @@ async fn add(
     }
     told::before(ground, &draft, resolved.as_ref());
     if !arguments.yes {
-        let question = match draft.plan.package() {
-            Some(_) => "Install and add it?",
-            None => "Start and add it?",
+        let question = match draft.plan.source() {
+            PlanSource::Package(_) => "Install and add it?",
+            PlanSource::Command { .. } => "Start and add it?",
+            PlanSource::Remote(_) => "Connect to it and add it?",
         };
         match terminal::confirm(question).await? {
             Reply::Yes => {}

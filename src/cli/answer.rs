@@ -111,7 +111,7 @@ pub(crate) fn run(ground: &Ground, arguments: &AnswerArguments) -> anyhow::Resul
     let answers = match &workflow.ask {
         Ask::Questions { questions } => answers(&workflow, questions, arguments)?,
         // The store says what is asked instead.
-        Ask::Install { .. } | Ask::Permit { .. } | Ask::Use { .. } => Vec::new(),
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use { .. } => Vec::new(),
     };
     let told: Vec<_> = answers.iter().map(Given::told).collect();
     inbox::answer(&mut store, &workflow, Answer::Answers { answers })?;

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Ground, output};
-use crate::config;
+use crate::config::{self, Launch};
 use crate::permissions::{AskKind, Decision, Policy};
 use crate::protocol::{DependencyName, Shown, ToolName};
 
@@ -37,8 +37,13 @@ pub(crate) fn run(ground: &Ground, arguments: &CheckArguments) -> anyhow::Result
     let config = config::read(&ground.files())?;
     let tool = &arguments.tool;
     let verdict = Policy::new(&config).check(tool);
+    let server = config.servers.get(tool.dependency());
+    let is_elsewhere = server.is_some_and(|server| matches!(server.launch, Launch::Remote { .. }));
     let (word, says, code) = match verdict.decision {
         Decision::Allow => ("allow", "runs without a question", 0),
+        Decision::Ask(AskKind::First) if is_elsewhere => {
+            ("ask", "asks before its server is first connected to", 1)
+        }
         Decision::Ask(AskKind::First) => ("ask", "asks before its server is first installed or started", 1),
         Decision::Ask(AskKind::Every) => ("ask", "asks before every call", 1),
         Decision::Deny => ("deny", "never runs", 1),

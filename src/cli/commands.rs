@@ -34,6 +34,7 @@ Examples:
   pml add time -- uvx mcp-server-time
   pml add files -- npx -y @modelcontextprotocol/server-filesystem .
   pml add files --package npm:@modelcontextprotocol/server-filesystem -- .
+  pml add docs --url https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
   pml add mine --env 'TOKEN=${MY_TOKEN}' -- ./server --verbose
 
 Shows what will be written and run, and asks. Whatever fails leaves the file as it was.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Ground, output, terminal};
 use crate::config::{Config, nearest};
 use crate::loader::process::supervisor;
-use crate::loader::{InstallStep, Installed, Packages, Plan, PlanError, plan};
+use crate::loader::{InstallStep, Installed, Packages, Plan, plan};
 use crate::protocol::DependencyName;
 use crate::report::{Hint, render_hinted};
 
@@ -129,7 +129,6 @@ async fn install_all(
         };
         let state = match plan(name, server, &ground.environment) {
             Ok(plan) => install_one(packages, &plan).await,
-            Err(PlanError::Remote { .. }) => State::Command,
             Err(error) => failed(&error),
         };
         outcomes.push(Outcome {

@@ -41,7 +41,9 @@ pub(crate) fn run(ground: &Ground, arguments: &PendingArguments) -> anyhow::Resu
 fn whole(workflow: &Workflow) -> serde_json::Value {
     let mut value = inbox::json(workflow);
     match &workflow.ask {
-        Ask::Install { dependency } | Ask::Permit { dependency } => value["dependency"] = json!(dependency),
+        Ask::Install { dependency } | Ask::Connect { dependency } | Ask::Permit { dependency } => {
+            value["dependency"] = json!(dependency);
+        }
         Ask::Use { shown } => value["shown"] = json!(shown),
         Ask::Questions { questions } => value["questions"] = json!(questions),
     }
@@ -52,7 +54,7 @@ fn next_step(workflow: &Workflow) -> String {
     let code = &workflow.code;
     match &workflow.ask {
         Ask::Questions { .. } => format!("answer     pml answer {code}"),
-        Ask::Install { .. } | Ask::Permit { .. } | Ask::Use { .. } => {
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use { .. } => {
             format!("decide     pml approve {code}, or pml refuse {code}")
         }
     }

@@ -49,7 +49,7 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
 
 fn removed(ground: &Ground, plan: &Plan) -> anyhow::Result<String> {
     let Some(package) = plan.package() else {
-        return Ok("it is a plain command, so there is no package to remove".to_owned());
+        return Ok("it has no package to remove".to_owned());
     };
     let done = Packages::new(&ground.locations, &ground.environment).uninstall(package)?;
     Ok(match done {

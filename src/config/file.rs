@@ -85,7 +85,7 @@ pub(super) struct Permissions {
     pub(super) allow: Vec<PatternText>,
     /// Tools that never run.
     pub(super) deny: Vec<PatternText>,
-    /// Tools that need a person: `*` before a server is first installed or started, anything narrower before every call.
+    /// Tools that need a person: `*` before a server is first installed, started or connected to, anything narrower before every call.
     pub(super) ask: Vec<PatternText>,
 }
 
@@ -127,13 +127,13 @@ pub(super) struct ServerEntry {
     pub(super) command: Option<String>,
     /// An exact package, such as `npm:@scope/name@1.2.3` or `pypi:name==1.2.3`.
     pub(super) package: Option<String>,
-    /// The address of a server reached over HTTP.
+    /// The address of a server reached over HTTP. `${VAR}` expands.
     pub(super) url: Option<String>,
     /// The arguments of the command or of the package's program. `${VAR}` expands.
     pub(super) args: Option<Vec<String>>,
     /// The environment variables the server gets beside a small fixed list. `${VAR}` expands.
     pub(super) env: Option<BTreeMap<String, String>>,
-    /// The headers of every request to `url`.
+    /// The headers of every request to `url`, and to no other origin. `${VAR}` expands; values are shown to nobody.
     pub(super) headers: Option<BTreeMap<String, String>>,
     /// The directory the server is started in, relative to this file's.
     pub(super) cwd: Option<String>,
@@ -162,7 +162,7 @@ pub(super) enum Transport {
     Stdio,
     /// Streamable HTTP.
     Http,
-    /// HTTP with server-sent events.
+    /// HTTP; the older transport with server-sent events is found out by itself.
     Sse,
 }
 

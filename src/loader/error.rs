@@ -93,8 +93,8 @@ pub enum InstallError {
         /// The executables that the package has.
         choices: Vec<String>,
     },
-    /// The server is a plain command.
-    #[error("`{dependency}` is a plain command; there is no package to install")]
+    /// The server is a plain command, or elsewhere.
+    #[error("`{dependency}` has no package; there is nothing to install")]
     NoPackage {
         /// The server.
         dependency: DependencyName,

@@ -1,9 +1,8 @@
-//! Opening a dependency: its process, its conversation in one of the two eras, what it offers.
+//! Opening a dependency: its process or connection, its conversation in one of the two eras, what it offers.
 //!
 //! The non-obvious thing: a server that was spoken to in one era may refuse the other for the rest of its life, or
 //! end. So a second try begins with a new process, but for `initialize`, whose refusal binds no server.
 
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
@@ -14,14 +13,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::handshake::{Introduced, introduce};
-use super::process::{self, Exit, LaunchLine, Process, SpawnError};
+use super::process::SpawnError;
+use super::reach::{Reached, end_of, reach};
 use super::restart::GivenUpError;
-use super::started::{Keeper, Started, exit_of};
+use super::started::{Keeper, Started};
 use super::stderr::Stderr;
-use super::{
-    Client, Declared, Ended, InstallError, Installed, Known, Plan, PlanSource, Session, Unasked, Urgency,
-    variables,
-};
+use super::{Client, Declared, Ended, InstallError, Installed, Known, Plan, Session, Unasked};
 use crate::config::Environment;
 use crate::protocol::{Changes, DependencyName, Era, Kind, Shown};
 use crate::report::Hint;
@@ -213,18 +210,22 @@ async fn introduced(
 
 fn spawn(settings: &Settings, opening: &Opening<'_>) -> Result<Live, LoadError> {
     let (plan, tasks) = (opening.plan, opening.tasks);
-    let line = launch_line(plan, opening.installed.as_ref(), &settings.environment);
-    let supervisor = process::supervisor().map_err(|cause| SpawnError::Supervisor {
-        name: plan.dependency().clone(),
-        supervisor: PathBuf::from("pml"),
-        cause,
-    })?;
-    let (process, pipes) = process::spawn(plan.dependency(), &line, &supervisor)?;
-    let stderr = process.stderr();
-    let (urgent, exit) = watch_over(process, settings.at_once.child_token(), tasks);
-    let (ended_exit, ended_stderr) = (exit.clone(), stderr.clone());
+    let Reached {
+        source,
+        sink,
+        stderr,
+        urgent,
+        end,
+    } = reach(
+        settings,
+        plan,
+        opening.installed.as_ref(),
+        opening.line_limit,
+        tasks,
+    )?;
+    let (ended, ended_stderr) = (end.clone(), stderr.clone());
     let ending = async move {
-        let reason = exit_of(ended_exit).await.to_string();
+        let reason = end_of(ended).await;
         Ended {
             reason,
             stderr: ended_stderr.tail(),
@@ -234,7 +235,7 @@ fn spawn(settings: &Settings, opening: &Opening<'_>) -> Result<Live, LoadError> 
     let (told, changes) = watch::channel(Changes::default());
     let session = Session::open(
         plan.dependency().clone(),
-        (pipes.stdout, pipes.stdin),
+        (source, sink),
         opening.line_limit,
         tasks,
         settings.client.get().cloned(),
@@ -247,7 +248,7 @@ fn spawn(settings: &Settings, opening: &Opening<'_>) -> Result<Live, LoadError> 
         process: Keeper {
             urgent,
             asked: AtomicBool::new(false),
-            exit,
+            end,
         },
         stderr,
         changes,
@@ -282,7 +283,7 @@ impl Live {
     /// Asks it to go and waits until it has: two at a time could get in each other's way.
     async fn leave(self) {
         drop(self.closing);
-        self.process.exit().await;
+        self.process.end().await;
     }
 }
 
@@ -330,44 +331,4 @@ fn follow_changes(
             }
         }
     });
-}
-
-/// Waits for the end of a process in a task of its own, which also signals it when it must go at once.
-fn watch_over(
-    mut process: Process,
-    urgent: CancellationToken,
-    tasks: &TaskTracker,
-) -> (CancellationToken, watch::Receiver<Option<Exit>>) {
-    let (tell, exit) = watch::channel(None);
-    let hurry = urgent.clone();
-    tasks.spawn(async move {
-        let exited = tokio::select! {
-            exited = process.exited() => Some(exited),
-            () = hurry.cancelled() => None,
-        };
-        let exited = match exited {
-            Some(exited) => exited,
-            None => process.stop(Urgency::AtOnce).await,
-        };
-        tell.send_replace(Some(exited));
-    });
-    (urgent, exit)
-}
-
-fn launch_line(plan: &Plan, installed: Option<&Installed>, environment: &Environment) -> LaunchLine {
-    let (program, leading) = match (plan.source(), installed) {
-        (_, Some(installed)) => (installed.program.clone(), installed.leading.clone()),
-        (PlanSource::Command { program }, None) => (program.clone(), Vec::new()),
-        // A package is always installed before it is opened.
-        (PlanSource::Package(package), None) => (PathBuf::from(package.name()), Vec::new()),
-    };
-    LaunchLine {
-        program,
-        arguments: leading
-            .into_iter()
-            .chain(plan.arguments().iter().map(Into::into))
-            .collect(),
-        variables: variables::variables(environment, plan.variables()),
-        directory: plan.directory().to_owned(),
-    }
 }

@@ -215,7 +215,7 @@ impl Loader {
         line_limit: usize,
         expected: Option<&str>,
     ) -> watch::Receiver<Startup> {
-        let (tell, startup) = watch::channel(Startup::Step(format!("starting {}", plan.dependency())));
+        let (tell, startup) = watch::channel(Startup::Step(plan.opening()));
         let (loader, slot, plan, server) = (self.clone(), Arc::clone(slot), Arc::clone(plan), server.clone());
         let expected = expected.map(str::to_owned);
         self.0.tasks.spawn(async move {
@@ -271,7 +271,7 @@ impl Loader {
             }
         }
         let installed = self.installed(plan, expected, &step).await?;
-        step(format!("starting {name}"));
+        step(plan.opening());
         lock(&slot.restart).started(Instant::now());
         let (loader, changing) = (self.clone(), Arc::clone(plan));
         let opening = Opening {

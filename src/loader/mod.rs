@@ -1,4 +1,4 @@
-//! From a declared server to a running one: plan, install, spawn, session.
+//! From a declared server to a running one: plan, install, spawn or connect, session.
 //!
 //! Uses `config`, `protocol` and `report`; does not see `permissions` nor `workflow`: whether something *may* be
 //! installed or started was decided before it gets here. [`plan()`] is pure; [`Packages`] resolves and installs
@@ -22,6 +22,8 @@ mod pin;
 mod plan;
 pub mod process;
 mod programs;
+mod reach;
+mod remote;
 pub mod restart;
 mod runner;
 pub mod secrets;
@@ -51,5 +53,6 @@ pub use pin::pin;
 pub use plan::{Plan, PlanError, PlanSource, Scripts, plan};
 pub use process::Urgency;
 pub use programs::{find_program, search_path};
+pub use remote::{Address, AddressError};
 pub use session::{Ended, Reply, Session, Unasked};
 pub use started::Started;

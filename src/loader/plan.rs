@@ -1,8 +1,9 @@
-//! From a declared server to what would be installed and run; nothing happens here.
+//! From a declared server to what would be installed and run, or connected to; nothing happens here.
 //!
 //! Pure: text and an environment in, a [`Plan`] or an error out. An approval is bound to [`Plan::digest`], which
 //! is made of what was *declared*: a secret that changes its value does not ask again, a changed line does.
 
+mod digest;
 mod error;
 #[cfg(test)]
 mod tests;
@@ -15,12 +16,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use self::digest::{catalog_key, digest};
 use self::error::{package_error, runner_error};
 use super::package::{Ecosystem, Package, VersionSpec};
 use super::packages::Resolved;
+use super::remote::Address;
 use super::runner::{Run, Runner};
 use crate::config::{Environment, Launch, Server, expand};
-use crate::protocol::approval::ShownDependency;
+use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::{DependencyName, Digest, Shown};
 
 /// Variables that decide which code runs: a person must see them, because the line alone would not say it.
@@ -61,6 +64,8 @@ pub enum PlanSource {
         /// The program.
         program: PathBuf,
     },
+    /// A server elsewhere.
+    Remote(Address),
 }
 
 /// What would be installed and run for one declared server.
@@ -138,10 +143,16 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
             let runner = Runner::for_ecosystem(package.ecosystem());
             (PlanSource::Package(package), Some(runner), given, args.clone())
         }
-        Launch::Remote { .. } => {
-            return Err(PlanError::Remote {
+        Launch::Remote { url, headers } => {
+            let headers = headers
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), expanded(value)?)))
+                .collect::<Result<_, _>>()?;
+            let address = Address::new(&expanded(url)?, &headers).map_err(|source| PlanError::Address {
                 dependency: name.clone(),
-            });
+                source,
+            })?;
+            (PlanSource::Remote(address), None, Vec::new(), vec![url.clone()])
         }
     };
     let scripts = if server.allow_scripts {
@@ -152,7 +163,7 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
     let digest = digest(name, server, &source, scripts);
     let catalog_key = match &source {
         PlanSource::Package(package) => catalog_key(package, &words, server),
-        PlanSource::Command { .. } => digest.clone(),
+        PlanSource::Command { .. } | PlanSource::Remote(_) => digest.clone(),
     };
     let steering = server
         .env
@@ -195,7 +206,25 @@ impl Plan {
     pub fn package(&self) -> Option<&Package> {
         match &self.source {
             PlanSource::Package(package) => Some(package),
-            PlanSource::Command { .. } => None,
+            PlanSource::Command { .. } | PlanSource::Remote(_) => None,
+        }
+    }
+
+    /// Returns what a person is asked for before its first use.
+    #[must_use]
+    pub fn first_use(&self) -> ApprovalType {
+        match &self.source {
+            PlanSource::Package(_) | PlanSource::Command { .. } => ApprovalType::DependencyInstall,
+            PlanSource::Remote(_) => ApprovalType::RemoteConnect,
+        }
+    }
+
+    /// Returns what happens when it is opened, in words.
+    #[must_use]
+    pub fn opening(&self) -> String {
+        match &self.source {
+            PlanSource::Package(_) | PlanSource::Command { .. } => format!("starting {}", self.dependency),
+            PlanSource::Remote(_) => format!("connecting to {}", self.dependency),
         }
     }
 
@@ -238,6 +267,9 @@ impl Plan {
     /// Returns what a person is shown before it is installed or started; the line is never cut.
     #[must_use]
     pub fn shown(&self, resolved: Option<&Resolved>) -> ShownDependency {
+        if let PlanSource::Remote(address) = &self.source {
+            return self.shown_remote(address);
+        }
         let (version, words) = match (&self.source, self.line.runner) {
             (PlanSource::Package(package), Some(runner)) => {
                 let version = match (resolved, package.version()) {
@@ -270,6 +302,19 @@ impl Plan {
                 && self
                     .package()
                     .is_some_and(|package| package.ecosystem() == Ecosystem::Npm),
+            remote: None,
+        }
+    }
+
+    fn shown_remote(&self, address: &Address) -> ShownDependency {
+        let remote = address.shown(&self.line.words.concat());
+        ShownDependency {
+            name: self.dependency.to_string(),
+            version: None,
+            install: remote.to_string(),
+            integrity: None,
+            scripts: false,
+            remote: Some(remote),
         }
     }
 }
@@ -294,75 +339,6 @@ fn program_path(program: &str, directory: &Path) -> Option<PathBuf> {
     } else {
         Some(PathBuf::from(program))
     }
-}
-
-fn digest(name: &DependencyName, server: &Server, source: &PlanSource, scripts: Scripts) -> Digest {
-    let mut parts: Vec<Vec<u8>> = vec![b"plan 1".to_vec(), name.as_str().into()];
-    let mut list = |label: &str, words: &[&str]| {
-        parts.push(label.into());
-        parts.push(words.len().to_string().into());
-        parts.extend(words.iter().map(|word| Vec::from(*word)));
-    };
-    match &server.launch {
-        Launch::Command { command, args } => {
-            list(
-                "command",
-                &std::iter::once(command)
-                    .chain(args)
-                    .map(String::as_str)
-                    .collect::<Vec<_>>(),
-            );
-        }
-        Launch::Package { package, args } => {
-            list(
-                "package",
-                &std::iter::once(package)
-                    .chain(args)
-                    .map(String::as_str)
-                    .collect::<Vec<_>>(),
-            );
-        }
-        Launch::Remote { url, .. } => list("url", &[url]),
-    }
-    list(
-        "env",
-        &server
-            .env
-            .iter()
-            .flat_map(|(name, value)| [name.as_str(), value.as_str()])
-            .collect::<Vec<_>>(),
-    );
-    match source {
-        PlanSource::Package(package) => list("source", &[&package.to_string()]),
-        PlanSource::Command { .. } => list("source", &[]),
-    }
-    list(
-        "scripts",
-        if scripts == Scripts::Allowed {
-            &["allowed"]
-        } else {
-            &[]
-        },
-    );
-    parts.extend([&server.directory, &server.cwd].map(|path| path.as_os_str().as_encoded_bytes().to_vec()));
-    Digest::of(parts)
-}
-
-fn catalog_key(package: &Package, arguments: &[String], server: &Server) -> Digest {
-    let name = package.registry_name();
-    let count = arguments.len().to_string();
-    let parts = ["catalog 1", package.ecosystem().as_str(), &name].into_iter();
-    let extras = package.extras().join(",");
-    let parts = parts.chain([
-        extras.as_str(),
-        package.executable().unwrap_or_default(),
-        count.as_str(),
-    ]);
-    Digest::of(
-        parts
-            .chain(arguments.iter().map(String::as_str))
-            .chain(server.env.keys().map(String::as_str)),
-    )
 }
 
 /// Quotes a word as a shell would need it, so that the borders of words can be seen.

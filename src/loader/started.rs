@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::handshake::Introduced;
-use super::process::Exit;
+use super::reach::end_of;
 use super::slot::lock;
 use super::{Declared, Known, LoadError, Resolved, Session, Urgency};
 use crate::protocol::{Era, Kind};
@@ -37,20 +37,13 @@ pub(super) struct Gone {
 pub(super) struct Keeper {
     pub(super) urgent: CancellationToken,
     pub(super) asked: AtomicBool,
-    pub(super) exit: watch::Receiver<Option<Exit>>,
+    pub(super) end: watch::Receiver<Option<String>>,
 }
 
 impl Keeper {
-    /// Waits until the process is gone.
-    pub(super) async fn exit(&self) -> Exit {
-        exit_of(self.exit.clone()).await
-    }
-}
-
-pub(super) async fn exit_of(mut exit: watch::Receiver<Option<Exit>>) -> Exit {
-    match exit.wait_for(Option::is_some).await {
-        Ok(exit) => exit.clone().unwrap_or(Exit::Unsupervised),
-        Err(_dropped) => Exit::Unsupervised,
+    /// Waits until it is gone; returns how it went, in words.
+    pub(super) async fn end(&self) -> String {
+        end_of(self.end.clone()).await
     }
 }
 
@@ -102,7 +95,7 @@ impl Started {
 
     /// Waits until it is gone.
     pub(super) async fn gone(&self) -> Gone {
-        let reason = self.process.exit().await.to_string();
+        let reason = self.process.end().await;
         Gone {
             reason,
             asked_for: self.process.asked.load(Ordering::Relaxed),

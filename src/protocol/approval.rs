@@ -1,5 +1,7 @@
 //! The JSON shapes of asking and continuing that are pml's own: seed words, spelled once.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::ToolName;
@@ -11,13 +13,49 @@ pub struct ShownDependency {
     pub name: String,
     /// The exact version where it is known; the declared range or `null` where it is not yet.
     pub version: Option<String>,
-    /// The line that says what would be installed and run, never cut.
+    /// The line that says what would be installed and run, or connected to; never cut.
     pub install: String,
     /// The package's integrity (`sha512-…`), `null` while it is not yet known or for a plain command.
     pub integrity: Option<String>,
     /// Whether install scripts of the package and its dependencies would run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scripts: bool,
+    /// Where it is, if nothing is installed or run and a server elsewhere is connected to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<ShownRemote>,
+}
+
+/// What a person is shown of a server elsewhere before it is connected to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownRemote {
+    /// Scheme, host and port.
+    pub origin: String,
+    /// The path, as declared where a variable decides it; never a query.
+    pub path: String,
+    /// The names of the headers that every request carries; never their values.
+    pub headers: Vec<String>,
+    /// What a person must know before they agree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
+impl fmt::Display for ShownRemote {
+    /// Writes where it is on one line, what a person must know before anything that may be cut.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.origin)?;
+        if self.path.starts_with('/') {
+            formatter.write_str(&self.path)?;
+        } else {
+            write!(formatter, " (declared as {})", self.path)?;
+        }
+        if let Some(warning) = &self.warning {
+            write!(formatter, " ({warning})")?;
+        }
+        match self.headers.as_slice() {
+            [] => Ok(()),
+            headers => write!(formatter, " with the headers {}", headers.join(", ")),
+        }
+    }
 }
 
 /// Why a person is asked.
@@ -26,6 +64,8 @@ pub struct ShownDependency {
 pub enum ApprovalType {
     /// A dependency would be installed, or started for the first time at this version.
     DependencyInstall,
+    /// A server elsewhere would be connected to for the first time as it is declared.
+    RemoteConnect,
     /// A narrower ask rule wants a person to see this very call.
     ToolPermission,
 }
@@ -38,7 +78,7 @@ pub struct ApprovalContext {
     pub kind: ApprovalType,
     /// The policy name of the suspended tool.
     pub tool: ToolName,
-    /// What would be installed and run.
+    /// What would be installed and run, or connected to.
     pub dependency: ShownDependency,
     /// The id that continues the suspended call.
     pub workflow_id: uuid::Uuid,

@@ -72,7 +72,7 @@ impl Proxy {
             Decision::Allow | Decision::Deny => None,
             Decision::Ask(_) if self.0.grants.allows_tool(&tool) => None,
             Decision::Ask(AskKind::First) if self.is_approved(&plan) => None,
-            Decision::Ask(AskKind::First) => Some(ApprovalType::DependencyInstall),
+            Decision::Ask(AskKind::First) => Some(plan.first_use()),
             Decision::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
         };
         if let Some(kind) = kind {
@@ -146,6 +146,9 @@ impl Proxy {
             ApprovalType::DependencyInstall => Ask::Install {
                 dependency: dependency.clone(),
             },
+            ApprovalType::RemoteConnect => Ask::Connect {
+                dependency: dependency.clone(),
+            },
             ApprovalType::ToolPermission => Ask::Permit {
                 dependency: dependency.clone(),
             },
@@ -171,6 +174,7 @@ impl Proxy {
     pub(super) fn asked(&self, view: &View, workflow: &Workflow) -> Result<Asked, Refusal> {
         let (kind, dependency) = match &workflow.ask {
             Ask::Install { dependency } => (ApprovalType::DependencyInstall, dependency),
+            Ask::Connect { dependency } => (ApprovalType::RemoteConnect, dependency),
             Ask::Permit { dependency } => (ApprovalType::ToolPermission, dependency),
             Ask::Use { .. } | Ask::Questions { .. } => {
                 return Err(WorkflowError::Unfit {

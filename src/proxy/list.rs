@@ -76,8 +76,12 @@ impl Proxy {
 
     fn about(&self, plan: &Plan) -> String {
         let shown = plan.shown(self.0.loader.resolved(plan).as_ref());
+        let (verb, what) = match &shown.remote {
+            Some(_) => ("Connects to", "Where it is"),
+            None => ("Starts", "What runs"),
+        };
         format!(
-            "Starts the MCP server `{}` and lists its tools; they are not known yet. What runs: `{}`. \
+            "{verb} the MCP server `{}` and lists its tools; they are not known yet. {what}: `{}`. \
              Unless a rule allows it, calling this asks a person for approval first.",
             shown.name, shown.install
         )

@@ -244,7 +244,7 @@ impl Proxy {
 fn given(workflow: &Workflow, answers: Vec<Given>, by: Provenance) -> Questioned {
     let questions = match &workflow.ask {
         Ask::Questions { questions } => questions.clone(),
-        Ask::Install { .. } | Ask::Permit { .. } | Ask::Use { .. } => Vec::new(),
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use { .. } => Vec::new(),
     };
     Questioned::Answered {
         questions,

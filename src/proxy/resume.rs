@@ -192,8 +192,12 @@ impl Proxy {
             return Err(Refusal::Expired);
         };
         match (&taken.ask, scope) {
-            (Ask::Install { dependency }, Scope::Once | Scope::Always) => self.record(dependency, plan)?,
-            (Ask::Install { .. }, Scope::Session) => self.0.grants.allow_launch(plan.digest().clone()),
+            (Ask::Install { dependency } | Ask::Connect { dependency }, Scope::Once | Scope::Always) => {
+                self.record(dependency, plan)?;
+            }
+            (Ask::Install { .. } | Ask::Connect { .. }, Scope::Session) => {
+                self.0.grants.allow_launch(plan.digest().clone())
+            }
             (Ask::Permit { .. }, Scope::Session) => self.0.grants.allow_tool(taken.call.tool.clone()),
             (Ask::Permit { .. }, Scope::Once | Scope::Always)
             | (Ask::Use { .. } | Ask::Questions { .. }, _) => {}

@@ -178,6 +178,9 @@ impl Conversation {
             ("initialize", _) => self.initialize(params),
             ("server/discover", _) => greeting::discover(&self.0.proxy.introduction()),
             ("ping", era) => present::own_result(json!({}), era.unwrap_or(Era::Legacy)),
+            (method, Err(_)) if !Method::is_known(method) => {
+                Fault::new(Fault::METHOD_NOT_FOUND, "Method not found").into()
+            }
             (_, Err(fault)) => fault.into(),
             ("tools/list" | "prompts/list" | "resources/list" | "resources/templates/list", Ok(era)) => {
                 match List::read(method, params) {

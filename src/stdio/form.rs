@@ -100,6 +100,7 @@ pub(crate) fn approval(asked: &Asked) -> Value {
             format!("Install {}{version} for {tool}?", dependency.name)
         }
         (ApprovalType::DependencyInstall, false) => format!("Run {}{version} for {tool}?", dependency.name),
+        (ApprovalType::RemoteConnect, _) => format!("Connect to {} for {tool}?", dependency.name),
         (ApprovalType::ToolPermission, _) => format!("Call {tool}?"),
     };
     let scripts = if dependency.scripts {
@@ -107,10 +108,11 @@ pub(crate) fn approval(asked: &Asked) -> Value {
     } else {
         ""
     };
-    let integrity = dependency
-        .integrity
-        .as_deref()
-        .unwrap_or("integrity recorded at first use");
+    let integrity = match (&dependency.integrity, &dependency.remote) {
+        (Some(integrity), _) => integrity,
+        (None, Some(_)) => "a remote server",
+        (None, None) => "integrity recorded at first use",
+    };
     let project = asked
         .file
         .parent()
@@ -129,6 +131,16 @@ pub(crate) fn approval(asked: &Asked) -> Value {
         ApprovalType::DependencyInstall => (
             format!("Continue: {} may run here at this exact version", dependency.name),
             format!("Session: {} may run until this session ends", dependency.name),
+        ),
+        ApprovalType::RemoteConnect => (
+            format!(
+                "Continue: {} may be connected to as it is declared here",
+                dependency.name
+            ),
+            format!(
+                "Session: {} may be connected to until this session ends",
+                dependency.name
+            ),
         ),
         ApprovalType::ToolPermission => (
             "Continue: this call only".to_owned(),

@@ -227,6 +227,7 @@ fn headline(asked: &Asked) -> String {
     match (asked.kind, asked.installs) {
         (ApprovalType::DependencyInstall, true) => format!("Approval required to install {named}"),
         (ApprovalType::DependencyInstall, false) => format!("Approval required to run {named}"),
+        (ApprovalType::RemoteConnect, _) => format!("Approval required to connect to {named}"),
         (ApprovalType::ToolPermission, _) => {
             format!(
                 "Approval required to call {}",
@@ -255,13 +256,17 @@ fn instruction(asked: &Asked, wire: &str) -> String {
     if dependency.scripts {
         shown.push_str("  install scripts of the package WILL run (\"allowScripts\")\n");
     }
+    let would = match &dependency.remote {
+        Some(_) => "what would be connected to",
+        None => "what would run",
+    };
     let valid = format!(
         "The id is valid for {minutes} minute{}.",
         if minutes == 1 { "" } else { "s" }
     );
     match asked.by {
         By::Client => format!(
-            "A person must decide this; do not decide for them. Show them exactly what would run:\n\
+            "A person must decide this; do not decide for them. Show them exactly {would}:\n\
              {shown}\
              If they say yes, call `{wire}` with the arguments\n  \
              {{\"{MEMBER}\":{{\"workflow_id\":\"{id}\",\"approved\":true}}}}\n\
@@ -271,7 +276,7 @@ fn instruction(asked: &Asked, wire: &str) -> String {
              {{\"workflow_id\":\"{id}\",\"approved\":true}} instead. {valid}"
         ),
         By::Human => format!(
-            "Only a person can approve this, and not through you. Show them exactly what would run:\n\
+            "Only a person can approve this, and not through you. Show them exactly {would}:\n\
              {shown}\
              and how to decide: `pml approve {code}` or `pml refuse {code}` in a terminal, or the prompt \
              `approve {code}` of pml (in Claude Code: /mcp__pml__approve {code}). Once they have decided, call \

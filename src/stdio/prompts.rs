@@ -178,7 +178,9 @@ impl Prompt {
                         several => return Ok(too_many(&workflow, several)),
                     },
                     // Whatever is said: the store knows that it is no answer to this.
-                    Ask::Install { .. } | Ask::Permit { .. } | Ask::Use { .. } => Ok(Given::default()),
+                    Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use { .. } => {
+                        Ok(Given::default())
+                    }
                 };
                 let given = match given {
                     Ok(given) => given,
@@ -213,7 +215,7 @@ fn approval(workflow: &Workflow, scope: Scope) -> String {
     let approved = format!("The person approved {}, {reach}.", named(workflow));
     match &workflow.ask {
         Ask::Use { .. } | Ask::Questions { .. } => format!("{approved} What waits for it goes on by itself."),
-        Ask::Install { .. } | Ask::Permit { .. } => {
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } => {
             let arguments = json!({ "workflow_id": workflow.id, "approved": true });
             format!(
                 "{approved} If the call still waits, it goes on by itself; otherwise call `{CONTINUE}` with \

@@ -39,6 +39,18 @@ impl Method {
         }
     }
 
+    /// Tells whether MCP knows a method that a client may send after its first.
+    pub(super) fn is_known(name: &str) -> bool {
+        let own = [
+            "tools/list",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
+            "subscriptions/listen",
+        ];
+        own.contains(&name) || !matches!(Self::of(name), Self::Other(_))
+    }
+
     /// Returns its name.
     pub(super) fn name(&self) -> &str {
         match self {

@@ -50,6 +50,7 @@ pub(super) fn new(arguments: &str) -> New {
                 install: "npm install serena@0.5.0".to_owned(),
                 integrity: None,
                 scripts: false,
+                remote: None,
             },
         },
         call: Call {

@@ -23,6 +23,11 @@ pub enum Ask {
         /// What the person is shown of it.
         dependency: ShownDependency,
     },
+    /// May this server elsewhere be connected to for the first time?
+    Connect {
+        /// What the person is shown of it.
+        dependency: ShownDependency,
+    },
     /// May this very call run?
     Permit {
         /// What the person is shown of the dependency it goes to.
@@ -57,7 +62,9 @@ impl Ask {
     #[must_use]
     pub fn wants(&self) -> &'static str {
         match self {
-            Self::Install { .. } | Self::Permit { .. } | Self::Use { .. } => "an approval or a refusal",
+            Self::Install { .. } | Self::Connect { .. } | Self::Permit { .. } | Self::Use { .. } => {
+                "an approval or a refusal"
+            }
             Self::Questions { .. } => "an answer to each of its questions",
         }
     }
@@ -66,7 +73,9 @@ impl Ask {
     #[must_use]
     pub fn dependency(&self) -> Option<&ShownDependency> {
         match self {
-            Self::Install { dependency } | Self::Permit { dependency } => Some(dependency),
+            Self::Install { dependency } | Self::Connect { dependency } | Self::Permit { dependency } => {
+                Some(dependency)
+            }
             Self::Use { .. } | Self::Questions { .. } => None,
         }
     }

@@ -36,7 +36,7 @@ impl Workflow {
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         match &self.ask {
-            Ask::Install { dependency } | Ask::Permit { dependency } => {
+            Ask::Install { dependency } | Ask::Connect { dependency } | Ask::Permit { dependency } => {
                 let version = dependency.version.as_deref();
                 let named = version.map_or_else(String::new, |version| format!("@{version}"));
                 let named = format!("{}{named}", dependency.name);
@@ -44,9 +44,13 @@ impl Workflow {
                     Ask::Permit { .. } => "one call of",
                     _ => "first use of",
                 };
+                let would = match &dependency.remote {
+                    Some(_) => "connect to",
+                    None => "would run ",
+                };
                 let mut lines = vec![
                     format!("asks for   {asks} {}", Shown::line(&named)),
-                    format!("would run  {}", Shown::line(&dependency.install)),
+                    format!("{would} {}", Shown::line(&dependency.install)),
                 ];
                 let integrity = dependency.integrity.as_deref();
                 lines.extend(integrity.map(|integrity| format!("integrity  {}", Shown::line(integrity))));

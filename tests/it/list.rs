@@ -43,7 +43,7 @@ never     1.3.0    no         denied    ?      eager     .pml.json:18
 off       -        -          no        ?      disabled  .pml.json:25
 plain     -        -          by rule   ?      lazy      .pml.json:29
 secret    -        -          -         ?      lazy      .pml.json:32
-web       -        -          -         ?      lazy      .pml.json:38
+web       -        -          no        ?      lazy      .pml.json:38
 "
     );
     let said = stderr(&output);
@@ -52,7 +52,7 @@ web       -        -          -         ?      lazy      .pml.json:38
         "{said}"
     );
     assert!(said.contains("`UNSET_TOKEN` is not set"), "{said}");
-    assert!(said.contains("note: `web`: it is reached over HTTP"), "{said}");
+    assert!(!said.contains("note: `web`"), "{said}");
     assert_eq!(
         world.files(),
         Vec::<std::path::PathBuf>::new(),

@@ -31,6 +31,7 @@ mod install;
 mod kills;
 mod lifecycle;
 mod list;
+mod offers;
 mod orders;
 #[cfg(target_os = "linux")]
 mod orphans;
@@ -38,6 +39,7 @@ mod permission_prompt;
 #[cfg(target_os = "linux")]
 mod process;
 mod real_servers;
+mod remote;
 mod remove;
 mod rule_commands;
 mod rule_writers;

@@ -33,12 +33,16 @@ pub(super) struct Draft {
 /// Returns how the server is started, as it was typed.
 pub(super) fn launch(arguments: &AddArguments) -> Launch {
     let mut line = arguments.line.iter().cloned();
-    match &arguments.package {
-        Some(package) => Launch::Package {
+    match (&arguments.url, &arguments.package) {
+        (Some(url), _) => Launch::Remote {
+            url: url.clone(),
+            headers: arguments.headers.iter().cloned().collect(),
+        },
+        (None, Some(package)) => Launch::Package {
             package: package.clone(),
             args: line.collect(),
         },
-        None => Launch::Command {
+        (None, None) => Launch::Command {
             command: line.next().unwrap_or_default(),
             args: line.collect(),
         },
@@ -159,6 +163,7 @@ fn declares(path: &Path, text: Option<&str>, arguments: &AddArguments) -> anyhow
 /// Returns the entry of `mcpServers`; what is as by default is not written.
 fn entry(arguments: &AddArguments, launch: &Launch) -> Value {
     let mut entry = Map::new();
+    let nothing = Vec::new();
     let args = match launch {
         Launch::Command { command, args } => {
             entry.insert("command".to_owned(), json!(command));
@@ -168,10 +173,14 @@ fn entry(arguments: &AddArguments, launch: &Launch) -> Value {
             entry.insert("package".to_owned(), json!(package));
             args
         }
-        // Nothing that can be typed leads here.
-        Launch::Remote { url, .. } => {
+        Launch::Remote { url, headers } => {
+            // Other clients need the word to tell it from a program.
+            entry.insert("type".to_owned(), json!("http"));
             entry.insert("url".to_owned(), json!(url));
-            return Value::Object(entry);
+            if !headers.is_empty() {
+                entry.insert("headers".to_owned(), json!(headers));
+            }
+            &nothing
         }
     };
     if !args.is_empty() {

@@ -17,7 +17,11 @@ pub(super) fn before(ground: &Ground, draft: &Draft, resolved: Option<&Resolved>
         draft.edited.before.as_deref(),
         &draft.edited.after,
     ));
-    output::say(&format!("\nruns       {}", shown.install));
+    let verb = match &shown.remote {
+        Some(_) => "connect to",
+        None => "runs      ",
+    };
+    output::say(&format!("\n{verb} {}", shown.install));
     if let Some(version) = &shown.version {
         output::say(&format!("version    {version}"));
         let integrity = shown.integrity.as_deref().unwrap_or("not told by the registry");
@@ -65,8 +69,11 @@ pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) ->
             .map_or_else(String::new, |version| format!(" at {version}"));
         output::say(&format!("{what}: `{}`{version}", arguments.name));
         match &added.tools {
-            None => output::say("its first call asks before it is installed and started"),
-            Some(tools) if tools.is_empty() => output::say("it is installed and has no tools"),
+            None => output::say(match &shown.remote {
+                Some(_) => "its first call asks before it is connected to",
+                None => "its first call asks before it is installed and started",
+            }),
+            Some(tools) if tools.is_empty() => output::say("it works and has no tools"),
             Some(tools) => {
                 let plural = if tools.len() == 1 { "tool" } else { "tools" };
                 output::say(&format!("it is approved and has {} {plural}:", tools.len()));

@@ -140,13 +140,6 @@ pub(super) fn servers(ground: &Ground, config: &Config) -> Vec<Listed> {
 }
 
 fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> Listed {
-    let problem = match error {
-        PlanError::Remote { .. } => {
-            "it is reached over HTTP, which this version of pml cannot do; its tools are not listed"
-                .to_owned()
-        }
-        error => render_hinted(error),
-    };
     Listed {
         name: name.clone(),
         version: None,
@@ -157,7 +150,7 @@ fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> Liste
         disabled: server.disabled,
         source: server.source.clone(),
         shown: None,
-        problems: vec![problem],
+        problems: vec![render_hinted(error)],
     }
 }
 

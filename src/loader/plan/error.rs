@@ -4,6 +4,7 @@
 
 use crate::config::ExpandError;
 use crate::loader::package::PackageError;
+use crate::loader::remote::AddressError;
 use crate::loader::runner::{Runner, RunnerError};
 use crate::protocol::{DependencyName, Shown};
 use crate::report::Hint;
@@ -81,11 +82,14 @@ pub enum PlanError {
         /// The server.
         dependency: DependencyName,
     },
-    /// A server reached by address has nothing to install or start.
-    #[error("`{dependency}` is a remote server; there is nothing to install")]
-    Remote {
+    /// A server elsewhere cannot be reached as it is declared.
+    #[error("`{dependency}` cannot be connected to")]
+    Address {
         /// The server.
         dependency: DependencyName,
+        /// What is wrong with it.
+        #[source]
+        source: AddressError,
     },
 }
 
@@ -93,6 +97,7 @@ impl Hint for PlanError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Expand { source, .. } => source.hint(),
+            Self::Address { source, .. } => source.hint(),
             Self::Option { runner, .. } => Some(format!(
                 "declare the package itself instead of a `{runner}` line: \"package\": \"{}\", \"args\": […]",
                 if runner.starts_with("np") { "npm:NAME@VERSION" } else { "pypi:NAME==VERSION" }

@@ -287,6 +287,7 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
             install: "NODE_OPTIONS='--require ./evil.js' npx @scope/serena@0.5.0 '${TOKEN}'".to_owned(),
             integrity: Some("sha512-x".to_owned()),
             scripts: true,
+            remote: None,
         }
     );
     assert_eq!(plan.shown(None).version, None);
@@ -343,4 +344,74 @@ fn remembered_tools_follow_the_package_and_not_the_project() {
         key(&command("npx serena@1.0.0"))
     );
     assert_ne!(key(&command("npx serena")), key(&command("uvx serena")));
+}
+
+fn remote(url: &str, headers: &[(&str, &str)]) -> Server {
+    let headers = headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    server(Launch::Remote {
+        url: url.to_owned(),
+        headers,
+    })
+}
+
+#[test]
+fn a_server_elsewhere_is_shown_by_its_origin_and_the_names_of_its_headers() {
+    let plan = planned(&remote(
+        "https://example.com/mcp?key=hunter2",
+        &[("X-Key", "hunter2"), ("Authorization", "Bearer ${TOKEN}")],
+    ))
+    .unwrap();
+    let shown = plan.shown(None);
+    assert_eq!(
+        (
+            shown.install.as_str(),
+            shown.version,
+            shown.integrity,
+            shown.scripts
+        ),
+        (
+            "https://example.com/mcp with the headers authorization, x-key",
+            None,
+            None,
+            false
+        )
+    );
+    assert_eq!((plan.package(), plan.catalog_key()), (None, plan.digest()));
+    assert!(!format!("{plan:?}").contains("hunter2"), "{plan:?}");
+    let error = planned(&remote("https://${TOKEN}:x@example.com", &[])).unwrap_err();
+    assert!(!render_hinted(&error).contains("hunter2"), "{error}");
+}
+
+#[test]
+fn the_approval_of_a_server_elsewhere_is_bound_to_its_declaration_and_its_origin() {
+    let name: DependencyName = "web".parse().unwrap();
+    let digest = |server: &Server, environment: &Environment| {
+        plan(&name, server, environment).unwrap().digest().clone()
+    };
+    let today = environment();
+    let base = remote(
+        "https://${HOST:-a.example}/mcp",
+        &[("Authorization", "Bearer ${TOKEN}")],
+    );
+    let tomorrow = Environment::new([("TOKEN", "another")], "/");
+    assert_eq!(digest(&base, &tomorrow), digest(&base, &today));
+    let elsewhere = Environment::new([("TOKEN", "hunter2"), ("HOST", "b.example")], "/");
+    assert_ne!(digest(&base, &elsewhere), digest(&base, &today));
+    for other in [
+        remote(
+            "https://${HOST:-a.example}/other",
+            &[("Authorization", "Bearer ${TOKEN}")],
+        ),
+        remote(
+            "https://${HOST:-a.example}/mcp",
+            &[("Authorization", "Basic ${TOKEN}")],
+        ),
+        remote("https://${HOST:-a.example}/mcp", &[("X-Key", "Bearer ${TOKEN}")]),
+        remote("https://${HOST:-a.example}/mcp", &[]),
+    ] {
+        assert_ne!(digest(&other, &today), digest(&base, &today));
+    }
 }

@@ -14,7 +14,14 @@
 //! | `--stubborn` | ignores SIGTERM and the end of stdin |
 //! | `--crash-on-call N` | complains on stderr and exits with code 3 at the Nth `tools/call` of this process |
 //! | `--odd-tools` | also lists tools with names that are strange, over-long or double |
-//! | `--refuse-initialize` | answers `initialize` with -32022, as servers of the Modern era do |
+//! | `--refuse-initialize` | answers `initialize` with -32022, as servers of the Modern era do, and knows no other way |
+//! | `--modern` | speaks the Modern era and no other |
+//! | `--modern-if FILE` | as `--modern`, if the file exists |
+//! | `--exit-on METHOD` | exits without an answer when it is asked for METHOD |
+//! | `--fail METHOD` | answers METHOD with an error |
+//! | `--offers NAME` | has prompts, resources and templates, some of its own and some that every such server has |
+//! | `--quiet NAME` | as `--offers`, but does not tell when they change |
+//! | `--more-when FILE` | has one prompt and one resource more once the file exists, and says so; after `--offers` |
 //! | `--tool JSON` | also lists this tool, byte for byte |
 //! | `--habit WORD` | writes every message wrongly: `fake_server/writing.rs` says in which ways |
 //!
@@ -32,6 +39,7 @@
 //! | `close_stdout` | closes stdout and lives on |
 //! | `hang` | never answers |
 //! | `grow` | adds the tool `grown` and sends `notifications/tools/list_changed` |
+//! | `more` | has one prompt and one resource more, and says so unless it is `--quiet` |
 //! | `environment` | returns its variables as a JSON object |
 //! | `closed {a}` | has `additionalProperties: false` and refuses any other argument |
 //! | `structured` | has an `outputSchema` and returns `structuredContent` |
@@ -65,7 +73,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::writing::{Habit, notify, reply, reply_raw, write_line};
+use crate::writing::{Habit, notify, reply_raw, write_line};
+
+#[path = "fake_offers.rs"]
+mod fake_offers;
+use fake_offers::{MODERN, Offers};
+
+/// What it offers beside its tools.
+static OFFERS: std::sync::OnceLock<Offers> = std::sync::OnceLock::new();
 
 /// Whether `grow` was called.
 static GROWN: AtomicBool = AtomicBool::new(false);
@@ -81,6 +96,8 @@ struct Options {
     odd_tools: bool,
     refuse_initialize: bool,
     tools: Vec<String>,
+    exit_on: Option<String>,
+    fail: Option<String>,
 }
 
 /// What a client sends; parameters stay as they came.
@@ -137,6 +154,15 @@ fn options() -> Options {
             "--refuse-initialize" => options.refuse_initialize = true,
             "--tool" => options.tools.push(value()),
             "--habit" => Habit::named(&value()).unwrap().adopt(),
+            "--modern" => MODERN.store(true, Ordering::SeqCst),
+            "--modern-if" => MODERN.store(Path::new(&value()).exists(), Ordering::SeqCst),
+            "--exit-on" => options.exit_on = Some(value()),
+            "--fail" => options.fail = Some(value()),
+            "--offers" | "--quiet" => {
+                let (tells, name) = (option == "--offers", value());
+                drop(OFFERS.set(Offers { name, tells }));
+            }
+            "--more-when" => fake_offers::more_when(value(), OFFERS.get().unwrap().name.clone()),
             _ => {
                 eprintln!("fake server: there is no option {option}");
                 std::process::exit(2);
@@ -159,21 +185,32 @@ fn receive(options: &Options, line: &str) {
     };
     let raw = message.params.map_or("null", RawValue::get).to_owned();
     let params = read(&raw);
+    if options.exit_on.as_ref() == Some(&method) {
+        std::process::exit(4);
+    }
+    if options.fail.as_ref() == Some(&method) {
+        let error = json!({ "code": -32603, "message": "out of order" });
+        return reply(&id, "error", &error);
+    }
+    if let Some((kind, value)) = fake_offers::answer(OFFERS.get(), &id, &method, &params) {
+        return reply(&id, kind, &value);
+    }
     match method.as_str() {
+        "subscriptions/listen" if MODERN.load(Ordering::SeqCst) => {}
         "initialize" if options.refuse_initialize => {
             let supported = json!({ "supported": ["2026-07-28"], "requested": params["protocolVersion"] });
             let error = json!({ "code": -32022, "message": "unsupported version", "data": supported });
             reply(&id, "error", &error);
         }
         "initialize" => {
-            let result = json!({
-                "protocolVersion": params["protocolVersion"],
-                "capabilities": { "tools": { "listChanged": true }, "logging": {} },
-                "serverInfo": { "name": "fake", "version": "1.0.0" },
-            });
+            let mut result = fake_offers::introduction(OFFERS.get());
+            result["protocolVersion"] = params["protocolVersion"].clone();
             reply(&id, "result", &result);
         }
         "ping" => reply(&id, "result", &json!({})),
+        "tools/list" if options.tools.is_empty() => {
+            reply(&id, "result", &json!({ "tools": tools(options) }));
+        }
         "tools/list" => {
             let mut tools: Vec<String> = tools(options).iter().map(Value::to_string).collect();
             tools.extend(options.tools.iter().cloned());
@@ -252,6 +289,10 @@ fn run(id: &Value, raw: &str, params: &Value) {
             GROWN.store(true, Ordering::SeqCst);
             notify("notifications/tools/list_changed", &json!({}));
             "grew".to_owned()
+        }
+        "more" => {
+            fake_offers::more(OFFERS.get());
+            "more".to_owned()
         }
         "grown" if GROWN.load(Ordering::SeqCst) => "grown".to_owned(),
         "environment" => json!(std::env::vars().collect::<BTreeMap<_, _>>()).to_string(),
@@ -342,10 +383,21 @@ fn tools(options: &Options) -> Vec<Value> {
         let double = ["double", "double", "a.b", "a_b", &long, &other];
         tools.extend(odd.into_iter().chain(double).map(|name| tool(name, &open)));
     }
+    if OFFERS.get().is_some() {
+        tools.push(tool("more", &open));
+    }
     if GROWN.load(Ordering::SeqCst) {
         tools.push(tool("grown", &open));
     }
     tools
+}
+
+fn reply(id: &Value, kind: &str, value: &Value) {
+    let value = match kind {
+        "result" => fake_offers::completed(value),
+        _ => value.clone(),
+    };
+    reply_raw(id, kind, &value.to_string());
 }
 
 fn append(file: &Path, line: &str) {

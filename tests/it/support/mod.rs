@@ -2,6 +2,7 @@
 
 pub(crate) mod registry;
 pub(crate) mod sdk;
+pub(crate) mod web;
 pub(crate) mod world;
 
 use std::path::{Path, PathBuf};

@@ -68,6 +68,11 @@ pub(crate) fn typescript() -> PathBuf {
     })
 }
 
+/// The program of the server that has every feature, which speaks every transport.
+pub(crate) fn everything() -> PathBuf {
+    typescript().join("node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+}
+
 /// Makes a folder complete, once for all threads and processes.
 fn once(name: &str, wanted: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let folder = kept(name);

@@ -1,0 +1,306 @@
+//! One line of the session carried to the server, and what comes back for it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response, StatusCode};
+
+use super::events::Event;
+use super::http::{Carried, Failure, Refusal};
+use super::messages::{Messages, is_stream};
+use super::spoken::{Spoken, VERSION, answers};
+use super::{Bridge, Done, headers_of};
+use crate::protocol::{Era, Message, Object, Outcome};
+
+/// The header that names a session.
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// The header that takes up a broken stream.
+pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How long what was only told may take to arrive; whatever is asked after it waits for that.
+const TELLING: Duration = Duration::from_secs(10);
+
+/// How long a stream may stay open after its answer: read to its end, its connection can be used again.
+const LINGERING: Duration = Duration::from_millis(500);
+
+/// How often an answer that broke off is looked for again without anything new coming.
+const RESUMPTIONS: u32 = 5;
+
+/// The pause before that, unless the server names one.
+const RESUMING: Duration = Duration::from_secs(1);
+
+/// What `initialize` agreed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Opened {
+    /// The session, if the server keeps one.
+    pub(super) session: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+}
+
+impl Opened {
+    /// Returns the headers by which a request belongs to it; a Modern one belongs to nothing.
+    pub(super) fn headers(&self, era: Era) -> HeaderMap {
+        let own = [(SESSION, &self.session), (VERSION, &self.version)];
+        own.into_iter()
+            .filter(|_| era == Era::Legacy)
+            .filter_map(|(name, value)| Some((name, value.clone()?)))
+            .collect()
+    }
+}
+
+impl Bridge {
+    /// Carries one line to the server.
+    pub(super) async fn carry(self: Arc<Self>, line: Bytes, spoken: Spoken, mirrored: HeaderMap) -> Done {
+        match spoken {
+            Spoken::Opening { id } => {
+                *self.opening.lock().await = Some(line.clone());
+                let opened = self.open(&line, &mirrored, &id).await;
+                self.finished(line, &id, opened).await
+            }
+            Spoken::Request { id, era } => {
+                if era == Era::Legacy {
+                    drop(self.in_order.lock().await);
+                }
+                let asked = self.ask(&line, &mirrored, &id, era).await;
+                match (self.finished(line, &id, asked).await, era) {
+                    (Done::Line, Era::Modern) => Done::Modern(id),
+                    (done, _) => done,
+                }
+            }
+            Spoken::Opened | Spoken::Told => {
+                let _turn = self.in_order.lock().await;
+                self.tell(&line, mirrored).await
+            }
+            // What is cancelled may be what the others wait for.
+            Spoken::Cancelled { .. } => self.tell(&line, mirrored).await,
+        }
+    }
+
+    async fn finished(&self, line: Bytes, id: &str, outcome: Result<(), Failure>) -> Done {
+        let failure = match outcome {
+            Ok(()) => {
+                self.answered.store(true, Ordering::Relaxed);
+                return Done::Line;
+            }
+            Err(failure) => failure,
+        };
+        if self.answered.load(Ordering::Relaxed) {
+            self.deliver_failure(id, &failure).await;
+            return Done::Line;
+        }
+        let is_old = matches!(
+            &failure,
+            Failure::Status {
+                status: StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED,
+                ..
+            }
+        );
+        if is_old {
+            Done::Old {
+                first: line,
+                refused: failure,
+            }
+        } else {
+            Done::Over(failure)
+        }
+    }
+
+    async fn tell(&self, line: &Bytes, mirrored: HeaderMap) -> Done {
+        let headers = headers_of(mirrored, self.opened.borrow().as_ref(), Era::Legacy);
+        let told = tokio::time::timeout(TELLING, self.http.send(Carried::Message(line), &headers)).await;
+        match told {
+            Ok(Ok(response)) if response.status().is_success() => {}
+            Ok(Ok(response)) => {
+                tracing::debug!(dependency = %self.dependency, status = %response.status(), "did not take what it was told");
+            }
+            Ok(Err(failure)) => tracing::debug!(dependency = %self.dependency, %failure, "was not told"),
+            Err(_elapsed) => tracing::debug!(dependency = %self.dependency, "takes too long to be told"),
+        }
+        Done::Line
+    }
+
+    /// Opens a session and hands its answer on.
+    async fn open(&self, line: &Bytes, mirrored: &HeaderMap, id: &str) -> Result<(), Failure> {
+        let response = self.http.send(Carried::Message(line), mirrored).await?;
+        match self.accepted(response, id).await? {
+            None => Ok(()),
+            Some(response) => {
+                let answer = self.opening_answer(response, id).await?;
+                self.deliver(answer).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Learns from the answer to `initialize` what was agreed on, and returns it.
+    async fn opening_answer(&self, response: Response, id: &str) -> Result<Bytes, Failure> {
+        let session = response.headers().get(&SESSION).cloned();
+        let mut messages = Messages::new(&self.http, response, self.line_limit);
+        while let Some(event) = messages.next().await? {
+            let Event::Message(message) = event else { continue };
+            if !answers(&message, id) {
+                self.deliver(message).await;
+                continue;
+            }
+            let version = agreed(&message).and_then(|version| HeaderValue::from_str(&version).ok());
+            self.opened.send_replace(Some(Opened { session, version }));
+            return Ok(message);
+        }
+        Err(Failure::Unanswered)
+    }
+
+    /// Sends a request and hands on what comes back, up to its answer.
+    async fn ask(&self, line: &Bytes, mirrored: &HeaderMap, id: &str, era: Era) -> Result<(), Failure> {
+        let opened = self.opened.borrow().clone();
+        let headers = headers_of(mirrored.clone(), opened.as_ref(), era);
+        let mut response = self.http.send(Carried::Message(line), &headers).await?;
+        if let Some(opened) = opened.filter(|opened| opened.session.is_some() && era == Era::Legacy)
+            && matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
+        {
+            let status = response.status();
+            let refusal = self.http.refusal(response).await;
+            if !forgets(status, &refusal) {
+                return self.refused(refusal, id).await;
+            }
+            // Nothing was done, so the request may be sent again in a new session.
+            self.renew(&opened).await?;
+            let headers = headers_of(mirrored.clone(), self.opened.borrow().as_ref(), era);
+            response = self.http.send(Carried::Message(line), &headers).await?;
+        }
+        match self.accepted(response, id).await? {
+            None => Ok(()),
+            Some(response) => self.hear(response, id, era).await,
+        }
+    }
+
+    /// Returns a response that may hold an answer; a refusal in the words of JSON-RPC is the answer.
+    async fn accepted(&self, response: Response, id: &str) -> Result<Option<Response>, Failure> {
+        if response.status().is_success() {
+            return Ok(Some(response));
+        }
+        let refusal = self.http.refusal(response).await;
+        self.refused(refusal, id).await.map(|()| None)
+    }
+
+    async fn refused(&self, refusal: Refusal, id: &str) -> Result<(), Failure> {
+        match refusal {
+            Refusal::Told(failure) => Err(failure),
+            Refusal::Error(error) => {
+                self.deliver_error(id, &error).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands on what a response holds up to the answer; takes it up again where it breaks off.
+    async fn hear(&self, response: Response, id: &str, era: Era) -> Result<(), Failure> {
+        let mut messages = Messages::new(&self.http, response, self.line_limit);
+        let mut last_id: Option<String> = None;
+        let mut tries = 0;
+        loop {
+            let broken = match self.hear_out(&mut messages, id).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::TooLong) => return Err(Failure::TooLong),
+                Err(failure) => failure,
+            };
+            let found = messages.last_id().map(str::to_owned);
+            if found.is_some() && found != last_id {
+                (last_id, tries) = (found, 0);
+            }
+            let Some(event) = last_id
+                .as_deref()
+                .and_then(|id| HeaderValue::from_str(id).ok())
+                .filter(|_| era == Era::Legacy && tries < RESUMPTIONS)
+            else {
+                return Err(broken);
+            };
+            tries += 1;
+            tokio::time::sleep(messages.retry().unwrap_or(RESUMING)).await;
+            let mut headers = headers_of(HeaderMap::new(), self.opened.borrow().as_ref(), era);
+            headers.insert(LAST_EVENT, event);
+            match self.http.send(Carried::Listening, &headers).await {
+                Ok(response) if response.status().is_success() && is_stream(&response) => {
+                    messages = Messages::new(&self.http, response, self.line_limit);
+                }
+                Ok(_) => return Err(broken),
+                // It may be on its way back.
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn hear_out(&self, messages: &mut Messages<'_>, id: &str) -> Result<(), Failure> {
+        while let Some(event) = messages.next().await? {
+            match event {
+                Event::Message(message) => {
+                    let is_answer = answers(&message, id);
+                    self.deliver(message).await;
+                    if is_answer {
+                        let rest = async { while let Ok(Some(_)) = messages.next().await {} };
+                        let _ = tokio::time::timeout(LINGERING, rest).await;
+                        return Ok(());
+                    }
+                }
+                Event::TooLong(_) => return Err(Failure::TooLong),
+                Event::Endpoint(_) => {}
+            }
+        }
+        Err(Failure::Unanswered)
+    }
+
+    /// Opens a new session in place of one that the server forgot, unless somebody has already.
+    async fn renew(&self, over: &Opened) -> Result<(), Failure> {
+        let opening = self.opening.lock().await;
+        if self.opened.borrow().as_ref() != Some(over) {
+            return Ok(());
+        }
+        let Some(line) = opening.as_ref() else {
+            return Err(Failure::Unanswered);
+        };
+        let Some((Spoken::Opening { id }, mirrored)) = Spoken::read(line) else {
+            return Err(Failure::Unanswered);
+        };
+        tracing::info!(dependency = %self.dependency, "forgot its session; a new one is opened");
+        let response = self.http.send(Carried::Message(line), &mirrored).await?;
+        if !response.status().is_success() {
+            return Err(match self.http.refusal(response).await {
+                Refusal::Told(failure) => failure,
+                Refusal::Error(_) => Failure::Unanswered,
+            });
+        }
+        self.opening_answer(response, &id).await?;
+        let initialized = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        self.tell(&initialized, HeaderMap::new()).await;
+        // Whatever made the server forget may have changed its tools.
+        let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        self.deliver(Bytes::from_static(changed)).await;
+        Ok(())
+    }
+}
+
+/// Tells whether a server refuses a request because it no longer knows its session.
+fn forgets(status: StatusCode, refusal: &Refusal) -> bool {
+    match refusal {
+        _ if status == StatusCode::NOT_FOUND => true,
+        // What many servers say instead.
+        Refusal::Error(error) => error.to_ascii_lowercase().contains("session"),
+        Refusal::Told(_) => false,
+    }
+}
+
+/// Returns the version that an answer to `initialize` names.
+fn agreed(message: &[u8]) -> Option<String> {
+    match Message::parse(message).ok()? {
+        Message::Response {
+            outcome: Outcome::Result(result),
+            ..
+        } => Object::parse(result.get())?
+            .text("protocolVersion")
+            .map(Into::into),
+        _ => None,
+    }
+}

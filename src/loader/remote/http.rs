@@ -1,0 +1,292 @@
+//! Requests to one server: its headers, its proxies, its redirects, and what a failure may say.
+//!
+//! The headers hold secrets and go to the origin that a person approved and to no other: a redirect elsewhere is
+//! refused. Whatever a server says of a failure is cut, escaped and has the secrets taken out.
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Client, ClientBuilder, Method, NoProxy, Proxy, Response, StatusCode, Url, redirect};
+
+use super::address::Address;
+use crate::config::Environment;
+use crate::loader::secrets::Secrets;
+use crate::protocol::Shown;
+
+/// A handshake over a bad line takes seconds; a host that never answers must not hold a call for minutes.
+const CONNECT_LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// A slash that is missing, a path that moved: more hops than these are a circle.
+const HOPS: usize = 3;
+
+/// Enough of the body of a failure to find its JSON-RPC error, or its first words.
+const FAILURE_BODY: usize = 64 * 1024;
+
+/// The first words of a failure that are told; the rest is markup.
+const FAILURE_WORDS: usize = 200;
+
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Says why a request has no answer; reads after the name of the server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("cannot be reached at {origin}: {reason}")]
+    Unreachable { origin: String, reason: String },
+    #[error(
+        "answered HTTP {0}: it wants to know who calls; the token goes into the `headers` of this server in \
+         .pml.json, such as \"Authorization\": \"Bearer ${{TOKEN}}\""
+    )]
+    Unauthorized(StatusCode),
+    #[error("answered HTTP {status}{said}")]
+    Status { status: StatusCode, said: String },
+    #[error("redirects to {0}, which is not where it was declared to be; its headers are not sent there")]
+    Redirected(String),
+    #[error("redirects in a circle")]
+    Circle,
+    #[error("broke off its answer: {0}")]
+    BrokenOff(String),
+    #[error("ended its answer without answering")]
+    Unanswered,
+    #[error("sent an answer longer than the line limit")]
+    TooLong,
+    #[error("names an endpoint that is not at {0}, where it was declared to be")]
+    Elsewhere(String),
+}
+
+/// The way to one server.
+pub(super) struct Http {
+    client: Client,
+    address: Address,
+    secrets: Secrets,
+}
+
+/// What a request carries besides what every request carries.
+pub(super) enum Carried<'a> {
+    /// A message for the address itself, which is answered as JSON or as a stream.
+    Message(&'a Bytes),
+    /// A message for the endpoint of an old server, which answers on its stream.
+    Posted(&'a Url, &'a Bytes),
+    /// Nothing: what the server says unasked is wanted.
+    Listening,
+    /// Nothing: the session is over.
+    Farewell,
+}
+
+impl Http {
+    /// Makes ready to speak to `address`; nothing is sent yet.
+    pub(super) async fn new(address: Address, environment: &Environment) -> Result<Self, Failure> {
+        let proxies = proxies(environment);
+        let certificates = if address.url().scheme() == "https" || !proxies.is_empty() {
+            Certificates::OfTheMachine
+        } else {
+            Certificates::Unneeded
+        };
+        // The certificates of the machine are read from its disk.
+        let built = tokio::task::spawn_blocking(move || {
+            let builder = certificates
+                .chosen()
+                .redirect(redirect::Policy::none())
+                .connect_timeout(CONNECT_LIMIT)
+                .user_agent(concat!("pml/", env!("CARGO_PKG_VERSION")))
+                // The environment was read once; what it says of proxies comes from there.
+                .no_proxy();
+            proxies.into_iter().fold(builder, ClientBuilder::proxy).build()
+        })
+        .await;
+        let secrets = address.secrets();
+        let unreachable = |reason: String| Failure::Unreachable {
+            origin: address.origin(),
+            reason,
+        };
+        let client = match built {
+            Ok(Ok(client)) => client,
+            Ok(Err(error)) => return Err(unreachable(root(error, &secrets))),
+            Err(_panicked) => return Err(unreachable("TLS cannot be set up".to_owned())),
+        };
+        Ok(Self {
+            client,
+            address,
+            secrets,
+        })
+    }
+
+    /// Returns the address of an endpoint that an old server names, if it is at the same origin.
+    pub(super) fn endpoint(&self, named: &str) -> Result<Url, Failure> {
+        let url = self.address.url();
+        url.join(named)
+            .ok()
+            .filter(|endpoint| endpoint.origin() == url.origin())
+            .ok_or_else(|| Failure::Elsewhere(self.address.origin()))
+    }
+
+    /// Sends a request and returns what comes back, whatever its status; follows redirects within the origin.
+    pub(super) async fn send(&self, carried: Carried<'_>, own: &HeaderMap) -> Result<Response, Failure> {
+        let (method, accept, endpoint, body) = match carried {
+            Carried::Message(body) => (Method::POST, BOTH, self.address.url(), Some(body)),
+            Carried::Posted(endpoint, body) => (Method::POST, BOTH, endpoint, Some(body)),
+            Carried::Listening => (Method::GET, EVENTS, self.address.url(), None),
+            Carried::Farewell => (Method::DELETE, BOTH, self.address.url(), None),
+        };
+        let mut url = endpoint.clone();
+        for _ in 0..=HOPS {
+            let mut request = self
+                .client
+                .request(method.clone(), url.clone())
+                .headers(self.address.headers().clone())
+                .headers(own.clone())
+                .header(ACCEPT, accept.clone());
+            if let Some(body) = body {
+                request = request.header(CONTENT_TYPE, JSON).body(body.clone());
+            }
+            let response = request.send().await.map_err(|error| Failure::Unreachable {
+                origin: self.address.origin(),
+                reason: root(error, &self.secrets),
+            })?;
+            if !response.status().is_redirection() {
+                return Ok(response);
+            }
+            url = self.redirected(&url, &response)?;
+        }
+        Err(Failure::Circle)
+    }
+
+    fn redirected(&self, from: &Url, response: &Response) -> Result<Url, Failure> {
+        let location = response
+            .headers()
+            .get(LOCATION)
+            .and_then(|location| location.to_str().ok())
+            .and_then(|location| from.join(location).ok());
+        match location {
+            Some(to) if to.origin() == from.origin() => Ok(to),
+            Some(to) => Err(Failure::Redirected(
+                Shown::line(&to.origin().ascii_serialization()).to_string(),
+            )),
+            None => Err(Failure::Status {
+                status: response.status(),
+                said: String::new(),
+            }),
+        }
+    }
+
+    /// Reads a refusal: its JSON-RPC error object where it has one, or else what can be told of it.
+    pub(super) async fn refusal(&self, response: Response) -> Refusal {
+        let status = response.status();
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Refusal::Told(Failure::Unauthorized(status));
+        }
+        let body = self.collect(response, FAILURE_BODY).await.unwrap_or_default();
+        let text = String::from_utf8_lossy(&body);
+        let error = crate::protocol::Object::parse(&text).and_then(|object| object.value("error"));
+        if let Some(error) = error.filter(|error| error.get().starts_with('{')) {
+            return Refusal::Error(self.secrets.hide(&String::from_utf8_lossy(&flat(Bytes::from(
+                error.get().to_owned(),
+            )))));
+        }
+        let words: String = text.trim().chars().take(FAILURE_WORDS).collect();
+        let words = self.secrets.hide(&words);
+        let said = if words.is_empty() || words.starts_with('<') {
+            String::new()
+        } else {
+            format!(": {}", Shown::line(&words))
+        };
+        Refusal::Told(Failure::Status { status, said })
+    }
+
+    /// Reads a whole body of at most `limit` bytes.
+    pub(super) async fn collect(&self, mut response: Response, limit: usize) -> Result<Bytes, Failure> {
+        let mut body = BytesMut::new();
+        while let Some(chunk) = self.chunk(&mut response).await? {
+            if body.len() + chunk.len() > limit {
+                return Err(Failure::TooLong);
+            }
+            if body.is_empty() && response.content_length() == u64::try_from(chunk.len()).ok() {
+                return Ok(chunk);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+
+    /// Reads the next bytes of a body.
+    pub(super) async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
+        let chunk = response.chunk().await;
+        chunk.map_err(|error| Failure::BrokenOff(root(error, &self.secrets)))
+    }
+}
+
+/// Whom TLS trusts.
+enum Certificates {
+    /// Whom the machine trusts.
+    OfTheMachine,
+    /// Nobody: no TLS is spoken, and a machine without certificates can do as much.
+    Unneeded,
+}
+
+impl Certificates {
+    fn chosen(self) -> ClientBuilder {
+        // Somebody else in this process may have chosen already, and that is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        match self {
+            Self::OfTheMachine => Client::builder(),
+            Self::Unneeded => Client::builder().tls_backend_preconfigured(
+                rustls::ClientConfig::builder()
+                    .with_root_certificates(rustls::RootCertStore::empty())
+                    .with_no_client_auth(),
+            ),
+        }
+    }
+}
+
+/// What a server says where it does not answer.
+pub(super) enum Refusal {
+    /// A JSON-RPC error object, on one line.
+    Error(String),
+    /// Words about it.
+    Told(Failure),
+}
+
+/// Returns a text that is JSON on one line: outside of strings a line break is white space, inside there is none.
+pub(super) fn flat(text: Bytes) -> Bytes {
+    if memchr::memchr2(b'\n', b'\r', &text).is_none() {
+        return text;
+    }
+    let mut text = BytesMut::from(text);
+    for byte in text.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+    text.freeze()
+}
+
+/// Returns the cause at the root of an error; the words above it name the address, which may hold a secret.
+fn root(error: reqwest::Error, secrets: &Secrets) -> String {
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    Shown::line(&secrets.hide(&cause.to_string())).to_string()
+}
+
+/// Returns the proxies that the environment names. What stays on this machine goes through none: its headers would
+/// leave it.
+fn proxies(environment: &Environment) -> Vec<Proxy> {
+    let named = |name: &str| {
+        [name.to_owned(), name.to_ascii_lowercase()]
+            .iter()
+            .find_map(|name| environment.variable(name)?.to_str())
+            .map(str::to_owned)
+    };
+    let excepted = named("NO_PROXY").map_or_else(String::new, |list| format!("{list},"));
+    let excepted = NoProxy::from_string(&format!("{excepted}localhost,127.0.0.0/8,::1"));
+    [
+        named("HTTP_PROXY").map(Proxy::http),
+        named("HTTPS_PROXY").map(Proxy::https),
+        named("ALL_PROXY").map(Proxy::all),
+    ]
+    .into_iter()
+    .flatten()
+    .filter_map(Result::ok)
+    .map(|proxy| proxy.no_proxy(excepted.clone()))
+    .collect()
+}

@@ -1,0 +1,119 @@
+//! The messages of one HTTP response, one at a time: of a JSON body or of a stream of events.
+//!
+//! Nothing is read ahead of whoever asks: a client that reads slowly holds up the server, not pml's memory.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+use serde_json::value::RawValue;
+
+use super::events::{Event, EventDecoder};
+use super::http::{Failure, Http};
+
+/// The messages of one response.
+pub(super) struct Messages<'a> {
+    http: &'a Http,
+    form: Form,
+    limit: usize,
+}
+
+enum Form {
+    /// A body that is one JSON text; `None` once it was read.
+    Body(Option<Response>, VecDeque<Bytes>),
+    Stream(Response, EventDecoder),
+}
+
+/// Tells whether a response is a stream of events.
+pub(super) fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    kind.is_some_and(|kind| {
+        kind.as_bytes()
+            .to_ascii_lowercase()
+            .starts_with(b"text/event-stream")
+    })
+}
+
+impl<'a> Messages<'a> {
+    /// Reads messages of at most `limit` bytes from a response.
+    pub(super) fn new(http: &'a Http, response: Response, limit: usize) -> Self {
+        let form = if is_stream(&response) {
+            Form::Stream(response, EventDecoder::new(limit))
+        } else {
+            Form::Body(Some(response), VecDeque::new())
+        };
+        Self { http, form, limit }
+    }
+
+    /// Returns the next event; `None` at the end. After [`Failure::TooLong`] a stream goes on.
+    pub(super) async fn next(&mut self) -> Result<Option<Event>, Failure> {
+        match &mut self.form {
+            Form::Body(response, waiting) => {
+                if let Some(response) = response.take() {
+                    *waiting = parts(self.http.collect(response, self.limit).await?);
+                }
+                Ok(waiting.pop_front().map(Event::Message))
+            }
+            Form::Stream(response, decoder) => loop {
+                if let Some(event) = decoder.next_event() {
+                    return Ok(Some(event));
+                }
+                match self.http.chunk(response).await? {
+                    Some(chunk) => decoder.push(&chunk),
+                    None => return Ok(None),
+                }
+            },
+        }
+    }
+
+    /// Returns the id by which the stream can be taken up again where it broke.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        match &self.form {
+            Form::Body(..) => None,
+            Form::Stream(_, decoder) => decoder.last_id(),
+        }
+    }
+
+    /// Returns how long the server wants to be left alone before that.
+    pub(super) fn retry(&self) -> Option<Duration> {
+        match &self.form {
+            Form::Body(..) => None,
+            Form::Stream(_, decoder) => decoder.retry(),
+        }
+    }
+}
+
+/// Servers of before 2025-06-18 may answer with a list of messages.
+fn parts(body: Bytes) -> VecDeque<Bytes> {
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    match first {
+        None => VecDeque::new(),
+        Some(b'[') => match serde_json::from_slice::<Vec<&RawValue>>(&body) {
+            Ok(messages) => messages
+                .into_iter()
+                .map(|message| body.slice_ref(message.get().as_bytes()))
+                .collect(),
+            Err(_) => VecDeque::from([body]),
+        },
+        Some(_) => VecDeque::from([body]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_messages_is_taken_apart_and_each_stays_the_bytes_it_was() {
+        let read = |text: &'static str| parts(Bytes::from_static(text.as_bytes()));
+        assert_eq!(read(" \n"), VecDeque::<Bytes>::new());
+        assert_eq!(read("{ }"), ["{ }"]);
+        assert_eq!(
+            read(r#" [ {"a": 1.0}, {"b":[2]} ]"#),
+            [r#"{"a": 1.0}"#, r#"{"b":[2]}"#]
+        );
+        assert_eq!(read("[broken"), ["[broken"]);
+    }
+}

@@ -1,0 +1,170 @@
+//! The bridge alone, between lines and a server on the loopback interface.
+
+use std::collections::BTreeMap;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+
+/// The two ends of a bridge: the session's lines and the server's socket.
+struct Between {
+    lines: Lines<BufReader<DuplexStream>>,
+    sink: DuplexStream,
+    ended: watch::Receiver<Option<String>>,
+    listener: TcpListener,
+}
+
+async fn between() -> Between {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let connection = connect(
+        &"web".parse().unwrap(),
+        &Address::new(&url, &BTreeMap::new()).unwrap(),
+        1000,
+        &Environment::default(),
+        CancellationToken::new(),
+        &TaskTracker::new(),
+    );
+    Between {
+        lines: BufReader::new(connection.source).lines(),
+        sink: connection.sink,
+        ended: connection.ended,
+        listener,
+    }
+}
+
+impl Between {
+    async fn write(&mut self, line: &str) {
+        self.sink.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn line(&mut self) -> String {
+        self.lines.next_line().await.unwrap().unwrap()
+    }
+
+    async fn request(&mut self) -> Request {
+        let (stream, _) = self.listener.accept().await.unwrap();
+        Request::read(stream).await
+    }
+}
+
+/// A request on a connection of its own.
+struct Request {
+    head: String,
+    body: String,
+    stream: BufReader<TcpStream>,
+}
+
+impl Request {
+    async fn read(stream: TcpStream) -> Self {
+        let mut stream = BufReader::new(stream);
+        let (mut head, mut length) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).await.unwrap();
+            if line.trim().is_empty() {
+                break;
+            }
+            if let Some(number) = line.strip_prefix("content-length: ") {
+                length = number.trim().parse().unwrap();
+            }
+            head.push_str(&line);
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).await.unwrap();
+        let body = String::from_utf8(body).unwrap();
+        Self { head, body, stream }
+    }
+
+    async fn answer(&mut self, kind: &str, body: &str) {
+        let answer = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: {kind}\r\n\r\n{body}");
+        self.stream.write_all(answer.as_bytes()).await.unwrap();
+    }
+
+    /// The headers of MCP, in their order.
+    fn own(&self) -> Vec<&str> {
+        let lines = self.head.lines();
+        lines.filter(|line| line.starts_with("mcp-")).collect()
+    }
+}
+
+const MODERN: &str = r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"read","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+
+#[tokio::test]
+async fn a_modern_request_needs_no_session_and_its_cancellation_is_the_end_of_its_exchange() {
+    let mut between = between().await;
+    between.write(MODERN).await;
+    let mut request = between.request().await;
+    assert_eq!(request.body, MODERN);
+    assert_eq!(
+        request.own(),
+        [
+            "mcp-protocol-version: 2026-07-28",
+            "mcp-method: tools/call",
+            "mcp-name: read"
+        ]
+    );
+    between
+        .write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#)
+        .await;
+    let mut rest = Vec::new();
+    // Returns once the other side has closed.
+    request.stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"");
+    // And nothing was posted: what comes next is the next request.
+    between.write(r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#).await;
+    assert!(between.request().await.body.contains("ping"));
+}
+
+#[tokio::test]
+async fn a_body_of_several_lines_is_one_line_and_a_list_is_several() {
+    let mut between = between().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#)
+        .await;
+    let mut request = between.request().await;
+    request
+        .answer(
+            "application/json",
+            "[{\"jsonrpc\":\"2.0\",\r\n\"method\":\"x\"},\n{\"jsonrpc\":\"2.0\",\"id\":1,\n\"result\":{}}]\n",
+        )
+        .await;
+    drop(request);
+    assert_eq!(between.line().await, r#"{"jsonrpc":"2.0",  "method":"x"}"#);
+    assert_eq!(between.line().await, r#"{"jsonrpc":"2.0","id":1, "result":{}}"#);
+}
+
+#[tokio::test]
+async fn before_the_first_answer_a_failure_ends_the_connection() {
+    let mut between = between().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
+        .await;
+    let mut request = between.request().await;
+    let answer = "HTTP/1.1 502 Bad Gateway\r\nconnection: close\r\n\r\nupstream\u{1b} is gone";
+    request.stream.write_all(answer.as_bytes()).await.unwrap();
+    drop(request);
+    let ended = between.ended.wait_for(Option::is_some).await.unwrap().clone();
+    assert_eq!(
+        ended.as_deref(),
+        Some(r"answered HTTP 502 Bad Gateway: upstream\u{1b} is gone")
+    );
+    assert_eq!(between.lines.next_line().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_closed_session_ends_the_connection_and_what_is_under_way() {
+    let mut between = between().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
+        .await;
+    let mut request = between.request().await;
+    let Between { sink, mut ended, .. } = between;
+    drop(sink);
+    let ended = ended.wait_for(Option::is_some).await.unwrap().clone();
+    assert_eq!(ended.as_deref(), Some("was closed"));
+    let mut rest = Vec::new();
+    request.stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"");
+}

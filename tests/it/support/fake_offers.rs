@@ -1,0 +1,147 @@
+//! What the fake server offers beside its tools, and how it speaks the Modern era.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+/// Prompts and resources under a name of their own, and whether their changes are told.
+pub(crate) struct Offers {
+    pub(crate) name: String,
+    pub(crate) tells: bool,
+}
+
+/// Whether the Modern era is spoken, and no other.
+pub(crate) static MODERN: AtomicBool = AtomicBool::new(false);
+/// The id of the subscription that wants to hear of changes.
+static SUBSCRIPTION: Mutex<Option<Value>> = Mutex::new(None);
+/// Whether there is one prompt and one resource more.
+static MORE: AtomicBool = AtomicBool::new(false);
+
+/// What every Modern request must carry.
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// What every Modern notification of a subscription carries.
+const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// Answers what belongs to the Modern era or to lists; `None` is for the others.
+pub(crate) fn answer(
+    offers: Option<&Offers>,
+    id: &Value,
+    method: &str,
+    params: &Value,
+) -> Option<(&'static str, Value)> {
+    let refused = |code: i64, message: &str| Some(("error", json!({ "code": code, "message": message })));
+    if MODERN.load(Ordering::SeqCst) {
+        if method == "initialize" {
+            let supported = json!({ "supported": ["2026-07-28"], "requested": params["protocolVersion"] });
+            let error = json!({ "code": -32022, "message": "unsupported version", "data": supported });
+            return Some(("error", error));
+        }
+        if params["_meta"][VERSION] != "2026-07-28" {
+            return refused(-32602, "the envelope is missing");
+        }
+    }
+    match method {
+        "server/discover" if MODERN.load(Ordering::SeqCst) => {
+            let mut result = introduction(offers);
+            result["supportedVersions"] = json!(["2026-07-28"]);
+            Some(("result", result))
+        }
+        "subscriptions/listen" if MODERN.load(Ordering::SeqCst) => {
+            *SUBSCRIPTION.lock().unwrap() = Some(id.clone());
+            let params =
+                json!({ "notifications": params["notifications"], "_meta": { SUBSCRIPTION_ID: id } });
+            super::notify("notifications/subscriptions/acknowledged", &params);
+            None
+        }
+        "prompts/list" => {
+            let mut prompts = vec![prompt("greet"), prompt(&format!("{}.only", offers?.name))];
+            if MORE.load(Ordering::SeqCst) {
+                prompts.push(prompt("more"));
+            }
+            Some(("result", json!({ "prompts": prompts })))
+        }
+        // Two pages, so that whoever reads one has not read all.
+        "resources/list" if params["cursor"].is_null() => {
+            let resources = [resource("shared://one")];
+            offers?;
+            Some(("result", json!({ "resources": resources, "nextCursor": "2" })))
+        }
+        "resources/list" if params["cursor"] == "2" => {
+            let mut resources = vec![resource(&format!("{}://own", offers?.name))];
+            if MORE.load(Ordering::SeqCst) {
+                resources.push(resource("more://one"));
+            }
+            Some(("result", json!({ "resources": resources })))
+        }
+        "resources/list" => refused(-32602, "no such cursor"),
+        "resources/templates/list" => {
+            let own = format!("{}://{{id}}", offers?.name);
+            let template = |uri: &str| json!({ "uriTemplate": uri, "name": uri });
+            let templates = [template("shared://by/{id}"), template(&own)];
+            Some(("result", json!({ "resourceTemplates": templates })))
+        }
+        _ => None,
+    }
+}
+
+/// What the server says of itself.
+pub(crate) fn introduction(offers: Option<&Offers>) -> Value {
+    let mut capabilities = json!({ "tools": { "listChanged": true } });
+    let mut result = json!({ "serverInfo": { "name": "fake", "version": "1.0.0" } });
+    if let Some(offers) = offers {
+        capabilities["prompts"] = json!({ "listChanged": offers.tells });
+        capabilities["resources"] = json!({ "listChanged": offers.tells, "subscribe": true });
+        capabilities["x-fake"] = json!({ "name": offers.name });
+        result["instructions"] = json!(format!("Speak softly to {}.", offers.name));
+    }
+    result["capabilities"] = capabilities;
+    result
+}
+
+/// Adds what a Modern result must have.
+pub(crate) fn completed(result: &Value) -> Value {
+    let mut result = result.clone();
+    if let (true, Some(members)) = (MODERN.load(Ordering::SeqCst), result.as_object_mut()) {
+        members.insert("resultType".to_owned(), json!("complete"));
+        members.insert("ttlMs".to_owned(), json!(0));
+        members.insert("cacheScope".to_owned(), json!("private"));
+    }
+    result
+}
+
+/// Offers more, and says so where it tells changes at all.
+pub(crate) fn more(offers: Option<&Offers>) {
+    MORE.store(true, Ordering::SeqCst);
+    if offers.is_some_and(|offers| offers.tells) {
+        for list in ["prompts", "resources"] {
+            tell(&format!("notifications/{list}/list_changed"));
+        }
+    }
+}
+
+/// Offers more once a file exists.
+pub(crate) fn more_when(file: String, name: String) {
+    std::thread::spawn(move || {
+        super::wait_for(Path::new(&file));
+        more(Some(&Offers { name, tells: true }));
+    });
+}
+
+fn tell(method: &str) {
+    let subscription = SUBSCRIPTION.lock().unwrap().clone();
+    match subscription {
+        Some(id) => super::notify(method, &json!({ "_meta": { SUBSCRIPTION_ID: id } })),
+        None if MODERN.load(Ordering::SeqCst) => {}
+        None => super::notify(method, &json!({})),
+    }
+}
+
+fn prompt(name: &str) -> Value {
+    json!({ "name": name, "x-long": 1.5, "description": format!("Fake: {name}") })
+}
+
+fn resource(uri: &str) -> Value {
+    json!({ "uri": uri, "name": uri, "mimeType": "text/plain" })
+}
