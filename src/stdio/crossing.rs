@@ -5,6 +5,7 @@
 //! questions as requests, and the call is sent again with what it says; a Modern client gets it as it is, but for a
 //! state that finds the way back.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -230,6 +231,7 @@ impl OpenCall {
             state,
         });
         for ((id, _), (_, method, params)) in waiting.iter().zip(&asked) {
+            let params = params.as_deref().map(|params| for_legacy(id, method, params));
             self.conversation.ask_client(id, method, params.as_deref());
         }
         // Nothing is asked: it only wants to be called again.
@@ -300,6 +302,40 @@ impl OpenCall {
         let request = self.request.clone();
         if let Some(object) = Object::parse(request.text()) {
             self.dispatch(collecting.open, &object, Some(&input));
+        }
+    }
+}
+
+/// Names a question on a page, as a Legacy client requires; the Modern era has no such name. `id` is a JSON string.
+fn for_legacy<'a>(id: &str, method: &str, params: &'a str) -> Cow<'a, str> {
+    const NAME: &str = "elicitationId";
+    match Object::parse(params) {
+        Some(object)
+            if method == "elicitation/create"
+                && object.text("mode").as_deref() == Some("url")
+                && object.value(NAME).is_none() =>
+        {
+            let mut splice = Splice::new(Bytes::copy_from_slice(params.as_bytes()));
+            splice.replace(object.front()..object.front(), format!(r#""{NAME}":{id},"#));
+            Cow::Owned(splice.into_text())
+        }
+        _ => Cow::Borrowed(params),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_question_on_a_page_gets_a_name_and_only_where_it_has_none() {
+        let named = |params| for_legacy("\"pml-1\"", "elicitation/create", params).into_owned();
+        assert_eq!(
+            named(r#"{"mode":"url","url":"a:b"}"#),
+            r#"{"elicitationId":"pml-1","mode":"url","url":"a:b"}"#
+        );
+        for other in [r#"{"mode":"url","elicitationId":"x"}"#, r#"{"message":"m"}"#] {
+            assert_eq!(named(other), other);
         }
     }
 }

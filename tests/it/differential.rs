@@ -55,10 +55,7 @@ impl Server {
         };
         let typescript = |line: &str| vec![node(), script("server.mjs"), line.into(), sdk::typescript()];
         match self {
-            Self::Everything => {
-                let program = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
-                vec![node(), sdk::typescript().join(program)]
-            }
+            Self::Everything => vec![node(), sdk::everything()],
             Self::Python(line) => vec![sdk::python(line), script("server.py")],
             Self::TypeScriptOne => typescript("v1"),
             Self::TypeScriptModern => typescript("modern"),

@@ -73,9 +73,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::writing::{Habit, notify, reply_raw, write_line};
+
 #[path = "fake_offers.rs"]
 mod fake_offers;
-use crate::writing::{Habit, notify, reply_raw, write_line};
 use fake_offers::{MODERN, Offers};
 
 /// What it offers beside its tools.
@@ -94,9 +95,9 @@ struct Options {
     stubborn: bool,
     odd_tools: bool,
     refuse_initialize: bool,
+    tools: Vec<String>,
     exit_on: Option<String>,
     fail: Option<String>,
-    tools: Vec<String>,
 }
 
 /// What a client sends; parameters stay as they came.
@@ -151,6 +152,8 @@ fn options() -> Options {
             "--crash-on-call" => options.crash_on_call = Some(value().parse().unwrap()),
             "--odd-tools" => options.odd_tools = true,
             "--refuse-initialize" => options.refuse_initialize = true,
+            "--tool" => options.tools.push(value()),
+            "--habit" => Habit::named(&value()).unwrap().adopt(),
             "--modern" => MODERN.store(true, Ordering::SeqCst),
             "--modern-if" => MODERN.store(Path::new(&value()).exists(), Ordering::SeqCst),
             "--exit-on" => options.exit_on = Some(value()),
@@ -160,8 +163,6 @@ fn options() -> Options {
                 drop(OFFERS.set(Offers { name, tells }));
             }
             "--more-when" => fake_offers::more_when(value(), OFFERS.get().unwrap().name.clone()),
-            "--tool" => options.tools.push(value()),
-            "--habit" => Habit::named(&value()).unwrap().adopt(),
             _ => {
                 eprintln!("fake server: there is no option {option}");
                 std::process::exit(2);
@@ -204,10 +205,12 @@ fn receive(options: &Options, line: &str) {
         "initialize" => {
             let mut result = fake_offers::introduction(OFFERS.get());
             result["protocolVersion"] = params["protocolVersion"].clone();
-            result["capabilities"]["logging"] = json!({});
             reply(&id, "result", &result);
         }
         "ping" => reply(&id, "result", &json!({})),
+        "tools/list" if options.tools.is_empty() => {
+            reply(&id, "result", &json!({ "tools": tools(options) }));
+        }
         "tools/list" => {
             let mut tools: Vec<String> = tools(options).iter().map(Value::to_string).collect();
             tools.extend(options.tools.iter().cloned());
@@ -394,7 +397,7 @@ fn reply(id: &Value, kind: &str, value: &Value) {
         "result" => fake_offers::completed(value),
         _ => value.clone(),
     };
-    writing::reply(id, kind, &value);
+    reply_raw(id, kind, &value.to_string());
 }
 
 fn append(file: &Path, line: &str) {

@@ -83,12 +83,7 @@ pub(crate) fn stdout() -> File {
     STDOUT.lock().unwrap().as_ref().unwrap().try_clone().unwrap()
 }
 
-/// Answers with a value that is `kind`: `result` or `error`.
-pub(crate) fn reply(id: &Value, kind: &str, value: &Value) {
-    reply_raw(id, kind, &value.to_string());
-}
-
-/// Answers with the bytes of a value.
+/// Answers with the bytes of a value that is `kind`: `result` or `error`.
 pub(crate) fn reply_raw(id: &Value, kind: &str, value: &str) {
     let habit = Habit::current();
     let id = match (habit, id.as_u64()) {
