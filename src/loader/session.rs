@@ -239,6 +239,10 @@ impl Session {
 
     /// Sends a request that stays open as long as the conversation does; its answer is nobody's, and it keeps the
     /// dependency from nothing. Returns its id.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "who never changes a subscription needs no id"
+    )]
     pub fn subscribe(&self, method: &str, params: &str) -> u64 {
         let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
         self.send(id, method, [Bytes::copy_from_slice(params.as_bytes())]);

@@ -136,9 +136,8 @@ fn responses(keys: &[String], continuation: &Continuation) -> Result<Map<String,
 impl Conversation {
     /// Goes on with a call whose questions were told in a result; `Some` gives back what is no answer to one.
     pub(super) fn relayed(&self, under_way: UnderWay, carrier: &Object<'_>) -> Option<UnderWay> {
-        let continuation = match carrier.value("arguments").map(Continuation::parse) {
-            Some(Ok(Some(continuation))) => continuation,
-            _ => return Some(under_way),
+        let Some(Ok(Some(continuation))) = carrier.value("arguments").map(Continuation::parse) else {
+            return Some(under_way);
         };
         let Some((id, call)) = continuation
             .workflow_id

@@ -69,7 +69,7 @@ impl Conversation {
             conversation.notify_subscriber(
                 "notifications/subscriptions/acknowledged",
                 &id,
-                json!({ "notifications": granted }).to_string(),
+                &json!({ "notifications": granted }).to_string(),
             );
             let subscription = Subscription {
                 id: id.clone(),
@@ -146,7 +146,7 @@ impl Conversation {
                 }
                 let subscriptions = self.0.subscriptions.lock().clone();
                 for subscription in subscriptions.iter().filter(|wish| wish.kinds.contains(&kind)) {
-                    self.notify_subscriber(method, &subscription.id, "{}".to_owned());
+                    self.notify_subscriber(method, &subscription.id, "{}");
                 }
             }
             told = now;
@@ -160,19 +160,15 @@ impl Conversation {
             // A change below a watched address is told under its own.
             let wanted = |watched: &String| uri == watched || uri.starts_with(&format!("{watched}/"));
             if subscription.resources.iter().any(wanted) {
-                self.notify_subscriber(
-                    "notifications/resources/updated",
-                    &subscription.id,
-                    params.to_owned(),
-                );
+                self.notify_subscriber("notifications/resources/updated", &subscription.id, params);
             }
         }
     }
 
     /// Sends a notification with raw parameters in the name of a subscription.
-    fn notify_subscriber(&self, method: &str, id: &str, params: String) {
+    fn notify_subscriber(&self, method: &str, id: &str, params: &str) {
         let member = format!(r#""{}":{id}"#, Era::SUBSCRIPTION);
-        let params = with_meta(&params, &member);
+        let params = with_meta(params, &member);
         self.notify(method, [params.into()]);
     }
 }
