@@ -87,6 +87,13 @@ fn read<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
+/// Whether a request is of the Legacy era, where a server may ask and log by itself.
+fn is_legacy(context: &Context) -> bool {
+    context
+        .protocol_version()
+        .is_none_or(|version| version.has_initialize())
+}
+
 fn text(text: impl Into<String>) -> Outcome {
     Outcome::Result(json!({ "content": [{ "type": "text", "text": text.into() }] }))
 }
@@ -188,7 +195,8 @@ impl Everything {
             "log" => {
                 for (level, data) in [("info", "of no importance"), ("error", "of importance")] {
                     let params = json!({ "level": level, "data": data });
-                    let wanted = level == "error" || *self.level.lock().unwrap() == LoggingLevel::Debug;
+                    let wanted = is_legacy(context)
+                        && (level == "error" || *self.level.lock().unwrap() == LoggingLevel::Debug);
                     if wanted {
                         let message = read(params)?;
                         let _ = context.peer.notify_logging_message(message).await;
@@ -220,10 +228,7 @@ impl Everything {
         asked: &BTreeMap<&'static str, Value>,
         context: &Context,
     ) -> Result<Option<BTreeMap<String, Value>>, ErrorData> {
-        if context
-            .protocol_version()
-            .is_some_and(|version| !version.has_initialize())
-        {
+        if !is_legacy(context) {
             let Some(given) = &call.input_responses else {
                 return Ok(None);
             };
