@@ -5,7 +5,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::disallowed_methods,
     deprecated,
     reason = "a server for tests alone, of both eras"
 )]
@@ -180,12 +179,12 @@ impl Everything {
                         .ok_or_else(|| ErrorData::invalid_params(format!("`{name}` must be a number"), None))
                 };
                 let sum = json!({ "sum": number("a")? + number("b")? });
-                let content = json!([{ "type": "text", "text": sum.to_string() }]);
-                Outcome::Result(json!({ "content": content, "structuredContent": sum, "isError": false }))
+                let blocks = json!([{ "type": "text", "text": sum.to_string() }]);
+                Outcome::Result(json!({ "content": blocks, "structuredContent": sum, "isError": false }))
             }
             "fail" => {
-                let content = json!([{ "type": "text", "text": "it went wrong" }]);
-                Outcome::Result(json!({ "content": content, "isError": true }))
+                let blocks = json!([{ "type": "text", "text": "it went wrong" }]);
+                Outcome::Result(json!({ "content": blocks, "isError": true }))
             }
             "content" => Outcome::Result(content()),
             "work" => {
