@@ -420,7 +420,7 @@ async function drive(client, record, answers) {
   }
   if (named.has("log")) {
     for (const level of ["debug", "error"]) {
-      if (!modern) await record.step(`logging/setLevel ${level}`, () => client.setLoggingLevel(level));
+      if (has.logging && !modern) await record.step(`logging/setLevel ${level}`, () => client.setLoggingLevel(level));
       await record.step(`log at ${level}`, () => call("log", {}));
     }
   }

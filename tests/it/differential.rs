@@ -123,8 +123,8 @@ fn across_eras(lines: &[Value], common: &BTreeSet<String>) -> Vec<Value> {
         (None, heard) => match (heard["method"].as_str(), heard["during"].as_str()) {
             (Some("notifications/progress"), _) => true,
             (Some("notifications/resources/updated"), _) => common.contains("subscribed resources change"),
-            // Outside a call only a Legacy client can be asked.
-            (None, Some("the first call")) => false,
+            // Outside a call only a Legacy client can be asked; of a Modern one this server wants it within a call.
+            (None, Some("the first call" | "tools/call get-roots-list {}")) => false,
             (None, Some(during)) => common.contains(during) && !during.contains("errorPath"),
             _ => false,
         },

@@ -201,6 +201,11 @@ fn start_client(world: &World, calls: u64) -> Child {
 /// Owns a pml, has calls in flight, and asks for a sign of life when told to. It ends with its stdin or with its pml.
 #[test]
 #[ignore = "the process that the test above starts and kills"]
+#[expect(
+    clippy::exit,
+    clippy::zombie_processes,
+    reason = "a client that ends is no parent any more"
+)]
 fn client() {
     let Ok(calls) = std::env::var("CLIENT_CALLS") else {
         return;

@@ -5,7 +5,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::disallowed_methods,
     deprecated,
     reason = "a server for tests alone, of both eras"
 )]
@@ -85,6 +84,13 @@ fn complete<T: DeserializeOwned>(mut result: Value) -> Result<T, ErrorData> {
 
 fn read<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+/// Whether a request is of the Legacy era, where a server may ask and log by itself.
+fn is_legacy(context: &Context) -> bool {
+    context
+        .protocol_version()
+        .is_none_or(|version| version.has_initialize())
 }
 
 fn text(text: impl Into<String>) -> Outcome {
@@ -173,12 +179,12 @@ impl Everything {
                         .ok_or_else(|| ErrorData::invalid_params(format!("`{name}` must be a number"), None))
                 };
                 let sum = json!({ "sum": number("a")? + number("b")? });
-                let content = json!([{ "type": "text", "text": sum.to_string() }]);
-                Outcome::Result(json!({ "content": content, "structuredContent": sum, "isError": false }))
+                let blocks = json!([{ "type": "text", "text": sum.to_string() }]);
+                Outcome::Result(json!({ "content": blocks, "structuredContent": sum, "isError": false }))
             }
             "fail" => {
-                let content = json!([{ "type": "text", "text": "it went wrong" }]);
-                Outcome::Result(json!({ "content": content, "isError": true }))
+                let blocks = json!([{ "type": "text", "text": "it went wrong" }]);
+                Outcome::Result(json!({ "content": blocks, "isError": true }))
             }
             "content" => Outcome::Result(content()),
             "work" => {
@@ -188,7 +194,8 @@ impl Everything {
             "log" => {
                 for (level, data) in [("info", "of no importance"), ("error", "of importance")] {
                     let params = json!({ "level": level, "data": data });
-                    let wanted = level == "error" || *self.level.lock().unwrap() == LoggingLevel::Debug;
+                    let wanted = is_legacy(context)
+                        && (level == "error" || *self.level.lock().unwrap() == LoggingLevel::Debug);
                     if wanted {
                         let message = read(params)?;
                         let _ = context.peer.notify_logging_message(message).await;
@@ -220,10 +227,7 @@ impl Everything {
         asked: &BTreeMap<&'static str, Value>,
         context: &Context,
     ) -> Result<Option<BTreeMap<String, Value>>, ErrorData> {
-        if context
-            .protocol_version()
-            .is_some_and(|version| !version.has_initialize())
-        {
+        if !is_legacy(context) {
             let Some(given) = &call.input_responses else {
                 return Ok(None);
             };

@@ -140,7 +140,7 @@ pub(crate) fn write(bytes: &[u8]) {
 
 /// Writes so many bytes without a line break, a block at a time.
 pub(crate) fn write_endless(bytes: u64) {
-    let block = [b'x'; 65536];
+    let block = [b'x'; 16384];
     let mut left = usize::try_from(bytes).unwrap();
     while left > 0 {
         let size = left.min(block.len());
