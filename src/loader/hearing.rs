@@ -47,6 +47,10 @@ impl Session {
                         self.receive(Line::Whole(element), unasked);
                     }
                 } else {
+                    // Whoever waits for it would wait for ever.
+                    if let Some(id) = id_in_head(&line).as_deref().and_then(own_id) {
+                        self.fail(id, &format!("its answer cannot be read: {error}"));
+                    }
                     let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
                     tracing::debug!(dependency = %self.0.dependency, %error, text = %Shown::line(&text), "a line of stdout is no message");
                 }

@@ -111,8 +111,12 @@ impl Conversation {
         {
             self.watch(&request.method, &ready.route, name);
             if ready.route.session.era() == Era::Modern {
-                self.listen_at(&ready.route.session);
-                return self.respond(&under_way.id, present::own_result(json!({}), request.era));
+                let conversation = self.clone();
+                self.spawn(async move {
+                    conversation.listen_at(&ready.route.session).await;
+                    conversation.respond(&under_way.id, present::own_result(json!({}), request.era));
+                });
+                return;
             }
         }
         OpenCall::send(self, request, object, ready, under_way, told);

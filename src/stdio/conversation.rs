@@ -1,7 +1,6 @@
 //! Reading, dispatching, answering: the loop between a client and the proxy.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
@@ -134,7 +133,7 @@ impl Conversation {
             Ok(Message::Response { id, outcome }) => self.answered(&line, id.get(), &outcome),
             Err(EnvelopeError::Syntax(error)) => {
                 let fault = Fault::new(Fault::PARSE, format!("Parse error: {error}"));
-                self.respond("null", fault.into());
+                self.respond(id_in_head(&line).as_deref().unwrap_or("null"), fault.into());
             }
             Err(EnvelopeError::Shape { reason, id }) => {
                 if let Some(elements) = self.batch(&line) {
@@ -283,15 +282,6 @@ impl Conversation {
 
     fn opening(&self) -> std::sync::MutexGuard<'_, Option<Opening>> {
         self.0.opening.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the members of a Modern `_meta` that speak for a Legacy client.
-    pub(super) fn envelope(&self) -> String {
-        let mut members = self.declared().envelope();
-        if let Some(level) = self.level() {
-            let _ = write!(members, r#","{}":{level}"#, Era::LOG_LEVEL);
-        }
-        members
     }
 
     /// Answers a list, in a task of its own where a running server has to be asked for it.

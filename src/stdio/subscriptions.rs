@@ -3,19 +3,23 @@
 //! Each notification to a Modern client carries the id of its subscription. A Modern dependency is subscribed to by
 //! pml, once for all the resources that are watched there.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 
 use super::conversation::Conversation;
 use super::era::Era;
 use super::offered;
 use super::request::Method;
 use super::requests::UnderWay;
-use crate::protocol::{DependencyName, Kind, Object, Payload, Splice};
+use crate::protocol::{Kind, Object, Payload, Splice};
 use crate::proxy::{Carried, Outcome, Session, Wanted};
+
+/// How long a dependency may take to acknowledge a subscription before its client is told that it has one.
+const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
 
 /// The member of a filter that names resources.
 const RESOURCES: &str = "resourceSubscriptions";
@@ -34,13 +38,27 @@ struct Subscription {
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     ours: Mutex<Vec<Subscription>>,
-    /// Our own subscriptions at Modern dependencies, by their ids there.
-    downstream: Mutex<HashMap<DependencyName, u64>>,
+    /// Our own subscriptions at Modern dependencies.
+    theirs: Mutex<Vec<Listening>>,
+}
+
+/// A subscription of ours at a Modern dependency.
+#[derive(Debug)]
+struct Listening {
+    session: Session,
+    /// Its id there.
+    id: u64,
+    /// Who waits until it is acknowledged.
+    acknowledged: Option<oneshot::Sender<()>>,
 }
 
 impl Subscriptions {
     fn lock(&self) -> MutexGuard<'_, Vec<Subscription>> {
         self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listening(&self) -> MutexGuard<'_, Vec<Listening>> {
+        self.theirs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,7 +117,7 @@ impl Conversation {
         self.watch(&Method::Subscribe, &ready.route, uri.to_owned());
         session.settle();
         match session.era() {
-            Era::Modern => self.listen_at(session),
+            Era::Modern => self.listen_at(session).await,
             Era::Legacy => {
                 let params = json!({ "uri": ready.route.own }).to_string();
                 drop(session.request(Method::Subscribe.name(), &params).await);
@@ -108,28 +126,59 @@ impl Conversation {
         true
     }
 
-    /// Subscribes at a Modern dependency to all that is watched there, in place of what was before.
-    pub(super) fn listen_at(&self, session: &Session) {
+    /// Subscribes at a Modern dependency to all that is watched there, in place of what was before; returns once the
+    /// dependency has acknowledged it, so that no change after that is missed.
+    pub(super) async fn listen_at(&self, session: &Session) {
         let resources = self.watched_at(session.dependency());
-        let mut downstream = self
-            .0
-            .subscriptions
-            .downstream
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let before = downstream.remove(session.dependency());
+        let (heard, acknowledged) = oneshot::channel();
+        let before = {
+            let mut listening = self.0.subscriptions.listening();
+            let place = listening
+                .iter()
+                .position(|listening| listening.session.is(session));
+            let before = place.map(|place| listening.swap_remove(place));
+            listening.retain(|listening| listening.session.is_open());
+            if !resources.is_empty() {
+                let params = format!(
+                    r#"{{"_meta":{{{}}},"notifications":{{"{RESOURCES}":{}}}}}"#,
+                    self.envelope(),
+                    json!(resources)
+                );
+                let id = session.subscribe("subscriptions/listen", &params);
+                listening.push(Listening {
+                    session: session.clone(),
+                    id,
+                    acknowledged: Some(heard),
+                });
+            }
+            before
+        };
         if !resources.is_empty() {
-            let params = format!(
-                r#"{{"_meta":{{{}}},"notifications":{{"{RESOURCES}":{}}}}}"#,
-                self.envelope(),
-                json!(resources)
-            );
-            let id = session.subscribe("subscriptions/listen", &params);
-            downstream.insert(session.dependency().clone(), id);
+            // A dependency that does not acknowledge may tell changes all the same.
+            let _ = tokio::time::timeout(ACKNOWLEDGEMENT, acknowledged).await;
         }
         if let Some(before) = before {
-            let params = json!({ "requestId": before }).to_string();
+            let params = json!({ "requestId": before.id }).to_string();
             session.notify("notifications/cancelled", Some(&params));
+        }
+    }
+
+    /// Takes note that a dependency acknowledged a subscription of ours.
+    pub(super) fn acknowledged(&self, session: &Session, params: Option<&Payload<'_>>) {
+        let meta = params
+            .and_then(Payload::object)
+            .and_then(|object| object.value("_meta"));
+        let meta = meta.and_then(|raw| Object::parse(raw.get()));
+        let id = meta.and_then(|meta| meta.value(Era::SUBSCRIPTION));
+        let id: Option<u64> = id.and_then(|id| id.get().parse().ok());
+        let mut listening = self.0.subscriptions.listening();
+        let ours = |listening: &&mut Listening| listening.session.is(session) && Some(listening.id) == id;
+        if let Some(heard) = listening
+            .iter_mut()
+            .find(ours)
+            .and_then(|found| found.acknowledged.take())
+        {
+            let _ = heard.send(());
         }
     }
 

@@ -149,6 +149,7 @@ impl Conversation {
     fn tell(&self, session: &Session, method: &str, line: &Bytes, params: Option<&Payload<'_>>) {
         match method {
             "notifications/resources/updated" => self.updated(session, line, params),
+            "notifications/subscriptions/acknowledged" => self.acknowledged(session, params),
             "notifications/message" if !self.wants_messages() => {}
             _ => {
                 let parts = params.map(|params| line.slice_ref(params.get().as_bytes()));

@@ -3,6 +3,7 @@
 //! It is kept here for the life of the conversation, so that a dependency that is started again is told again.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -69,7 +70,9 @@ impl Conversation {
     /// Tells a dependency that was just opened what the client wanted of it before.
     pub(super) fn restore(&self, session: &Session) {
         if session.era() == Era::Modern {
-            return self.listen_at(session);
+            let (conversation, session) = (self.clone(), session.clone());
+            self.spawn(async move { conversation.listen_at(&session).await });
+            return;
         }
         let wishes = self.0.watching.lock();
         let level = wishes.level.clone();
@@ -111,8 +114,17 @@ impl Conversation {
         present::own_result(json!({}), Era::Legacy)
     }
 
+    /// Returns the members of a Modern `_meta` that speak for a Legacy client.
+    pub(super) fn envelope(&self) -> String {
+        let mut members = self.declared().envelope();
+        if let Some(level) = self.level() {
+            let _ = write!(members, r#","{}":{level}"#, Era::LOG_LEVEL);
+        }
+        members
+    }
+
     /// Returns the level a Legacy client wants to hear of.
-    pub(super) fn level(&self) -> Option<Value> {
+    fn level(&self) -> Option<Value> {
         let params = self.0.watching.lock().level.clone()?;
         let object = Object::parse(&params)?;
         object.text("level").map(|level| json!(level))
