@@ -64,6 +64,8 @@ enum Destination {
 /// Everything that was measured.
 #[derive(Debug)]
 struct Results {
+    /// How busy the machine was before anything was measured.
+    load: String,
     links: Vec<(Link, Measured)>,
     starts: Starts,
     /// `None` in a quick run.
@@ -102,6 +104,7 @@ fn benchmark(effort: Effort, destination: Destination) -> anyhow::Result<()> {
         tell("error: something hangs");
         std::process::abort();
     });
+    let load = process::load_average();
     let mut links = Vec::new();
     for link in Link::ALL {
         tell(&format!("calls over {} …", link.title()));
@@ -120,6 +123,7 @@ fn benchmark(effort: Effort, destination: Destination) -> anyhow::Result<()> {
         Effort::Quick => None,
     };
     let results = Results {
+        load,
         links,
         starts,
         wake_ups,

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 /// Larger than the largest answer, so that a line never moves while it is read.
 const BUFFER: usize = 4 * 1024 * 1024;
 
-/// How far into a line its id may stand.
-const HEAD: usize = 64;
+/// How far from the beginning or the end of a line its id may stand.
+const NEAR: usize = 64;
 
 /// What lies between the client and the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -283,11 +283,15 @@ impl Drop for Peer {
     }
 }
 
-/// The id of an answer; `None` for what is not an answer to a call of ours.
+/// The id of an answer; `None` for what is not an answer to a call of ours. Most write it first, Node servers last.
 fn id_of(line: &[u8]) -> Option<u64> {
-    let head = &line[..line.len().min(HEAD)];
     let mark = br#""id":"#;
-    let digits = &head[memmem::find(head, mark)? + mark.len()..];
+    let head = &line[..line.len().min(NEAR)];
+    let tail = &line[line.len().saturating_sub(NEAR)..];
+    let digits = match memmem::find(head, mark) {
+        Some(place) => &head[place + mark.len()..],
+        None => &tail[memmem::rfind(tail, mark)? + mark.len()..],
+    };
     let digits = &digits[..digits.iter().position(|byte| !byte.is_ascii_digit())?];
     std::str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -62,6 +62,12 @@ pub(crate) fn peak_memory(process: u32) -> anyhow::Result<u64> {
     Ok(field(&text, "VmHWM:")? * 1024)
 }
 
+/// How many processes wanted to run in the last minute, in the system's own words.
+pub(crate) fn load_average() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
 fn for_each_thread(
     process: u32,
     file: &str,

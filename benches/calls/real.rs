@@ -133,7 +133,7 @@ fn first_call(command: Command, call: &Call) -> anyhow::Result<Duration> {
 
 fn node(home: &Home, program: &Path, argument: &str) -> Command {
     let mut node = home.program("node");
-    node.arg(program).arg(argument);
+    node.arg(program).arg(argument).stderr(Stdio::null());
     node
 }
 

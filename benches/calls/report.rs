@@ -22,7 +22,7 @@ pub(crate) fn page(results: &Results, effort: Effort) -> String {
     say("- **relay**: a byte copier of two blocking threads, the physical limit of any proxy;");
     say("- **pml**: this project, the server running, the call allowed by a rule;");
     say("- **rmcp**: a minimal proxy on the handlers of the official Rust SDK, without rules or catalog.\n");
-    say(&machine());
+    say(&machine(&results.load));
     say("```sh\ncargo bench --bench calls               # prints this page");
     say("cargo bench --bench calls -- --quick    # fewer rounds, no idle minute");
     say("cargo bench --bench calls -- --write    # writes this page\n```\n");
@@ -193,7 +193,7 @@ fn whole(number: f64) -> String {
 }
 
 /// The machine, the date and what was built.
-fn machine() -> String {
+fn machine(load: &str) -> String {
     let told = |program: &str, arguments: &[&str]| {
         let output = process::command(program).args(arguments).output();
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
@@ -206,7 +206,8 @@ fn machine() -> String {
         .map_or("unknown processor", |name| name.trim_matches([' ', '\t', ':']));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     format!(
-        "{}, {processor}, {cores} cores, {}, {}, node {}; release build, commit {}.\n",
+        "{}, {processor}, {cores} cores, load average {load} before the run, {}, {}, node {}; release build, commit {}. \
+         Where the load is not near zero, other work shared the machine: look at ratios, and trust none by itself.\n",
         told("date", &["-u", "+%F"]),
         told("uname", &["-srm"]),
         told("rustc", &["--version"]),

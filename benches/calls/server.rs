@@ -3,6 +3,7 @@
 //! As fast as a server can honestly be, so that what is measured is what stands in front of it: blocking reads, one
 //! write for all the answers to what one read brought, no parsing of arguments. Speaks the Legacy era.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -29,7 +30,7 @@ pub(crate) fn run(tools: usize) -> anyhow::Result<()> {
     let mut server = Server {
         output: File::from(io::stdout().as_fd().try_clone_to_owned()?),
         answers: Vec::with_capacity(BUFFER),
-        results: Case::ALL.map(Case::result),
+        results: std::array::from_fn(|_| OnceCell::new()),
         tools: definitions(tools),
     };
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -60,8 +61,8 @@ pub(crate) fn run(tools: usize) -> anyhow::Result<()> {
 struct Server {
     output: File,
     answers: Vec<u8>,
-    /// The results of the cases, in their order.
-    results: [String; Case::ALL.len()],
+    /// The results of the cases, in their order, each made when it is first wanted: a start must not pay for them.
+    results: [OnceCell<String>; Case::ALL.len()],
     /// The list of tools, as JSON.
     tools: String,
 }
@@ -104,7 +105,7 @@ impl Server {
     }
 
     fn answer(&mut self, id: &[u8], case: Case) -> anyhow::Result<()> {
-        let result = &self.results[case as usize];
+        let result = self.results[case as usize].get_or_init(|| case.result());
         self.answers.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         self.answers.extend_from_slice(id);
         self.answers.extend_from_slice(br#","result":"#);
