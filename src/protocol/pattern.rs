@@ -59,11 +59,13 @@ pub struct Pattern {
     specificity: Specificity,
 }
 
-/// Most rules name one tool; they are compared, not compiled.
+/// Most rules name one tool or one server; they are compared, not compiled.
 #[derive(Debug, Clone)]
 enum Matcher {
     Everything,
     Name(String),
+    /// What begins with this: `serena:*` needs no automaton.
+    Beginning(String),
     Glob(GlobMatcher),
 }
 
@@ -73,7 +75,7 @@ impl Pattern {
     pub fn exact_text(tool: &ToolName) -> String {
         let mut text = String::new();
         for found in tool.to_string().chars() {
-            if matches!(found, '*' | '?' | '{' | '}' | '[' | ']' | '\\' | ',' | '!') {
+            if is_special(found) {
                 text.push('\\');
             }
             text.push(found);
@@ -109,6 +111,7 @@ impl Pattern {
         match &self.matcher {
             Matcher::Everything => true,
             Matcher::Name(only) => only == name,
+            Matcher::Beginning(beginning) => name.starts_with(beginning),
             Matcher::Glob(glob) => glob.is_match(name),
         }
     }
@@ -118,7 +121,7 @@ impl Pattern {
     pub fn only_name(&self) -> Option<&str> {
         match &self.matcher {
             Matcher::Name(name) => Some(name),
-            Matcher::Everything | Matcher::Glob(_) => None,
+            Matcher::Everything | Matcher::Beginning(_) | Matcher::Glob(_) => None,
         }
     }
 
@@ -168,7 +171,10 @@ impl FromStr for Pattern {
         let matcher = match specificity {
             Specificity::Exact => Matcher::Name(unescape(&glob)),
             Specificity::Wild(_) if text == "*" => Matcher::Everything,
-            Specificity::Wild(_) => Matcher::Glob(parsed.compile_matcher()),
+            Specificity::Wild(_) => match glob.strip_suffix('*') {
+                Some(beginning) if !beginning.contains(is_special) => Matcher::Beginning(beginning.to_owned()),
+                _ => Matcher::Glob(parsed.compile_matcher()),
+            },
         };
         Ok(Self {
             text: text.to_owned(),
@@ -190,6 +196,11 @@ impl fmt::Display for Pattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }
+}
+
+/// Tells whether a character may mean something else than itself in a glob.
+fn is_special(found: char) -> bool {
+    matches!(found, '*' | '?' | '{' | '}' | '[' | ']' | '\\' | ',' | '!')
 }
 
 /// Returns what a glob without wildcards stands for.
@@ -346,6 +357,13 @@ mod tests {
             prop_assert!(pattern.matches(&name));
             prop_assert_eq!(pattern.specificity(), Specificity::Exact);
             prop_assert_eq!(pattern.matches(&ToolName::new(dependency, other.clone())), tool == other);
+        }
+
+        #[test]
+        fn a_beginning_means_what_the_glob_means(beginning in "[a-c:/.-]{0,4}", name in "[a-c:/.-]{0,6}") {
+            let text = format!("{beginning}:*");
+            let glob = GlobBuilder::new(&text).literal_separator(false).build().unwrap().compile_matcher();
+            prop_assert_eq!(text.parse::<Pattern>().unwrap().covers(&name), glob.is_match(&name));
         }
 
         #[test]
