@@ -172,7 +172,9 @@ impl FromStr for Pattern {
             Specificity::Exact => Matcher::Name(unescape(&glob)),
             Specificity::Wild(_) if text == "*" => Matcher::Everything,
             Specificity::Wild(_) => match glob.strip_suffix('*') {
-                Some(beginning) if !beginning.contains(is_special) => Matcher::Beginning(beginning.to_owned()),
+                Some(beginning) if !beginning.contains(is_special) => {
+                    Matcher::Beginning(beginning.to_owned())
+                }
                 _ => Matcher::Glob(parsed.compile_matcher()),
             },
         };

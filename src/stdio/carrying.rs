@@ -168,8 +168,8 @@ impl Conversation {
         if request.era == Era::Modern {
             // Whatever is started for it is told what this very request declares.
             self.0.proxy.declare(era::declared(&object));
-            if era::wants_messages(&object) {
-                self.hears_messages();
+            if let Some(level) = era::log_level(&object) {
+                self.hears_messages(level);
             }
         }
         let arguments = match object.value("arguments").filter(|raw| raw.get() != "null") {

@@ -175,10 +175,10 @@ pub(crate) fn declared(params: &Object<'_>) -> Declared {
     Declared::new(member(Era::CAPABILITIES), member(Era::CLIENT))
 }
 
-/// Tells whether this very Modern request wants to hear of log messages.
-pub(crate) fn wants_messages(params: &Object<'_>) -> bool {
-    let meta = params.value("_meta").and_then(|raw| Object::parse(raw.get()));
-    meta.is_some_and(|meta| meta.value(Era::LOG_LEVEL).is_some())
+/// Returns the raw level of the log messages that this very Modern request wants to hear of.
+pub(crate) fn log_level<'a>(params: &Object<'a>) -> Option<&'a str> {
+    let meta = Object::parse(params.value("_meta")?.get())?;
+    meta.value(Era::LOG_LEVEL).map(Json::get)
 }
 
 /// Returns what this very Modern request declares.

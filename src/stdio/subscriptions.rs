@@ -96,8 +96,23 @@ impl Conversation {
             };
             conversation.0.subscriptions.lock().push(subscription);
             cancelled.cancelled().await;
-            conversation.0.subscriptions.lock().retain(|other| other.id != id);
+            conversation.hang_up(&id).await;
         });
+    }
+
+    /// Ends a subscription; what nobody else watches is no longer watched.
+    async fn hang_up(&self, id: &str) {
+        let orphaned: Vec<String> = {
+            let mut ours = self.0.subscriptions.lock();
+            let place = ours.iter().position(|other| other.id == id);
+            let ended = place.map(|place| ours.swap_remove(place));
+            let watched = |uri: &String| ours.iter().any(|other| other.resources.contains(uri));
+            let resources = ended.map(|ended| ended.resources).unwrap_or_default();
+            resources.into_iter().filter(|uri| !watched(uri)).collect()
+        };
+        for uri in orphaned {
+            self.unwatch(&uri).await;
+        }
     }
 
     /// Watches a resource for a Modern client, if nobody has to be asked for it.

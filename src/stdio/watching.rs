@@ -104,13 +104,7 @@ impl Conversation {
             let reason = format!("`params.level` is one of {}", LEVELS.join(", "));
             return Fault::new(Fault::INVALID_PARAMS, reason).into();
         };
-        self.0.watching.lock().level = Some(params.get().to_owned());
-        for session in self.0.proxy.sessions() {
-            if session.era() == Era::Legacy {
-                let params = params.get().to_owned();
-                self.spawn(async move { drop(session.request("logging/setLevel", &params).await) });
-            }
-        }
+        self.tell_level(params.get());
         present::own_result(json!({}), Era::Legacy)
     }
 
@@ -130,9 +124,55 @@ impl Conversation {
         object.text("level").map(|level| json!(level))
     }
 
-    /// Takes note of the log level that a Modern request asks for.
-    pub(super) fn hears_messages(&self) {
-        self.0.watching.lock().messages = true;
+    /// Takes note of the log level that a Modern request asks for; `level` is raw.
+    pub(super) fn hears_messages(&self, level: &str) {
+        let params = format!(r#"{{"level":{level}}}"#);
+        let known = {
+            let mut wishes = self.0.watching.lock();
+            wishes.messages = true;
+            wishes.level.as_ref() == Some(&params)
+        };
+        if !known {
+            self.tell_level(&params);
+        }
+    }
+
+    /// Tells every Legacy dependency that runs which messages are wanted; others are told when they are opened.
+    fn tell_level(&self, params: &str) {
+        self.0.watching.lock().level = Some(params.to_owned());
+        for session in self.0.proxy.sessions() {
+            if session.era() == Era::Legacy {
+                let params = params.to_owned();
+                self.spawn(async move { drop(session.request("logging/setLevel", &params).await) });
+            }
+        }
+    }
+
+    /// Stops watching a resource that the client knows by this name.
+    pub(super) async fn unwatch(&self, name: &str) {
+        let key = {
+            let mut wishes = self.0.watching.lock();
+            let found = wishes.resources.iter().find(|(_, known)| *known == name);
+            let Some(key) = found.map(|(key, _)| key.clone()) else {
+                return;
+            };
+            wishes.resources.remove(&key);
+            key
+        };
+        let (dependency, uri) = key;
+        let sessions = self.0.proxy.sessions();
+        for session in sessions
+            .iter()
+            .filter(|session| *session.dependency() == dependency)
+        {
+            match session.era() {
+                Era::Modern => self.listen_at(session).await,
+                Era::Legacy => {
+                    let params = json!({ "uri": uri }).to_string();
+                    drop(session.request(Method::Unsubscribe.name(), &params).await);
+                }
+            }
+        }
     }
 
     /// Tells whether log messages go to the client: a Modern one asks for them.
