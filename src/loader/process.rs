@@ -25,6 +25,7 @@ use super::stderr::Stderr;
 use super::supervise::CANNOT_START;
 use crate::protocol::{DependencyName, Shown};
 use crate::report::Hint;
+use crate::wire::widen;
 
 /// How long a gentle stop waits before it becomes an urgent one: the supervisor's own graces and some slack. It is
 /// needed only where the caller still holds the server's stdin.
@@ -199,6 +200,8 @@ pub fn spawn(
     else {
         return Err(failed(io::Error::other("its pipes are missing")));
     };
+    widen(&stdin);
+    widen(&stdout);
     let stderr = Stderr::hiding(Secrets::of(&line.variables));
     let reader = tokio::spawn(stderr.clone().follow(name.clone(), errors));
     tracing::debug!(dependency = name.as_str(), supervisor = child.id(), "started");

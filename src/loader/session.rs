@@ -214,18 +214,17 @@ impl Session {
     /// Sends the request that was registered under `id`.
     pub fn send(&self, id: u64, method: &str, params: impl IntoIterator<Item = Bytes>) {
         let (id, method) = (id.to_string(), quoted(method));
-        let mut parts = vec![
+        let head = [
             Part::Copy(br#"{"jsonrpc":"2.0","id":"#),
             Part::Copy(id.as_bytes()),
             Part::Copy(br#","method":"#),
             Part::Copy(method.as_bytes()),
             Part::Copy(br#","params":"#),
         ];
-        parts.extend(params.into_iter().map(Part::Share));
-        parts.push(Part::Copy(b"}"));
+        let params = params.into_iter().map(Part::Share);
         // A dependency that is gone is noticed by the reader, which tells every caller how it ended.
         if let Some(outbox) = lock(&self.0.outbox).as_ref() {
-            let _ = outbox.push(&parts);
+            let _ = outbox.push(head.into_iter().chain(params).chain([Part::Copy(b"}")]));
         }
     }
 

@@ -117,7 +117,7 @@ pub enum EnvelopeError {
 impl<'a> Message<'a> {
     /// Reads one line: the envelope and the members of its payload, in one pass.
     pub fn parse(line: &'a [u8]) -> Result<Self, EnvelopeError> {
-        let text = std::str::from_utf8(line).map_err(|error| {
+        let text = simdutf8::compat::from_utf8(line).map_err(|error| {
             EnvelopeError::Syntax(format!("not UTF-8 at column {}", error.valid_up_to() + 1))
         })?;
         let mut fields = Fields::default();

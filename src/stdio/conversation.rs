@@ -382,13 +382,16 @@ impl Conversation {
             Answer::Result(body) => (br#","result":"#, body),
             Answer::Error(body) => (br#","error":"#, body),
         };
-        let mut parts = Vec::with_capacity(body.len() + 4);
-        parts.push(Part::Copy(br#"{"jsonrpc":"2.0","id":"#));
-        parts.push(Part::Copy(id.as_bytes()));
-        parts.push(Part::Copy(member));
-        parts.extend(body.into_iter().map(Part::Share));
-        parts.push(Part::Copy(b"}"));
+        let head = [
+            Part::Copy(br#"{"jsonrpc":"2.0","id":"#),
+            Part::Copy(id.as_bytes()),
+            Part::Copy(member),
+        ];
+        let body = body.into_iter().map(Part::Share);
         // A client that is gone is noticed by the reader.
-        let _ = self.0.outbox.push(&parts);
+        let _ = self
+            .0
+            .outbox
+            .push(head.into_iter().chain(body).chain([Part::Copy(b"}")]));
     }
 }

@@ -106,7 +106,11 @@ pub(super) fn params(source: &Bytes, object: &Object<'_>, address: &Address<'_>)
         );
     }
     match address.input {
-        None => cut.push(RESPONSES),
+        None => {
+            if object.value(RESPONSES).is_some() {
+                cut.push(RESPONSES);
+            }
+        }
         Some(Input {
             responses: Some(responses),
             ..

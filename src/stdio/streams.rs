@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
+use crate::wire::widen;
+
 /// Where the client's lines come from.
 pub type Source = Box<dyn AsyncRead + Unpin + Send>;
 
@@ -39,6 +41,7 @@ pub fn sink() -> io::Result<Sink> {
 
 fn duplicate(stream: &impl AsFd) -> io::Result<(FileType, OwnedFd)> {
     let handle = stream.as_fd().try_clone_to_owned()?;
+    widen(&handle);
     let kind = FileType::from_raw_mode(fstat(&handle)?.st_mode);
     Ok((kind, handle))
 }

@@ -5,6 +5,8 @@
 
 mod outbox;
 mod reader;
+mod width;
 
 pub use outbox::{Frame, Outbox, Part, PeerGone};
 pub use reader::LineReader;
+pub use width::widen;

@@ -112,7 +112,7 @@ impl Outbox {
 
     /// Queues the parts of one message at once, whatever the budget: for a reader that waits for [`Self::room`]
     /// before it reads on.
-    pub fn push(&self, parts: &[Part<'_>]) -> Result<(), PeerGone> {
+    pub fn push<'p>(&self, parts: impl IntoIterator<Item = Part<'p>>) -> Result<(), PeerGone> {
         let queue = &self.0.0;
         queue.fill(queue.lock(), |batch| batch.add_parts(parts))
     }
@@ -285,12 +285,11 @@ impl Batch {
         self.copy(b"\n");
     }
 
-    fn add_parts(&mut self, parts: &[Part<'_>]) {
+    fn add_parts<'p>(&mut self, parts: impl IntoIterator<Item = Part<'p>>) {
         for part in parts {
             match part {
                 Part::Copy(bytes) => self.copy(bytes),
-                Part::Share(bytes) if bytes.len() <= GATHERED => self.copy(bytes),
-                Part::Share(bytes) => self.share(bytes.clone()),
+                Part::Share(bytes) => self.share(bytes),
             }
         }
         self.copy(b"\n");
@@ -436,9 +435,9 @@ mod tests {
         let large = Bytes::from(vec![b'x'; BUDGET]);
         outbox.room().await;
         outbox
-            .push(&[Part::Copy(b"1:"), Part::Share(large.clone())])
+            .push([Part::Copy(b"1:"), Part::Share(large.clone())])
             .unwrap();
-        outbox.push(&[Part::Share(large.clone())]).unwrap();
+        outbox.push([Part::Share(large.clone())]).unwrap();
         let room = outbox.room();
         tokio::pin!(room);
         assert!(
@@ -449,11 +448,11 @@ mod tests {
         far.read_exact(&mut text).await.unwrap();
         room.await;
         assert!(outbox.0.0.lock().queued < BUDGET);
-        outbox.push(&[Part::Copy(b"more")]).unwrap();
+        outbox.push([Part::Copy(b"more")]).unwrap();
         let room = outbox.room();
         drop(far);
         room.await;
-        while outbox.push(&[]).is_ok() {
+        while outbox.push([]).is_ok() {
             tokio::task::yield_now().await;
         }
         outbox.room().await;
@@ -583,7 +582,7 @@ mod tests {
                         false => Part::Share(bytes.clone()),
                     }).collect();
                     expected.push(b'\n');
-                    outbox.push(&parts).unwrap();
+                    outbox.push(parts).unwrap();
                     if number % 50 == 0 {
                         tokio::task::yield_now().await;
                     }

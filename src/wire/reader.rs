@@ -44,7 +44,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             let buffer = self.decoder.buffer();
             if buffer.capacity() - buffer.len() < READ_AHEAD / 8 {
-                buffer.reserve(READ_AHEAD);
+                // A long line is likely to be longer still: growing by as much as there is copies it seldom.
+                buffer.reserve(buffer.len().max(READ_AHEAD));
             }
             self.ended = self.source.read_buf(buffer).await? == 0;
             self.batch += 1;
