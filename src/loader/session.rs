@@ -5,6 +5,7 @@
 //! forgotten here and cancelled there; whatever still comes for it is thrown away.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -54,12 +55,36 @@ pub(super) enum Unclaimed {
     Declined,
 }
 
+/// Who waits, by the id of the request. Ids are counted up by pml, so they need no hash that withstands an attacker.
+pub(super) type Callers = HashMap<u64, Arc<dyn Caller>, BuildHasherDefault<Counted>>;
+
+/// Spreads numbers that count up.
+#[derive(Default)]
+pub(super) struct Counted(u64);
+
+impl Hasher for Counted {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The odd number nearest to 2^64 divided by the golden ratio: neighbours end up far apart.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// What the clones of a session share.
 pub(super) struct Shared {
     pub(super) dependency: DependencyName,
     /// Gone once the session is closed: the writer ends, and with it the dependency's stdin.
     pub(super) outbox: Mutex<Option<Outbox>>,
-    pub(super) callers: Mutex<HashMap<u64, Arc<dyn Caller>>>,
+    pub(super) callers: Mutex<Callers>,
     pub(super) next_id: AtomicU64,
     pub(super) ended: OnceLock<Arc<Ended>>,
     pub(super) used_at: Mutex<Instant>,

@@ -138,7 +138,6 @@ impl Proxy {
             view.forget_route(name);
             return None;
         }
-        route.session.touch();
         Some(route)
     }
 

@@ -315,7 +315,7 @@ impl Conversation {
         self.0.promises.renew(&listed);
         let own = told::definitions(self.0.proxy.ask_user().tools);
         let tools = listing::tools(&listed, &own, self.0.proxy.approvals().by);
-        offered::page("tools", &tools, era)
+        offered::page("tools", tools, era)
     }
 
     /// The first list shows that this client means to stay: what it is likely to call is started behind its back.

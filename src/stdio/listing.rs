@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::config::By;
 use crate::protocol::continuation::{self, MEMBER};
-use crate::protocol::{Object, Splice, wire_name};
+use crate::protocol::{Object, Splice, quoted, wire_name};
 use crate::proxy::{Asking, Listed};
 
 /// The tool that continues any workflow, for clients that check arguments against a tool's own schema.
@@ -16,16 +16,26 @@ pub(crate) const CONTINUE: &str = "pml_continue";
 
 /// Writes the `tools` array of a `tools/list` result.
 pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], by: By) -> String {
-    let mut text = String::from("[");
+    let length: usize = listed
+        .iter()
+        .map(|tool| match tool {
+            // A wire name and a continuation are the most that is added.
+            Listed::Known { definition, .. } => definition.get().len() + 128,
+            Listed::Connect { about, .. } => about.len() + 1024,
+        })
+        .sum();
+    // Reserved at once: the list of a thousand tools would be copied many times over while it grows.
+    let mut text = String::with_capacity(length + 16 * 1024);
+    text.push('[');
     for tool in listed {
-        text.push_str(&match tool {
+        match tool {
             Listed::Known {
                 tool,
                 definition,
                 asking,
-            } => known(definition.get(), &wire_name(tool), *asking),
-            Listed::Connect { tool, about } => connect(&wire_name(tool), about),
-        });
+            } => known(&mut text, definition.get(), &wire_name(tool), *asking),
+            Listed::Connect { tool, about } => text.push_str(&connect(&wire_name(tool), about)),
+        }
         text.push(',');
     }
     for tool in own {
@@ -44,33 +54,42 @@ pub(crate) fn promising(listed: &[Listed]) -> impl Iterator<Item = String> {
             tool,
             definition,
             asking: Asking::Never,
-        } => Object::parse(definition.get())?
+        } if definition.get().contains("outputSchema") => Object::parse(definition.get())?
             .value("outputSchema")
             .map(|_schema| wire_name(tool)),
         Listed::Known { .. } | Listed::Connect { .. } => None,
     })
 }
 
-fn known(definition: &str, wire: &str, asking: Asking) -> String {
+fn known(text: &mut String, definition: &str, wire: &str, asking: Asking) {
     // The catalog keeps objects only.
     let Some(object) = Object::parse(definition) else {
-        return definition.to_owned();
+        return text.push_str(definition);
     };
-    let mut text = String::with_capacity(definition.len() + 1024);
-    for (name, value) in object.members() {
-        let value = match (name, asking) {
-            ("name", _) => json!(wire).to_string(),
-            ("outputSchema", Asking::Possible) => continue,
-            ("inputSchema", Asking::Possible) => with_continuation(value.get()),
-            _ => value.get().to_owned(),
-        };
-        text.push(if text.is_empty() { '{' } else { ',' });
-        text.push_str(&json!(name).to_string());
-        text.push(':');
-        text.push_str(&value);
+    let mut from = 0;
+    let mut put = |range: std::ops::Range<usize>, value: &str| {
+        text.push_str(&definition[from..range.start]);
+        text.push_str(value);
+        from = range.end;
+    };
+    let mut changes: Vec<(std::ops::Range<usize>, String)> = Vec::new();
+    changes.extend(object.place("name").map(|place| (place, quoted(wire))));
+    if asking == Asking::Possible {
+        if let Some((place, schema)) = object.place("inputSchema").zip(object.value("inputSchema")) {
+            changes.push((place, with_continuation(schema.get())));
+        }
+        changes.extend(
+            object
+                .cuts(&["outputSchema"])
+                .into_iter()
+                .map(|cut| (cut, String::new())),
+        );
     }
-    text.push('}');
-    text
+    changes.sort_by_key(|(range, _)| (range.start, range.end));
+    for (range, value) in changes {
+        put(range, &value);
+    }
+    text.push_str(&definition[from..]);
 }
 
 /// Adds `continue_workflow` to the properties of a schema, whatever else the schema says.
@@ -134,7 +153,9 @@ mod tests {
     use serde_json::Value;
 
     fn listed(definition: &str, asking: Asking) -> String {
-        known(definition, "fs__read", asking)
+        let mut text = String::new();
+        known(&mut text, definition, "fs__read", asking);
+        text
     }
 
     #[test]

@@ -52,29 +52,35 @@ impl List {
     /// Answers with what is known now; tools have a writer of their own.
     pub(super) fn answer(self, proxy: &Proxy, era: Era) -> Answer {
         match self {
-            Self::Tools => page("tools", "[]", era),
+            Self::Tools => page("tools", "[]".to_owned(), era),
             Self::Prompts => {
                 let own = prompts::definitions();
-                page("prompts", &array("name", &proxy.prompts(), &own), era)
+                page("prompts", array("name", &proxy.prompts(), &own), era)
             }
-            Self::Resources => page("resources", &array("uri", &proxy.resources(), &[]), era),
+            Self::Resources => page("resources", array("uri", &proxy.resources(), &[]), era),
             Self::Templates => {
                 let templates = array("uriTemplate", &proxy.templates(), &[]);
-                page("resourceTemplates", &templates, era)
+                page("resourceTemplates", templates, era)
             }
         }
     }
 }
 
-/// Writes the result of a list.
-pub(super) fn page(member: &str, array: &str, era: Era) -> Answer {
-    Answer::Result(vec![Bytes::from(match era {
-        Era::Legacy => format!(r#"{{"{member}":{array}}}"#),
+/// Writes the result of a list, which may be long and is not copied.
+pub(super) fn page(member: &str, array: String, era: Era) -> Answer {
+    let (head, tail) = match era {
+        Era::Legacy => (format!(r#"{{"{member}":"#), "}"),
         // Rules and servers may change at any moment: nobody should keep the list.
-        Era::Modern => {
-            format!(r#"{{"resultType":"complete","{member}":{array},"ttlMs":0,"cacheScope":"private"}}"#)
-        }
-    })])
+        Era::Modern => (
+            format!(r#"{{"resultType":"complete","{member}":"#),
+            r#","ttlMs":0,"cacheScope":"private"}"#,
+        ),
+    };
+    Answer::Result(vec![
+        Bytes::from(head),
+        Bytes::from(array),
+        Bytes::from_static(tail.as_bytes()),
+    ])
 }
 
 fn array(member: &str, offered: &[Offered], own: &[Value]) -> String {

@@ -2,7 +2,10 @@
 //!
 //! Pure. Everything that is not named here stays the bytes the client sent, and large parts are shared with them.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
+use memchr::memmem::Finder;
 
 use super::era::{self, Era};
 use super::request::Method;
@@ -162,7 +165,8 @@ fn without_null_continuation(object: &Object<'_>) -> Option<(std::ops::Range<usi
 
 /// Tells whether arguments may hold a continuation: a search is many times cheaper than reading them.
 pub(super) fn mentions_continuation(arguments: &str) -> bool {
-    memchr::memmem::find(arguments.as_bytes(), MEMBER.as_bytes()).is_some()
+    static MENTION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(MEMBER));
+    MENTION.find(arguments.as_bytes()).is_some()
 }
 
 #[cfg(test)]

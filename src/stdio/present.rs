@@ -113,7 +113,8 @@ fn unknown(method: &Method, missing: &Unknown, era: Era) -> Answer {
     let (code, mut message) = match (method, era) {
         (Method::Other(_), _) => (Fault::METHOD_NOT_FOUND, "Method not found".to_owned()),
         (Method::Call, _) => (Fault::INVALID_PARAMS, format!("Unknown tool: {shown}")),
-        (Method::Prompt | Method::Complete, _) => (
+        (Method::Prompt, _) => (Fault::INVALID_PARAMS, format!("Unknown prompt: {shown}")),
+        (Method::Complete, _) => (
             Fault::INVALID_PARAMS,
             format!("Unknown prompt or resource: {shown}"),
         ),

@@ -46,7 +46,7 @@ impl Work {
 
 /// The requests under way; clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Requests(Arc<Mutex<HashMap<String, Work>>>);
+pub(crate) struct Requests(Arc<Mutex<HashMap<Arc<str>, Work>>>);
 
 impl Requests {
     /// Takes a request under its raw id.
@@ -58,10 +58,11 @@ impl Requests {
         if requests.len() >= LIMIT {
             return Err(NotTaken::TooMany);
         }
-        requests.insert(id.to_owned(), Work::Immediate);
+        let id: Arc<str> = Arc::from(id);
+        requests.insert(Arc::clone(&id), Work::Immediate);
         Ok(UnderWay {
             requests: self.clone(),
-            id: id.to_owned(),
+            id,
         })
     }
 
@@ -93,7 +94,7 @@ impl Requests {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Work>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Work>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -101,7 +102,7 @@ impl Requests {
 /// A request under way; its id is free again when this is dropped.
 pub(crate) struct UnderWay {
     requests: Requests,
-    pub(crate) id: String,
+    pub(crate) id: Arc<str>,
 }
 
 impl UnderWay {

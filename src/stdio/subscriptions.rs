@@ -90,7 +90,7 @@ impl Conversation {
                 &json!({ "notifications": granted }).to_string(),
             );
             let subscription = Subscription {
-                id: id.clone(),
+                id: id.to_string(),
                 kinds,
                 resources,
             };

@@ -498,12 +498,12 @@ mod tests {
     #[test]
     fn a_burst_gives_its_memory_back_and_a_usual_buffer_stays() {
         let mut batch = Batch::default();
-        batch.add_parts(&[Part::Copy(&[b'x'; KEPT / 2])]);
+        batch.add_parts([Part::Copy(&[b'x'; KEPT / 2])]);
         let usual = batch.gathered.capacity();
         batch.clear();
         assert_eq!(batch.gathered.capacity(), usual);
         for _ in 0..1000 {
-            batch.add_parts(&[Part::Copy(&[b'x'; KEPT]), Part::Share(vec![b'y'; KEPT].into())]);
+            batch.add_parts([Part::Copy(&[b'x'; KEPT]), Part::Share(vec![b'y'; KEPT].into())]);
         }
         batch.clear();
         let kept = (batch.gathered.capacity(), batch.shared.capacity(), batch.length);
