@@ -38,6 +38,7 @@ mod orphans;
 mod permission_prompt;
 #[cfg(target_os = "linux")]
 mod process;
+mod questions;
 mod real_servers;
 mod remote;
 mod remove;
