@@ -3,9 +3,9 @@
 //! The definition stays the text that was sent; only the member that tells it from others is read. Which member that
 //! is depends on the kind of thing, so it is part of the type: a tool may carry a `uri` of its own invention.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,8 @@ impl Identity for ByTemplate {
 #[serde(bound(serialize = "I: Identity", deserialize = "I: Identity"))]
 pub struct Definition<I> {
     name: String,
+    /// Where that name stands in the text, so that a list need not look for it again.
+    place: Range<usize>,
     text: Arc<RawValue>,
     identity: PhantomData<I>,
 }
@@ -74,6 +76,12 @@ impl<I> Definition<I> {
         &self.name
     }
 
+    /// Returns where the value of that member stands in the definition.
+    #[must_use]
+    pub fn place(&self) -> Range<usize> {
+        self.place.clone()
+    }
+
     /// Returns its definition, byte for byte.
     #[must_use]
     pub fn definition(&self) -> &Arc<RawValue> {
@@ -86,6 +94,7 @@ impl<I> Clone for Definition<I> {
     fn clone(&self) -> Self {
         Self {
             name: self.name.clone(),
+            place: self.place.clone(),
             text: Arc::clone(&self.text),
             identity: PhantomData,
         }
@@ -108,11 +117,13 @@ impl<I: Identity> TryFrom<Box<RawValue>> for Definition<I> {
     type Error = Nameless;
 
     fn try_from(definition: Box<RawValue>) -> Result<Self, Nameless> {
-        let name =
-            Object::parse(definition.get()).and_then(|object| object.text(I::MEMBER).map(Cow::into_owned));
-        let name = name.filter(|name| !name.is_empty()).ok_or(Nameless(I::MEMBER))?;
+        let named = Object::parse(definition.get())
+            .and_then(|object| Some((object.text(I::MEMBER)?.into_owned(), object.place(I::MEMBER)?)));
+        let named = named.filter(|(name, _)| !name.is_empty());
+        let (name, place) = named.ok_or(Nameless(I::MEMBER))?;
         Ok(Self {
             name,
+            place,
             text: Arc::from(definition),
             identity: PhantomData,
         })

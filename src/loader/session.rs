@@ -238,10 +238,12 @@ impl Session {
 
     /// Sends the request that was registered under `id`.
     pub fn send(&self, id: u64, method: &str, params: impl IntoIterator<Item = Bytes>) {
-        let (id, method) = (id.to_string(), quoted(method));
+        let mut digits = [0; 20];
+        let id = written(&mut digits, id);
+        let method = quoted(method);
         let head = [
             Part::Copy(br#"{"jsonrpc":"2.0","id":"#),
-            Part::Copy(id.as_bytes()),
+            Part::Copy(id),
             Part::Copy(br#","method":"#),
             Part::Copy(method.as_bytes()),
             Part::Copy(br#","params":"#),
@@ -342,6 +344,20 @@ impl Session {
         let callers: Vec<Arc<dyn Caller>> = lock(&self.0.callers).drain().map(|(_, caller)| caller).collect();
         for caller in callers {
             caller.failed(Failure::Ended(Arc::clone(&ended)));
+        }
+    }
+}
+
+/// Writes a number into room that is enough for any.
+fn written(room: &mut [u8; 20], number: u64) -> &[u8] {
+    let mut at = room.len();
+    let mut rest = number;
+    loop {
+        at -= 1;
+        room[at] = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+        rest /= 10;
+        if rest == 0 {
+            return &room[at..];
         }
     }
 }
@@ -463,6 +479,13 @@ mod tests {
         fn asked(self: Arc<Self>, inquiry: &Arc<Inquiry>) -> Taken {
             self.note(format!("asked {}", inquiry.method));
             self.takes
+        }
+    }
+
+    #[test]
+    fn any_number_is_written() {
+        for number in [0, 7, 10, 12_345, u64::MAX] {
+            assert_eq!(written(&mut [0; 20], number), number.to_string().as_bytes());
         }
     }
 

@@ -67,6 +67,7 @@ impl Proxy {
                 listed.push(Listed::Known {
                     tool: name,
                     definition: tool.definition().clone(),
+                    place: tool.place(),
                     asking,
                 });
             }

@@ -1,5 +1,6 @@
 //! What becomes of a call, as plain data; how it is worded on the wire is the conversation's business.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +86,8 @@ pub enum Listed {
         tool: ToolName,
         /// Its definition, byte for byte.
         definition: Arc<RawValue>,
+        /// Where its own name stands in the definition.
+        place: Range<usize>,
         /// Whether calling it may answer with a question.
         asking: Asking,
     },

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::era::{self, Covered, Era};
 use super::inquiries::Pending;
 use super::open_call::{Collecting, End, Open, OpenCall, Parked, State, token_of};
-use super::outgoing::{Input, RESPONSES, STATE};
+use super::outgoing::{Input, RESPONSES, STATE, meta_of};
 use super::parking::State as Returned;
 use super::present::Answer;
 use super::progress::Told;
@@ -301,7 +301,7 @@ impl OpenCall {
         };
         let request = self.request.clone();
         if let Some(object) = Object::parse(request.text()) {
-            self.dispatch(collecting.open, &object, Some(&input));
+            self.dispatch(collecting.open, &object, meta_of(&object).as_ref(), Some(&input));
         }
     }
 }

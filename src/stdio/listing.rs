@@ -32,8 +32,15 @@ pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], by: By) -> Str
             Listed::Known {
                 tool,
                 definition,
-                asking,
-            } => known(&mut text, definition.get(), &wire_name(tool), *asking),
+                place,
+                asking: Asking::Never,
+            } => {
+                let definition = definition.get();
+                text.push_str(&definition[..place.start]);
+                text.push_str(&quoted(&wire_name(tool)));
+                text.push_str(&definition[place.end..]);
+            }
+            Listed::Known { tool, definition, .. } => asking(&mut text, definition.get(), &wire_name(tool)),
             Listed::Connect { tool, about } => text.push_str(&connect(&wire_name(tool), about)),
         }
         text.push(',');
@@ -54,6 +61,7 @@ pub(crate) fn promising(listed: &[Listed]) -> impl Iterator<Item = String> {
             tool,
             definition,
             asking: Asking::Never,
+            ..
         } if definition.get().contains("outputSchema") => Object::parse(definition.get())?
             .value("outputSchema")
             .map(|_schema| wire_name(tool)),
@@ -61,35 +69,23 @@ pub(crate) fn promising(listed: &[Listed]) -> impl Iterator<Item = String> {
     })
 }
 
-fn known(text: &mut String, definition: &str, wire: &str, asking: Asking) {
+/// Writes a tool that may be asked for: it takes a continuation, and promises no output.
+fn asking(text: &mut String, definition: &str, wire: &str) {
     // The catalog keeps objects only.
     let Some(object) = Object::parse(definition) else {
         return text.push_str(definition);
     };
-    let mut from = 0;
-    let mut put = |range: std::ops::Range<usize>, value: &str| {
-        text.push_str(&definition[from..range.start]);
-        text.push_str(value);
-        from = range.end;
-    };
-    let mut changes: Vec<(std::ops::Range<usize>, String)> = Vec::new();
-    changes.extend(object.place("name").map(|place| (place, quoted(wire))));
-    if asking == Asking::Possible {
-        if let Some((place, schema)) = object.place("inputSchema").zip(object.value("inputSchema")) {
-            changes.push((place, with_continuation(schema.get())));
-        }
-        changes.extend(
-            object
-                .cuts(&["outputSchema"])
-                .into_iter()
-                .map(|cut| (cut, String::new())),
-        );
+    let mut splice = Splice::new(Bytes::copy_from_slice(definition.as_bytes()));
+    if let Some(place) = object.place("name") {
+        splice.replace(place, quoted(wire));
     }
-    changes.sort_by_key(|(range, _)| (range.start, range.end));
-    for (range, value) in changes {
-        put(range, &value);
+    if let Some((place, schema)) = object.place("inputSchema").zip(object.value("inputSchema")) {
+        splice.replace(place, with_continuation(schema.get()));
     }
-    text.push_str(&definition[from..]);
+    for cut in object.cuts(&["outputSchema"]) {
+        splice.replace(cut, "");
+    }
+    text.push_str(&splice.into_text());
 }
 
 /// Adds `continue_workflow` to the properties of a schema, whatever else the schema says.
@@ -153,9 +149,18 @@ mod tests {
     use serde_json::Value;
 
     fn listed(definition: &str, asking: Asking) -> String {
-        let mut text = String::new();
-        known(&mut text, definition, "fs__read", asking);
-        text
+        let place = Object::parse(definition).unwrap().place("name").unwrap();
+        let listed = Listed::Known {
+            tool: "fs:read".parse().unwrap(),
+            definition: serde_json::value::RawValue::from_string(definition.to_owned())
+                .unwrap()
+                .into(),
+            place,
+            asking,
+        };
+        let all = tools(&[listed], &[], By::Client);
+        let own = continuing(By::Client).to_string();
+        all[1..all.len() - own.len() - 2].to_owned()
     }
 
     #[test]

@@ -107,7 +107,8 @@ impl OpenCall {
             }),
             Some(Returned::Parked(_) | Returned::Own(_)) | None => None,
         };
-        let token = token_of(object);
+        let meta = outgoing::meta_of(object);
+        let token = token_in(meta.as_ref());
         let timeout = route.timeout;
         let call = Arc::new(Self {
             conversation: conversation.clone(),
@@ -126,7 +127,7 @@ impl OpenCall {
             downstream: 0,
             rounds: 0,
         };
-        call.dispatch(open, object, input.as_ref());
+        call.dispatch(open, object, meta.as_ref(), input.as_ref());
         if let Some(after) = timeout {
             let late = Arc::downgrade(&call);
             let deadline = conversation.spawn(async move {
@@ -142,7 +143,13 @@ impl OpenCall {
         }
     }
 
-    pub(super) fn dispatch(self: &Arc<Self>, open: Open, object: &Object<'_>, input: Option<&Input>) {
+    pub(super) fn dispatch(
+        self: &Arc<Self>,
+        open: Open,
+        object: &Object<'_>,
+        meta: Option<&Object<'_>>,
+        input: Option<&Input>,
+    ) {
         let session = &self.route.session;
         *self.lock() = State::Open(open);
         let id = session.register(Arc::clone(self) as Arc<dyn Caller>);
@@ -165,6 +172,7 @@ impl OpenCall {
             suspended: self.suspended.as_ref(),
             envelope: &envelope,
             input,
+            meta,
         };
         let params = outgoing::params(&self.request.params, object, &address);
         session.send(id, self.request.method.name(), params);
@@ -282,8 +290,11 @@ impl OpenCall {
 }
 
 pub(super) fn token_of(object: &Object<'_>) -> Option<String> {
-    let meta = Object::parse(object.value("_meta")?.get())?;
-    meta.value("progressToken").map(|token| token.get().to_owned())
+    token_in(outgoing::meta_of(object).as_ref())
+}
+
+fn token_in(meta: Option<&Object<'_>>) -> Option<String> {
+    meta?.value("progressToken").map(|token| token.get().to_owned())
 }
 
 impl Caller for OpenCall {

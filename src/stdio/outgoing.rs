@@ -45,6 +45,13 @@ pub(super) struct Address<'a> {
     pub(super) envelope: &'a str,
     /// What a Modern dependency asked for.
     pub(super) input: Option<&'a Input>,
+    /// The members of the request's `_meta`.
+    pub(super) meta: Option<&'a Object<'a>>,
+}
+
+/// Reads the `_meta` of a request.
+pub(super) fn meta_of<'a>(params: &Object<'a>) -> Option<Object<'a>> {
+    Object::parse(params.value("_meta")?.get())
 }
 
 /// Writes the parameters of a request for its dependency.
@@ -67,17 +74,14 @@ pub(super) fn params(source: &Bytes, object: &Object<'_>, address: &Address<'_>)
         Some(Arguments::Absent | Arguments::Erased) => cut.push("arguments"),
     }
     let token = address.id.to_string();
-    match (
-        object.place("_meta"),
-        object.value("_meta").and_then(|raw| Object::parse(raw.get())),
-    ) {
+    match (object.place("_meta"), address.meta) {
         (Some(place), Some(meta)) => {
             if let Some(at) = meta.place("progressToken") {
                 splice.replace(place.start + at.start..place.start + at.end, token);
             }
             match (address.from, address.to) {
                 (Era::Modern, Era::Legacy) => {
-                    let envelope = era::envelope_members(&meta);
+                    let envelope = era::envelope_members(meta);
                     if !envelope.is_empty() {
                         for range in meta.cuts(&envelope) {
                             splice.replace(place.start + range.start..place.start + range.end, "");
@@ -183,12 +187,36 @@ mod tests {
             suspended: None,
             envelope: r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#,
             input: None,
+            meta: None,
         }
     }
 
     fn sent(text: &str, address: &Address<'_>) -> String {
         let object = Object::parse(text).unwrap();
-        let parts = params(&Bytes::copy_from_slice(text.as_bytes()), &object, address);
+        let meta = meta_of(&object);
+        let Address {
+            method,
+            from,
+            to,
+            own,
+            id,
+            suspended,
+            envelope,
+            input,
+            ..
+        } = *address;
+        let address = Address {
+            method,
+            from,
+            to,
+            own,
+            id,
+            suspended,
+            envelope,
+            input,
+            meta: meta.as_ref(),
+        };
+        let parts = params(&Bytes::copy_from_slice(text.as_bytes()), &object, &address);
         String::from_utf8(parts.concat()).unwrap()
     }
 

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::conversation::Conversation;
 use super::listing::CONTINUE;
 use super::open_call::{Open, OpenCall, State, token_of};
-use super::outgoing::Input;
+use super::outgoing::{Input, meta_of};
 use super::present;
 use super::progress::Told;
 use super::requests::UnderWay;
@@ -107,7 +107,7 @@ impl OpenCall {
         };
         let request = self.request.clone();
         if let Some(object) = Object::parse(request.text()) {
-            self.dispatch(open, &object, Some(&input));
+            self.dispatch(open, &object, meta_of(&object).as_ref(), Some(&input));
         }
         Ok(())
     }
