@@ -167,6 +167,8 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
         resolved,
         introduced,
         known: Arc::new(Mutex::new(Arc::new(known))),
+        changes: live.changes.clone(),
+        learned: Arc::default(),
         process: Arc::new(live.process),
     };
     follow_changes(live.changes, started.clone(), on_change, tasks);

@@ -58,22 +58,26 @@ impl Loader {
         same.then_some(known)
     }
 
-    /// Tells whether a list is as good as asked for now: nothing runs, or what runs says when it changes.
+    /// Tells whether a list is as good as asked for now: nothing runs, or what runs says when it changes and has not.
     #[must_use]
     pub fn is_fresh(&self, plan: &Plan, kind: Kind) -> bool {
         self.running(plan)
-            .is_none_or(|started| started.known().tells_changes(kind))
+            .is_none_or(|started| started.known().tells_changes(kind) && started.is_current(kind))
     }
 
-    /// Asks a running dependency that would not say so whether a list has changed; starts nothing.
+    /// Asks a running dependency for a list that it called changed, or whose changes it would not tell; starts nothing.
     ///
-    /// Whoever asks looks at the list next, so nobody is told: a list that differs every time would be told forever.
+    /// Of what it would not tell nobody is told: whoever asks looks at the list next, and a list that differs every
+    /// time would be told forever.
     pub async fn refresh(&self, plan: &Plan, kind: Kind) {
         if self.is_fresh(plan, kind) {
             return;
         }
         let Some(started) = self.running(plan) else { return };
         match tokio::time::timeout(LIST_PATIENCE, started.relearn(kind)).await {
+            Ok(Ok((known, before))) if known.tells_changes(kind) => {
+                self.relearned(plan, kind, &known, &before);
+            }
             Ok(Ok((known, _before))) => drop(self.remember(plan, &known)),
             Ok(Err(error)) => {
                 tracing::info!(dependency = %plan.dependency(), %error, "a list could not be asked for again");

@@ -11,7 +11,7 @@ use super::handshake::Introduced;
 use super::reach::end_of;
 use super::slot::lock;
 use super::{Declared, Known, LoadError, Resolved, Session, Urgency};
-use crate::protocol::{Era, Kind};
+use crate::protocol::{Changes, Era, Kind};
 
 /// A dependency that runs and has shown what it offers.
 #[derive(Clone)]
@@ -23,6 +23,10 @@ pub struct Started {
     pub(super) introduced: Introduced,
     /// What it has shown, the latest first-hand knowledge there is.
     pub(super) known: Arc<Mutex<Arc<Known>>>,
+    /// How often it said that a list has changed.
+    pub(super) changes: watch::Receiver<Changes>,
+    /// How often it had said so when each list was last asked for.
+    pub(super) learned: Arc<Mutex<Changes>>,
     pub(super) process: Arc<Keeper>,
 }
 
@@ -75,9 +79,19 @@ impl Started {
         self.introduced.declared()
     }
 
+    /// Tells whether it has not called a list changed since that was last asked for.
+    #[must_use]
+    pub(super) fn is_current(&self, kind: Kind) -> bool {
+        let now = *self.changes.borrow();
+        let learned = *lock(&self.learned);
+        now.since(learned).all(|changed| changed != kind)
+    }
+
     /// Asks it for one of its lists again; returns what is known then, and what was known before.
     pub(super) async fn relearn(&self, kind: Kind) -> Result<(Arc<Known>, Arc<Known>), LoadError> {
+        let now = *self.changes.borrow();
         let part = self.introduced.list(kind).await?;
+        lock(&self.learned).catch_up(kind, now);
         let mut known = lock(&self.known);
         let before = Arc::clone(&known);
         part.put_into(Arc::make_mut(&mut known));

@@ -62,6 +62,11 @@ impl Changes {
         self.0[kind as usize] += 1;
     }
 
+    /// Takes over how often one list has changed.
+    pub fn catch_up(&mut self, kind: Kind, now: Self) {
+        self.0[kind as usize] = now.0[kind as usize];
+    }
+
     /// Returns the kinds that have changed since `earlier`.
     pub fn since(self, earlier: Self) -> impl Iterator<Item = Kind> {
         Kind::ALL
@@ -91,5 +96,8 @@ mod tests {
         let told: Vec<Kind> = now.since(earlier).collect();
         assert_eq!(told, [Kind::Tools, Kind::Resources]);
         assert_eq!(now.since(now).count(), 0);
+        let mut behind = earlier;
+        behind.catch_up(Kind::Tools, now);
+        assert_eq!(now.since(behind).collect::<Vec<_>>(), [Kind::Resources]);
     }
 }

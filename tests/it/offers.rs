@@ -278,6 +278,17 @@ fn a_list_that_fails_is_empty_and_the_server_runs() {
 }
 
 #[test]
+fn a_list_is_never_older_than_a_change_that_was_told_before_an_answer() {
+    let world = allowed(&["--offers", "new"]);
+    let mut client = world.legacy();
+    client.call("fake__connect", &json!({}));
+    client.call("fake__more", &json!({}));
+    // Nothing is waited for: the server said that its lists changed before it answered.
+    assert!(resources(&mut client).contains(&"more://one".to_owned()));
+    assert!(prompts(&mut client).contains(&"fake__more".to_owned()));
+}
+
+#[test]
 fn each_list_that_changes_is_told_by_its_own_notification() {
     let world = allowed(&["--offers", "new"]);
     let mut client = world.legacy();
