@@ -138,16 +138,6 @@ fn unfit(method: &'static str, reason: impl Into<String>) -> LoadError {
 }
 
 impl Introduced {
-    /// Returns the era in which the conversation goes on.
-    pub(super) fn era(&self) -> Era {
-        self.era
-    }
-
-    /// Returns what the client declared when the conversation was opened.
-    pub(super) fn declared(&self) -> &Declared {
-        &self.declared
-    }
-
     /// Learns everything that the dependency declares to have.
     pub(super) async fn learn(&self, known: &mut Known) -> Result<(), LoadError> {
         let capabilities = known.capabilities.clone();

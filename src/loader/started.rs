@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::handshake::Introduced;
 use super::reach::end_of;
 use super::slot::lock;
-use super::{Declared, Known, LoadError, Resolved, Session, Urgency};
-use crate::protocol::{Changes, Era, Kind};
+use super::{Known, LoadError, Resolved, Session, Urgency};
+use crate::protocol::{Changes, Kind};
 
 /// A dependency that runs and has shown what it offers.
 #[derive(Clone)]
@@ -65,18 +65,6 @@ impl Started {
     #[must_use]
     pub fn known(&self) -> Arc<Known> {
         Arc::clone(&lock(&self.known))
-    }
-
-    /// Returns the era in which it was opened.
-    #[must_use]
-    pub fn era(&self) -> Era {
-        self.introduced.era()
-    }
-
-    /// Returns what it was told of the client when it was opened.
-    #[must_use]
-    pub fn declared(&self) -> &Declared {
-        self.introduced.declared()
     }
 
     /// Tells whether it has not called a list changed since that was last asked for.

@@ -138,8 +138,8 @@ pub enum Refusal {
         #[source]
         source: Arc<PlanError>,
     },
-    /// It could not be installed or started.
-    #[error("`{dependency}` could not be started")]
+    /// It could not be installed, started or connected to.
+    #[error("`{dependency}` could not be started or reached")]
     Load {
         /// The server.
         dependency: DependencyName,

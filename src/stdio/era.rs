@@ -171,8 +171,7 @@ pub(crate) enum Covered {
 /// Returns what this very Modern request says of its client.
 pub(crate) fn declared(params: &Object<'_>) -> Declared {
     let meta = params.value("_meta").and_then(|raw| Object::parse(raw.get()));
-    let member = |name: &str| meta.as_ref().and_then(|meta| meta.value(name)).map(Json::get);
-    Declared::new(member(Era::CAPABILITIES), member(Era::CLIENT))
+    meta.as_ref().map(Declared::of_envelope).unwrap_or_default()
 }
 
 /// Returns the raw level of the log messages that this very Modern request wants to hear of.
