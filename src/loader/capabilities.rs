@@ -30,7 +30,7 @@ impl Capabilities {
         let members = object.iter().flat_map(|object| {
             object
                 .members()
-                .map(|(name, value)| (name.to_owned(), value))
+                .filter_map(|(name, value)| Some((name?.to_owned(), value)))
                 .collect::<Vec<_>>()
         });
         members.filter(|(_, value)| value.get() != "null").collect()

@@ -58,7 +58,7 @@ impl<'a> Payload<'a> {
     fn scan(scanner: &mut Scanner<'a>) -> Result<Self, SyntaxError> {
         let start = scanner.place();
         let members = match scanner.enter()? {
-            Next::Object => Object::scan(scanner, start)?,
+            Next::Object => Some(Object::scan(scanner, start)?),
             Next::Other => {
                 scanner.value()?;
                 None
@@ -448,11 +448,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_no_text_hides_the_members_but_not_the_payload() {
+    fn a_name_that_is_no_text_hides_neither_the_payload_nor_its_members() {
         let params = r#"{"\ud800":1,"name":"a"}"#;
         let line = format!(r#"{{"method":"m","params":{params},"\ud800":[]}}"#);
         assert_eq!(describe(&line), format!("notification m {params}"));
-        assert!(Payload::parse(params).unwrap().object().is_none());
+        let payload = Payload::parse(params).unwrap();
+        assert_eq!(payload.object().unwrap().text("name").unwrap(), "a");
     }
 
     #[test]

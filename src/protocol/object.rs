@@ -14,43 +14,42 @@ use super::scan::{Next, Scanner, SyntaxError};
 /// Room for the members of most payloads, so that they are collected without growing.
 const MEMBERS_EXPECTED: usize = 8;
 
+/// The name of a member; `None` where it holds half of a surrogate pair, which JSON allows and no text can be.
+type Name<'a> = Option<Cow<'a, str>>;
+
 /// The members of a JSON object, one level deep, in their order.
 #[derive(Debug)]
 pub struct Object<'a> {
     source: &'a str,
-    members: Vec<(Cow<'a, str>, Json<'a>)>,
+    members: Vec<(Name<'a>, Json<'a>)>,
 }
 
 impl<'a> Object<'a> {
-    /// Reads the members of `source`; `None` if it is not an object, or if a name in it is no text.
+    /// Reads the members of `source`; `None` if it is not an object.
     #[must_use]
     pub fn parse(source: &'a str) -> Option<Self> {
         let mut scanner = Scanner::new(source);
         if scanner.enter().ok()? == Next::Other {
             return None;
         }
-        let object = Self::scan(&mut scanner, 0).ok()??;
+        let object = Self::scan(&mut scanner, 0).ok()?;
         scanner.end().ok()?;
         // What stands around the object belongs to the source, so that places count from its start.
         Some(Self { source, ..object })
     }
 
-    /// Collects the members of the object that was entered at `start`; `None` if a name in it is no text.
-    pub(super) fn scan(scanner: &mut Scanner<'a>, start: usize) -> Result<Option<Self>, SyntaxError> {
+    /// Collects the members of the object that was entered at `start`.
+    pub(super) fn scan(scanner: &mut Scanner<'a>, start: usize) -> Result<Self, SyntaxError> {
         let mut members = Vec::new();
-        let mut named = true;
         while let Some(key) = scanner.key()? {
             let value = scanner.value()?;
             if members.is_empty() {
                 members.reserve(MEMBERS_EXPECTED);
             }
-            match key.name() {
-                Some(name) => members.push((name, value)),
-                None => named = false,
-            }
+            members.push((key.name(), value));
         }
         let source = scanner.since(start).get();
-        Ok(named.then_some(Self { source, members }))
+        Ok(Self { source, members })
     }
 
     /// Returns the value of a member; the last one, where it stands more than once.
@@ -59,7 +58,7 @@ impl<'a> Object<'a> {
         self.members
             .iter()
             .rev()
-            .find(|(found, _)| found == name)
+            .find(|(found, _)| found.as_deref() == Some(name))
             .map(|(_, value)| *value)
     }
 
@@ -75,9 +74,9 @@ impl<'a> Object<'a> {
         self.source
     }
 
-    /// Returns the members in their order.
-    pub fn members(&self) -> impl Iterator<Item = (&str, Json<'a>)> {
-        self.members.iter().map(|(name, value)| (name.as_ref(), *value))
+    /// Returns the members in their order; one whose name is no text comes without it.
+    pub fn members(&self) -> impl Iterator<Item = (Option<&str>, Json<'a>)> {
+        self.members.iter().map(|(name, value)| (name.as_deref(), *value))
     }
 
     /// Returns the place of a member's value in the source.
@@ -96,26 +95,6 @@ impl<'a> Object<'a> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
-    }
-
-    /// Writes the object again without the named members.
-    #[must_use]
-    pub fn without(&self, names: &[&str]) -> String {
-        let mut text = String::with_capacity(self.source.len());
-        for (name, value) in self.members() {
-            if names.contains(&name) {
-                continue;
-            }
-            text.push(if text.is_empty() { '{' } else { ',' });
-            text.push_str(&serde_json::Value::from(name).to_string());
-            text.push(':');
-            text.push_str(value.get());
-        }
-        if text.is_empty() {
-            text.push('{');
-        }
-        text.push('}');
-        text
     }
 }
 
@@ -201,13 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_taken_away_and_the_others_stay_as_they_are() {
-        let object = Object::parse(r#"{"a": 1.0,"continue_workflow":null, "b\"":{ "x" :2}}"#).unwrap();
-        assert_eq!(
-            object.without(&["continue_workflow"]),
-            r#"{"a":1.0,"b\"":{ "x" :2}}"#
-        );
-        assert_eq!(Object::parse(r#"{"a":1}"#).unwrap().without(&["a"]), "{}");
+    fn a_name_that_is_no_text_hides_nothing_beside_it() {
+        let object = Object::parse(r#"{"\ud800":1,"a":2,"\udc00\ud800":3}"#).unwrap();
+        assert_eq!(object.value("a").unwrap().get(), "2");
+        let names: Vec<_> = object.members().map(|(name, _)| name).collect();
+        assert_eq!(names, [None, Some("a"), None]);
     }
 
     proptest! {

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use super::Object;
+use bytes::Bytes;
+
 use super::object::place_of;
+use super::{Object, Splice};
 
 impl Object<'_> {
     /// Returns the ranges to cut so that the named members are gone; they do not overlap.
@@ -17,7 +19,7 @@ impl Object<'_> {
         let mut cut: Option<Range<usize>> = None;
         for (name, value) in self.members() {
             let place = place_of(value.get(), source);
-            if names.contains(&name) {
+            if name.is_some_and(|name| names.contains(&name)) {
                 let start = cut
                     .take()
                     .map(|cut| cut.start)
@@ -44,7 +46,18 @@ impl Object<'_> {
     /// Tells whether any member is not among `names`.
     #[must_use]
     pub fn has_others(&self, names: &[&str]) -> bool {
-        self.members().any(|(name, _)| !names.contains(&name))
+        self.members()
+            .any(|(name, _)| name.is_none_or(|name| !names.contains(&name)))
+    }
+
+    /// Writes the object without the named members.
+    #[must_use]
+    pub fn without(&self, names: &[&str]) -> String {
+        let mut splice = Splice::new(Bytes::copy_from_slice(self.source().as_bytes()));
+        for cut in self.cuts(names) {
+            splice.replace(cut, "");
+        }
+        splice.into_text()
     }
 }
 
@@ -74,17 +87,10 @@ fn key_start(source: &str, value: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Splice;
-    use bytes::Bytes;
     use proptest::prelude::*;
 
     fn without(text: &str, names: &[&str]) -> String {
-        let object = Object::parse(text).unwrap();
-        let mut splice = Splice::new(Bytes::copy_from_slice(text.as_bytes()));
-        for cut in object.cuts(names) {
-            splice.replace(cut, "");
-        }
-        splice.into_text()
+        Object::parse(text).unwrap().without(names)
     }
 
     #[test]
@@ -97,6 +103,7 @@ mod tests {
             (r#"{"x" : 2}"#, "{}"),
             (r#"{"a":1,"x":2,"b":2,"y":3,"c":3}"#, r#"{"a":1,"b":2,"c":3}"#),
             (r#"{"k\u0065y":1,"x":2}"#, r#"{"k\u0065y":1}"#),
+            (r#"{"\ud800x":1,"x":2,"\udc00":3}"#, r#"{"\ud800x":1,"\udc00":3}"#),
             ("{}", "{}"),
         ] {
             assert_eq!(without(text, &["x", "y"]), expected, "{text}");

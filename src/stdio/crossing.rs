@@ -186,7 +186,8 @@ impl OpenCall {
         open.rounds += 1;
         let mut asked = Vec::new();
         for (key, raw) in requests.iter().flat_map(Object::members) {
-            let Some(request) = Object::parse(raw.get()) else {
+            // An answer could not be given under a name that is no text.
+            let Some((key, request)) = key.zip(Object::parse(raw.get())) else {
                 continue;
             };
             let method = request.text("method").unwrap_or_default().into_owned();

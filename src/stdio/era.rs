@@ -128,7 +128,7 @@ pub(crate) fn request_shows_forms(params: &Object<'_>) -> bool {
 /// otherwise answer in the wrong one.
 pub(crate) fn envelope_members<'m>(meta: &'m Object<'_>) -> Vec<&'m str> {
     meta.members()
-        .map(|(name, _)| name)
+        .filter_map(|(name, _)| name)
         .filter(|name| name.starts_with(Era::ENVELOPE))
         .collect()
 }

@@ -103,7 +103,7 @@ fn with_continuation(schema: &str) -> String {
     ) {
         // The name is pml's: what a dependency declares under it is not what a call with it would reach.
         let others = properties.without(&[MEMBER]);
-        let comma = comma(others == "{}");
+        let comma = comma(!properties.has_others(&[MEMBER]));
         splice.replace(place, format!("{{{member}{comma}{}", &others[1..]));
     } else {
         let comma = comma(object.is_empty());
