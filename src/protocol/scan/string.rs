@@ -1,15 +1,20 @@
 //! Where a JSON string ends: the part of the scanner in which most bytes of most messages are passed.
 //!
-//! Bytes are looked at by the word: arithmetic marks the special ones of eight at once, and over a few words the
-//! compiler makes vector instructions of it. Nothing here is machine-specific.
+//! Short strings are looked at by the word: arithmetic marks the special bytes of eight at once. Long ones are looked
+//! at by blocks, with vectors that every machine has, and no block is looked at again for each escape in it.
+
+use wide::u8x16;
 
 use super::{SyntaxError, wrong};
 
 /// How many bytes of a string are looked at in one step: a register.
 pub(super) const WORD: usize = 8;
 
-/// How many bytes of a long string are looked at in one step: a few vector registers.
-pub(super) const BLOCK: usize = 32;
+/// How many bytes of a long string are looked at in one step: a bit of a register for each.
+pub(super) const BLOCK: usize = 64;
+
+/// How many of them a vector register holds on every machine.
+const VECTOR: usize = 16;
 
 /// The letters that are a whole escape; a table, because texts are full of them and a jump for each would be slow.
 const ESCAPES: [bool; 256] = {
@@ -44,14 +49,49 @@ pub(super) fn near(bytes: &[u8], at: usize) -> usize {
 /// Returns the place behind the closing quote of a string; `at` is anywhere inside of it.
 #[inline(never)]
 pub(super) fn rest_of_string(bytes: &[u8], mut at: usize) -> Result<usize, SyntaxError> {
+    while let Some(block) = block_at(bytes, at) {
+        let mut specials = specials(block);
+        let mut next = at + BLOCK;
+        while specials != 0 {
+            let place = at + specials.trailing_zeros() as usize;
+            let end = match ending(bytes, place)? {
+                Special::Quote => return Ok(place + 1),
+                Special::Escape { end } => end,
+            };
+            // What an escape covers is passed with it, also where that is in the next block.
+            specials = match end - at {
+                passed @ 0..BLOCK => specials >> passed << passed,
+                BLOCK.. => 0,
+            };
+            next = next.max(end);
+        }
+        at = next;
+    }
     loop {
         at = special(bytes, at);
-        match bytes.get(at) {
-            Some(b'"') => return Ok(at + 1),
-            Some(b'\\') => at = escape(bytes, at + 1)?,
-            Some(_) => return wrong("a control character in a string", at),
-            None => return wrong("a string without an end", at),
+        match ending(bytes, at)? {
+            Special::Quote => return Ok(at + 1),
+            Special::Escape { end } => at = end,
         }
+    }
+}
+
+/// What stands in a string and is not plain.
+enum Special {
+    Quote,
+    Escape { end: usize },
+}
+
+/// Reads the special byte of a string at `at`.
+#[inline]
+fn ending(bytes: &[u8], at: usize) -> Result<Special, SyntaxError> {
+    match bytes.get(at) {
+        Some(b'"') => Ok(Special::Quote),
+        Some(b'\\') => Ok(Special::Escape {
+            end: escape(bytes, at + 1)?,
+        }),
+        Some(_) => wrong("a control character in a string", at),
+        None => wrong("a string without an end", at),
     }
 }
 
@@ -74,9 +114,11 @@ fn escape(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
 /// Finds the first byte from `at` on that ends a plain run of a string: a quote, a backslash or a control character.
 #[inline]
 pub(super) fn special(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>)
-        && is_plain(block)
-    {
+    while let Some(block) = block_at(bytes, at) {
+        let specials = specials(block);
+        if specials != 0 {
+            return at + specials.trailing_zeros() as usize;
+        }
         at += BLOCK;
     }
     while let Some(word) = word(bytes, at) {
@@ -91,6 +133,25 @@ pub(super) fn special(bytes: &[u8], mut at: usize) -> usize {
         .iter()
         .take_while(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\'));
     at + plain.count()
+}
+
+/// Returns the block that begins at `at`, if all of it is there.
+#[inline]
+fn block_at(bytes: &[u8], at: usize) -> Option<&[u8; BLOCK]> {
+    bytes.get(at..)?.first_chunk()
+}
+
+/// Marks every special byte of a block by a bit, that of the first byte lowest.
+#[inline]
+fn specials(block: &[u8; BLOCK]) -> u64 {
+    let (vectors, _) = block.as_chunks::<VECTOR>();
+    vectors.iter().rev().fold(0, |marks, bytes| {
+        let bytes = u8x16::new(*bytes);
+        let special = bytes.simd_eq(u8x16::splat(b'"'))
+            | bytes.simd_eq(u8x16::splat(b'\\'))
+            | bytes.simd_eq(bytes.min(u8x16::splat(0x1f)));
+        marks << VECTOR | u64::from(special.to_bitmask())
+    })
 }
 
 #[inline]
@@ -114,14 +175,4 @@ fn marks(word: u64) -> u64 {
 #[inline]
 fn first_mark(marks: u64) -> usize {
     marks.trailing_zeros() as usize / 8
-}
-
-/// Tells whether nothing in a block is special: without a branch, so that it becomes vector instructions.
-#[inline]
-fn is_plain(block: &[u8; BLOCK]) -> bool {
-    let (words, _) = block.as_chunks::<WORD>();
-    let marked = words
-        .iter()
-        .fold(0, |marked, word| marked | marks(u64::from_le_bytes(*word)));
-    marked == 0
 }
