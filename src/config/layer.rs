@@ -33,17 +33,18 @@ pub(crate) fn load(path: &Path) -> Result<Option<String>, ConfigError> {
         source,
     };
     // Opening a pipe would wait for its writer: look first.
-    match path.metadata() {
+    let size = match path.metadata() {
         Ok(found) if !found.is_file() => {
             return Err(ConfigError::NotAFile {
                 path: path.to_owned(),
             });
         }
-        Ok(_) => {}
+        Ok(found) => found.len().min(SIZE_LIMIT),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
-    }
-    let mut bytes = Vec::new();
+    };
+    // One byte more, so that the end is seen without growing.
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
     std::fs::File::open(path)
         .and_then(|file| file.take(SIZE_LIMIT + 1).read_to_end(&mut bytes))
         .map_err(failed)?;

@@ -23,7 +23,8 @@ pub struct Watched {
     stamps: [Stamp; 2],
     first_seen: Instant,
     settled: bool,
-    texts: [Option<String>; 2],
+    /// What was read; `None` where a file could not be.
+    texts: Option<[Option<String>; 2]>,
     current: Current,
     generation: u64,
 }
@@ -33,7 +34,13 @@ impl Watched {
     #[must_use]
     pub fn new(files: Files) -> Self {
         let stamps = [Stamp::of(&files.user), Stamp::of(&files.project)];
-        let (texts, current) = read(&files);
+        let (texts, current) = match super::load(&files) {
+            Ok(texts) => {
+                let current = understood(&files, &texts);
+                (Some(texts), current)
+            }
+            Err(error) => (None, Err(Arc::new(error))),
+        };
         Self {
             files,
             stamps,
@@ -55,16 +62,25 @@ impl Watched {
             }
             self.settled = self.first_seen.elapsed() >= SETTLING;
             self.stamps = stamps;
-            let (texts, current) = read(&self.files);
-            // An unreadable file leaves no text to compare.
-            let same = texts == self.texts && self.current.is_ok() && current.is_ok();
-            if !same {
-                self.texts = texts;
-                self.current = current;
-                self.generation += 1;
-            }
+            self.read_again();
         }
         self.current.clone()
+    }
+
+    /// A text that is still the same is not parsed again: during the first moments of every start it is read often.
+    fn read_again(&mut self) {
+        match super::load(&self.files) {
+            Ok(texts) if self.texts.as_ref() == Some(&texts) => return,
+            Ok(texts) => {
+                self.current = understood(&self.files, &texts);
+                self.texts = Some(texts);
+            }
+            Err(error) => {
+                self.current = Err(Arc::new(error));
+                self.texts = None;
+            }
+        }
+        self.generation += 1;
     }
 
     /// Returns a number that changes whenever [`Watched::current`] returns something new.
@@ -80,14 +96,8 @@ impl Watched {
     }
 }
 
-fn read(files: &Files) -> ([Option<String>; 2], Current) {
-    match super::load(files) {
-        Ok(texts) => {
-            let current = super::assemble(files, &texts).map(Arc::new).map_err(Arc::new);
-            (texts, current)
-        }
-        Err(error) => ([None, None], Err(Arc::new(error))),
-    }
+fn understood(files: &Files, texts: &[Option<String>; 2]) -> Current {
+    super::assemble(files, texts).map(Arc::new).map_err(Arc::new)
 }
 
 /// What a file looked like from outside.

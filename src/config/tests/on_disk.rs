@@ -131,6 +131,15 @@ fn a_watched_file_is_read_again_when_it_changes_and_only_then() {
         error.to_string().ends_with(":1:1: unterminated object"),
         "{error}"
     );
+    let generation = watched.generation();
+    let same = watched.current().unwrap_err();
+    assert!(std::sync::Arc::ptr_eq(&error, &same));
+    assert_eq!(watched.generation(), generation);
+    std::fs::remove_file(path).unwrap();
+    std::fs::create_dir(path).unwrap();
+    watched.current().unwrap_err();
+    std::fs::remove_dir(path).unwrap();
+    assert_eq!(rules(&watched.current().unwrap()), [("*", RuleList::Ask)]);
     Project::write(path, r#"{"permissions": {"allow": ["f"]}}"#);
     assert_eq!(rules(&watched.current().unwrap())[0], ("f", RuleList::Allow));
     std::fs::remove_file(path).unwrap();
