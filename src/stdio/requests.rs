@@ -1,6 +1,7 @@
 //! The requests under way: each id is answered once, and cancelling one ends its work.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio_util::sync::CancellationToken;
@@ -44,26 +45,30 @@ impl Work {
     }
 }
 
+/// What is under way, by the raw id. Ids are the client's, so they are hashed with a seed of this process.
+type ById = HashMap<Arc<str>, Work, foldhash::fast::RandomState>;
+
 /// The requests under way; clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Requests(Arc<Mutex<HashMap<Arc<str>, Work>>>);
+pub(crate) struct Requests(Arc<Mutex<ById>>);
 
 impl Requests {
     /// Takes a request under its raw id.
     pub(crate) fn begin(&self, id: &str) -> Result<UnderWay, NotTaken> {
         let mut requests = self.lock();
-        if requests.contains_key(id) {
-            return Err(NotTaken::Duplicate);
+        let room = requests.len() < LIMIT;
+        match requests.entry(Arc::from(id)) {
+            Entry::Occupied(_) => Err(NotTaken::Duplicate),
+            Entry::Vacant(_) if !room => Err(NotTaken::TooMany),
+            Entry::Vacant(free) => {
+                let id = Arc::clone(free.key());
+                free.insert(Work::Immediate);
+                Ok(UnderWay {
+                    requests: self.clone(),
+                    id,
+                })
+            }
         }
-        if requests.len() >= LIMIT {
-            return Err(NotTaken::TooMany);
-        }
-        let id: Arc<str> = Arc::from(id);
-        requests.insert(Arc::clone(&id), Work::Immediate);
-        Ok(UnderWay {
-            requests: self.clone(),
-            id,
-        })
     }
 
     /// Cancels a request; one that is not under way is none of our business.
@@ -94,7 +99,7 @@ impl Requests {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Work>> {
+    fn lock(&self) -> MutexGuard<'_, ById> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
