@@ -41,9 +41,9 @@ impl Session {
                 }
             }
             Err(error) => {
-                // Before 2025-06-18 several messages could stand in one line.
+                // Before 2025-06-18 several messages could stand in one line; never several such lines.
                 if let Some(elements) = elements(&line) {
-                    for element in elements {
+                    for element in elements.into_iter().filter(|element| !element.starts_with(b"[")) {
                         self.receive(Line::Whole(element), unasked);
                     }
                 } else {

@@ -107,6 +107,21 @@ fn noise_between_messages_is_passed_over() {
 }
 
 #[test]
+fn a_line_of_nothing_but_brackets_costs_nobody_anything() {
+    let world = world(&[]);
+    let mut client = world.legacy();
+    client.call("good__closed", &json!({}));
+    for count in [200, 150_000] {
+        let bomb = format!("{}{}", "[".repeat(count), "]".repeat(count));
+        assert_eq!(
+            texts(&client.call("fake__say", &json!({ "line": bomb }))),
+            ["said"]
+        );
+        assert_eq!(texts(&client.call("good__closed", &json!({}))), ["closed"]);
+    }
+}
+
+#[test]
 fn a_client_of_the_oldest_versions_may_send_a_batch() {
     let world = world(&[]);
     let mut client = world.client();

@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
-use serde_json::value::RawValue;
 
 use super::events::{Event, EventDecoder};
 use super::http::{Failure, Http};
+use crate::protocol::elements;
 
 /// The messages of one response.
 pub(super) struct Messages<'a> {
@@ -87,18 +87,10 @@ impl<'a> Messages<'a> {
 
 /// Servers of before 2025-06-18 may answer with a list of messages.
 fn parts(body: Bytes) -> VecDeque<Bytes> {
-    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-    match first {
-        None => VecDeque::new(),
-        Some(b'[') => match serde_json::from_slice::<Vec<&RawValue>>(&body) {
-            Ok(messages) => messages
-                .into_iter()
-                .map(|message| body.slice_ref(message.get().as_bytes()))
-                .collect(),
-            Err(_) => VecDeque::from([body]),
-        },
-        Some(_) => VecDeque::from([body]),
+    if body.trim_ascii().is_empty() {
+        return VecDeque::new();
     }
+    elements(&body).map_or_else(|| VecDeque::from([body]), VecDeque::from)
 }
 
 #[cfg(test)]
