@@ -7,12 +7,12 @@ use std::fmt;
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use pml_fuzz::protocol::{EnvelopeError, Json, Message, Object, Outcome, Payload, Splice, id_in_head};
+use pml_fuzz::protocol::{EnvelopeError, Json, Message, Object, Outcome, Payload, Remains, Splice};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 fuzz_target!(|line: &[u8]| {
-    let _ = id_in_head(line);
+    let _ = Remains::of(line);
     let Ok(text) = std::str::from_utf8(line) else {
         assert!(matches!(Message::parse(line), Err(EnvelopeError::Syntax(_))));
         return;

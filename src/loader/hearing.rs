@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::client::{Caller, Failure, Inquiry, Taken};
 use super::session::{Session, Unasked, Unclaimed, lock};
-use crate::protocol::{EnvelopeError, Json, Kind, Line, Message, Payload, Shown, elements, id_in_head};
+use crate::protocol::{EnvelopeError, Json, Kind, Line, Message, Payload, Remains, Shown, elements};
 
 /// More requests than any server has for its client at once; a server in a loop is told so instead of filling memory.
 const INQUIRY_LIMIT: usize = 1000;
@@ -15,46 +15,66 @@ impl Session {
     pub(super) fn receive(&self, line: Line, unasked: &(impl Fn(Unasked) + Send + Sync)) {
         let line = match line {
             Line::Whole(line) => line,
-            Line::TooLong { head } => {
-                if let Some(id) = id_in_head(&head).as_deref().and_then(own_id) {
-                    self.fail(id, "its answer is longer than the line limit");
-                }
+            Line::TooLong(remains) => {
                 tracing::warn!(dependency = %self.0.dependency, "a line over the limit was thrown away");
-                return;
+                return self.give_up(remains, "is longer than the line limit");
             }
         };
-        match Message::parse(&line) {
-            Ok(Message::Response { id, outcome }) => {
+        let Err(error) = self.hear(&line, unasked) else {
+            return;
+        };
+        // Before 2025-06-18 several messages could stand in one line.
+        let Some(messages) = elements(&line) else {
+            return self.pass_over(&line, &error);
+        };
+        for message in messages {
+            if let Err(error) = self.hear(&message, unasked) {
+                self.pass_over(&message, &error);
+            }
+        }
+    }
+
+    fn hear(&self, line: &Bytes, unasked: &(impl Fn(Unasked) + Send + Sync)) -> Result<(), EnvelopeError> {
+        match Message::parse(line)? {
+            Message::Response { id, outcome } => {
                 let caller = own_id(id.get()).and_then(|id| lock(&self.0.callers).remove(&id));
                 if let Some(caller) = caller {
                     self.touch();
-                    caller.replied(&line, &outcome);
+                    caller.replied(line, &outcome);
                 }
             }
-            Ok(Message::Notification { method, params }) => {
-                self.notified(&line, &method, params.as_ref(), unasked);
+            Message::Notification { method, params } => {
+                self.notified(line, &method, params.as_ref(), unasked);
             }
-            Ok(Message::Request { id, method, params }) => self.asked(&line, id, &method, params.as_ref()),
-            Err(EnvelopeError::Shape { id: Some(id), reason }) => {
+            Message::Request { id, method, params } => self.asked(line, id, &method, params.as_ref()),
+        }
+        Ok(())
+    }
+
+    fn pass_over(&self, line: &Bytes, error: &EnvelopeError) {
+        let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
+        tracing::debug!(dependency = %self.0.dependency, %error, text = %Shown::line(&text), "a line of stdout is no message");
+        let why = match error {
+            EnvelopeError::Syntax(reason) => format!("cannot be read: the line is not valid JSON: {reason}"),
+            EnvelopeError::Shape { reason } => format!("is not a JSON-RPC message: {reason}"),
+        };
+        self.give_up(Remains::of(line), &why);
+    }
+
+    /// Tells whoever waits for a message that cannot be used; otherwise they would wait for ever.
+    fn give_up(&self, remains: Remains, why: &str) {
+        match remains {
+            Remains::Request(id) => {
+                lock(&self.0.inquiries).push(id.clone());
+                let message = serde_json::Value::from(format!("the request {why}"));
+                self.refuse(&id, format!(r#"{{"code":-32600,"message":{message}}}"#).into());
+            }
+            Remains::Answer(id) | Remains::Either(id) => {
                 if let Some(id) = own_id(&id) {
-                    self.fail(id, &format!("its answer is not a JSON-RPC message: {reason}"));
+                    self.fail(id, &format!("its answer {why}"));
                 }
             }
-            Err(error) => {
-                // Before 2025-06-18 several messages could stand in one line; never several such lines.
-                if let Some(elements) = elements(&line) {
-                    for element in elements.into_iter().filter(|element| !element.starts_with(b"[")) {
-                        self.receive(Line::Whole(element), unasked);
-                    }
-                } else {
-                    // Whoever waits for it would wait for ever.
-                    if let Some(id) = id_in_head(&line).as_deref().and_then(own_id) {
-                        self.fail(id, &format!("its answer cannot be read: {error}"));
-                    }
-                    let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
-                    tracing::debug!(dependency = %self.0.dependency, %error, text = %Shown::line(&text), "a line of stdout is no message");
-                }
-            }
+            Remains::Nothing => {}
         }
     }
 

@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 
-use super::object::place_of;
 use super::scan::{Next, Scanner, SyntaxError};
 use super::{Json, Object};
 
@@ -109,8 +108,6 @@ pub enum EnvelopeError {
     Shape {
         /// What is wrong with it.
         reason: &'static str,
-        /// The raw id, where one could be read.
-        id: Option<String>,
     },
 }
 
@@ -126,21 +123,9 @@ impl<'a> Message<'a> {
             Err(Unread::Syntax(error)) => Err(EnvelopeError::Syntax(error.to_string())),
             Err(Unread::Shape) => Err(EnvelopeError::Shape {
                 reason: "it is not an object, or a member stands twice",
-                id: id_text(fields.id),
             }),
         }
     }
-}
-
-/// Finds the id in the head of a line that was too long to keep.
-#[must_use]
-pub fn id_in_head(head: &[u8]) -> Option<String> {
-    let text = head.utf8_chunks().next()?.valid();
-    let mut fields = Fields::default();
-    // The head is cut in the middle, so reading it fails; what was read until then is what we want.
-    let _ = fields.read(text);
-    // An id that ends with the head may have been cut itself.
-    id_text(fields.id.filter(|id| place_of(id.get(), text).end < text.len()))
 }
 
 /// The members of an envelope that mean something.
@@ -189,10 +174,7 @@ impl<'a> Fields<'a> {
     }
 
     fn message(self) -> Result<Message<'a>, EnvelopeError> {
-        let shape = |reason| EnvelopeError::Shape {
-            reason,
-            id: id_text(self.id),
-        };
+        let shape = |reason| EnvelopeError::Shape { reason };
         let method = match self.method {
             None => None,
             Some(raw) => Some(text(raw).ok_or_else(|| shape("`method` is not a string"))?),
@@ -240,11 +222,8 @@ fn once<T>(slot: &mut Option<T>, found: T) -> Result<(), Unread> {
     Ok(())
 }
 
-fn id_text(id: Option<Json<'_>>) -> Option<String> {
-    id.filter(|id| is_id(*id)).map(|id| id.get().to_owned())
-}
-
-fn is_id(raw: Json<'_>) -> bool {
+/// Tells whether a value can be the id of a message.
+pub(super) fn is_id(raw: Json<'_>) -> bool {
     raw.get()
         .starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
 }
@@ -264,6 +243,7 @@ pub fn text(raw: Json<'_>) -> Option<Cow<'_, str>> {
 mod tests {
     use super::*;
     use crate::protocol::Splice;
+    use crate::protocol::object::place_of;
 
     fn describe(line: &str) -> String {
         match Message::parse(line.as_bytes()) {
@@ -288,7 +268,7 @@ mod tests {
                 outcome: Outcome::Error(raw),
             }) => format!("error {id} {raw}"),
             Err(EnvelopeError::Syntax(_)) => "syntax".to_owned(),
-            Err(EnvelopeError::Shape { reason, id }) => format!("shape {reason} {id:?}"),
+            Err(EnvelopeError::Shape { reason }) => format!("shape {reason}"),
         }
     }
 
@@ -322,48 +302,29 @@ mod tests {
         assert_eq!(describe("{} {}"), "syntax");
         assert_eq!(
             describe("[]"),
-            "shape it is not an object, or a member stands twice None"
+            "shape it is not an object, or a member stands twice"
         );
         assert_eq!(
             describe(r#"{"id":1,"id":2,"method":"a"}"#),
-            "shape it is not an object, or a member stands twice Some(\"1\")"
+            "shape it is not an object, or a member stands twice"
         );
         assert_eq!(
             describe(r#"{"id":null,"method":"a"}"#),
-            "shape `id` is neither a string nor a number None"
+            "shape `id` is neither a string nor a number"
         );
         assert_eq!(
             describe(r#"{"id":1,"method":2}"#),
-            "shape `method` is not a string Some(\"1\")"
+            "shape `method` is not a string"
         );
         assert_eq!(
             describe(r#"{"id":1,"result":1,"error":2}"#),
-            "shape it has both `result` and `error` Some(\"1\")"
+            "shape it has both `result` and `error`"
         );
         assert_eq!(
             describe(r#"{"id":1}"#),
-            "shape it has neither `method` nor `result` nor `error` Some(\"1\")"
+            "shape it has neither `method` nor `result` nor `error`"
         );
-        assert_eq!(describe("{}"), "shape it has neither `id` nor `method` None");
-    }
-
-    #[test]
-    fn the_id_of_a_cut_line_is_found_in_its_head() {
-        assert_eq!(
-            id_in_head(br#"{"jsonrpc":"2.0","id":42,"result":{"content":"xxxx"#),
-            Some("42".to_owned())
-        );
-        assert_eq!(id_in_head(br#"{"jsonrpc":"2.0","result":{"id":42"#), None);
-    }
-
-    #[test]
-    fn an_id_that_may_have_been_cut_is_not_believed() {
-        assert_eq!(id_in_head(br#"{"id":42"#), None);
-        assert_eq!(id_in_head(br#"{"id":"a"#), None);
-        assert_eq!(
-            id_in_head(b"{\"id\":\"a\",\"params\":\"\xc3"),
-            Some(r#""a""#.to_owned())
-        );
+        assert_eq!(describe("{}"), "shape it has neither `id` nor `method`");
     }
 
     /// What typed proxies lose: each of these must pass as the bytes it is.

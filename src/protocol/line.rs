@@ -2,12 +2,11 @@
 //!
 //! The decoder does no IO: a reader fills its buffer, it hands out lines as slices of that buffer without copying.
 //! Without a cap a peer that never sends a newline would make the buffer grow until memory is gone; a line over
-//! the limit is thrown away as it arrives, and its head is kept so that the call it belonged to can be told.
+//! the limit is thrown away as it arrives, and skimmed so that whoever waits for it can be told.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-/// Enough of an overlong line to find its `id`, which stands before the payload in every known implementation.
-const HEAD_KEPT: usize = 1024;
+use super::{Remains, Skim};
 
 /// Longer than what a peer sends in one go, so a buffer has grown for it; and little enough to be copied.
 const LARGE: usize = 128 * 1024;
@@ -17,11 +16,8 @@ const LARGE: usize = 128 * 1024;
 pub enum Line {
     /// A line within the limit, without its line break.
     Whole(Bytes),
-    /// A line over the limit; all but its head is gone.
-    TooLong {
-        /// Its first bytes.
-        head: Bytes,
-    },
+    /// A line over the limit; this is all that is left of it.
+    TooLong(Remains),
 }
 
 /// Cuts a stream of bytes into lines.
@@ -31,8 +27,8 @@ pub struct LineDecoder {
     /// How much of the buffer is known to hold no newline.
     scanned: usize,
     limit: usize,
-    /// The head of the overlong line that is being thrown away.
-    discarding: Option<Bytes>,
+    /// What was seen of the overlong line that is being thrown away.
+    discarding: Option<Skim>,
     start: Start,
 }
 
@@ -95,17 +91,16 @@ impl LineDecoder {
     }
 
     fn finish(&mut self, line: Bytes) -> Option<Line> {
-        if let Some(head) = self.discarding.take() {
-            return Some(Line::TooLong { head });
+        if let Some(mut skim) = self.discarding.take() {
+            skim.pass(&line);
+            return Some(Line::TooLong(skim.remains()));
         }
         let mut line = line;
         if line.last() == Some(&b'\r') {
             line.truncate(line.len() - 1);
         }
         if line.len() > self.limit {
-            return Some(Line::TooLong {
-                head: self.head_of(&line),
-            });
+            return Some(Line::TooLong(Remains::of(&line)));
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             None
@@ -117,9 +112,10 @@ impl LineDecoder {
     fn discard_overlong(&mut self) {
         // One byte of grace: the limit is without the line break, which may be `\r\n`.
         if self.discarding.is_none() && self.buffer.len() > self.limit + 1 {
-            self.discarding = Some(self.head_of(&self.buffer));
+            self.discarding = Some(Skim::default());
         }
-        if self.discarding.is_some() {
+        if let Some(skim) = &mut self.discarding {
+            skim.pass(&self.buffer);
             self.buffer.clear();
             self.scanned = 0;
         }
@@ -140,11 +136,6 @@ impl LineDecoder {
         } else if !BYTE_ORDER_MARK.starts_with(&self.buffer) {
             self.start = Start::Passed;
         }
-    }
-
-    /// Never more than the limit, which has arrived in any case: so the head does not depend on where the reads end.
-    fn head_of(&self, line: &[u8]) -> Bytes {
-        Bytes::copy_from_slice(&line[..line.len().min(HEAD_KEPT).min(self.limit)])
     }
 }
 
@@ -177,17 +168,15 @@ mod tests {
     }
 
     #[test]
-    fn an_overlong_line_costs_only_itself_and_keeps_its_head() {
+    fn an_overlong_line_costs_only_itself_and_tells_who_waits_for_it() {
         let lines = decode(&[b"0123456789", b"abcdef", b"\nok\n"], 8);
-        assert_eq!(
-            lines,
-            [
-                Line::TooLong {
-                    head: Bytes::from_static(b"01234567")
-                },
-                whole("ok")
-            ]
-        );
+        assert_eq!(lines, [Line::TooLong(Remains::Nothing), whole("ok")]);
+        let answer = br#"{"result":[0,0,0,0,0],"id":12}"#;
+        for size in [1, 7, answer.len()] {
+            let chunks: Vec<&[u8]> = answer.chunks(size).collect();
+            let lines = decode(&chunks, 8);
+            assert_eq!(lines, [Line::TooLong(Remains::Answer("12".to_owned()))], "{size}");
+        }
     }
 
     #[test]
@@ -207,7 +196,7 @@ mod tests {
     proptest! {
         #[test]
         fn where_the_reads_end_does_not_matter(
-            text in "\u{feff}?[a-c \r\n]{0,60}", cuts in proptest::collection::vec(0usize..60, 0..6), limit in 0usize..12,
+            text in "\u{feff}?(\\{\"id\":1,)?[a-c \r\n]{0,60}", cuts in proptest::collection::vec(0usize..60, 0..6), limit in 0usize..12,
         ) {
             let bytes = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();

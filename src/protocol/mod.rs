@@ -12,13 +12,14 @@ mod line;
 mod name;
 mod object;
 mod pattern;
+mod remains;
 mod removal;
 mod scan;
 mod shown;
 
 pub use batch::elements;
 pub use digest::Digest;
-pub use envelope::{EnvelopeError, Message, Outcome, Payload, id_in_head, text};
+pub use envelope::{EnvelopeError, Message, Outcome, Payload, text};
 pub use era::Era;
 pub use json::{Json, quoted};
 pub use kind::{Changes, Kind};
@@ -26,6 +27,7 @@ pub use line::{Line, LineDecoder};
 pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
 pub use object::{Object, Splice};
 pub use pattern::{Pattern, PatternError, Specificity};
+pub use remains::{Remains, Skim};
 pub use shown::Shown;
 
 pub mod approval;

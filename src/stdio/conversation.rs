@@ -29,7 +29,7 @@ use super::subscriptions::Subscriptions;
 use super::watching::Watching;
 use super::{greeting, listing, offered, told};
 use crate::config::Dialog;
-use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Payload, elements, id_in_head};
+use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Payload, Remains, elements};
 use crate::proxy::{Client, Declared, Proxy, WorkflowId};
 use crate::wire::{Outbox, Part};
 
@@ -120,9 +120,9 @@ impl Conversation {
     pub(super) fn receive(&self, line: Line, batch: u64) {
         let line = match line {
             Line::Whole(line) => line,
-            Line::TooLong { head } => {
+            Line::TooLong(remains) => {
                 let fault = Fault::new(Fault::INVALID_REQUEST, "the line is longer than pml reads");
-                return self.respond(id_in_head(&head).as_deref().unwrap_or("null"), fault.into());
+                return self.unread(remains, fault);
             }
         };
         match Message::parse(&line) {
@@ -133,16 +133,16 @@ impl Conversation {
             Ok(Message::Response { id, outcome }) => self.answered(&line, id.get(), &outcome),
             Err(EnvelopeError::Syntax(error)) => {
                 let fault = Fault::new(Fault::PARSE, format!("Parse error: {error}"));
-                self.respond(id_in_head(&line).as_deref().unwrap_or("null"), fault.into());
+                self.unread(Remains::of(&line), fault);
             }
-            Err(EnvelopeError::Shape { reason, id }) => {
+            Err(EnvelopeError::Shape { reason }) => {
                 if let Some(elements) = self.batch(&line) {
                     for element in elements {
                         self.receive(Line::Whole(element), batch);
                     }
                 } else {
                     let fault = Fault::new(Fault::INVALID_REQUEST, format!("Invalid request: {reason}"));
-                    self.respond(id.as_deref().unwrap_or("null"), fault.into());
+                    self.unread(Remains::of(&line), fault);
                 }
             }
         }

@@ -46,6 +46,11 @@ impl Inquiries {
         id
     }
 
+    /// Tells whether a request waits for its answer.
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        self.lock().contains_key(id)
+    }
+
     /// Takes whoever waits for the answer to a request.
     pub(super) fn take(&self, id: &str) -> Option<Pending> {
         self.lock().remove(id)

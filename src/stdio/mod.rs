@@ -32,6 +32,7 @@ mod status;
 pub mod streams;
 mod subscriptions;
 mod told;
+mod unread;
 mod upward;
 mod watching;
 

@@ -36,6 +36,7 @@ fn whatever_the_habit_of_a_server_each_call_gets_its_own_answer_once() {
         "batch",
         "strangers",
         "twice",
+        "id-last",
     ] {
         let world = world(&["--habit", habit]);
         let mut client = world.legacy();
@@ -106,6 +107,38 @@ fn noise_between_messages_is_passed_over() {
     assert_eq!(answered, 0, "{:?}", client.aside);
 }
 
+/// Deeper than pml reads.
+fn deep() -> String {
+    format!("{}{}", "[".repeat(200), "]".repeat(200))
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_fails_its_call_wherever_its_id_stands() {
+    for habit in ["crlf", "id-last"] {
+        let world = World::new();
+        world.configure(&json!({
+            "permissions": { "allow": ["fake"] }, "limits": { "lineBytes": 65536 },
+            "mcpServers": { "fake": world.fake(&["--habit", habit]) },
+        }));
+        let mut client = world.legacy();
+        for unreadable in [
+            format!(
+                r#"{{"content":[],"structuredContent":{{"id":1,"x":{}}}}}"#,
+                deep()
+            ),
+            r#"{"content":[],"structuredContent":{"x":NaN}}"#.to_owned(),
+        ] {
+            let failed = client.call("fake__give", &json!({ "result": unreadable }));
+            assert_eq!(failed["isError"], true, "{habit}: {failed}");
+            assert!(texts(&failed)[0].contains("cannot be read"), "{habit}: {failed}");
+        }
+        let failed = client.call("fake__big", &json!({ "bytes": 200_000 }));
+        assert_eq!(failed["isError"], true, "{habit}: {failed}");
+        assert!(texts(&failed)[0].contains("line limit"), "{habit}: {failed}");
+        assert_eq!(texts(&client.call("fake__closed", &json!({}))), ["closed"]);
+    }
+}
+
 #[test]
 fn a_line_of_nothing_but_brackets_costs_nobody_anything() {
     let world = world(&[]);
@@ -119,6 +152,110 @@ fn a_line_of_nothing_but_brackets_costs_nobody_anything() {
         );
         assert_eq!(texts(&client.call("good__closed", &json!({}))), ["closed"]);
     }
+    // Beside what cannot be read, what can be read is.
+    let batch = format!(
+        r#"[{},[],{{"id":"a","method":"ping"}},{{"id":"b","method":"ping","x":{}}}]"#,
+        deep(),
+        deep()
+    );
+    client.call("good__say", &json!({ "line": batch }));
+    eventually("both requests are answered", DEADLINE, || {
+        let seen = world.read("seen");
+        seen.contains(r#""id":"a","result":{}"#) && seen.contains(r#""id":"b","error":{"code":-32600"#)
+    });
+}
+
+#[test]
+fn a_request_of_a_server_that_cannot_be_read_is_refused_and_fails_no_call() {
+    let world = world(&[]);
+    world.configure(&json!({
+        "permissions": { "allow": ["good"] }, "limits": { "lineBytes": 65536 },
+        "mcpServers": { "good": world.fake(&["--record", "seen"]) },
+    }));
+    let mut client = world.legacy();
+    let waiting = client.send(
+        "tools/call",
+        &json!({ "name": "good__wait", "arguments": { "file": world.path("go") } }),
+    );
+    let mut id = None;
+    eventually("the call is sent", DEADLINE, || {
+        let seen = std::fs::read_to_string(world.path("seen")).unwrap_or_default();
+        let messages = seen
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        id = messages
+            .filter(|message| message["params"]["name"] == "wait")
+            .find_map(|message| message["id"].as_u64());
+        id.is_some()
+    });
+    // The same number as that of the call: each side counts for itself.
+    let id = id.unwrap();
+    let long = "x".repeat(100_000);
+    for (place, params) in [deep(), format!(r#""{long}""#)].into_iter().enumerate() {
+        for line in [
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"sampling/createMessage","params":{params}}}"#),
+            format!(r#"{{"method":"sampling/createMessage","params":{params},"jsonrpc":"2.0","id":{id}}}"#),
+        ] {
+            world.write("line", &line);
+            client.call("good__say_file", &json!({ "file": world.path("line") }));
+        }
+        eventually("the server is refused", DEADLINE, || {
+            let refusal = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600"#);
+            world.read("seen").matches(&refusal).count() == 2 * (place + 1)
+        });
+    }
+    world.write("go", "");
+    assert_eq!(texts(&client.answer(waiting)["result"]), ["waited"]);
+}
+
+#[test]
+fn an_answer_of_a_client_that_cannot_be_read_is_an_error_for_whoever_asked() {
+    let world = world(&[]);
+    let mut client = world.client();
+    let about = json!({ "name": "test", "version": "1" });
+    client.request(
+        "initialize",
+        &json!({ "protocolVersion": "2025-06-18", "capabilities": { "roots": {} }, "clientInfo": about }),
+    );
+    client.notify("notifications/initialized", &json!({}));
+    let answers = [
+        format!(
+            r#"{{"jsonrpc":"2.0","id":"ID","result":{{"roots":[],"x":{}}}}}"#,
+            deep()
+        ),
+        format!(
+            r#"{{"result":{{"roots":[],"x":{}}},"jsonrpc":"2.0","id":"ID"}}"#,
+            deep()
+        ),
+        r#"{"jsonrpc":"2.0","id":"ID"}"#.to_owned(),
+        // Answered already.
+        format!(r#"{{"jsonrpc":"2.0","id":"pml-1","result":{}}}"#, deep()),
+    ];
+    for (place, answer) in answers.iter().enumerate() {
+        let asked = format!(r#"{{"jsonrpc":"2.0","id":"ask-{place}","method":"roots/list"}}"#);
+        client.call("good__say", &json!({ "line": asked }));
+        let asked = client.notified("roots/list");
+        client.raw(&answer.replace("ID", asked["id"].as_str().unwrap()));
+        if answer.contains("ID") {
+            eventually("the server is told", DEADLINE, || {
+                let refusal = format!(r#"{{"jsonrpc":"2.0","id":"ask-{place}","error":{{"code":-32603"#);
+                world.read("seen").contains(&refusal)
+            });
+        }
+    }
+    client.call("good__closed", &json!({}));
+    let answered = client
+        .aside
+        .iter()
+        .filter(|message| message.get("id").is_some())
+        .count();
+    assert_eq!(answered, 0, "the client asked nothing: {:?}", client.aside);
+    // What it does ask is answered under its id, wherever that stands.
+    client.raw(&format!(
+        r#"{{"method":"tools/call","params":{},"jsonrpc":"2.0","id":99}}"#,
+        deep()
+    ));
+    assert_eq!(client.answer(99)["error"]["code"], -32700);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::http::{Carried, Failure, Refusal};
 use super::messages::{Messages, is_stream};
 use super::spoken::{Spoken, VERSION, answers};
 use super::{Bridge, Done, headers_of};
-use crate::protocol::{Era, Message, Object, Outcome};
+use crate::protocol::{Era, Message, Object, Outcome, Remains};
 
 /// The header that names a session.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -121,6 +121,13 @@ impl Bridge {
             Err(_elapsed) => tracing::debug!(dependency = %self.dependency, "takes too long to be told"),
         }
         Done::Line
+    }
+
+    /// Tells whoever waits for a message over the limit.
+    pub(super) async fn overlong(&self, remains: Remains) {
+        if let Some(line) = self.give_up_overlong(remains).await {
+            self.tell(&line, HeaderMap::new()).await;
+        }
     }
 
     /// Opens a session and hands its answer on.
@@ -248,7 +255,12 @@ impl Bridge {
                         return Ok(());
                     }
                 }
-                Event::TooLong(_) => return Err(Failure::TooLong),
+                // What cannot be told apart from the answer is taken for it: nobody else waits here.
+                Event::TooLong(Remains::Nothing) => return Err(Failure::TooLong),
+                Event::TooLong(Remains::Answer(found) | Remains::Either(found)) if found == id => {
+                    return Err(Failure::TooLong);
+                }
+                Event::TooLong(remains) => self.overlong(remains).await,
                 Event::Endpoint(_) => {}
             }
         }

@@ -58,7 +58,7 @@ impl Bridge {
                                 pause = FIRST_PAUSE;
                                 self.deliver(message).await;
                             }
-                            Ok(Some(Event::TooLong(head))) => self.deliver_overlong(&head).await,
+                            Ok(Some(Event::TooLong(remains))) => self.overlong(remains).await,
                             Ok(Some(Event::Endpoint(_))) => {}
                             Ok(None) | Err(_) => break,
                         }

@@ -37,7 +37,7 @@ use self::http::{Carried, Failure, Http, flat};
 use self::parameters::Parameters;
 use self::spoken::Spoken;
 use crate::config::Environment;
-use crate::protocol::{DependencyName, Era, Line, id_in_head};
+use crate::protocol::{DependencyName, Era, Line, Remains};
 use crate::wire::{LineReader, Outbox};
 
 /// What lies between the session and the bridge: as much as a pipe holds.
@@ -219,11 +219,18 @@ impl Bridge {
         .await;
     }
 
-    /// Answers the request that a message over the limit was about, where its head tells.
-    async fn deliver_overlong(&self, head: &[u8]) {
+    /// Tells whoever waits for a message over the limit; what the server is to be told is returned.
+    async fn give_up_overlong(&self, remains: Remains) -> Option<Bytes> {
         tracing::warn!(dependency = %self.dependency, "a message over the limit was thrown away");
-        if let Some(id) = id_in_head(head) {
-            self.deliver_failure(&id, &Failure::TooLong).await;
+        match remains {
+            Remains::Request(id) => Some(Bytes::from(format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"the request is longer than the line limit"}}}}"#
+            ))),
+            Remains::Answer(id) | Remains::Either(id) => {
+                self.deliver_failure(&id, &Failure::TooLong).await;
+                None
+            }
+            Remains::Nothing => None,
         }
     }
 

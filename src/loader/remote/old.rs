@@ -48,12 +48,16 @@ impl Bridge {
             tokio::select! {
                 line = lines.next_line() => match line {
                     Ok(Some(Line::Whole(line))) => drop(posts.spawn(Arc::clone(&self).post(Arc::clone(&endpoint), line))),
-                    Ok(Some(Line::TooLong { .. })) => {}
+                    Ok(Some(Line::TooLong(_))) => {}
                     Ok(None) | Err(_) => return Ok(()),
                 },
                 event = messages.next() => match event {
                     Ok(Some(Event::Message(message))) => self.deliver(message).await,
-                    Ok(Some(Event::TooLong(head))) => self.deliver_overlong(&head).await,
+                    Ok(Some(Event::TooLong(remains))) => {
+                        if let Some(line) = self.give_up_overlong(remains).await {
+                            posts.spawn(Arc::clone(&self).post(Arc::clone(&endpoint), line));
+                        }
+                    }
                     Ok(Some(Event::Endpoint(_))) => {}
                     Ok(None) | Err(_) => return Err(End::StreamOver),
                 },

@@ -136,6 +136,27 @@ async fn a_body_of_several_lines_is_one_line_and_a_list_is_several() {
 }
 
 #[tokio::test]
+async fn a_request_over_the_limit_is_refused_and_the_call_it_came_with_goes_on() {
+    let mut between = between().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#)
+        .await;
+    let mut request = between.request().await;
+    let long = "x".repeat(2000);
+    let asked = format!(r#"{{"params":"{long}","method":"roots/list","jsonrpc":"2.0","id":1}}"#);
+    let stream = format!("data: {asked}\n\ndata: {{\"result\":{{}},\"id\":1}}\n\n");
+    request.answer("text/event-stream", &stream).await;
+    let mut refusal = between.request().await;
+    assert_eq!(
+        refusal.body,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"the request is longer than the line limit"}}"#
+    );
+    refusal.answer("application/json", "").await;
+    drop((request, refusal));
+    assert_eq!(between.line().await, r#"{"result":{},"id":1}"#);
+}
+
+#[tokio::test]
 async fn before_the_first_answer_a_failure_ends_the_connection() {
     let mut between = between().await;
     between

@@ -33,6 +33,7 @@
 //! | `crash` | complains on stderr and exits with code 3, without an answer |
 //! | `exit {code}` | exits without a word |
 //! | `say {line}` | writes the line to stdout as it is, then answers |
+//! | `say_file {file}` | likewise the line that stands in the file |
 //! | `complain {text}` | writes the text to stderr, then answers |
 //! | `flood {bytes}` | writes so many bytes without a line break to stderr, then answers |
 //! | `orphan {file}` | as `--orphan` |
@@ -268,6 +269,10 @@ fn run(id: &Value, raw: &str, params: &Value) {
             write_line(string("line"));
             "said".to_owned()
         }
+        "say_file" => {
+            write_line(&std::fs::read_to_string(string("file")).unwrap());
+            "said".to_owned()
+        }
         "complain" => {
             eprintln!("{}", string("text"));
             "complained".to_owned()
@@ -350,6 +355,7 @@ fn tools(options: &Options) -> Vec<Value> {
         tool("crash", &open),
         tool("exit", &needs("code", "integer")),
         tool("say", &needs("line", "string")),
+        tool("say_file", &needs("file", "string")),
         tool("complain", &needs("text", "string")),
         tool("flood", &needs("bytes", "integer")),
         tool("orphan", &needs("file", "string")),

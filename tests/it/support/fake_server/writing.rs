@@ -37,6 +37,8 @@ pub(crate) enum Habit {
     Strangers,
     /// Each answer comes twice.
     Twice,
+    /// An answer has its id at its end, as servers on the TypeScript SDK write it.
+    IdLast,
 }
 
 impl Habit {
@@ -52,6 +54,7 @@ impl Habit {
             "batch" => Self::Batch,
             "strangers" => Self::Strangers,
             "twice" => Self::Twice,
+            "id-last" => Self::IdLast,
             _ => return None,
         })
     }
@@ -95,7 +98,10 @@ pub(crate) fn reply_raw(id: &Value, kind: &str, value: &str) {
         (Habit::NullError, _) => r#","result":null"#,
         _ => "",
     };
-    let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"{kind}":{value}{other}}}"#);
+    let line = match habit {
+        Habit::IdLast => format!(r#"{{"{kind}":{value},"jsonrpc":"2.0","id":{id}}}"#),
+        _ => format!(r#"{{"jsonrpc":"2.0","id":{id},"{kind}":{value}{other}}}"#),
+    };
     match habit {
         Habit::Batch => write_line(&format!("[{line}]")),
         Habit::Strangers => {
