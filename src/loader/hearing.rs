@@ -1,15 +1,10 @@
-//! What a dependency says: whose answer it is, whom a request is for, what it tells unasked.
-
-use std::sync::Arc;
+//! What a dependency says: whose answer it is, what it tells unasked, and what becomes of what cannot be read.
 
 use bytes::Bytes;
 
-use super::client::{Caller, Failure, Inquiry, Taken};
-use super::session::{Session, Unasked, Unclaimed, lock};
-use crate::protocol::{EnvelopeError, Json, Kind, Line, Message, Payload, Remains, Shown, elements};
-
-/// More requests than any server has for its client at once; a server in a loop is told so instead of filling memory.
-const INQUIRY_LIMIT: usize = 1000;
+use super::client::Failure;
+use super::session::{Session, Unasked, lock};
+use crate::protocol::{EnvelopeError, Kind, Line, Message, Payload, Remains, Shown, elements};
 
 impl Session {
     pub(super) fn receive(&self, line: Line, unasked: &(impl Fn(Unasked) + Send + Sync)) {
@@ -117,73 +112,11 @@ impl Session {
         }
     }
 
-    fn asked(&self, line: &Bytes, id: Json<'_>, method: &str, params: Option<&Payload<'_>>) {
-        let waiting = {
-            let mut inquiries = lock(&self.0.inquiries);
-            inquiries.push(id.get().to_owned());
-            inquiries.len()
-        };
-        if method == "ping" {
-            return self.answer(id.get(), Bytes::from_static(b"{}"));
-        }
-        let inquiry = Arc::new(Inquiry {
-            id: id.get().to_owned(),
-            method: method.to_owned(),
-            params: params.map(|params| line.slice_ref(params.get().as_bytes())),
-        });
-        match self.client().filter(|_client| waiting <= INQUIRY_LIMIT) {
-            Some(client) => client.asked(self, inquiry),
-            None => self.decline(&inquiry),
-        }
-    }
-
     fn fail(&self, id: u64, reason: &str) {
         let caller = lock(&self.0.callers).remove(&id);
         if let Some(caller) = caller {
             caller.failed(Failure::Unusable(reason.to_owned()));
         }
-    }
-
-    /// Offers what the dependency asked while it was opened to the call it was opened for; declines the rest.
-    pub fn settle(&self) {
-        let unclaimed = std::mem::replace(&mut *lock(&self.0.unclaimed), Unclaimed::Declined);
-        if let Unclaimed::Kept(inquiries) = unclaimed {
-            for inquiry in inquiries {
-                self.offer(inquiry);
-            }
-        }
-    }
-
-    /// Answers a request of the dependency that its client cannot take.
-    pub fn decline(&self, inquiry: &Inquiry) {
-        let error = format!(
-            r#"{{"code":-32601,"message":{}}}"#,
-            serde_json::Value::from(format!("the client does not take `{}`", inquiry.method))
-        );
-        self.refuse(&inquiry.id, error.into());
-    }
-
-    /// Offers a request of the dependency to its calls, the newest first; declines it if none takes it.
-    pub fn offer(&self, inquiry: Arc<Inquiry>) {
-        let callers = {
-            let callers = lock(&self.0.callers);
-            let mut callers: Vec<(u64, Arc<dyn Caller>)> = callers
-                .iter()
-                .map(|(id, caller)| (*id, Arc::clone(caller)))
-                .collect();
-            callers.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
-            callers
-        };
-        if callers
-            .into_iter()
-            .any(|(_, caller)| caller.asked(&inquiry) == Taken::Yes)
-        {
-            return;
-        }
-        if let Unclaimed::Kept(kept) = &mut *lock(&self.0.unclaimed) {
-            return kept.push(inquiry);
-        }
-        self.decline(&inquiry);
     }
 }
 

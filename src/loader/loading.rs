@@ -23,6 +23,10 @@ use crate::protocol::{Changes, DependencyName, Digest};
 /// How long calls may still take on a dependency whose declaration changed.
 const RETIREMENT: Duration = Duration::from_mins(1);
 
+/// How long dependencies may take to go when pml goes: more than their supervisors take, unless what is still to be
+/// read by one of them keeps its stdin open.
+const LEAVING: Duration = Duration::from_millis(800);
+
 /// Steps of a start, in words; told to a call that waits for it.
 pub type Steps = Box<dyn Fn(String) + Send + Sync>;
 
@@ -181,8 +185,18 @@ impl Loader {
         for started in &running {
             started.stop(urgency);
         }
-        for started in &running {
-            started.gone().await;
+        let leaving = async {
+            for started in &running {
+                started.gone().await;
+            }
+        };
+        if tokio::time::timeout(LEAVING, leaving).await.is_err() {
+            for started in &running {
+                started.stop(Urgency::AtOnce);
+            }
+            for started in &running {
+                started.gone().await;
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! installed or started was decided before it gets here. [`plan()`] is pure; [`Packages`] resolves and installs
 //! into the user's own store, reading nothing of the project that declares a server.
 
+mod asking;
 mod capabilities;
 mod catalog;
 mod client;

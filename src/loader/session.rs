@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,8 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
-use super::client::{Caller, Client, Failure, Inquiry, Waiting};
+use super::asking::Unclaimed;
+use super::client::{Caller, Client, Failure, Waiting};
 use crate::protocol::{DependencyName, Era, Kind, quoted};
 use crate::wire::{Frame, LineReader, Outbox, Part};
 
@@ -45,14 +46,6 @@ pub enum Reply {
 pub enum Unasked {
     /// One of its lists has changed.
     Changed(Kind),
-}
-
-/// Where a request of a dependency stands that no call has taken up.
-pub(super) enum Unclaimed {
-    /// The dependency is being opened: the call it is opened for may take them.
-    Kept(Vec<Arc<Inquiry>>),
-    /// A request that no call takes is declined.
-    Declined,
 }
 
 /// Who waits, by the id of the request. Ids are counted up by pml, so they need no hash that withstands an attacker.
@@ -92,6 +85,8 @@ pub(super) struct Shared {
     pub(super) client: Option<Weak<dyn Client>>,
     /// The raw ids of the dependency's requests that were not answered yet.
     pub(super) inquiries: Mutex<Vec<String>>,
+    /// How many bytes of answers were queued since there was last room for them.
+    pub(super) unread_answers: AtomicUsize,
     pub(super) unclaimed: Mutex<Unclaimed>,
 }
 
@@ -137,6 +132,7 @@ impl Session {
             era: OnceLock::new(),
             client,
             inquiries: Mutex::default(),
+            unread_answers: AtomicUsize::new(0),
             unclaimed: Mutex::new(Unclaimed::Kept(Vec::new())),
         }));
         let reading = session.clone();
@@ -147,6 +143,7 @@ impl Session {
                 if let Some(client) = reading.client() {
                     client.outbox().room().await;
                 }
+                reading.until_answers_are_read().await;
             }
             drop(reader);
             // A dependency that closed its stdout answers nothing any more: it is asked to go.
@@ -298,38 +295,14 @@ impl Session {
         });
     }
 
-    /// Answers a request of the dependency with a raw result.
-    pub fn answer(&self, id: &str, result: Bytes) {
-        self.respond(id, "result", result);
-    }
-
-    /// Answers a request of the dependency with a raw error object.
-    pub fn refuse(&self, id: &str, error: Bytes) {
-        self.respond(id, "error", error);
-    }
-
     pub(super) fn client(&self) -> Option<Arc<dyn Client>> {
         self.0.client.as_ref()?.upgrade()
     }
 
-    fn push(&self, frame: impl Into<Frame>) {
+    pub(super) fn push(&self, frame: impl Into<Frame>) {
         if let Some(outbox) = lock(&self.0.outbox).as_ref() {
             let _ = outbox.send_now(frame);
         }
-    }
-
-    fn respond(&self, id: &str, member: &str, body: Bytes) {
-        // Answered once: what was withdrawn or is answered twice goes nowhere.
-        let mut inquiries = lock(&self.0.inquiries);
-        let Some(place) = inquiries.iter().position(|open| open == id) else {
-            return;
-        };
-        inquiries.swap_remove(place);
-        drop(inquiries);
-        let mut frame = Frame::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"{member}":"#));
-        frame.push(body);
-        frame.push("}");
-        self.push(frame);
     }
 
     fn end(&self, ended: Ended) {
@@ -384,7 +357,7 @@ impl Drop for Own<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loader::Taken;
+    use crate::loader::{Inquiry, Taken};
     use crate::protocol::{Outcome, Payload};
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
     use tokio::sync::mpsc;
@@ -598,6 +571,72 @@ mod tests {
         peer.says(r#"{"method":"notifications/tools/list_changed"}"#)
             .await;
         assert_eq!(peer.unasked.recv().await, Some(Unasked::Changed(Kind::Tools)));
+    }
+
+    /// Lets everything that can go on do so.
+    async fn rest(session: &Session) {
+        loop {
+            let before = session.queued();
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
+            if session.queued() == before {
+                return;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_dependency_that_asks_and_does_not_read_is_not_read_from() {
+        const COUNT: usize = 40_000;
+        let Peer {
+            session,
+            mut heard,
+            mut speak,
+            ..
+        } = peer();
+        let id = "x".repeat(900);
+        let asking = tokio::spawn(async move {
+            for _ in 0..COUNT {
+                let ping = format!("{{\"id\":\"{id}\",\"method\":\"ping\"}}\n");
+                speak.write_all(ping.as_bytes()).await.unwrap();
+            }
+            speak
+        });
+        rest(&session).await;
+        assert!(!asking.is_finished());
+        // The budget of the queue, what may stand in it beyond that, and the last line.
+        let queued = session.queued();
+        assert!(queued < 10 * 1024 * 1024, "{queued} bytes wait");
+        // Once it reads, it gets everything.
+        for _ in 0..COUNT {
+            heard.next_line().await.unwrap().unwrap();
+        }
+        drop(asking.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_dependency_that_does_not_read_can_be_closed() {
+        let Peer {
+            session, mut speak, ..
+        } = peer();
+        let (id, mut told) = {
+            let (told, heard) = mpsc::unbounded_channel();
+            let takes = Taken::No;
+            (session.register(Arc::new(Recording { told, takes })), heard)
+        };
+        session.send(id, "a", [Bytes::from_static(b"{}")]);
+        let asking = tokio::spawn(async move {
+            let ping = format!("{{\"id\":\"{}\",\"method\":\"ping\"}}\n", "x".repeat(900));
+            while speak.write_all(ping.as_bytes()).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        });
+        rest(&session).await;
+        session.close();
+        // It is read from again, so that its end is seen.
+        asking.abort();
+        assert_eq!(told.recv().await.unwrap(), "ended exited with code 3 boom");
     }
 
     fn inquiry(session: &Session, id: &str) -> Arc<Inquiry> {

@@ -1,68 +1,28 @@
 //! The way out to a peer: frames queue up to a budget of bytes, one task writes them.
 //!
-//! Small parts are gathered into one buffer, large ones are written from where they lie. A frame is written whole
-//! or not at all: it is queued under a lock, and only the writer task touches the sink. The queue and the writer
+//! A frame is written whole or not at all: it is queued under a lock, and only the writer task touches the sink. The queue and the writer
 //! swap two buffers, so that queuing a small message allocates nothing.
 
-use std::io::IoSlice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
+use super::batch::{Batch, Frame, Part};
+
 /// How many bytes may wait for a peer before its writers wait too: a few large results, not a flood.
 const BUDGET: usize = 8 * 1024 * 1024;
 
-/// Parts up to this size are cheaper to copy than to write on their own.
-const GATHERED: usize = 4 * 1024;
-
-/// How much of a buffer is kept after a burst: dozens of usual messages, and little enough to hold for every peer.
-const KEPT: usize = 16 * 1024;
-
-/// How many pieces are handed to one system call: a pipe takes no more bytes than this many usual ones.
-const PIECES: usize = 64;
+/// How long a peer may read nothing of what is left for it once the outbox is closed; one that does not read at all
+/// would otherwise never see the end.
+const LAST_FRAMES: Duration = Duration::from_millis(300);
 
 /// The peer has gone; nothing can be sent to it any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the peer is gone")]
 pub struct PeerGone;
-
-/// One message on its way out, without its line break.
-#[derive(Debug, Default)]
-pub struct Frame {
-    parts: Vec<Bytes>,
-}
-
-impl Frame {
-    /// Appends a part.
-    pub fn push(&mut self, part: impl Into<Bytes>) {
-        self.parts.push(part.into());
-    }
-
-    /// Appends parts in their order.
-    pub fn extend(&mut self, parts: impl IntoIterator<Item = Bytes>) {
-        self.parts.extend(parts);
-    }
-}
-
-impl<T: Into<Bytes>> From<T> for Frame {
-    fn from(part: T) -> Self {
-        let mut frame = Self::default();
-        frame.push(part);
-        frame
-    }
-}
-
-/// One piece of a message that is queued from where it lies.
-#[derive(Debug, Clone)]
-pub enum Part<'a> {
-    /// Bytes that are copied.
-    Copy(&'a [u8]),
-    /// Bytes that are shared where they are many.
-    Share(Bytes),
-}
 
 /// A queue towards one peer; clones share it.
 #[derive(Debug, Clone)]
@@ -80,6 +40,8 @@ impl Drop for Ending {
         }
         drop(waiting);
         self.0.filled.notify_one();
+        self.0.ending.notify_one();
+        self.0.emptied.notify_waiters();
     }
 }
 
@@ -123,22 +85,21 @@ impl Outbox {
         self.0.0.lock().queued
     }
 
+    /// Tells whether whoever can wait should.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.0.0.lock_with_room().is_none()
+    }
+
     /// Waits until less than the budget is queued, or the peer is gone. Cancel safe.
     pub async fn room(&self) {
-        let queue = &self.0.0;
-        loop {
-            if queue.lock_with_room().is_some() {
-                return;
-            }
-            let emptied = queue.emptied.notified();
-            tokio::pin!(emptied);
-            emptied.as_mut().enable();
-            // Between the look and the waiting the writer may have made room.
-            if queue.lock_with_room().is_some() {
-                return;
-            }
-            emptied.await;
-        }
+        self.0.0.room().await;
+    }
+
+    /// Likewise, for whoever must not keep the outbox open by waiting: its end ends the waiting too.
+    pub fn room_or_end(&self) -> impl Future<Output = ()> + Send + use<> {
+        let queue = Arc::clone(&self.0.0);
+        async move { queue.room().await }
     }
 }
 
@@ -150,6 +111,8 @@ struct Queue {
     filled: Notify,
     /// There is room again, or there is nobody to wait for.
     emptied: Notify,
+    /// Every clone of the outbox is gone.
+    ending: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -175,10 +138,40 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the queue if nobody has to wait: less than the budget is queued, or the peer is gone.
+    /// Locks the queue if nobody has to wait: less than the budget is queued, or nothing more can be.
     fn lock_with_room(&self) -> Option<MutexGuard<'_, Waiting>> {
         let waiting = self.lock();
-        (waiting.queued < BUDGET || waiting.state == State::Gone).then_some(waiting)
+        (waiting.queued < BUDGET || waiting.state != State::Open).then_some(waiting)
+    }
+
+    async fn room(&self) {
+        loop {
+            if self.lock_with_room().is_some() {
+                return;
+            }
+            let emptied = self.emptied.notified();
+            tokio::pin!(emptied);
+            emptied.as_mut().enable();
+            // Between the look and the waiting the writer may have made room.
+            if self.lock_with_room().is_some() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    /// Resolves when the peer does not read what was left for it at the end.
+    async fn overdue(&self) {
+        self.ending.notified().await;
+        let mut left = usize::MAX;
+        loop {
+            let queued = self.lock().queued;
+            if queued == left {
+                return;
+            }
+            left = queued;
+            tokio::time::sleep(LAST_FRAMES).await;
+        }
     }
 
     fn fill(
@@ -253,134 +246,53 @@ impl Drop for Writer {
 
 impl Writer {
     async fn write_all<W: AsyncWrite + Unpin>(self, mut sink: W) {
-        let mut batch = Batch::default();
-        while let Taken::Batch = self.0.take(&mut batch).await {
-            if batch.write(&mut sink, &self.0).await.is_err() {
-                return;
+        let writing = async {
+            let mut batch = Batch::default();
+            while let Taken::Batch = self.0.take(&mut batch).await {
+                if batch
+                    .write(&mut sink, |length| self.0.written(length))
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+                batch.clear();
             }
-            batch.clear();
-        }
-        let _ = sink.shutdown().await;
-    }
-}
-
-/// Whole frames in their order: one buffer, and the large parts that stand between its bytes.
-#[derive(Debug, Default)]
-struct Batch {
-    gathered: Vec<u8>,
-    /// Each with the place in `gathered` that it stands before.
-    shared: Vec<(usize, Bytes)>,
-    length: usize,
-    /// How much of `gathered` is written.
-    gathered_written: usize,
-    /// How many of `shared` are written; the one behind them is cut to what is left of it.
-    shared_written: usize,
-}
-
-impl Batch {
-    fn add_frame(&mut self, frame: Frame) {
-        for part in frame.parts {
-            self.share(part);
-        }
-        self.copy(b"\n");
-    }
-
-    fn add_parts<'p>(&mut self, parts: impl IntoIterator<Item = Part<'p>>) {
-        for part in parts {
-            match part {
-                Part::Copy(bytes) => self.copy(bytes),
-                Part::Share(bytes) => self.share(bytes),
-            }
-        }
-        self.copy(b"\n");
-    }
-
-    fn copy(&mut self, bytes: &[u8]) {
-        self.length += bytes.len();
-        self.gathered.extend_from_slice(bytes);
-    }
-
-    fn share(&mut self, bytes: Bytes) {
-        if bytes.len() <= GATHERED {
-            return self.copy(&bytes);
-        }
-        self.length += bytes.len();
-        self.shared.push((self.gathered.len(), bytes));
-    }
-
-    /// Lists what is left to write, as far as one system call takes it.
-    fn pieces<'a>(&'a self, pieces: &mut [IoSlice<'a>; PIECES]) -> usize {
-        let mut count = 0;
-        let mut from = self.gathered_written;
-        let mut list = |piece: &'a [u8]| {
-            if !piece.is_empty() && count < PIECES {
-                pieces[count] = IoSlice::new(piece);
-                count += 1;
-            }
+            let _ = sink.shutdown().await;
         };
-        // Each large part takes at most two pieces with what stands before it.
-        for (place, bytes) in self.shared.iter().skip(self.shared_written).take(PIECES) {
-            list(&self.gathered[from..*place]);
-            list(bytes);
-            from = *place;
+        tokio::select! {
+            biased;
+            () = writing => {}
+            () = self.0.overdue() => {}
         }
-        if self.shared.len() - self.shared_written <= PIECES {
-            list(&self.gathered[from..]);
-        }
-        count
-    }
-
-    /// Passes over what was written.
-    fn advance(&mut self, mut written: usize) {
-        while let Some((place, bytes)) = self.shared.get_mut(self.shared_written) {
-            let before = written.min(*place - self.gathered_written);
-            self.gathered_written += before;
-            written -= before;
-            if written < bytes.len() {
-                bytes.advance(written);
-                return;
-            }
-            written -= bytes.len();
-            // Given back at once: a large part may be the last of a large line.
-            *bytes = Bytes::new();
-            self.shared_written += 1;
-        }
-        self.gathered_written += written;
-    }
-
-    async fn write<W: AsyncWrite + Unpin>(&mut self, sink: &mut W, queue: &Queue) -> std::io::Result<()> {
-        let mut left = self.length;
-        while left > 0 {
-            let mut pieces = [IoSlice::new(&[]); PIECES];
-            let count = self.pieces(&mut pieces);
-            let written = sink.write_vectored(&pieces[..count]).await?;
-            if written == 0 {
-                return Err(std::io::ErrorKind::WriteZero.into());
-            }
-            self.advance(written);
-            left -= written;
-            queue.written(written);
-        }
-        sink.flush().await
-    }
-
-    /// Makes the batch empty; what a burst needed is given back.
-    fn clear(&mut self) {
-        self.gathered.clear();
-        self.gathered.shrink_to(KEPT);
-        self.shared.clear();
-        self.shared.shrink_to(PIECES);
-        self.length = 0;
-        self.gathered_written = 0;
-        self.shared_written = 0;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::batch::GATHERED;
+    use bytes::Bytes;
     use proptest::prelude::*;
+    use std::io::IoSlice;
     use tokio::io::AsyncReadExt as _;
+
+    #[tokio::test]
+    async fn a_peer_that_does_not_read_sees_the_end_all_the_same_and_nobody_waits_for_it() {
+        let (near, mut far) = tokio::io::duplex(100);
+        let tasks = TaskTracker::new();
+        let outbox = Outbox::open(near, &tasks);
+        outbox.send_now(vec![b'x'; BUDGET]).unwrap();
+        let room = outbox.room_or_end();
+        assert!(outbox.is_crowded());
+        drop(outbox);
+        room.await;
+        tasks.close();
+        tasks.wait().await;
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest.len(), 100);
+    }
 
     #[tokio::test]
     async fn frames_arrive_whole_and_in_order_through_a_narrow_pipe() {
@@ -495,21 +407,6 @@ mod tests {
         assert_eq!(send.await, Err(PeerGone));
     }
 
-    #[test]
-    fn a_burst_gives_its_memory_back_and_a_usual_buffer_stays() {
-        let mut batch = Batch::default();
-        batch.add_parts([Part::Copy(&[b'x'; KEPT / 2])]);
-        let usual = batch.gathered.capacity();
-        batch.clear();
-        assert_eq!(batch.gathered.capacity(), usual);
-        for _ in 0..1000 {
-            batch.add_parts([Part::Copy(&[b'x'; KEPT]), Part::Share(vec![b'y'; KEPT].into())]);
-        }
-        batch.clear();
-        let kept = (batch.gathered.capacity(), batch.shared.capacity(), batch.length);
-        assert_eq!(kept, (KEPT, PIECES, 0));
-    }
-
     /// Takes a few bytes of what it is offered, another number each time.
     struct Narrow {
         taken: Arc<Mutex<Vec<u8>>>,
@@ -565,7 +462,7 @@ mod tests {
         ) {
             let mut expected = Vec::new();
             let taken = Arc::new(Mutex::new(Vec::new()));
-            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
             runtime.block_on(async {
                 let tasks = TaskTracker::new();
                 let sink = Narrow { taken: Arc::clone(&taken), widths: widths.into_iter().cycle() };
