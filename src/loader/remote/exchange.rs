@@ -66,9 +66,9 @@ impl Bridge {
                     drop(self.in_order.lock().await);
                 }
                 let asked = self.ask(&line, &mirrored, &id, era).await;
-                match (self.finished(line, &id, asked).await, era) {
-                    (Done::Line, Era::Modern) => Done::Modern(id),
-                    (done, _) => done,
+                match self.finished(line, &id, asked).await {
+                    Done::Line => Done::Request(id),
+                    done => done,
                 }
             }
             Spoken::Opened | Spoken::Told => {

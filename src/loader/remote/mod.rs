@@ -137,10 +137,10 @@ struct Bridge {
 
 /// What became of one line.
 enum Done {
-    /// It arrived, and if it was a request it has its answer.
+    /// It arrived.
     Line,
-    /// The Modern request of this id has its answer.
-    Modern(String),
+    /// The request of this id has its answer.
+    Request(String),
     /// The first request was refused as servers of 2024-11-05 do, which have another transport.
     Old { first: Bytes, refused: Failure },
     /// The server cannot be reached.
@@ -151,34 +151,48 @@ impl Bridge {
     /// Carries lines to the server until the session is closed or the server is lost.
     async fn run(self: Arc<Self>, mut lines: LineReader<DuplexStream>) -> Result<(), End> {
         let mut exchanges = JoinSet::new();
-        // A Modern server takes the end of an exchange for its cancellation.
-        let mut modern: HashMap<String, AbortHandle> = HashMap::new();
+        let mut requests: HashMap<String, (Era, AbortHandle)> = HashMap::new();
         loop {
             tokio::select! {
                 line = lines.next_line() => {
                     let Ok(Some(line)) = line else { break };
                     let Line::Whole(line) = line else { continue };
                     let Some((spoken, mut headers)) = Spoken::read(&line) else { continue };
-                    if let Spoken::Cancelled { id } = &spoken && let Some(exchange) = modern.remove(id) {
-                        exchange.abort();
-                        continue;
-                    }
-                    let own = match &spoken {
-                        Spoken::Request { id, era: Era::Modern } => {
-                            headers.extend(self.parameters().headers(&line));
-                            Some(id.clone())
+                    let mut own = None;
+                    match &spoken {
+                        Spoken::Request { id, era } => {
+                            if *era == Era::Modern {
+                                headers.extend(self.parameters().headers(&line));
+                            }
+                            own = Some((id.clone(), *era));
                         }
-                        _ => None,
-                    };
-                    if spoken == Spoken::Opened {
-                        exchanges.spawn(Arc::clone(&self).listen());
+                        Spoken::Cancelled { id } => match requests.remove(id) {
+                            // A Modern server takes the end of an exchange for its cancellation.
+                            Some((Era::Modern, exchange)) => {
+                                exchange.abort();
+                                continue;
+                            }
+                            // A Legacy one is told, but need not answer: it may keep the exchange open for ever.
+                            Some((Era::Legacy, exchange)) => {
+                                let told = Arc::clone(&self).carry(line, spoken, headers);
+                                exchanges.spawn(async move {
+                                    let done = told.await;
+                                    exchange.abort();
+                                    done
+                                });
+                                continue;
+                            }
+                            None => {}
+                        },
+                        Spoken::Opened => drop(exchanges.spawn(Arc::clone(&self).listen())),
+                        Spoken::Opening { .. } | Spoken::Told => {}
                     }
                     let exchange = exchanges.spawn(Arc::clone(&self).carry(line, spoken, headers));
-                    modern.extend(own.map(|id| (id, exchange)));
+                    requests.extend(own.map(|(id, era)| (id, (era, exchange))));
                 }
                 Some(done) = exchanges.join_next() => match done {
                     Ok(Done::Line) | Err(_) => {}
-                    Ok(Done::Modern(id)) => drop(modern.remove(&id)),
+                    Ok(Done::Request(id)) => drop(requests.remove(&id)),
                     Ok(Done::Over(failure)) => return Err(failure.into()),
                     Ok(Done::Old { first, refused }) => return self.run_old(lines, first, refused).await,
                 },

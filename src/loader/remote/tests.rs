@@ -118,6 +118,29 @@ async fn a_modern_request_needs_no_session_and_its_cancellation_is_the_end_of_it
 }
 
 #[tokio::test]
+async fn a_legacy_server_is_told_of_a_cancellation_and_then_left() {
+    let mut between = between().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":5,"method":"tools/call"}"#)
+        .await;
+    let mut request = between.request().await;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: alive\n\n";
+    request.stream.write_all(head.as_bytes()).await.unwrap();
+    let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#;
+    between.write(cancelled).await;
+    let mut told = between.request().await;
+    assert_eq!(told.body, cancelled);
+    told.answer("application/json", "").await;
+    drop(told);
+    let mut rest = Vec::new();
+    // Returns once the other side has closed.
+    request.stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"");
+    between.write(r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#).await;
+    assert!(between.request().await.body.contains("ping"));
+}
+
+#[tokio::test]
 async fn a_body_of_several_lines_is_one_line_and_a_list_is_several() {
     let mut between = between().await;
     between
