@@ -1,8 +1,10 @@
 //! What a dependency asks: whom it is offered to, what is kept for the call it is opened for, and that each request
 //! is answered once.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -58,6 +60,22 @@ impl Session {
         }
     }
 
+    /// Declines what is kept once it was kept for `patience`: what is being opened may be waiting for it. Never
+    /// returns.
+    pub(super) async fn lose_patience(&self, patience: Duration) -> Infallible {
+        loop {
+            while !matches!(&*lock(&self.0.unclaimed), Unclaimed::Kept(kept) if !kept.is_empty()) {
+                self.0.kept.notified().await;
+            }
+            tokio::time::sleep(patience).await;
+            if let Unclaimed::Kept(kept) = &mut *lock(&self.0.unclaimed) {
+                for inquiry in std::mem::take(kept) {
+                    self.decline(&inquiry);
+                }
+            }
+        }
+    }
+
     /// Answers a request of the dependency that its client cannot take.
     pub fn decline(&self, inquiry: &Inquiry) {
         let error = format!(
@@ -85,7 +103,8 @@ impl Session {
             return;
         }
         if let Unclaimed::Kept(kept) = &mut *lock(&self.0.unclaimed) {
-            return kept.push(inquiry);
+            kept.push(inquiry);
+            return self.0.kept.notify_one();
         }
         self.decline(&inquiry);
     }

@@ -26,6 +26,10 @@ use crate::report::Hint;
 /// A server that calls its list changed whenever it is listed would otherwise be asked without end.
 const SETTLING: Duration = Duration::from_millis(50);
 
+/// How long a request of a server that is being opened is kept for the call it is opened for. Most servers go on
+/// meanwhile and are ready by then; one that waits for the answer would otherwise never be.
+const KEEPING: Duration = Duration::from_secs(1);
+
 /// Says why a dependency does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -276,6 +280,12 @@ impl Live {
         deadline: Deadline,
         getting_ready: impl Future<Output = Result<T, LoadError>>,
     ) -> Result<T, LoadError> {
+        let getting_ready = async {
+            tokio::select! {
+                outcome = getting_ready => outcome,
+                never = self.session.lose_patience(KEEPING.min(deadline.after / 2)) => match never {},
+            }
+        };
         match tokio::time::timeout_at(deadline.at, getting_ready).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => Err(LoadError::NotReady {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use super::asking::Unclaimed;
@@ -88,6 +89,8 @@ pub(super) struct Shared {
     /// How many bytes of answers were queued since there was last room for them.
     pub(super) unread_answers: AtomicUsize,
     pub(super) unclaimed: Mutex<Unclaimed>,
+    /// Something was kept in `unclaimed`.
+    pub(super) kept: Notify,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -134,6 +137,7 @@ impl Session {
             inquiries: Mutex::default(),
             unread_answers: AtomicUsize::new(0),
             unclaimed: Mutex::new(Unclaimed::Kept(Vec::new())),
+            kept: Notify::new(),
         }));
         let reading = session.clone();
         let mut reader = LineReader::new(source, line_limit);
@@ -637,6 +641,23 @@ mod tests {
         // It is read from again, so that its end is seen.
         asking.abort();
         assert_eq!(told.recv().await.unwrap(), "ended exited with code 3 boom");
+    }
+
+    #[tokio::test]
+    async fn what_a_dependency_asks_while_it_is_opened_is_not_kept_for_ever() {
+        let mut peer = peer();
+        let session = peer.session.clone();
+        let patience = tokio::spawn(async move { session.lose_patience(Duration::from_millis(1)).await });
+        for id in ["1", "2"] {
+            peer.session.offer(inquiry(&peer.session, id));
+            assert_eq!(
+                peer.hears().await,
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"the client does not take `roots/list`"}}}}"#
+                )
+            );
+        }
+        patience.abort();
     }
 
     fn inquiry(session: &Session, id: &str) -> Arc<Inquiry> {

@@ -138,9 +138,7 @@ impl OpenCall {
             });
             *call.deadline.lock().unwrap_or_else(PoisonError::into_inner) = Some(deadline);
         }
-        if call.request.method.may_ask() {
-            call.route.session.settle();
-        }
+        call.route.session.settle();
     }
 
     pub(super) fn dispatch(

@@ -236,3 +236,22 @@ fn answers_in_flight_are_still_written_at_the_end_of_input() {
     }
     assert!(client.ended(Duration::from_secs(5)).success());
 }
+
+#[test]
+fn a_server_that_wants_its_roots_before_it_lists_starts_for_a_modern_client() {
+    let world = World::with_fake(&allowed(), &["--roots-first", "--record", "seen"]);
+    let mut client = world.client();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "roots": {} },
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+    });
+    let params = json!({ "name": "fake__closed", "arguments": {}, "_meta": meta });
+    let answer = client.request("tools/call", &params);
+    assert_eq!(texts(&answer["result"]), ["closed"], "{answer}");
+    assert!(
+        world
+            .read("seen")
+            .contains(r#""id":"roots","error":{"code":-32601"#)
+    );
+}

@@ -19,6 +19,7 @@
 //! | `--modern-if FILE` | as `--modern`, if the file exists |
 //! | `--exit-on METHOD` | exits without an answer when it is asked for METHOD |
 //! | `--fail METHOD` | answers METHOD with an error |
+//! | `--roots-first` | asks for the roots before it lists its tools, and lists them once it has an answer |
 //! | `--offers NAME` | has prompts, resources and templates, some of its own and some that every such server has |
 //! | `--quiet NAME` | as `--offers`, but does not tell when they change |
 //! | `--more-when FILE` | has one prompt and one resource more once the file exists, and says so; after `--offers` |
@@ -67,6 +68,7 @@ use std::fs::OpenOptions;
 use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -85,6 +87,8 @@ static OFFERS: std::sync::OnceLock<Offers> = std::sync::OnceLock::new();
 
 /// Whether `grow` was called.
 static GROWN: AtomicBool = AtomicBool::new(false);
+/// The `tools/list` that waits for the roots.
+static LISTING: Mutex<Option<Value>> = Mutex::new(None);
 /// How often `tools/call` was received.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
@@ -99,6 +103,7 @@ struct Options {
     tools: Vec<String>,
     exit_on: Option<String>,
     fail: Option<String>,
+    roots_first: bool,
 }
 
 /// What a client sends; parameters stay as they came.
@@ -159,6 +164,7 @@ fn options() -> Options {
             "--modern-if" => MODERN.store(Path::new(&value()).exists(), Ordering::SeqCst),
             "--exit-on" => options.exit_on = Some(value()),
             "--fail" => options.fail = Some(value()),
+            "--roots-first" => options.roots_first = true,
             "--offers" | "--quiet" => {
                 let (tells, name) = (option == "--offers", value());
                 drop(OFFERS.set(Offers { name, tells }));
@@ -181,8 +187,14 @@ fn receive(options: &Options, line: &str) {
             &json!({ "code": -32700, "message": "not JSON" }),
         );
     };
-    let (Some(id), Some(method)) = (message.id, message.method) else {
-        return;
+    let (id, method) = match (message.id, message.method) {
+        (Some(id), Some(method)) => (id, method),
+        // The roots have come.
+        (Some(id), None) if id == "roots" => match LISTING.lock().unwrap().take() {
+            Some(id) => return reply(&id, "result", &json!({ "tools": tools(options) })),
+            None => return,
+        },
+        _ => return,
     };
     let raw = message.params.map_or("null", RawValue::get).to_owned();
     let params = read(&raw);
@@ -209,6 +221,10 @@ fn receive(options: &Options, line: &str) {
             reply(&id, "result", &result);
         }
         "ping" => reply(&id, "result", &json!({})),
+        "tools/list" if options.roots_first => {
+            *LISTING.lock().unwrap() = Some(id);
+            write_line(r#"{"jsonrpc":"2.0","id":"roots","method":"roots/list"}"#);
+        }
         "tools/list" if options.tools.is_empty() => {
             reply(&id, "result", &json!({ "tools": tools(options) }));
         }
