@@ -7,11 +7,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::loader::supervise::{self, SuperviseError};
+use crate::loader::supervise::{self, Life, SuperviseError};
 
 /// Runs one server and ends everything it started.
 #[derive(Debug, Args)]
 pub(crate) struct Supervise {
+    /// The number of the pipe whose end is the end of the server; its stdin where there is none
+    #[arg(long)]
+    life: Option<i32>,
     #[command(flatten)]
     line: Line,
 }
@@ -35,8 +38,9 @@ struct Line {
 }
 
 /// Supervises until the server is gone.
-pub(crate) fn supervise(Supervise { line }: &Supervise) -> ExitCode {
-    match supervise::run(&line.program, &line.arguments) {
+pub(crate) fn supervise(Supervise { life, line }: &Supervise) -> ExitCode {
+    let life = life.map_or(Life::Stdin, Life::Inherited);
+    match supervise::run(life, &line.program, &line.arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => tell(&error),
     }

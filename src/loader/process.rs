@@ -11,12 +11,17 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncWrite;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
@@ -133,9 +138,43 @@ pub enum Urgency {
 #[derive(Debug)]
 pub struct Pipes {
     /// Where requests go. Dropping it tells the server to end.
-    pub stdin: ChildStdin,
+    pub stdin: Stdin,
     /// Where answers come from.
     pub stdout: ChildStdout,
+}
+
+/// The way to a server, and the line of life of its supervisor: both end together. They are two pipes, because what
+/// the supervisor holds open would hide that the server has closed its end.
+#[derive(Debug)]
+pub struct Stdin {
+    server: ChildStdin,
+    _life: io::PipeWriter,
+}
+
+impl AsyncWrite for Stdin {
+    fn poll_write(mut self: Pin<&mut Self>, task: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.server).poll_write(task, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        task: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.server).poll_write_vectored(task, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.server.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.server).poll_flush(task)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.server).poll_shutdown(task)
+    }
 }
 
 /// A running dependency. Dropping it stops it at once, without waiting for its end.
@@ -179,9 +218,13 @@ pub fn spawn(
         supervisor: supervisor.to_owned(),
         cause,
     };
+    let (watched, held) = io::pipe().map_err(failed)?;
+    // Inherited by its number. Whatever else is started at this moment may inherit it too: that harms nothing, because
+    // only the other end keeps anybody alive, and nobody inherits that.
+    fcntl_setfd(&watched, FdFlags::empty()).map_err(|error| failed(error.into()))?;
     let mut child = Command::new(supervisor)
         .arg0("pml")
-        .args(["supervise", "--"])
+        .args(["supervise", "--life", &watched.as_raw_fd().to_string(), "--"])
         .arg(&line.program)
         .args(&line.arguments)
         .env_clear()
@@ -200,8 +243,13 @@ pub fn spawn(
     else {
         return Err(failed(io::Error::other("its pipes are missing")));
     };
+    drop(watched);
     widen(&stdin);
     widen(&stdout);
+    let stdin = Stdin {
+        server: stdin,
+        _life: held,
+    };
     let stderr = Stderr::hiding(Secrets::of(&line.variables));
     let reader = tokio::spawn(stderr.clone().follow(name.clone(), errors));
     tracing::debug!(dependency = name.as_str(), supervisor = child.id(), "started");

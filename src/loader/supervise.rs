@@ -3,8 +3,9 @@
 //! It owns the life and death of everything the server starts and touches none of the bytes: the server inherits
 //! stdin, stdout and stderr. What is not obvious:
 //!
-//! - Its stdin is the read end of pml's pipe, polled for a hang-up and never read. The hang-up comes when pml
-//!   closes the pipe and just as well when pml is killed by SIGKILL, so no other line of life is needed.
+//! - Its line of life is the read end of a pipe of pml's, polled for a hang-up and never read. The hang-up comes when
+//!   pml closes the pipe and just as well when pml is killed by SIGKILL. That pipe is not the server's stdin, which the
+//!   supervisor lets go of: otherwise pml could not see that a server has closed it.
 //! - As *subreaper* it inherits the orphans of the server, also those that forked twice and left the session. They
 //!   are its direct children then, unreaped, so that a signal to one can never hit a stranger with a reused id.
 //! - The server stays unreaped until the end for the same reason: its group id remains its own.
@@ -14,8 +15,10 @@
 
 mod descendants;
 mod launch;
+mod life;
 
 pub use launch::launch;
+pub use life::Life;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -23,7 +26,6 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -80,7 +82,7 @@ impl SuperviseError {
 }
 
 /// Runs `program` until it and everything it started is gone; returns its exit code, or 128 + its signal.
-pub fn run(program: &OsStr, arguments: &[OsString]) -> Result<u8, SuperviseError> {
+pub fn run(life: Life, program: &OsStr, arguments: &[OsString]) -> Result<u8, SuperviseError> {
     let setup = |cause| SuperviseError::Setup {
         program: program.to_string_lossy().into_owned(),
         cause,
@@ -94,11 +96,12 @@ pub fn run(program: &OsStr, arguments: &[OsString]) -> Result<u8, SuperviseError
         // one, is back at its default in the server.
         let mut signals = Signals::listen().map_err(setup)?;
         Descendants::adopt().map_err(|error| setup(error.into()))?;
+        let hung_up = life.hung_up().map_err(setup)?;
         let server = start(program, arguments).map_err(setup)?;
-        // The server holds the only other copy: when it closes stdout, pml sees the end.
-        release_stdout().map_err(setup)?;
+        // The server holds the only other copies: when it closes one, pml sees that.
+        life.release().map_err(setup)?;
         let descendants = Descendants::of(server);
-        watch(&mut signals, &descendants).await;
+        watch(hung_up, &mut signals, &descendants).await;
         Ok(descendants.kill())
     })
 }
@@ -117,13 +120,6 @@ fn start(program: &OsStr, arguments: &[OsString]) -> io::Result<Pid> {
         .process_group(0)
         .spawn()?;
     Ok(Pid::from_child(&child))
-}
-
-/// Replaces this process's stdout by nothing.
-fn release_stdout() -> io::Result<()> {
-    let nothing = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdout(&nothing)?;
-    Ok(())
 }
 
 /// Where a server stands on its way out.
@@ -177,13 +173,12 @@ impl Phase {
 }
 
 /// Follows the phases until everything is to be killed or is gone.
-async fn watch(signals: &mut Signals, descendants: &Descendants) {
+async fn watch(mut hung_up: oneshot::Receiver<()>, signals: &mut Signals, descendants: &Descendants) {
     let mut phase = Phase::Running;
     let mut deadline = None;
-    let mut hang_up = hang_up();
     loop {
         let event = tokio::select! {
-            _ = &mut hang_up, if phase == Phase::Running => Some(Event::HungUp),
+            _ = &mut hung_up, if phase == Phase::Running => Some(Event::HungUp),
             () = signals.terminate.received() => Some(Event::Asked),
             () = signals.terminal_closed.received() => Some(Event::Asked),
             () = signals.child.received() => descendants.reap(),
@@ -211,24 +206,6 @@ async fn until(deadline: Option<Instant>) {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
-}
-
-/// Resolves when the other end of stdin is closed. A thread waits for it: what stdin is (a pipe, a socket, a file)
-/// decides whether a reactor could, and no reactor can be told to ignore readable bytes.
-fn hang_up() -> oneshot::Receiver<()> {
-    let (sender, receiver) = oneshot::channel();
-    std::thread::spawn(move || {
-        // A peer that only shut its sending side down has closed the server's stdin as well.
-        #[cfg(target_os = "linux")]
-        let wanted = PollFlags::RDHUP;
-        #[cfg(not(target_os = "linux"))]
-        let wanted = PollFlags::empty();
-        let stdin = rustix::stdio::stdin();
-        let mut polled = [PollFd::new(&stdin, wanted)];
-        while let Ok(0) | Err(rustix::io::Errno::INTR) = poll(&mut polled, None) {}
-        let _ = sender.send(());
-    });
-    receiver
 }
 
 /// The signals that the supervisor takes note of.

@@ -238,6 +238,19 @@ fn answers_in_flight_are_still_written_at_the_end_of_input() {
 }
 
 #[test]
+fn a_server_that_closes_its_stdin_fails_the_next_call_and_is_started_again() {
+    let world = World::with_fake(&allowed(), &["--started", "started"]);
+    let mut client = world.legacy();
+    let closed = client.call("fake__close_stdin", &json!({}));
+    assert_eq!(texts(&closed), ["closed its stdin"]);
+    let failed = client.call("fake__echo", &json!({}));
+    assert_eq!(failed["isError"], true, "{failed}");
+    let answered = client.call("fake__echo", &json!({}));
+    assert_eq!(answered.get("isError"), None, "{answered}");
+    assert_eq!(starts(&world), 2);
+}
+
+#[test]
 fn a_server_that_wants_its_roots_before_it_lists_starts_for_a_modern_client() {
     let world = World::with_fake(&allowed(), &["--roots-first", "--record", "seen"]);
     let mut client = world.client();

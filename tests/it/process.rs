@@ -82,6 +82,17 @@ async fn bytes_pass_both_ways_and_the_end_of_stdin_ends_the_server() {
 }
 
 #[tokio::test]
+async fn a_server_that_closes_its_stdin_and_lives_on_is_seen_and_ended() {
+    let (mut process, mut pipes, mark) = marked_shell("exec <&-; echo closed; exec sleep 1000");
+    assert_eq!(first_line(&mut pipes).await, "closed\n");
+    let written = pipes.stdin.write_all(b"{}\n").await;
+    assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
+    drop(pipes.stdin);
+    assert_eq!(process.exited().await, Exit::Signal(15));
+    assert_no_survivor(&mark, "after its stdin was closed");
+}
+
+#[tokio::test]
 async fn the_end_of_stdout_is_seen_while_the_server_lives_on() {
     let (process, mut pipes, mark) = marked_shell("echo last; exec >&-; exec sleep 1000");
     let mut text = String::new();

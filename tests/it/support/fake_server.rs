@@ -39,6 +39,7 @@
 //! | `flood {bytes}` | writes so many bytes without a line break to stderr, then answers |
 //! | `orphan {file}` | as `--orphan` |
 //! | `close_stdout` | closes stdout and lives on |
+//! | `close_stdin` | closes stdin, answers and lives on |
 //! | `hang` | never answers |
 //! | `grow` | adds the tool `grown` and sends `notifications/tools/list_changed` |
 //! | `more` | has one prompt and one resource more, and says so unless it is `--quiet` |
@@ -238,6 +239,14 @@ fn receive(options: &Options, line: &str) {
             if options.crash_on_call == Some(call) {
                 crash();
             }
+            if params["name"] == "close_stdin" {
+                let nothing = std::fs::File::open("/dev/null").unwrap();
+                rustix::stdio::dup2_stdin(&nothing).unwrap();
+                run(&id, &raw, &params);
+                loop {
+                    std::thread::park();
+                }
+            }
             // On a thread: a slow call delays no other.
             std::thread::spawn(move || run(&id, &raw, &params));
         }
@@ -305,6 +314,7 @@ fn run(id: &Value, raw: &str, params: &Value) {
             writing::close();
             return;
         }
+        "close_stdin" => "closed its stdin".to_owned(),
         "hang" => return,
         "grow" => {
             GROWN.store(true, Ordering::SeqCst);
@@ -376,6 +386,7 @@ fn tools(options: &Options) -> Vec<Value> {
         tool("flood", &needs("bytes", "integer")),
         tool("orphan", &needs("file", "string")),
         tool("close_stdout", &open),
+        tool("close_stdin", &open),
         tool("hang", &open),
         tool("grow", &open),
         tool("environment", &open),
