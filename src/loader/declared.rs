@@ -1,10 +1,12 @@
-//! What the client said of itself, as a dependency is told: exactly its capabilities, and its name where it gave one.
+//! What the client said of itself, as a dependency is told: exactly its capabilities, its name where it gave one, and
+//! the version it speaks where that is opened by `initialize`.
 
 use serde_json::json;
 
 use crate::protocol::{Era, Json, Object};
 
-/// The newest version that is opened by `initialize`; every server known today accepts it first.
+/// The newest version that is opened by `initialize`: what a dependency is offered for a Modern client, and where there
+/// is no client yet.
 const LEGACY_VERSION: &str = "2025-11-25";
 
 /// What the client declared, as the texts it sent.
@@ -12,6 +14,7 @@ const LEGACY_VERSION: &str = "2025-11-25";
 pub struct Declared {
     capabilities: String,
     client: Option<String>,
+    version: Option<String>,
 }
 
 impl Default for Declared {
@@ -19,6 +22,7 @@ impl Default for Declared {
         Self {
             capabilities: "{}".to_owned(),
             client: None,
+            version: None,
         }
     }
 }
@@ -34,7 +38,15 @@ impl Declared {
         Self {
             capabilities: capabilities.filter(object).unwrap_or("{}").to_owned(),
             client: client.filter(object).map(str::to_owned),
+            version: None,
         }
+    }
+
+    /// Names the version that was agreed on with a Legacy client. What came later than it, a dependency must not use.
+    #[must_use]
+    pub fn speaking(mut self, version: &str) -> Self {
+        self.version = Some(version.to_owned());
+        self
     }
 
     /// Reads what a Modern request says of its client in its `_meta`.
@@ -69,7 +81,8 @@ impl Declared {
     /// Returns the members of the parameters of `initialize`, without the braces around them.
     pub(super) fn introduction(&self) -> String {
         format!(
-            r#""protocolVersion":"{LEGACY_VERSION}","capabilities":{},"clientInfo":{}"#,
+            r#""protocolVersion":{},"capabilities":{},"clientInfo":{}"#,
+            json!(self.version.as_deref().unwrap_or(LEGACY_VERSION)),
             self.capabilities,
             self.client()
         )
@@ -104,6 +117,10 @@ mod tests {
         assert_eq!(
             declared.introduction(),
             r#""protocolVersion":"2025-11-25","capabilities":{ "roots":{}, "x":1.0 },"clientInfo":{"name":"editor","version":"1"}"#
+        );
+        assert_eq!(
+            declared.speaking("2025-06-18").introduction(),
+            r#""protocolVersion":"2025-06-18","capabilities":{ "roots":{}, "x":1.0 },"clientInfo":{"name":"editor","version":"1"}"#
         );
     }
 

@@ -255,7 +255,7 @@ impl Conversation {
         };
         let opening = Opening {
             forms: style.filter(|_style| era::shows_forms(&capabilities)),
-            declared: Declared::new(Some(&capabilities), raw("clientInfo")),
+            declared: Declared::new(Some(&capabilities), raw("clientInfo")).speaking(version.as_str()),
             version,
         };
         self.0.proxy.declare(opening.declared.clone());

@@ -268,3 +268,16 @@ fn a_server_that_wants_its_roots_before_it_lists_starts_for_a_modern_client() {
             .contains(r#""id":"roots","error":{"code":-32601"#)
     );
 }
+
+#[test]
+fn a_server_is_offered_the_version_that_its_client_speaks() {
+    for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
+        let world = World::with_fake(&allowed(), &["--record", "seen"]);
+        let mut client = world.client();
+        client.initialize(version);
+        client.call("fake__closed", &json!({}));
+        let seen = world.read("seen");
+        let opened: Value = serde_json::from_str(seen.lines().next().unwrap()).unwrap();
+        assert_eq!(opened["params"]["protocolVersion"], version, "{seen}");
+    }
+}

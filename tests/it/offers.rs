@@ -452,7 +452,7 @@ fn a_server_sees_exactly_what_the_client_declared() {
     let opened: Value = serde_json::from_str(seen.lines().next().unwrap()).unwrap();
     assert_eq!(
         opened["params"],
-        json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": information })
+        json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": information })
     );
 }
 
