@@ -2,6 +2,7 @@
 
 mod real;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -350,6 +351,53 @@ fn a_session_that_the_server_forgot_is_opened_anew_and_the_call_runs() {
         sessions.load(Ordering::SeqCst),
         11,
         "one new session for all of them"
+    );
+}
+
+#[test]
+fn what_stood_in_a_session_that_the_server_forgot_stands_in_the_next_one() {
+    let sessions = Arc::new(AtomicUsize::new(0));
+    let current = Arc::clone(&sessions);
+    let web = Web::mcp(move |request| {
+        if request.rpc() == "initialize" {
+            let number = current.fetch_add(1, Ordering::SeqCst) + 1;
+            let capabilities = json!({ "tools": {}, "logging": {}, "resources": { "subscribe": true } });
+            let result = json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities });
+            return Some(Answer::result(request, &result).with("mcp-session-id", format!("number-{number}")));
+        }
+        let known = format!("number-{}", current.load(Ordering::SeqCst));
+        if request.header("mcp-session-id") != Some(&known) {
+            return Some(Answer::status(404));
+        }
+        let result = match request.rpc() {
+            "resources/list" => json!({ "resources": [{ "uri": "x://1", "name": "one" }] }),
+            "logging/setLevel" | "resources/subscribe" => json!({}),
+            _ => return None,
+        };
+        Some(Answer::result(request, &result))
+    });
+    let world = allowed(&web.url("/mcp"));
+    let mut client = world.legacy();
+    client.call("web__echo", &json!({}));
+    client.request("logging/setLevel", &json!({ "level": "warning" }));
+    let subscribed = client.request("resources/subscribe", &json!({ "uri": "x://1" }));
+    assert_eq!(subscribed["result"], json!({}), "{subscribed}");
+    // The level is told on the side.
+    eventually("the level is told", DEADLINE, || {
+        web.methods().contains(&"logging/setLevel".to_owned())
+    });
+    sessions.store(10, Ordering::SeqCst);
+    client.call("web__echo", &json!({ "a": 1 }));
+    let asked = web.asked();
+    let again: Vec<&str> = asked
+        .iter()
+        .filter(|request| request.header("mcp-session-id") == Some("number-11"))
+        .map(Request::rpc)
+        .filter(|method| ["logging/setLevel", "resources/subscribe"].contains(method))
+        .collect();
+    assert_eq!(
+        BTreeSet::from_iter(again),
+        BTreeSet::from(["logging/setLevel", "resources/subscribe"])
     );
 }
 

@@ -63,6 +63,7 @@ impl Bridge {
             }
             Spoken::Request { id, era } => {
                 if era == Era::Legacy {
+                    self.standing().note(&line);
                     drop(self.in_order.lock().await);
                 }
                 let asked = self.ask(&line, &mirrored, &id, era).await;
@@ -267,6 +268,29 @@ impl Bridge {
         Err(Failure::Unanswered)
     }
 
+    /// Asks in a new session for what was asked for in the last one; the answer is nobody's.
+    async fn ask_again(&self, line: &Bytes) {
+        let Some((Spoken::Request { id, .. }, mirrored)) = Spoken::read(line) else {
+            return;
+        };
+        let headers = headers_of(mirrored, self.opened.borrow().as_ref(), Era::Legacy);
+        let asking = async {
+            let response = self.http.send(Carried::Message(line), &headers).await?;
+            let mut messages = Messages::new(&self.http, response, self.line_limit);
+            while let Some(event) = messages.next().await? {
+                match event {
+                    Event::Message(message) if answers(&message, &id) => break,
+                    Event::Message(message) => self.deliver(message).await,
+                    Event::TooLong(_) | Event::Endpoint(_) => {}
+                }
+            }
+            Ok::<(), Failure>(())
+        };
+        if !matches!(tokio::time::timeout(TELLING, asking).await, Ok(Ok(()))) {
+            tracing::info!(dependency = %self.dependency, "was not asked again for what stood in its last session");
+        }
+    }
+
     /// Opens a new session in place of one that the server forgot, unless somebody has already.
     async fn renew(&self, over: &Opened) -> Result<(), Failure> {
         let opening = self.opening.lock().await;
@@ -290,6 +314,10 @@ impl Bridge {
         self.opening_answer(response, &id).await?;
         let initialized = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         self.tell(&initialized, HeaderMap::new()).await;
+        let standing = self.standing().lines();
+        for line in standing {
+            self.ask_again(&line).await;
+        }
         // Whatever made the server forget may have changed its tools.
         let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
         self.deliver(Bytes::from_static(changed)).await;

@@ -14,6 +14,7 @@ mod messages;
 mod old;
 mod parameters;
 mod spoken;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +37,7 @@ use self::exchange::Opened;
 use self::http::{Carried, Failure, Http, flat};
 use self::parameters::Parameters;
 use self::spoken::Spoken;
+use self::standing::Standing;
 use crate::config::Environment;
 use crate::protocol::{DependencyName, Era, Line, Remains};
 use crate::wire::{LineReader, Outbox};
@@ -89,6 +91,7 @@ pub(super) fn connect(
                 answered: AtomicBool::new(false),
                 in_order: Mutex::default(),
                 parameters: std::sync::Mutex::default(),
+                standing: std::sync::Mutex::default(),
             });
             Arc::clone(&bridge).run(LineReader::new(heard, OWN_LINES)).await
         };
@@ -133,6 +136,8 @@ struct Bridge {
     in_order: Mutex<()>,
     /// Which arguments a Modern server wants in headers too.
     parameters: std::sync::Mutex<Parameters>,
+    /// What is asked for again in a new session.
+    standing: std::sync::Mutex<Standing>,
 }
 
 /// What became of one line.
@@ -205,6 +210,10 @@ impl Bridge {
 
     fn parameters(&self) -> MutexGuard<'_, Parameters> {
         self.parameters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the server that the session is over.
