@@ -48,6 +48,10 @@ const BETWEEN: usize = 64 * 1024;
 /// Lines of the session were bounded when the client wrote them; here nothing more is refused.
 const OWN_LINES: usize = usize::MAX / 2;
 
+/// How many lines that want no answer may be on their way: a server that asks and does not take what it is told in
+/// return must not pile it up here. Each is given up in time, so this holds up nobody for ever.
+const TELLINGS: usize = 64;
+
 /// How long the end of a session may take to be told: nobody waits for the answer.
 const FAREWELL: Duration = Duration::from_millis(250);
 
@@ -159,7 +163,7 @@ impl Bridge {
         let mut requests: HashMap<String, (Era, AbortHandle)> = HashMap::new();
         loop {
             tokio::select! {
-                line = lines.next_line() => {
+                line = lines.next_line(), if exchanges.len() < requests.len() + TELLINGS => {
                     let Ok(Some(line)) = line else { break };
                     let Line::Whole(line) = line else { continue };
                     let Some((spoken, mut headers)) = Spoken::read(&line) else { continue };

@@ -141,6 +141,40 @@ async fn a_legacy_server_is_told_of_a_cancellation_and_then_left() {
 }
 
 #[tokio::test]
+async fn what_a_server_does_not_take_does_not_pile_up() {
+    const COUNT: usize = 200;
+    let Between {
+        lines,
+        mut sink,
+        ended,
+        listener,
+    } = between().await;
+    let line = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":"{}"}}"#,
+        "x".repeat(2000)
+    );
+    let telling = tokio::spawn(async move {
+        for _ in 0..COUNT {
+            sink.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        }
+        sink
+    });
+    let (first, _) = listener.accept().await.unwrap();
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!telling.is_finished());
+    // Once it takes them, it gets all of them.
+    let mut request = Request::read(first).await;
+    for _ in 1..COUNT {
+        request.answer("application/json", "").await;
+        drop(request);
+        request = Request::read(listener.accept().await.unwrap().0).await;
+    }
+    drop((telling.await.unwrap(), lines, ended));
+}
+
+#[tokio::test]
 async fn a_body_of_several_lines_is_one_line_and_a_list_is_several() {
     let mut between = between().await;
     between
