@@ -250,16 +250,21 @@ fn a_server_that_closes_its_stdin_fails_the_next_call_and_is_started_again() {
     assert_eq!(starts(&world), 2);
 }
 
-#[test]
-fn a_server_that_wants_its_roots_before_it_lists_starts_for_a_modern_client() {
-    let world = World::with_fake(&allowed(), &["--roots-first", "--record", "seen"]);
-    let mut client = world.client();
-    let meta = json!({
+/// Adds what a Modern client says of itself, which has roots.
+fn with_roots(mut params: Value) -> Value {
+    params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": { "roots": {} },
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
     });
-    let params = json!({ "name": "fake__closed", "arguments": {}, "_meta": meta });
+    params
+}
+
+#[test]
+fn a_server_that_wants_its_roots_before_it_lists_starts_for_a_modern_client() {
+    let world = World::with_fake(&allowed(), &["--roots-first", "--record", "seen"]);
+    let mut client = world.client();
+    let params = with_roots(json!({ "name": "fake__closed", "arguments": {} }));
     let answer = client.request("tools/call", &params);
     assert_eq!(texts(&answer["result"]), ["closed"], "{answer}");
     assert!(
@@ -267,6 +272,32 @@ fn a_server_that_wants_its_roots_before_it_lists_starts_for_a_modern_client() {
             .read("seen")
             .contains(r#""id":"roots","error":{"code":-32601"#)
     );
+}
+
+#[test]
+fn what_a_server_asked_while_it_was_opened_is_answered_whatever_it_was_opened_for() {
+    let world = World::with_fake(
+        &allowed(),
+        &["--offers", "one", "--roots-aside", "--record", "seen"],
+    );
+    let mut first = world.legacy();
+    first.call("fake__closed", &json!({}));
+    assert!(first.close().success());
+    std::fs::remove_file(world.path("seen")).unwrap();
+    let mut client = world.client();
+    let listed = client.request("prompts/list", &with_roots(json!({})));
+    let name = &listed["result"]["prompts"][0]["name"];
+    let argument = json!({ "name": "a", "value": "b" });
+    let reference = json!({ "type": "ref/prompt", "name": name });
+    client.request(
+        "completion/complete",
+        &with_roots(json!({ "ref": reference, "argument": argument })),
+    );
+    eventually("the server is answered", DEADLINE, || {
+        world
+            .read("seen")
+            .contains(r#""id":"roots","error":{"code":-32601"#)
+    });
 }
 
 #[test]

@@ -19,6 +19,7 @@
 //! | `--modern-if FILE` | as `--modern`, if the file exists |
 //! | `--exit-on METHOD` | exits without an answer when it is asked for METHOD |
 //! | `--fail METHOD` | answers METHOD with an error |
+//! | `--roots-aside` | asks for the roots when it lists its tools, and goes on without an answer |
 //! | `--roots-first` | asks for the roots before it lists its tools, and lists them once it has an answer |
 //! | `--offers NAME` | has prompts, resources and templates, some of its own and some that every such server has |
 //! | `--quiet NAME` | as `--offers`, but does not tell when they change |
@@ -105,6 +106,7 @@ struct Options {
     exit_on: Option<String>,
     fail: Option<String>,
     roots_first: bool,
+    roots_aside: bool,
 }
 
 /// What a client sends; parameters stay as they came.
@@ -166,6 +168,7 @@ fn options() -> Options {
             "--exit-on" => options.exit_on = Some(value()),
             "--fail" => options.fail = Some(value()),
             "--roots-first" => options.roots_first = true,
+            "--roots-aside" => options.roots_aside = true,
             "--offers" | "--quiet" => {
                 let (tells, name) = (option == "--offers", value());
                 drop(OFFERS.set(Offers { name, tells }));
@@ -209,6 +212,9 @@ fn receive(options: &Options, line: &str) {
     if let Some((kind, value)) = fake_offers::answer(OFFERS.get(), &id, &method, &params) {
         return reply(&id, kind, &value);
     }
+    if method == "tools/list" && (options.roots_first || options.roots_aside) {
+        write_line(r#"{"jsonrpc":"2.0","id":"roots","method":"roots/list"}"#);
+    }
     match method.as_str() {
         "subscriptions/listen" if MODERN.load(Ordering::SeqCst) => {}
         "initialize" if options.refuse_initialize => {
@@ -222,10 +228,7 @@ fn receive(options: &Options, line: &str) {
             reply(&id, "result", &result);
         }
         "ping" => reply(&id, "result", &json!({})),
-        "tools/list" if options.roots_first => {
-            *LISTING.lock().unwrap() = Some(id);
-            write_line(r#"{"jsonrpc":"2.0","id":"roots","method":"roots/list"}"#);
-        }
+        "tools/list" if options.roots_first => *LISTING.lock().unwrap() = Some(id),
         "tools/list" if options.tools.is_empty() => {
             reply(&id, "result", &json!({ "tools": tools(options) }));
         }
