@@ -3,6 +3,7 @@
 //! Nothing here does IO, reads a clock or knows a module of pml other than its own.
 
 mod batch;
+mod canonical;
 mod digest;
 mod envelope;
 mod era;
@@ -18,6 +19,7 @@ mod scan;
 mod shown;
 
 pub use batch::elements;
+pub use canonical::canonical;
 pub use digest::Digest;
 pub use envelope::{EnvelopeError, Message, Outcome, Payload, text};
 pub use era::Era;

@@ -13,7 +13,7 @@ use crate::permissions::approved::Record;
 use crate::permissions::writer::{Kind, edit};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::continuation::{Decision, Scope};
-use crate::protocol::{Pattern, ToolName};
+use crate::protocol::{Json, Pattern, ToolName, canonical};
 use crate::workflow::{
     Answer, Arguments, Ask, Event, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError,
     WorkflowId,
@@ -261,7 +261,7 @@ fn counted(by: By, decided: Decided) -> Decided {
 
 /// Compares what two texts mean: a client may write the same arguments anew. What runs is the suspended text.
 fn same_json(one: &str, two: &str) -> bool {
-    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    let read = |text| Json::parse(text).map(canonical);
     one == two || read(one).zip(read(two)).is_some_and(|(one, two)| one == two)
 }
 

@@ -20,7 +20,7 @@ use super::parking::State as Returned;
 use super::present::Answer;
 use super::progress::Told;
 use super::relaying::Asked;
-use super::request::{self, Method, Request};
+use super::request::{Method, Request};
 use super::requests::UnderWay;
 use crate::config::By;
 use crate::protocol::{Json, Message, Object, Outcome, Payload, Splice};
@@ -32,19 +32,8 @@ const ROUNDS: u32 = 100;
 impl OpenCall {
     /// Tells whether a request asks for the very same as this call.
     pub(super) fn is_same(&self, other: &Request) -> bool {
-        let (Some(ours), Some(theirs)) = (Object::parse(self.request.text()), Object::parse(other.text()))
-        else {
-            return false;
-        };
-        let name = |request: &Request, object: &Object<'_>| request::name(&request.method, object).ok();
-        let value = |object: &Object<'_>| -> Option<Value> {
-            object
-                .value("arguments")
-                .and_then(|raw| serde_json::from_str(raw.get()).ok())
-        };
-        self.request.method == other.method
-            && name(&self.request, &ours) == name(other, &theirs)
-            && value(&ours) == value(&theirs)
+        let gist = self.request.gist();
+        gist.is_some() && gist == other.gist()
     }
 
     /// Gives a question of a Legacy dependency to the client that waits for this call, if it can answer it there.

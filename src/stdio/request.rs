@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::era::{Era, Fault};
-use crate::protocol::Object;
+use crate::protocol::{Digest, Object, canonical};
 use crate::proxy::Wanted;
 
 /// What a client asks a dependency for.
@@ -102,6 +102,14 @@ impl Request {
     /// Returns the text of its parameters, which were read from a message and so are UTF-8.
     pub(super) fn text(&self) -> &str {
         std::str::from_utf8(&self.params).unwrap_or_default()
+    }
+
+    /// Returns what a request that goes on with this one must share with it: what is wanted, and the arguments.
+    pub(super) fn gist(&self) -> Option<Digest> {
+        let object = Object::parse(self.text())?;
+        let name = name(&self.method, &object).ok()?;
+        let arguments = object.value("arguments").map(canonical).unwrap_or_default();
+        Some(Digest::of([self.method.name(), &name, &arguments]))
     }
 }
 

@@ -31,6 +31,7 @@ mod install;
 mod kills;
 mod lifecycle;
 mod list;
+mod mid_call;
 mod offers;
 mod orders;
 #[cfg(target_os = "linux")]

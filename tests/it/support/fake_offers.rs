@@ -86,6 +86,34 @@ pub(crate) fn answer(
     }
 }
 
+/// Whether a client has been asked.
+pub(crate) enum Asked {
+    /// Just now: this call has no answer yet, or no other.
+    Now,
+    /// Before, and this call brings its answer.
+    Before,
+}
+
+/// Asks the client by a form: a Legacy one by a request, after which the call is never answered.
+pub(crate) fn ask(id: &Value, params: &Value) -> Asked {
+    let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": schema });
+    if !params["inputResponses"].is_null() {
+        return Asked::Before;
+    }
+    if MODERN.load(Ordering::SeqCst) {
+        let question = json!({ "person": { "method": "elicitation/create", "params": form } });
+        let result =
+            json!({ "resultType": "input_required", "inputRequests": question, "requestState": "theirs" });
+        super::reply_raw(id, "result", &result.to_string());
+    } else {
+        let request =
+            json!({ "jsonrpc": "2.0", "id": "asked", "method": "elicitation/create", "params": form });
+        super::write_line(&request.to_string());
+    }
+    Asked::Now
+}
+
 /// What the server says of itself.
 pub(crate) fn introduction(offers: Option<&Offers>) -> Value {
     let mut capabilities = json!({ "tools": { "listChanged": true } });

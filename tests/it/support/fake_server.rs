@@ -42,6 +42,7 @@
 //! | `close_stdout` | closes stdout and lives on |
 //! | `close_stdin` | closes stdin, answers and lives on |
 //! | `hang` | never answers |
+//! | `ask {then}` | asks its client by a form first, as its era does; then returns the bytes of `params`, or never answers if `then` is `hang` |
 //! | `grow` | adds the tool `grown` and sends `notifications/tools/list_changed` |
 //! | `more` | has one prompt and one resource more, and says so unless it is `--quiet` |
 //! | `environment` | returns its variables as a JSON object |
@@ -82,7 +83,7 @@ use crate::writing::{Habit, notify, reply_raw, write_line};
 
 #[path = "fake_offers.rs"]
 mod fake_offers;
-use fake_offers::{MODERN, Offers};
+use fake_offers::{Asked, MODERN, Offers};
 
 /// What it offers beside its tools.
 static OFFERS: std::sync::OnceLock<Offers> = std::sync::OnceLock::new();
@@ -261,15 +262,14 @@ fn receive(options: &Options, line: &str) {
     }
 }
 
-/// Reads parameters; of what has no Rust value (half a surrogate pair, a very deep nesting) only the name is read.
+/// Reads parameters, without the members that have no Rust value (half a surrogate pair, a very deep nesting).
 fn read(raw: &str) -> Value {
-    #[derive(Deserialize)]
-    struct Named {
-        name: String,
-    }
     serde_json::from_str(raw).unwrap_or_else(|_| {
-        let named: Named = serde_json::from_str(raw).unwrap();
-        json!({ "name": named.name })
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(raw).unwrap();
+        let readable = members
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, serde_json::from_str(value.get()).ok()?)));
+        Value::Object(readable.collect())
     })
 }
 
@@ -319,6 +319,11 @@ fn run(id: &Value, raw: &str, params: &Value) {
         }
         "close_stdin" => "closed its stdin".to_owned(),
         "hang" => return,
+        "ask" => match fake_offers::ask(id, params) {
+            Asked::Now => return,
+            Asked::Before if string("then") == "hang" => return,
+            Asked::Before => raw.to_owned(),
+        },
         "grow" => {
             GROWN.store(true, Ordering::SeqCst);
             notify("notifications/tools/list_changed", &json!({}));
@@ -391,6 +396,7 @@ fn tools(options: &Options) -> Vec<Value> {
         tool("close_stdout", &open),
         tool("close_stdin", &open),
         tool("hang", &open),
+        tool("ask", &open),
         tool("grow", &open),
         tool("environment", &open),
         tool("give", &needs("result", "string")),
