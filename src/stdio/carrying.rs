@@ -4,7 +4,7 @@
 //! a task of its own, which ends when the request is on its way or answered.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use super::era::{self, Era, Fault};
 use super::listing::CONTINUE;
 use super::open_call::OpenCall;
 use super::outgoing::{RESPONSES, STATE, mentions_continuation};
-use super::parking::State as Returned;
+use super::parking::{Found, Granted, State as Returned};
 use super::present;
 use super::progress::Told;
 use super::promises::Expected;
@@ -131,13 +131,14 @@ impl Conversation {
 
     /// Goes on with a parked call.
     fn came_back(&self, id: Uuid, request: &Request, object: &Object<'_>, under_way: UnderWay) {
-        let refusal = match self.0.parked.take(id) {
-            Some(call) if call.is_same(request) => return call.go_on(object, under_way),
-            Some(call) => {
-                self.0.parked.put_back(id, call);
-                Refusal::OtherCall
-            }
-            None => Refusal::Expired,
+        let found = self
+            .0
+            .parked
+            .take(id, Instant::now(), |call| call.is_same(request));
+        let refusal = match found {
+            Found::Wanted(call) => return call.go_on(object, under_way),
+            Found::Another => Refusal::OtherCall,
+            Found::Nothing => Refusal::Expired,
         };
         let answer = present::refused(&refusal, &request.method, request.era);
         self.respond(&under_way.id, answer);
@@ -145,13 +146,11 @@ impl Conversation {
 
     /// Lets a call through that was let through before its dependency asked something, unless a rule forbids it now.
     fn let_through(&self, id: Uuid, request: &Request) -> Option<Ready> {
-        let call = self.0.continued.take(id).filter(|call| call.is_same(request))?;
-        let route = call.route();
-        self.0.proxy.may_go_on(route).then(|| Ready {
-            route: Arc::clone(route),
-            suspended: None,
-            notes: Vec::new(),
-        })
+        let same = |granted: &Granted| granted.covers(request);
+        let Found::Wanted(granted) = self.0.continued.take(id, Instant::now(), same) else {
+            return None;
+        };
+        self.0.proxy.may_go_on(granted.route()).then(|| granted.ready())
     }
 
     /// Finds out what becomes of a request.

@@ -10,7 +10,6 @@ use rmcp::model::ProtocolVersion;
 use serde_json::json;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
-use uuid::Uuid;
 
 use super::calling::Road;
 use super::dialog::Dialogs;
@@ -19,7 +18,7 @@ use super::form::Style;
 use super::inquiries::Inquiries;
 use super::offered::List;
 use super::open_call::OpenCall;
-use super::parking::Parking;
+use super::parking::{Granted, Parking};
 use super::present::{self, Answer};
 use super::promises::Promises;
 use super::prompts::{self, Prompt};
@@ -49,9 +48,9 @@ pub(super) struct Shared {
     /// When a Modern client was last shown a form, by workflow.
     pub(super) shown: Mutex<HashMap<WorkflowId, Instant>>,
     /// The calls that go on when a Modern client comes back.
-    pub(super) parked: Parking,
-    /// The calls whose dependency waits for a Modern client to come back.
-    pub(super) continued: Parking,
+    pub(super) parked: Parking<Arc<OpenCall>>,
+    /// What is known of the calls whose dependency waits for a Modern client to come back.
+    pub(super) continued: Parking<Granted>,
     /// What the client wants to hear of.
     pub(super) watching: Watching,
     pub(super) subscriptions: Subscriptions,
@@ -340,28 +339,6 @@ impl Conversation {
     /// Runs something beside the conversation.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         self.0.tasks.spawn(work).abort_handle()
-    }
-
-    /// Keeps a call until its client comes back, for as long as a person is waited for.
-    pub(super) fn park(&self, call: Arc<OpenCall>) -> Uuid {
-        let (id, displaced) = self.0.parked.keep(call);
-        if let Some(displaced) = displaced {
-            displaced.abandon();
-        }
-        let patience = self.0.proxy.approvals().time_to_live;
-        let conversation = self.clone();
-        self.spawn(async move {
-            tokio::time::sleep(patience).await;
-            if let Some(call) = conversation.0.parked.take(id) {
-                call.abandon();
-            }
-        });
-        id
-    }
-
-    /// Remembers that a call was let through, until its client comes back with what its dependency asked.
-    pub(super) fn remember(&self, call: Arc<OpenCall>) -> Uuid {
-        self.0.continued.keep(call).0
     }
 
     /// Tells how a person can be reached through the client itself.

@@ -16,7 +16,7 @@ use super::era::{self, Covered, Era};
 use super::inquiries::Pending;
 use super::open_call::{Collecting, End, Open, OpenCall, Parked, State, token_of};
 use super::outgoing::{Input, RESPONSES, STATE, meta_of};
-use super::parking::State as Returned;
+use super::parking::{Granted, State as Returned};
 use super::present::Answer;
 use super::progress::Told;
 use super::relaying::Asked;
@@ -154,7 +154,7 @@ impl OpenCall {
     pub(super) fn pass_question(self: &Arc<Self>, open: &Open, line: &Bytes, payload: &Payload<'_>) {
         let Some(object) = payload.object() else { return };
         let theirs = object.text(STATE).map(std::borrow::Cow::into_owned);
-        let id = self.conversation.remember(Arc::clone(self));
+        let id = self.conversation.remember(Granted::of(self));
         let state = json!(Returned::Owned(id, theirs).text()).to_string();
         let mut splice = Splice::new(line.slice_ref(payload.get().as_bytes()));
         match object.place(STATE) {

@@ -219,11 +219,6 @@ impl OpenCall {
         }
     }
 
-    /// Returns the way it goes.
-    pub(super) fn route(&self) -> &Arc<Route> {
-        &self.route
-    }
-
     pub(super) fn deliver(self: &Arc<Self>, open: Open, line: &Bytes, outcome: &Outcome<'_>) {
         let payload = match outcome {
             Outcome::Error(raw) => {

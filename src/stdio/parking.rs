@@ -1,16 +1,24 @@
-//! Calls that wait for a Modern client to come back: by the state it was given, for a while, once.
+//! Calls that wait for a client to come back: by the state it was given, for a while, once.
 //!
 //! What a client brings back is its own word: the state only finds a call, and the call must be the very same.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use super::conversation::{Conversation, Shared};
 use super::open_call::OpenCall;
+use super::request::Request;
+use crate::protocol::Digest;
+use crate::proxy::{Arguments, Ready, Route};
 
 /// More calls than a person can have forms open for; the oldest goes first.
 const LIMIT: usize = 1000;
+
+/// How many bytes of calls are kept: a few of the largest, and all that people have forms open for.
+const BUDGET: usize = 64 << 20;
 
 /// What a client brings back in `requestState`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,51 +59,197 @@ impl State {
     }
 }
 
-/// The calls that wait.
-#[derive(Default)]
-pub(super) struct Parking(Mutex<Places>);
-
-#[derive(Default)]
-struct Places {
-    calls: HashMap<Uuid, (u64, Arc<OpenCall>)>,
-    next: u64,
+/// What waits for a client.
+pub(super) trait Kept {
+    /// Returns how many bytes are held by keeping it.
+    fn bytes(&self) -> usize;
 }
 
-impl Parking {
-    /// Keeps a call; returns what finds it again, and the call that had to make room for it.
-    pub(super) fn keep(&self, call: Arc<OpenCall>) -> (Uuid, Option<Arc<OpenCall>>) {
+impl Kept for Arc<OpenCall> {
+    fn bytes(&self) -> usize {
+        self.request.params.len() + held(self.suspended.as_ref())
+    }
+}
+
+/// A call that was let through before its dependency asked something: no more of it than the next one needs.
+pub(super) struct Granted {
+    gist: Option<Digest>,
+    route: Arc<Route>,
+    suspended: Option<Arguments>,
+}
+
+impl Granted {
+    /// Takes note of a call.
+    pub(super) fn of(call: &OpenCall) -> Self {
+        Self {
+            gist: call.request.gist(),
+            route: Arc::clone(&call.route),
+            suspended: call.suspended.clone(),
+        }
+    }
+
+    /// Tells whether a request goes on with this very call.
+    pub(super) fn covers(&self, request: &Request) -> bool {
+        self.gist.is_some() && self.gist == request.gist()
+    }
+
+    /// Returns its way.
+    pub(super) fn route(&self) -> &Route {
+        &self.route
+    }
+
+    /// Lets the same call through again, with the arguments that a person was asked about.
+    pub(super) fn ready(self) -> Ready {
+        Ready {
+            route: self.route,
+            suspended: self.suspended,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl Kept for Granted {
+    fn bytes(&self) -> usize {
+        held(self.suspended.as_ref())
+    }
+}
+
+fn held(arguments: Option<&Arguments>) -> usize {
+    match arguments {
+        Some(Arguments::Json(text)) => text.len(),
+        Some(Arguments::Absent | Arguments::Erased) | None => 0,
+    }
+}
+
+/// The calls that wait.
+pub(super) struct Parking<T>(Mutex<Places<T>>);
+
+struct Places<T> {
+    calls: HashMap<Uuid, Place<T>>,
+    next: u64,
+    bytes: usize,
+}
+
+struct Place<T> {
+    number: u64,
+    until: Instant,
+    call: T,
+}
+
+impl<T> Default for Parking<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Places {
+            calls: HashMap::new(),
+            next: 0,
+            bytes: 0,
+        }))
+    }
+}
+
+impl<T: Kept> Places<T> {
+    fn remove(&mut self, id: Uuid) -> Option<Place<T>> {
+        let place = self.calls.remove(&id)?;
+        self.bytes -= place.call.bytes();
+        Some(place)
+    }
+
+    fn insert(&mut self, id: Uuid, place: Place<T>) {
+        self.bytes += place.call.bytes();
+        self.calls.insert(id, place);
+    }
+}
+
+impl<T: Kept> Parking<T> {
+    /// Keeps a call until then; returns what finds it again, and the calls that had to make room for it.
+    pub(super) fn keep(&self, call: T, until: Instant) -> (Uuid, Vec<T>) {
         let id = Uuid::new_v4();
         let mut places = self.lock();
         places.next += 1;
-        let at = places.next;
-        places.calls.insert(id, (at, call));
-        let oldest = if places.calls.len() > LIMIT {
-            let oldest = places
-                .calls
-                .iter()
-                .min_by_key(|(_, (at, _))| *at)
-                .map(|(id, _)| *id);
-            oldest.and_then(|oldest| places.calls.remove(&oldest))
-        } else {
-            None
-        };
-        (id, oldest.map(|(_, call)| call))
+        let number = places.next;
+        places.insert(id, Place { number, until, call });
+        let mut displaced = Vec::new();
+        while places.calls.len() > LIMIT || (places.bytes > BUDGET && places.calls.len() > 1) {
+            let oldest = places.calls.iter().min_by_key(|(_, place)| place.number);
+            let oldest = oldest.map(|(id, _)| *id);
+            displaced.extend(
+                oldest
+                    .and_then(|oldest| places.remove(oldest))
+                    .map(|place| place.call),
+            );
+        }
+        (id, displaced)
     }
 
-    /// Puts a call back that was taken for another one.
-    pub(super) fn put_back(&self, id: Uuid, call: Arc<OpenCall>) {
+    /// Takes a call, if it is the one that is wanted and its time has not come.
+    pub(super) fn take(&self, id: Uuid, now: Instant, wanted: impl FnOnce(&T) -> bool) -> Found<T> {
         let mut places = self.lock();
-        let at = places.next;
-        places.calls.insert(id, (at, call));
+        match places.calls.get(&id).filter(|place| place.until > now) {
+            None => Found::Nothing,
+            Some(place) if !wanted(&place.call) => Found::Another,
+            Some(_) => places
+                .remove(id)
+                .map_or(Found::Nothing, |place| Found::Wanted(place.call)),
+        }
     }
 
-    /// Takes a call.
-    pub(super) fn take(&self, id: Uuid) -> Option<Arc<OpenCall>> {
-        self.lock().calls.remove(&id).map(|(_, call)| call)
+    /// Takes the calls whose time has come.
+    pub(super) fn overdue(&self, now: Instant) -> Vec<T> {
+        let mut places = self.lock();
+        let overdue = places.calls.iter().filter(|(_, place)| place.until <= now);
+        let overdue: Vec<Uuid> = overdue.map(|(id, _)| *id).collect();
+        let taken = overdue.into_iter().filter_map(|id| places.remove(id));
+        taken.map(|place| place.call).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
+    fn lock(&self) -> MutexGuard<'_, Places<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a state led to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found<T> {
+    /// The call that is wanted, which waits no longer.
+    Wanted(T),
+    /// A call that is not wanted, and waits on.
+    Another,
+    /// Nothing, or what is too old.
+    Nothing,
+}
+
+impl Conversation {
+    /// Keeps a call until its client comes back, for as long as a person is waited for.
+    pub(super) fn park(&self, call: Arc<OpenCall>) -> Uuid {
+        let patience = self.0.proxy.approvals().time_to_live;
+        let (id, displaced) = self.0.parked.keep(call, Instant::now() + patience);
+        for call in displaced {
+            call.abandon();
+        }
+        self.after(patience, |shared| {
+            for call in shared.parked.overdue(Instant::now()) {
+                call.abandon();
+            }
+        });
+        id
+    }
+
+    /// Remembers that a call was let through, for as long as a person is waited for.
+    pub(super) fn remember(&self, granted: Granted) -> Uuid {
+        let patience = self.0.proxy.approvals().time_to_live;
+        let (id, _displaced) = self.0.continued.keep(granted, Instant::now() + patience);
+        self.after(patience, |shared| drop(shared.continued.overdue(Instant::now())));
+        id
+    }
+
+    /// Does something after a while, if the conversation still goes on then.
+    fn after(&self, wait: Duration, work: impl FnOnce(&Shared) + Send + 'static) {
+        let shared = Arc::downgrade(&self.0);
+        self.spawn(async move {
+            tokio::time::sleep(wait).await;
+            if let Some(shared) = shared.upgrade() {
+                work(&shared);
+            }
+        });
     }
 }
 
@@ -116,5 +270,58 @@ mod tests {
         ] {
             assert_eq!(State::read(&state.text()), state);
         }
+    }
+
+    /// Something of so many bytes.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Heavy(usize);
+
+    impl Kept for Heavy {
+        fn bytes(&self) -> usize {
+            self.0
+        }
+    }
+
+    #[test]
+    fn what_nobody_comes_back_for_in_time_is_gone() {
+        let parking = Parking::default();
+        let now = Instant::now();
+        let second = Duration::from_secs(1);
+        let (early, _) = parking.keep(Heavy(1), now + second);
+        let (late, _) = parking.keep(Heavy(2), now + 2 * second);
+        assert_eq!(parking.take(early, now + second, |_| true), Found::Nothing);
+        assert_eq!(parking.overdue(now), []);
+        assert_eq!(parking.overdue(now + second), [Heavy(1)]);
+        assert_eq!(parking.take(late, now + second, |_| false), Found::Another);
+        assert_eq!(
+            parking.take(late, now + second, |_| true),
+            Found::Wanted(Heavy(2))
+        );
+        assert_eq!(parking.take(late, now + second, |_| true), Found::Nothing);
+        assert_eq!(parking.lock().bytes, 0);
+    }
+
+    #[test]
+    fn what_is_kept_has_a_bound_in_number_and_in_bytes_and_the_newest_stays() {
+        let until = Instant::now() + Duration::from_secs(1);
+        let parking = Parking::default();
+        let displaced: Vec<Heavy> = (0..LIMIT + 2)
+            .flat_map(|size| parking.keep(Heavy(size), until).1)
+            .collect();
+        assert_eq!(displaced, [Heavy(0), Heavy(1)]);
+        let parking = Parking::default();
+        for _ in 0..3 {
+            parking.keep(Heavy(BUDGET / 3), until);
+        }
+        let (newest, displaced) = parking.keep(Heavy(BUDGET / 2), until);
+        assert_eq!(displaced, [Heavy(BUDGET / 3), Heavy(BUDGET / 3)]);
+        let (larger, displaced) = parking.keep(Heavy(BUDGET * 2), until);
+        assert_eq!(displaced.len(), 2);
+        let now = Instant::now();
+        assert_eq!(parking.take(newest, now, |_| true), Found::Nothing);
+        assert_eq!(
+            parking.take(larger, now, |_| true),
+            Found::Wanted(Heavy(BUDGET * 2))
+        );
     }
 }

@@ -4,19 +4,23 @@
 //! The call waits as data until `pml_continue` brings what a person said; then it is sent again with it, once.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::conversation::Conversation;
+use super::era::Era;
 use super::listing::CONTINUE;
 use super::open_call::{Open, OpenCall, State, token_of};
 use super::outgoing::{Input, meta_of};
+use super::parking::Found;
 use super::present;
 use super::progress::Told;
 use super::requests::UnderWay;
 use crate::protocol::continuation::{Continuation, Decision};
 use crate::protocol::{Object, Shown};
+use crate::proxy::Refusal;
 
 /// A call whose questions were told to a client in a result.
 pub(super) struct Relayed {
@@ -26,6 +30,9 @@ pub(super) struct Relayed {
     state: Option<String>,
     rounds: u32,
 }
+
+/// What a person said, by the dependency's names; else why it cannot be used.
+type Said = Result<Map<String, Value>, String>;
 
 /// One question: the dependency's name for it, and its form.
 pub(super) type Asked = (String, Value);
@@ -72,26 +79,18 @@ impl OpenCall {
         self.answer(&open.under_way, answer);
     }
 
-    /// Sends the call again with what a person said; `Err` gives back what cannot be used, and says why.
-    fn relayed(
-        self: &Arc<Self>,
-        under_way: UnderWay,
-        carrier: &Object<'_>,
-        continuation: &Continuation,
-    ) -> Result<(), (UnderWay, String)> {
-        let relayed = match self.end() {
-            State::Relayed(relayed) => relayed,
-            state => {
-                *self.lock() = state;
-                return Err((under_way, "Workflow expired or not found".to_owned()));
-            }
-        };
-        let responses = match responses(&relayed.keys, continuation) {
-            Ok(responses) => responses,
-            Err(reason) => {
-                *self.lock() = State::Relayed(relayed);
-                return Err((under_way, reason));
-            }
+    /// Reads what a person said to the questions that were told; `None` where none were.
+    fn said(&self, continuation: &Continuation) -> Option<Said> {
+        match &*self.lock() {
+            State::Relayed(relayed) => Some(responses(&relayed.keys, continuation)),
+            _ => None,
+        }
+    }
+
+    /// Sends the call again with what a person said.
+    fn relayed(self: &Arc<Self>, under_way: UnderWay, carrier: &Object<'_>, responses: Map<String, Value>) {
+        let State::Relayed(relayed) = self.end() else {
+            return self.answer(&under_way, self.refused(&Refusal::Expired));
         };
         under_way.answered_by(self);
         let open = Open {
@@ -109,11 +108,10 @@ impl OpenCall {
         if let Some(object) = Object::parse(request.text()) {
             self.dispatch(open, &object, meta_of(&object).as_ref(), Some(&input));
         }
-        Ok(())
     }
 }
 
-fn responses(keys: &[String], continuation: &Continuation) -> Result<Map<String, Value>, String> {
+fn responses(keys: &[String], continuation: &Continuation) -> Said {
     if continuation.decision == Decision::Refuse {
         let declined = json!({ "action": "decline" });
         return Ok(keys.iter().map(|key| (key.clone(), declined.clone())).collect());
@@ -139,21 +137,21 @@ impl Conversation {
         let Some(Ok(Some(continuation))) = carrier.value("arguments").map(Continuation::parse) else {
             return Some(under_way);
         };
-        let Some((id, call)) = continuation
-            .workflow_id
-            .parse::<Uuid>()
-            .ok()
-            .and_then(|id| Some((id, self.0.parked.take(id)?)))
-        else {
+        let Ok(id) = continuation.workflow_id.parse::<Uuid>() else {
             return Some(under_way);
         };
-        if let Err((under_way, reason)) = call.relayed(under_way, carrier, &continuation) {
-            self.0.parked.put_back(id, call);
-            let refusal = present::refusal(&reason, None);
-            self.respond(
-                &under_way.id,
-                present::own_result(refusal, super::era::Era::Legacy),
-            );
+        let mut said = None;
+        let found = self.0.parked.take(id, Instant::now(), |call| {
+            said = call.said(&continuation);
+            matches!(said, Some(Ok(_)))
+        });
+        match (found, said) {
+            (Found::Wanted(call), Some(Ok(responses))) => call.relayed(under_way, carrier, responses),
+            (_, Some(Err(reason))) => {
+                let refusal = present::refusal(&reason, None);
+                self.respond(&under_way.id, present::own_result(refusal, Era::Legacy));
+            }
+            _ => return Some(under_way),
         }
         None
     }

@@ -24,7 +24,7 @@ fn modern(client: &mut Client, id: u64, tool: &str, arguments: &str, more: &Valu
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
     });
-    let mut members = format!(r#""name":"fake__{tool}","arguments":{arguments},"_meta":{meta}"#);
+    let mut members = format!(r#""name":"{tool}","arguments":{arguments},"_meta":{meta}"#);
     for (name, value) in more.as_object().unwrap() {
         let _ = write!(members, ",{}:{value}", json!(name));
     }
@@ -59,17 +59,36 @@ fn what_was_approved_runs_also_after_a_question_and_nothing_else() {
         let world = world(&json!({ "ask": ["fake:ask"] }), &json!({}), &["--modern"]);
         let mut client = world.client();
         for (retried, runs) in [(changed, false), (again, true)] {
-            let approval = modern(&mut client, 1, "ask", approved, &json!({}));
-            let asked = modern(&mut client, 2, "ask", approved, &answered(&approval));
+            let approval = modern(&mut client, 1, "fake__ask", approved, &json!({}));
+            let asked = modern(&mut client, 2, "fake__ask", approved, &answered(&approval));
             assert!(asked["inputRequests"]["person"].is_object(), "{asked}");
-            let done = modern(&mut client, 3, "ask", retried, &answered(&asked));
+            let done = modern(&mut client, 3, "fake__ask", retried, &answered(&asked));
             if runs {
                 let told = texts(&done)[0];
-                assert!(told.contains(&format!(r#""arguments":{retried}"#)), "{told}");
+                assert!(told.contains(&format!(r#""arguments":{approved}"#)), "{told}");
             } else {
                 // Another call, for which a person is asked.
                 assert!(done["inputRequests"]["answer"].is_object(), "{done}");
             }
         }
     }
+}
+
+#[test]
+fn a_call_that_was_continued_by_its_id_goes_on_with_the_arguments_that_were_suspended() {
+    let world = World::new();
+    world.configure(&json!({
+        "permissions": { "ask": ["fake:ask"] },
+        "approvals": { "dialog": "never" },
+        "mcpServers": { "fake": world.fake(&["--modern"]) },
+    }));
+    let mut client = world.client();
+    let suspended = r#"{"n": 12345678901234567890123}"#;
+    let approval = modern(&mut client, 1, "fake__ask", suspended, &json!({}));
+    let id = &approval["approval_context"]["workflow_id"];
+    let continued = json!({ "workflow_id": id, "approved": true }).to_string();
+    let asked = modern(&mut client, 2, "pml_continue", &continued, &json!({}));
+    let done = modern(&mut client, 3, "pml_continue", &continued, &answered(&asked));
+    let told = texts(&done)[0];
+    assert!(told.contains(&format!(r#""arguments":{suspended}"#)), "{told}");
 }
