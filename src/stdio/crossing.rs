@@ -51,7 +51,7 @@ impl OpenCall {
             return Taken::No;
         }
         match self.end() {
-            State::Open(mut open) if open.rounds < ROUNDS => {
+            State::Open(mut open, _) if open.rounds < ROUNDS => {
                 open.rounds += 1;
                 let key = format!("question-{}", open.rounds);
                 self.park(&open, vec![(key, Arc::clone(inquiry))]);
@@ -105,7 +105,7 @@ impl OpenCall {
                 }
             }
             Some(End::Failed(failure)) => self.fail(&open, failure),
-            None if missing.is_empty() => *self.lock() = State::Open(open),
+            None if missing.is_empty() => self.open(open),
             None => self.park(&open, missing),
         }
     }

@@ -31,13 +31,15 @@ pub(super) struct OpenCall {
     pub(super) suspended: Option<Arguments>,
     pub(super) notes: Vec<String>,
     pub(super) state: Mutex<State>,
-    pub(super) deadline: Mutex<Option<AbortHandle>>,
 }
 
 /// Where a call stands.
 pub(super) enum State {
-    /// The dependency works on it, and the client waits.
-    Open(Open),
+    /// The dependency works on it, and the client waits; only then its time runs.
+    Open(
+        Open,
+        #[expect(dead_code, reason = "what counts is when it is dropped")] Deadline,
+    ),
     /// The dependency waits for an answer that the client brings with its next request.
     Parked(Parked),
     /// The client is being asked for what the dependency requires.
@@ -57,6 +59,17 @@ pub(super) struct Open {
     /// The id of the request on the dependency's side.
     pub(super) downstream: u64,
     pub(super) rounds: u32,
+}
+
+/// The time a dependency has, which is over when this is dropped.
+pub(super) struct Deadline(Option<AbortHandle>);
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        if let Some(timer) = &self.0 {
+            timer.abort();
+        }
+    }
 }
 
 /// A call that waits for its client to come back.
@@ -109,7 +122,6 @@ impl OpenCall {
         };
         let meta = outgoing::meta_of(object);
         let token = token_in(meta.as_ref());
-        let timeout = route.timeout;
         let call = Arc::new(Self {
             conversation: conversation.clone(),
             request,
@@ -117,7 +129,6 @@ impl OpenCall {
             suspended,
             notes,
             state: Mutex::new(State::Ended),
-            deadline: Mutex::default(),
         });
         under_way.answered_by(&call);
         let open = Open {
@@ -128,16 +139,6 @@ impl OpenCall {
             rounds: 0,
         };
         call.dispatch(open, object, meta.as_ref(), input.as_ref());
-        if let Some(after) = timeout {
-            let late = Arc::downgrade(&call);
-            let deadline = conversation.spawn(async move {
-                tokio::time::sleep(after).await;
-                if let Some(call) = late.upgrade() {
-                    call.time_out(after);
-                }
-            });
-            *call.deadline.lock().unwrap_or_else(PoisonError::into_inner) = Some(deadline);
-        }
         call.route.session.settle();
     }
 
@@ -149,10 +150,10 @@ impl OpenCall {
         input: Option<&Input>,
     ) {
         let session = &self.route.session;
-        *self.lock() = State::Open(open);
+        self.open(open);
         let id = session.register(Arc::clone(self) as Arc<dyn Caller>);
         match &mut *self.lock() {
-            State::Open(open) => open.downstream = id,
+            State::Open(open, _) => open.downstream = id,
             // The dependency was gone, and the client has been told so.
             _ => return,
         }
@@ -176,10 +177,24 @@ impl OpenCall {
         session.send(id, self.request.method.name(), params);
     }
 
+    /// Leaves the call to the dependency, which has its whole time for it: nobody else's time counts.
+    pub(super) fn open(self: &Arc<Self>, open: Open) {
+        let timer = self.route.timeout.map(|after| {
+            let late = Arc::downgrade(self);
+            self.conversation.spawn(async move {
+                tokio::time::sleep(after).await;
+                if let Some(call) = late.upgrade() {
+                    call.time_out(after);
+                }
+            })
+        });
+        *self.lock() = State::Open(open, Deadline(timer));
+    }
+
     /// Ends the call because the client no longer wants it; `notice` are the raw parameters of its cancellation.
     pub(super) fn cancel(&self, notice: Option<&str>) {
         match self.end() {
-            State::Open(open) => self.cancel_downstream(open.downstream, notice),
+            State::Open(open, _) => self.cancel_downstream(open.downstream, notice),
             State::Collecting(collecting) => self.withdraw(&collecting.waiting),
             state @ (State::Parked(_) | State::Relayed(_)) => *self.lock() = state,
             State::Ended => {}
@@ -208,13 +223,12 @@ impl OpenCall {
 
     fn time_out(&self, after: Duration) {
         match self.end() {
-            State::Open(open) => {
+            State::Open(open, _) => {
                 let params = json!({ "requestId": open.downstream, "reason": "it took too long" });
                 self.route.session.cancel(open.downstream, &params.to_string());
                 let tool = self.route.tool.clone();
                 self.answer(&open.under_way, self.refused(&Refusal::TimedOut { tool, after }));
             }
-            // Whoever waits for a person is not slow.
             state => *self.lock() = state,
         }
     }
@@ -261,14 +275,6 @@ impl OpenCall {
     }
 
     pub(super) fn answer(&self, under_way: &UnderWay, answer: Answer) {
-        if let Some(deadline) = self
-            .deadline
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
-            deadline.abort();
-        }
         self.conversation.respond(&under_way.id, answer);
     }
 
@@ -293,11 +299,14 @@ fn token_in(meta: Option<&Object<'_>>) -> Option<String> {
 impl Caller for OpenCall {
     fn progressed(&self, line: &Bytes, params: &Payload<'_>) {
         let state = self.lock();
-        if let State::Open(Open {
-            token: Some(token),
-            told,
-            ..
-        }) = &*state
+        if let State::Open(
+            Open {
+                token: Some(token),
+                told,
+                ..
+            },
+            _,
+        ) = &*state
             && let Some(parts) = told.forwarded(token, line, params)
         {
             self.conversation.notify("notifications/progress", parts);
@@ -306,7 +315,7 @@ impl Caller for OpenCall {
 
     fn replied(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>) {
         match self.end() {
-            State::Open(open) => self.deliver(open, line, outcome),
+            State::Open(open, _) => self.deliver(open, line, outcome),
             State::Parked(mut parked) => {
                 parked.end = Some(End::Replied(line.clone()));
                 *self.lock() = State::Parked(parked);
@@ -317,7 +326,7 @@ impl Caller for OpenCall {
 
     fn failed(&self, failure: Failure) {
         match self.end() {
-            State::Open(open) => self.fail(&open, failure),
+            State::Open(open, _) => self.fail(&open, failure),
             State::Parked(mut parked) => {
                 parked.end = Some(End::Failed(failure));
                 *self.lock() = State::Parked(parked);

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::support::world::{Client, World, texts};
@@ -91,4 +92,55 @@ fn a_call_that_was_continued_by_its_id_goes_on_with_the_arguments_that_were_susp
     let done = modern(&mut client, 3, "pml_continue", &continued, &answered(&asked));
     let told = texts(&done)[0];
     assert!(told.contains(&format!(r#""arguments":{suspended}"#)), "{told}");
+}
+
+/// Lets the time that a server has for a call go by.
+fn let_a_call_time_out(client: &mut Client) {
+    let late = client.call("fake__hang", &json!({}));
+    assert_eq!(texts(&late)[0], "`fake:hang` did not answer within 1 seconds");
+}
+
+#[test]
+fn a_server_has_its_time_anew_after_a_person_answered_and_no_more() {
+    let allowed = json!({ "allow": ["fake"] });
+    let settings = json!({ "callTimeoutSeconds": 1 });
+    let late = "`fake:ask` did not answer within 1 seconds";
+    let hanging = json!({ "then": "hang" });
+
+    let legacy = world(&allowed, &settings, &[]);
+    let mut client = legacy.client();
+    let asked = modern(&mut client, 1, "fake__ask", "{}", &json!({}));
+    let done = modern(&mut client, 2, "fake__ask", "{}", &answered(&asked));
+    assert_eq!(texts(&done)[0], late, "parked");
+
+    let world = world(&allowed, &settings, &["--modern"]);
+    let mut client = world.client();
+    client.initialize_with_forms();
+    for (arguments, goes_on) in [(&hanging, false), (&json!({}), true)] {
+        let id = client.send(
+            "tools/call",
+            &json!({ "name": "fake__ask", "arguments": arguments }),
+        );
+        let question = client.notified("elicitation/create");
+        // A person may think for longer than the server has.
+        let_a_call_time_out(&mut client);
+        client.reply(
+            &question,
+            &json!({ "action": "accept", "content": { "name": "Ada" } }),
+        );
+        let done = client.answer(id)["result"].clone();
+        assert_eq!(texts(&done)[0] != late, goes_on, "collected: {done}");
+    }
+
+    let mut client = world.legacy();
+    let told = client.call("fake__ask", &hanging);
+    let_a_call_time_out(&mut client);
+    let input = json!({ "person": { "name": "Ada" } });
+    let id = &told["structuredContent"]["workflow_id"];
+    let continued = json!({ "workflow_id": id, "approved": true, "input": input });
+    assert_eq!(
+        texts(&client.call("pml_continue", &continued))[0],
+        late,
+        "relayed"
+    );
 }
