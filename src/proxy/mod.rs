@@ -24,7 +24,7 @@ pub use offers::Offered;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
 pub use people::Questioned;
 pub use resume::{Carrier, Decided};
-pub use route::{Ready, Route, Unknown, Wanted};
+pub use route::{GoingOn, Ready, Route, Unknown, Wanted};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 
 // What a conversation needs of the loader, so that it need not see the loader itself.

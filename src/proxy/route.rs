@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{Proxy, View};
+use bytes::Bytes;
+
+use super::call::Permitted;
+use super::{Carried, Outcome, Proxy, Refusal, View};
 use crate::loader::Session;
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::{DependencyName, Digest, ToolName};
@@ -108,6 +111,15 @@ pub(super) struct Approval {
     pub(super) integrity: Option<String>,
 }
 
+/// How a call goes on that was let through before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GoingOn {
+    /// Along the way it went.
+    AsBefore,
+    /// Along a new one: its dependency is gone.
+    Anew,
+}
+
 /// A request that may go on its way.
 #[derive(Debug)]
 pub struct Ready {
@@ -141,11 +153,49 @@ impl Proxy {
         Some(route)
     }
 
-    /// Tells whether a call that was let through before may go on: its rules may have changed meanwhile.
-    #[must_use]
-    pub fn may_go_on(&self, route: &Route) -> bool {
-        let allowed = self.view().is_ok_and(|view| view.ruled(&route.tool).is_ok());
-        allowed && route.session.is_open()
+    /// Tells how a call that was let through before goes on: a rule that forbids it now wins.
+    pub fn going_on(&self, route: &Route) -> Result<GoingOn, Refusal> {
+        self.view().map_err(Refusal::Config)?.ruled(&route.tool)?;
+        if route.session.is_open() {
+            Ok(GoingOn::AsBefore)
+        } else {
+            Ok(GoingOn::Anew)
+        }
+    }
+
+    /// Finds the way again of a call that was let through before and whose dependency is gone; nobody is asked.
+    pub async fn reopen(&self, route: &Route) -> Result<Ready, Refusal> {
+        let view = self.view().map_err(Refusal::Config)?;
+        let tool = &route.tool;
+        let decision = view.ruled(tool)?;
+        let (server, plan) = self.planned(&view, tool)?;
+        let answered = route
+            .approval
+            .as_ref()
+            .filter(|approval| approval.launch == *plan.digest());
+        let simply = decision == Decision::Allow || self.is_approved(&plan);
+        if answered.is_none() && !simply {
+            return Err(Refusal::Changed { tool: tool.clone() });
+        }
+        let permitted = Permitted {
+            target: Target {
+                tool: tool.clone(),
+                own: route.own.clone(),
+            },
+            server,
+            plan: &plan,
+            shown_integrity: answered.and_then(|approval| approval.integrity.as_deref()),
+            notes: Vec::new(),
+            suspended: None,
+        };
+        let carried = Carried {
+            params: Bytes::new(),
+            progress: None,
+        };
+        match self.run(&view, permitted, &carried).await? {
+            Outcome::Ready(ready) => Ok(ready),
+            _ => Err(Refusal::Changed { tool: tool.clone() }),
+        }
     }
 
     /// Tells whether something simply runs: nobody has to be asked for it.

@@ -24,7 +24,7 @@ use super::request::{self, Method, Request};
 use super::requests::UnderWay;
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{Json, Object};
-use crate::proxy::{Carried, Outcome, Progress, Ready, Refusal};
+use crate::proxy::{Carried, GoingOn, Outcome, Progress, Ready, Refusal};
 
 /// A dependency with this much unread input does not read: further calls are refused rather than kept.
 const STUFFED: usize = 64 << 20;
@@ -136,7 +136,13 @@ impl Conversation {
             .parked
             .take(id, Instant::now(), |call| call.is_same(request));
         let refusal = match found {
-            Found::Wanted(call) => return call.go_on(object, under_way),
+            Found::Wanted(call) => match self.0.proxy.going_on(&call.route) {
+                Ok(_) => return call.go_on(object, under_way),
+                Err(refusal) => {
+                    call.abandon();
+                    refusal
+                }
+            },
             Found::Another => Refusal::OtherCall,
             Found::Nothing => Refusal::Expired,
         };
@@ -150,7 +156,8 @@ impl Conversation {
         let Found::Wanted(granted) = self.0.continued.take(id, Instant::now(), same) else {
             return None;
         };
-        self.0.proxy.may_go_on(granted.route()).then(|| granted.ready())
+        let going_on = self.0.proxy.going_on(granted.route());
+        matches!(going_on, Ok(GoingOn::AsBefore)).then(|| granted.ready())
     }
 
     /// Finds out what becomes of a request.

@@ -24,7 +24,7 @@ use super::request::{Method, Request};
 use super::requests::UnderWay;
 use crate::config::By;
 use crate::protocol::{Json, Message, Object, Outcome, Payload, Splice};
-use crate::proxy::{Inquiry, Refusal, Taken};
+use crate::proxy::{GoingOn, Inquiry, Refusal, Taken};
 
 /// More rounds of questions than any dependency has; one that asks for ever must end here.
 const ROUNDS: u32 = 100;
@@ -289,9 +289,33 @@ impl OpenCall {
             responses: Some(format!("{{{}}}", responses.join(","))),
             state: collecting.state,
         };
-        let request = self.request.clone();
-        if let Some(object) = Object::parse(request.text()) {
-            self.dispatch(collecting.open, &object, meta_of(&object).as_ref(), Some(&input));
+        self.send_again(collecting.open, input);
+    }
+
+    /// Sends the request again with what its dependency asked for, if the rules of now let it.
+    pub(super) fn send_again(self: &Arc<Self>, open: Open, input: Input) {
+        let proxy = self.conversation.0.proxy.clone();
+        match proxy.going_on(&self.route) {
+            Ok(GoingOn::AsBefore) => self.dispatch_again(open, &input),
+            Err(refusal) => self.answer(&open.under_way, self.refused(&refusal)),
+            Ok(GoingOn::Anew) => {
+                let call = Arc::clone(self);
+                let cancelled = open.under_way.cancelled();
+                self.conversation.spawn(async move {
+                    match cancelled.run_until_cancelled(proxy.reopen(&call.route)).await {
+                        Some(Ok(ready)) => call.along(ready).dispatch_again(open, &input),
+                        Some(Err(refusal)) => call.answer(&open.under_way, call.refused(&refusal)),
+                        None => {}
+                    }
+                });
+            }
+        }
+    }
+
+    fn dispatch_again(self: &Arc<Self>, open: Open, input: &Input) {
+        open.under_way.answered_by(self);
+        if let Some(object) = Object::parse(self.request.text()) {
+            self.dispatch(open, &object, meta_of(&object).as_ref(), Some(input));
         }
     }
 }

@@ -142,6 +142,20 @@ impl OpenCall {
         call.route.session.settle();
     }
 
+    /// Returns the same call on another way.
+    pub(super) fn along(&self, ready: Ready) -> Arc<Self> {
+        let mut notes = self.notes.clone();
+        notes.extend(ready.notes);
+        Arc::new(Self {
+            conversation: self.conversation.clone(),
+            request: self.request.clone(),
+            route: ready.route,
+            suspended: self.suspended.clone(),
+            notes,
+            state: Mutex::new(State::Ended),
+        })
+    }
+
     pub(super) fn dispatch(
         self: &Arc<Self>,
         open: Open,

@@ -13,7 +13,7 @@ use super::conversation::Conversation;
 use super::era::Era;
 use super::listing::CONTINUE;
 use super::open_call::{Open, OpenCall, State, token_of};
-use super::outgoing::{Input, meta_of};
+use super::outgoing::Input;
 use super::parking::Found;
 use super::present;
 use super::progress::Told;
@@ -92,7 +92,6 @@ impl OpenCall {
         let State::Relayed(relayed) = self.end() else {
             return self.answer(&under_way, self.refused(&Refusal::Expired));
         };
-        under_way.answered_by(self);
         let open = Open {
             under_way,
             token: token_of(carrier),
@@ -104,10 +103,7 @@ impl OpenCall {
             responses: Some(Value::Object(responses).to_string()),
             state: relayed.state,
         };
-        let request = self.request.clone();
-        if let Some(object) = Object::parse(request.text()) {
-            self.dispatch(open, &object, meta_of(&object).as_ref(), Some(&input));
-        }
+        self.send_again(open, input);
     }
 }
 

@@ -7,6 +7,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::support::world::{Client, World, texts};
+use crate::support::{DEADLINE, eventually};
 
 /// A world with the server that misbehaves on demand, started with `options`, its entry amended by `settings`.
 fn world(permissions: &Value, settings: &Value, options: &[&str]) -> World {
@@ -143,4 +144,82 @@ fn a_server_has_its_time_anew_after_a_person_answered_and_no_more() {
         late,
         "relayed"
     );
+}
+
+/// A Modern server, a Legacy client with forms, and a call of it whose question is open: its id and the question.
+fn collecting(world: &World) -> (Client, u64, Value) {
+    let mut client = world.client();
+    client.initialize_with_forms();
+    let id = client.send(
+        "tools/call",
+        &json!({ "name": "fake__ask", "arguments": { "n": 1.0 } }),
+    );
+    let question = client.notified("elicitation/create");
+    (client, id, question)
+}
+
+/// A Modern server, a Legacy client without forms, and what continues its call, whose question is open.
+fn relayed(world: &World) -> (Client, Value) {
+    let mut client = world.legacy();
+    let told = client.call("fake__ask", &json!({ "n": 1.0 }));
+    let id = &told["structuredContent"]["workflow_id"];
+    let input = json!({ "person": { "name": "Ada" } });
+    let continued = json!({ "workflow_id": id, "approved": true, "input": input });
+    (client, continued)
+}
+
+#[test]
+fn a_deny_that_was_added_meanwhile_wins_when_a_call_goes_on() {
+    let allowed = json!({ "allow": ["fake"] });
+    let said = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let deny = |world: &World, options: &[&str]| {
+        let permissions = json!({ "allow": ["fake"], "deny": ["fake:ask"] });
+        world
+            .configure(&json!({ "permissions": permissions, "mcpServers": { "fake": world.fake(options) } }));
+    };
+    let assert_denied = |result: &Value| {
+        let told = texts(result)[0];
+        assert!(
+            told.starts_with("`fake:ask` is denied by rule `fake:ask`"),
+            "{told}"
+        );
+        assert!(told.contains(".pml.json"), "{told}");
+    };
+
+    let first = world(&allowed, &json!({}), &["--modern"]);
+    let (mut client, id, question) = collecting(&first);
+    deny(&first, &["--modern"]);
+    client.reply(&question, &said);
+    assert_denied(&client.answer(id)["result"]);
+
+    let second = world(&allowed, &json!({}), &["--modern"]);
+    let (mut client, continued) = relayed(&second);
+    deny(&second, &["--modern"]);
+    assert_denied(&client.call("pml_continue", &continued));
+
+    let third = world(&allowed, &json!({}), &["--record", "seen"]);
+    let mut client = third.client();
+    let asked = modern(&mut client, 1, "fake__ask", "{}", &json!({}));
+    deny(&third, &["--record", "seen"]);
+    assert_denied(&modern(&mut client, 2, "fake__ask", "{}", &answered(&asked)));
+    eventually("the server is told that nobody goes on", DEADLINE, || {
+        third.read("seen").contains("notifications/cancelled")
+    });
+}
+
+#[test]
+fn a_server_that_went_while_a_person_thought_is_reached_again() {
+    let said = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let world = world(&json!({ "allow": ["fake"] }), &json!({}), &["--modern"]);
+    let (mut client, id, question) = collecting(&world);
+    client.call("fake__crash", &json!({}));
+    client.reply(&question, &said);
+    let done = client.answer(id)["result"].clone();
+    assert!(texts(&done)[0].contains(r#""arguments":{"n":1.0}"#), "{done}");
+    assert!(texts(&done)[0].contains(r#""requestState":"theirs""#), "{done}");
+
+    let (mut client, continued) = relayed(&world);
+    client.call("fake__crash", &json!({}));
+    let done = client.call("pml_continue", &continued);
+    assert!(texts(&done)[0].contains(r#""arguments":{"n":1.0}"#), "{done}");
 }
