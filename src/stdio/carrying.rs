@@ -109,12 +109,18 @@ impl Conversation {
         if let Method::Subscribe | Method::Unsubscribe = request.method
             && let Ok(name) = request::name(&request.method, object)
         {
-            self.watch(&request.method, &ready.route, name);
+            self.watch(&request.method, &ready.route, name.clone());
             if ready.route.session.era() == Era::Modern {
                 let conversation = self.clone();
+                let cancelled = under_way.cancelled();
                 self.spawn(async move {
-                    conversation.listen_at(&ready.route.session).await;
-                    conversation.respond(&under_way.id, present::own_result(json!({}), request.era));
+                    let listening = conversation.listen_at(&ready.route.session);
+                    if cancelled.run_until_cancelled(listening).await.is_some() {
+                        conversation.respond(&under_way.id, present::own_result(json!({}), request.era));
+                    } else {
+                        drop(under_way);
+                        conversation.unwatch(&[name]).await;
+                    }
                 });
                 return;
             }

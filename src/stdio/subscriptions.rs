@@ -7,8 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use super::conversation::Conversation;
 use super::era::Era;
@@ -21,17 +22,36 @@ use crate::proxy::{Carried, Outcome, Session, Wanted};
 /// How long a dependency may take to acknowledge a subscription before its client is told that it has one.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
 
+/// How many changes are held for a subscription that is not acknowledged: more than there are in so short a time.
+const HELD: usize = 1000;
+
 /// The member of a filter that names resources.
 const RESOURCES: &str = "resourceSubscriptions";
 
 /// One `subscriptions/listen` that is open.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Subscription {
     /// Its raw id.
     id: String,
     kinds: Vec<Kind>,
     /// The resources it wants to hear of, as the client calls them.
     resources: Vec<String>,
+    stage: Stage,
+}
+
+/// How far a subscription is.
+#[derive(Debug)]
+enum Stage {
+    /// It is not acknowledged yet; what it is told first is that, so whatever changes meanwhile is held.
+    Opening(Vec<Change>),
+    Open,
+}
+
+/// A notification, with its raw parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Change {
+    method: &'static str,
+    params: String,
 }
 
 /// The subscriptions that are open.
@@ -52,6 +72,19 @@ struct Listening {
     acknowledged: Option<oneshot::Sender<()>>,
 }
 
+/// A subscription of ours that another took the place of; it is cancelled when this is dropped.
+struct Replaced<'a> {
+    session: &'a Session,
+    id: u64,
+}
+
+impl Drop for Replaced<'_> {
+    fn drop(&mut self) {
+        let params = json!({ "requestId": self.id }).to_string();
+        self.session.notify("notifications/cancelled", Some(&params));
+    }
+}
+
 impl Subscriptions {
     fn lock(&self) -> MutexGuard<'_, Vec<Subscription>> {
         self.ours.lock().unwrap_or_else(PoisonError::into_inner)
@@ -60,6 +93,31 @@ impl Subscriptions {
     fn listening(&self) -> MutexGuard<'_, Vec<Listening>> {
         self.theirs.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Ends a subscription; returns what nobody else watches.
+    fn end(&self, id: &str) -> Vec<String> {
+        let mut ours = self.lock();
+        let place = ours.iter().position(|other| other.id == id);
+        let ended = place.map(|place| ours.swap_remove(place));
+        let watched = |uri: &String| ours.iter().any(|other| other.resources.contains(uri));
+        let resources = ended.map(|ended| ended.resources).unwrap_or_default();
+        resources.into_iter().filter(|uri| !watched(uri)).collect()
+    }
+
+    /// Takes a change to whom it concerns; returns the ids of those who are told now.
+    fn take(&self, change: &Change, concerns: impl Fn(&Subscription) -> bool) -> Vec<String> {
+        let mut told = Vec::new();
+        for subscription in self.lock().iter_mut().filter(|ours| concerns(ours)) {
+            match &mut subscription.stage {
+                Stage::Open => told.push(subscription.id.clone()),
+                Stage::Opening(held) if held.len() < HELD && !held.contains(change) => {
+                    held.push(change.clone());
+                }
+                Stage::Opening(_) => {}
+            }
+        }
+        told
+    }
 }
 
 impl Conversation {
@@ -67,52 +125,65 @@ impl Conversation {
     pub(super) fn listen(&self, under_way: UnderWay, params: Option<&Payload<'_>>) {
         let kinds = offered::wishes(params);
         let wanted = resources(params);
+        // It hears of changes from now on, whatever its dependencies do.
+        self.0.subscriptions.lock().push(Subscription {
+            id: under_way.id.to_string(),
+            kinds,
+            resources: wanted.clone(),
+            stage: Stage::Opening(Vec::new()),
+        });
         let conversation = self.clone();
         let cancelled = under_way.cancelled();
         self.spawn(async move {
-            let id = under_way.id.clone();
-            let mut resources = Vec::new();
-            for uri in wanted {
-                if conversation.watched(&uri).await {
-                    resources.push(uri);
-                }
+            let watching = conversation.watch_all(wanted);
+            if let Some(granted) = cancelled.run_until_cancelled(watching).await {
+                conversation.acknowledge(&under_way.id, &granted);
+                cancelled.cancelled().await;
             }
-            let mut granted: Map<String, Value> = kinds
-                .iter()
-                .map(|kind| (kind.wish().to_owned(), json!(true)))
-                .collect();
-            if !resources.is_empty() {
-                granted.insert(RESOURCES.to_owned(), json!(resources));
-            }
-            conversation.notify_subscriber(
-                "notifications/subscriptions/acknowledged",
-                &id,
-                &json!({ "notifications": granted }).to_string(),
-            );
-            let subscription = Subscription {
-                id: id.to_string(),
-                kinds,
-                resources,
-            };
-            conversation.0.subscriptions.lock().push(subscription);
-            cancelled.cancelled().await;
-            conversation.hang_up(&id).await;
+            let orphaned = conversation.0.subscriptions.end(&under_way.id);
+            drop(under_way);
+            conversation.unwatch(&orphaned).await;
         });
     }
 
-    /// Ends a subscription; what nobody else watches is no longer watched.
-    async fn hang_up(&self, id: &str) {
-        let orphaned: Vec<String> = {
-            let mut ours = self.0.subscriptions.lock();
-            let place = ours.iter().position(|other| other.id == id);
-            let ended = place.map(|place| ours.swap_remove(place));
-            let watched = |uri: &String| ours.iter().any(|other| other.resources.contains(uri));
-            let resources = ended.map(|ended| ended.resources).unwrap_or_default();
-            resources.into_iter().filter(|uri| !watched(uri)).collect()
-        };
-        for uri in orphaned {
-            self.unwatch(&uri).await;
+    /// Tells a client what it is subscribed to, and what it missed meanwhile.
+    fn acknowledge(&self, id: &str, resources: &[String]) {
+        let mut granted = Map::new();
+        let mut held = Vec::new();
+        if let Some(ours) = self.0.subscriptions.lock().iter_mut().find(|ours| ours.id == id) {
+            granted.extend(
+                ours.kinds
+                    .iter()
+                    .map(|kind| (kind.wish().to_owned(), json!(true))),
+            );
+            if let Stage::Opening(missed) = std::mem::replace(&mut ours.stage, Stage::Open) {
+                held = missed;
+            }
+            ours.resources = resources.to_vec();
         }
+        if !resources.is_empty() {
+            granted.insert(RESOURCES.to_owned(), json!(resources));
+        }
+        let params = json!({ "notifications": granted }).to_string();
+        self.notify_subscriber("notifications/subscriptions/acknowledged", id, &params);
+        for Change { method, params } in held {
+            self.notify_subscriber(method, id, &params);
+        }
+    }
+
+    /// Watches resources for a Modern client, all at once; returns those that are watched.
+    async fn watch_all(&self, wanted: Vec<String>) -> Vec<String> {
+        let mut watching = JoinSet::new();
+        for (place, uri) in wanted.into_iter().enumerate() {
+            let conversation = self.clone();
+            watching.spawn(async move { conversation.watched(&uri).await.then_some((place, uri)) });
+        }
+        let mut watched = Vec::new();
+        while let Some(done) = watching.join_next().await {
+            watched.extend(done.ok().flatten());
+        }
+        watched.sort_unstable();
+        watched.into_iter().map(|(_, uri)| uri).collect()
     }
 
     /// Watches a resource for a Modern client, if nobody has to be asked for it.
@@ -135,7 +206,9 @@ impl Conversation {
             Era::Modern => self.listen_at(session).await,
             Era::Legacy => {
                 let params = json!({ "uri": ready.route.own }).to_string();
-                drop(session.request(Method::Subscribe.name(), &params).await);
+                let subscribing = session.request(Method::Subscribe.name(), &params);
+                // A dependency that does not answer may tell changes all the same.
+                let _ = tokio::time::timeout(ACKNOWLEDGEMENT, subscribing).await;
             }
         }
         true
@@ -146,7 +219,7 @@ impl Conversation {
     pub(super) async fn listen_at(&self, session: &Session) {
         let resources = self.watched_at(session.dependency());
         let (heard, acknowledged) = oneshot::channel();
-        let before = {
+        let _before = {
             let mut listening = self.0.subscriptions.listening();
             let place = listening
                 .iter()
@@ -166,15 +239,11 @@ impl Conversation {
                     acknowledged: Some(heard),
                 });
             }
-            before
+            before.map(|Listening { id, .. }| Replaced { session, id })
         };
         if !resources.is_empty() {
             // A dependency that does not acknowledge may tell changes all the same.
             let _ = tokio::time::timeout(ACKNOWLEDGEMENT, acknowledged).await;
-        }
-        if let Some(before) = before {
-            let params = json!({ "requestId": before.id }).to_string();
-            session.notify("notifications/cancelled", Some(&params));
         }
     }
 
@@ -208,24 +277,26 @@ impl Conversation {
                 if self.is_legacy() {
                     self.notify(method, []);
                 }
-                let subscriptions = self.0.subscriptions.lock().clone();
-                for subscription in subscriptions.iter().filter(|wish| wish.kinds.contains(&kind)) {
-                    self.notify_subscriber(method, &subscription.id, "{}");
-                }
+                let params = "{}".to_owned();
+                self.tell_concerned(&Change { method, params }, |wish| wish.kinds.contains(&kind));
             }
             told = now;
         }
     }
 
     /// Tells who subscribed to a resource that it changed; `params` are the raw parameters.
-    pub(super) fn tell_subscribers(&self, uri: &str, params: &str) {
-        let subscriptions = self.0.subscriptions.lock().clone();
-        for subscription in subscriptions {
+    pub(super) fn tell_subscribers(&self, uri: &str, params: String) {
+        let method = "notifications/resources/updated";
+        self.tell_concerned(&Change { method, params }, |subscription| {
             // A change below a watched address is told under its own.
             let wanted = |watched: &String| uri == watched || uri.starts_with(&format!("{watched}/"));
-            if subscription.resources.iter().any(wanted) {
-                self.notify_subscriber("notifications/resources/updated", &subscription.id, params);
-            }
+            subscription.resources.iter().any(wanted)
+        });
+    }
+
+    fn tell_concerned(&self, change: &Change, concerns: impl Fn(&Subscription) -> bool) {
+        for id in self.0.subscriptions.take(change, concerns) {
+            self.notify_subscriber(change.method, &id, &change.params);
         }
     }
 

@@ -148,28 +148,24 @@ impl Conversation {
         }
     }
 
-    /// Stops watching a resource that the client knows by this name.
-    pub(super) async fn unwatch(&self, name: &str) {
-        let key = {
-            let mut wishes = self.0.watching.lock();
-            let found = wishes.resources.iter().find(|(_, known)| *known == name);
-            let Some(key) = found.map(|(key, _)| key.clone()) else {
-                return;
-            };
-            wishes.resources.remove(&key);
-            key
-        };
-        let (dependency, uri) = key;
-        let sessions = self.0.proxy.sessions();
-        for session in sessions
-            .iter()
-            .filter(|session| *session.dependency() == dependency)
-        {
-            match session.era() {
-                Era::Modern => self.listen_at(session).await,
-                Era::Legacy => {
-                    let params = json!({ "uri": uri }).to_string();
-                    drop(session.request(Method::Unsubscribe.name(), &params).await);
+    /// Stops watching resources that the client knows by these names; what a Legacy dependency says to it is nobody's.
+    pub(super) async fn unwatch(&self, names: &[String]) {
+        let mut unwatched: BTreeMap<DependencyName, Vec<String>> = BTreeMap::new();
+        self.0.watching.lock().resources.retain(|(owner, uri), name| {
+            let stays = !names.contains(name);
+            if !stays {
+                unwatched.entry(owner.clone()).or_default().push(uri.clone());
+            }
+            stays
+        });
+        for session in self.0.proxy.sessions() {
+            match (unwatched.get(session.dependency()), session.era()) {
+                (None, _) => {}
+                (Some(_), Era::Modern) => self.listen_at(&session).await,
+                (Some(uris), Era::Legacy) => {
+                    for uri in uris {
+                        session.subscribe(Method::Unsubscribe.name(), &json!({ "uri": uri }).to_string());
+                    }
                 }
             }
         }
@@ -200,7 +196,7 @@ impl Conversation {
             self.notify("notifications/resources/updated", splice.into_parts());
         } else {
             let uri = known.unwrap_or(key.1);
-            self.tell_subscribers(&uri, &splice.into_text());
+            self.tell_subscribers(&uri, splice.into_text());
         }
     }
 }

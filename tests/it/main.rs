@@ -49,4 +49,5 @@ mod sample_server;
 #[cfg(target_os = "linux")]
 mod sloppy;
 mod stdio;
+mod subscriptions;
 mod support;

@@ -21,6 +21,7 @@
 //! | `--fail METHOD` | answers METHOD with an error |
 //! | `--roots-aside` | asks for the roots when it lists its tools, and goes on without an answer |
 //! | `--roots-first` | asks for the roots before it lists its tools, and lists them once it has an answer |
+//! | `--ignore METHOD` | never answers METHOD |
 //! | `--offers NAME` | has prompts, resources and templates, some of its own and some that every such server has |
 //! | `--quiet NAME` | as `--offers`, but does not tell when they change |
 //! | `--more-when FILE` | has one prompt and one resource more once the file exists, and says so; after `--offers` |
@@ -108,6 +109,7 @@ struct Options {
     fail: Option<String>,
     roots_first: bool,
     roots_aside: bool,
+    ignore: Option<String>,
 }
 
 /// What a client sends; parameters stay as they came.
@@ -170,6 +172,7 @@ fn options() -> Options {
             "--fail" => options.fail = Some(value()),
             "--roots-first" => options.roots_first = true,
             "--roots-aside" => options.roots_aside = true,
+            "--ignore" => options.ignore = Some(value()),
             "--offers" | "--quiet" => {
                 let (tells, name) = (option == "--offers", value());
                 drop(OFFERS.set(Offers { name, tells }));
@@ -205,6 +208,9 @@ fn receive(options: &Options, line: &str) {
     let params = read(&raw);
     if options.exit_on.as_ref() == Some(&method) {
         std::process::exit(4);
+    }
+    if options.ignore.as_ref() == Some(&method) {
+        return;
     }
     if options.fail.as_ref() == Some(&method) {
         let error = json!({ "code": -32603, "message": "out of order" });

@@ -1,0 +1,132 @@
+//! What a client subscribed to: one server that does not answer costs nobody else anything, and an end is an end.
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::support::world::{Client, World};
+use crate::support::{DEADLINE, eventually};
+
+fn modern(mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    params
+}
+
+/// A world whose fake servers may run, by their names and options.
+fn world(servers: &[(&str, &[&str])]) -> World {
+    let world = World::new();
+    let entries = servers
+        .iter()
+        .map(|(name, options)| ((*name).to_owned(), world.fake(options)));
+    let entries: serde_json::Map<String, Value> = entries.collect();
+    world.configure(&json!({ "permissions": { "allow": ["*"] }, "mcpServers": entries }));
+    world
+}
+
+/// Sends a request under an id of the test's own.
+fn send(client: &mut Client, id: u64, method: &str, params: &Value) {
+    client.raw(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+}
+
+/// Cancels a request, and returns once whatever belongs to it had its turn.
+fn cancel(client: &mut Client, id: u64) {
+    client.notify("notifications/cancelled", &json!({ "requestId": id }));
+    client.request("ping", &json!({}));
+}
+
+#[test]
+fn a_silent_server_costs_the_other_subscriptions_nothing() {
+    let world = world(&[
+        (
+            "mute",
+            &[
+                "--offers",
+                "mute",
+                "--record",
+                "seen",
+                "--ignore",
+                "resources/subscribe",
+            ],
+        ),
+        ("other", &["--offers", "other"]),
+    ]);
+    let mut client = world.client();
+    for tool in ["mute__connect", "other__connect"] {
+        client.request("tools/call", &modern(json!({ "name": tool })));
+    }
+    let asked_for = |count| move |seen: String| seen.matches(r#""resources/subscribe""#).count() == count;
+    let wishes = json!({ "toolsListChanged": true, "resourceSubscriptions": ["mute://own", "other://own"] });
+    let listen = modern(json!({ "notifications": wishes }));
+
+    // Cancelled while a server is still silent: its id is free, and nothing is watched.
+    send(&mut client, 70, "subscriptions/listen", &listen);
+    let first = asked_for(1);
+    eventually("the server is subscribed to", DEADLINE, || {
+        first(world.read("seen"))
+    });
+    cancel(&mut client, 70);
+    send(&mut client, 70, "tools/list", &modern(json!({})));
+    let tools = client.answer(70);
+    assert!(tools["result"]["tools"].is_array(), "{tools}");
+    eventually("nothing is watched any more", DEADLINE, || {
+        world.read("seen").contains("resources/unsubscribe")
+    });
+
+    // What changes before it is acknowledged is told right after it.
+    send(&mut client, 71, "subscriptions/listen", &listen);
+    let second = asked_for(2);
+    eventually("the server is subscribed to", DEADLINE, || {
+        second(world.read("seen"))
+    });
+    client.request("tools/call", &modern(json!({ "name": "other__grow" })));
+    let updated = json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "other://own" } });
+    let say = json!({ "name": "other__say", "arguments": { "line": updated.to_string() } });
+    client.request("tools/call", &modern(say));
+    let acknowledged = client.notified("notifications/subscriptions/acknowledged");
+    assert_eq!(acknowledged["params"]["notifications"], wishes);
+    let changed = client.notified("notifications/tools/list_changed");
+    let told = client.notified("notifications/resources/updated");
+    let id = "io.modelcontextprotocol/subscriptionId";
+    assert_eq!(changed["params"]["_meta"][id], 71);
+    assert_eq!(
+        told["params"],
+        json!({ "uri": "other://own", "_meta": { id: 71 } })
+    );
+}
+
+#[test]
+fn a_cancelled_subscription_to_a_modern_server_is_not_answered() {
+    let options = [
+        "--modern",
+        "--offers",
+        "new",
+        "--record",
+        "seen",
+        "--ignore",
+        "subscriptions/listen",
+    ];
+    let world = world(&[("fake", &options)]);
+    let mut client = world.legacy();
+    client.call("fake__connect", &json!({}));
+    send(
+        &mut client,
+        70,
+        "resources/subscribe",
+        &json!({ "uri": "new://own" }),
+    );
+    eventually("the server is subscribed to", DEADLINE, || {
+        world.read("seen").contains("resourceSubscriptions")
+    });
+    cancel(&mut client, 70);
+    send(&mut client, 70, "ping", &json!({}));
+    assert_eq!(client.answer(70)["result"], json!({}));
+    eventually("nothing is watched any more", DEADLINE, || {
+        world.read("seen").contains("notifications/cancelled")
+    });
+    client.call("fake__echo", &json!({}));
+    assert!(
+        client.aside.iter().all(|message| message["id"] != 70),
+        "{:?}",
+        client.aside
+    );
+}
