@@ -15,7 +15,7 @@ use super::conversation::Conversation;
 use super::era::{self, Era, Fault};
 use super::listing::CONTINUE;
 use super::open_call::OpenCall;
-use super::outgoing::{RESPONSES, STATE, mentions_continuation};
+use super::outgoing::{RESPONSES, STATE, mentions_continuation, meta_of};
 use super::parking::{Found, Granted, State as Returned};
 use super::present;
 use super::progress::Told;
@@ -180,7 +180,8 @@ impl Conversation {
         if request.era == Era::Modern {
             // Whatever is started for it is told what this very request declares.
             self.0.proxy.declare(era::declared(&object));
-            if let Some(level) = era::log_level(&object) {
+            // So is the level of what it logs, from its first word on.
+            if let Some(level) = meta_of(&object).as_ref().and_then(era::log_level) {
                 self.hears_messages(level);
             }
         }

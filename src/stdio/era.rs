@@ -174,9 +174,8 @@ pub(crate) fn declared(params: &Object<'_>) -> Declared {
     meta.as_ref().map(Declared::of_envelope).unwrap_or_default()
 }
 
-/// Returns the raw level of the log messages that this very Modern request wants to hear of.
-pub(crate) fn log_level<'a>(params: &Object<'a>) -> Option<&'a str> {
-    let meta = Object::parse(params.value("_meta")?.get())?;
+/// Returns the raw level of the log messages that a Modern request with this `_meta` wants to hear of.
+pub(crate) fn log_level<'a>(meta: &Object<'a>) -> Option<&'a str> {
     meta.value(Era::LOG_LEVEL).map(Json::get)
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
 use super::conversation::Conversation;
-use super::era::Era;
+use super::era::{self, Era};
 use super::incoming::{self, Passage};
 use super::outgoing::{self, Address, Input, STATE};
 use super::parking::State as Returned;
@@ -122,6 +122,10 @@ impl OpenCall {
         };
         let meta = outgoing::meta_of(object);
         let token = token_in(meta.as_ref());
+        // Told before the call: a dependency that knows a level of the whole conversation only takes it in this order.
+        if let (Era::Modern, Some(level)) = (request.era, meta.as_ref().and_then(era::log_level)) {
+            conversation.hears_messages(level);
+        }
         let call = Arc::new(Self {
             conversation: conversation.clone(),
             request,

@@ -28,6 +28,9 @@ const LEVELS: [&str; 8] = [
     "emergency",
 ];
 
+/// How a Legacy dependency is told what to log.
+const SET_LEVEL: &str = "logging/setLevel";
+
 /// What a client wants to hear of.
 #[derive(Default)]
 pub(super) struct Watching(Mutex<Wishes>);
@@ -77,20 +80,12 @@ impl Conversation {
         let wishes = self.0.watching.lock();
         let level = wishes.level.clone();
         drop(wishes);
-        let resources = self.watched_at(session.dependency());
-        if level.is_none() && resources.is_empty() {
-            return;
+        if let Some(level) = level {
+            session.subscribe(SET_LEVEL, &level);
         }
-        let session = session.clone();
-        self.spawn(async move {
-            if let Some(level) = level {
-                session.request("logging/setLevel", &level).await;
-            }
-            for uri in resources {
-                let params = json!({ "uri": uri }).to_string();
-                session.request("resources/subscribe", &params).await;
-            }
-        });
+        for uri in self.watched_at(session.dependency()) {
+            session.subscribe(Method::Subscribe.name(), &json!({ "uri": uri }).to_string());
+        }
     }
 
     /// Answers `logging/setLevel`: every dependency is told, now or when it is opened.
@@ -142,8 +137,7 @@ impl Conversation {
         self.0.watching.lock().level = Some(params.to_owned());
         for session in self.0.proxy.sessions() {
             if session.era() == Era::Legacy {
-                let params = params.to_owned();
-                self.spawn(async move { drop(session.request("logging/setLevel", &params).await) });
+                session.subscribe(SET_LEVEL, params);
             }
         }
     }

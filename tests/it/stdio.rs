@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::world::{World, texts};
+use crate::support::world::{Client, World, texts};
 
 fn allowed() -> Value {
     json!({ "allow": ["fake"] })
@@ -252,4 +252,38 @@ fn an_unknown_tool_names_the_nearest_one() {
         answer["error"]["message"],
         "Unknown tool: fakr__echo; did you mean `fake__echo`?"
     );
+}
+
+#[test]
+fn a_modern_request_hears_of_messages_as_soon_as_it_wants_them() {
+    for options in [&["--record", "seen"][..], &["--record", "seen", "--modern"]] {
+        let world = World::with_fake(&allowed(), options);
+        let mut client = world.client();
+        let mut call = modern(json!({ "name": "fake__notify", "arguments": { "count": 1, "bytes": 1 } }));
+        let told = |client: &Client| {
+            let message = |message: &&Value| message["method"] == "notifications/message";
+            client.aside.iter().filter(message).count()
+        };
+        // The way to the tool is known from the second call on.
+        for _ in 0..2 {
+            client.request("tools/call", &call);
+            assert_eq!(told(&client), 0, "{options:?}");
+        }
+        call["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+        for wanted in 1..3 {
+            client.request("tools/call", &call);
+            assert_eq!(told(&client), wanted, "{options:?}");
+        }
+        let seen = world.read("seen");
+        let level = seen.lines().position(|line| line.contains("logging/setLevel"));
+        let calls = seen
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| line.contains("tools/call"));
+        let third = calls.map(|(place, _)| place).nth(2);
+        match options.len() {
+            2 => assert!(level.is_some() && level < third, "{seen}"),
+            _ => assert_eq!(level, None, "a Modern server reads it from the request"),
+        }
+    }
 }
