@@ -109,8 +109,8 @@ fn add(front: &mut String, member: &str) {
     let _ = write!(front, "{comma}{member}");
 }
 
-/// Takes what only Modern clients read out of a result's `_meta`.
-fn without_envelope(splice: &mut Splice, object: &Object<'_>) {
+/// Takes what only Modern clients read out of the `_meta` of a result or of parameters.
+pub(super) fn without_envelope(splice: &mut Splice, object: &Object<'_>) {
     if let Some((place, meta)) = object
         .place("_meta")
         .zip(object.value("_meta").and_then(|raw| Object::parse(raw.get())))

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::conversation::{Conversation, Shared};
-use super::era::{self, Covered};
+use super::era::{self, Covered, Era};
+use super::incoming;
 use super::inquiries::Pending;
 use crate::protocol::{Json, Object, Outcome, Payload, Splice};
 use crate::proxy::{Client, Inquiry, Session};
@@ -152,10 +153,22 @@ impl Conversation {
             "notifications/subscriptions/acknowledged" => self.acknowledged(session, params),
             "notifications/message" if !self.wants_messages() => {}
             _ => {
-                let parts = params.map(|params| line.slice_ref(params.get().as_bytes()));
-                self.notify(method, parts);
+                let parts = params.map(|params| self.passed(session, line, params).into_parts());
+                self.notify(method, parts.into_iter().flatten());
             }
         }
+    }
+
+    /// Returns the parameters of a notification as the era of the client has them.
+    pub(super) fn passed(&self, session: &Session, line: &Bytes, params: &Payload<'_>) -> Splice {
+        let mut splice = Splice::new(line.slice_ref(params.get().as_bytes()));
+        if session.era() == Era::Modern
+            && self.is_legacy()
+            && let Some(object) = params.object()
+        {
+            incoming::without_envelope(&mut splice, object);
+        }
+        splice
     }
 
     /// Sends a notification to the client.

@@ -13,7 +13,7 @@ use super::conversation::Conversation;
 use super::era::{Era, Fault};
 use super::present::{self, Answer};
 use super::request::Method;
-use crate::protocol::{DependencyName, Object, Payload, Splice};
+use crate::protocol::{DependencyName, Object, Payload};
 use crate::proxy::{Route, Session};
 
 /// The levels of a log, as MCP has them.
@@ -178,8 +178,7 @@ impl Conversation {
         let Some(uri) = object.text("uri") else { return };
         let key = (session.dependency().clone(), uri.into_owned());
         let known = self.0.watching.lock().resources.get(&key).cloned();
-        let raw = line.slice_ref(params.get().as_bytes());
-        let mut splice = Splice::new(raw);
+        let mut splice = self.passed(session, line, params);
         if let (Some(known), Some(place)) = (
             known.as_ref().filter(|known| **known != key.1),
             object.place("uri"),

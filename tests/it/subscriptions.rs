@@ -130,3 +130,28 @@ fn a_cancelled_subscription_to_a_modern_server_is_not_answered() {
         client.aside
     );
 }
+
+#[test]
+fn a_legacy_client_is_not_told_of_the_subscriptions_of_pml() {
+    let world = world(&[("fake", &["--modern", "--offers", "new"])]);
+    let mut client = world.legacy();
+    client.call("fake__connect", &json!({}));
+    client.request("resources/subscribe", &json!({ "uri": "new://own" }));
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": 3, "x-own": 1 });
+    for (method, params, expected) in [
+        (
+            "notifications/resources/updated",
+            json!({ "uri": "new://own", "_meta": meta }),
+            json!({ "uri": "new://own", "_meta": { "x-own": 1 } }),
+        ),
+        (
+            "notifications/message",
+            json!({ "level": "info", "data": 1, "_meta": meta }),
+            json!({ "level": "info", "data": 1, "_meta": { "x-own": 1 } }),
+        ),
+    ] {
+        let line = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string();
+        client.call("fake__say", &json!({ "line": line }));
+        assert_eq!(client.notified(method)["params"], expected);
+    }
+}
