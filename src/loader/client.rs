@@ -71,6 +71,9 @@ pub trait Client: Send + Sync {
     /// Takes note that a dependency no longer wants an answer to its request with this raw id.
     fn withdrawn(&self, session: &Session, id: &str);
 
+    /// Tells whether the client waits for changes of what a dependency has.
+    fn watches(&self, session: &Session) -> bool;
+
     /// Takes a notification of a dependency.
     fn told(&self, session: &Session, method: &str, line: &Bytes, params: Option<&Payload<'_>>);
 }

@@ -47,6 +47,11 @@ impl Slot {
     /// Ends a dependency once nobody has used it for `idle`; returns also when it ends by itself.
     pub(super) async fn stop_when_unused(&self, started: &Started, idle: Duration) {
         loop {
+            // Whoever waits for a change uses it, though nothing is under way.
+            let client = started.session.client();
+            if client.is_some_and(|client| client.watches(&started.session)) {
+                started.session.touch();
+            }
             {
                 let mut state = lock(&self.state);
                 let unused = started.session.unused_for();

@@ -50,6 +50,10 @@ impl Client for Shared {
         }
     }
 
+    fn watches(&self, session: &Session) -> bool {
+        self.watching.watches(session.dependency())
+    }
+
     fn told(&self, session: &Session, method: &str, line: &Bytes, params: Option<&Payload<'_>>) {
         if let Some(conversation) = self.conversation() {
             conversation.tell(session, method, line, params);

@@ -49,6 +49,11 @@ impl Watching {
     fn lock(&self) -> MutexGuard<'_, Wishes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Tells whether anything of a dependency is watched.
+    pub(super) fn watches(&self, dependency: &DependencyName) -> bool {
+        self.lock().resources.keys().any(|(owner, _)| owner == dependency)
+    }
 }
 
 impl Conversation {

@@ -155,3 +155,31 @@ fn a_legacy_client_is_not_told_of_the_subscriptions_of_pml() {
         assert_eq!(client.notified(method)["params"], expected);
     }
 }
+
+#[test]
+fn a_server_whose_resources_are_watched_is_not_idle() {
+    let world = World::new();
+    let entry = |name: &str| {
+        let mut entry = world.fake(&["--offers", name, "--started", name]);
+        entry["idleSeconds"] = json!(1);
+        entry
+    };
+    let servers = json!({ "watched": entry("watched"), "other": entry("other") });
+    world.configure(&json!({ "permissions": { "allow": ["*"] }, "mcpServers": servers }));
+    let runs = |name: &str| {
+        let options = format!("--offers {name}");
+        world.running().iter().any(|line| line.contains(&options))
+    };
+    let mut client = world.legacy();
+    client.call("watched__connect", &json!({}));
+    client.request("resources/subscribe", &json!({ "uri": "watched://own" }));
+    // Used last, so that when it is stopped the other has been left alone for even longer.
+    client.call("other__connect", &json!({}));
+    eventually("the unused server is stopped", DEADLINE, || !runs("other"));
+    client.call("other__echo", &json!({}));
+    eventually("it is stopped again", DEADLINE, || !runs("other"));
+    assert!(runs("watched"));
+    client.request("resources/unsubscribe", &json!({ "uri": "watched://own" }));
+    eventually("what nobody watches is stopped", DEADLINE, || !runs("watched"));
+    assert_eq!(world.read("watched").lines().count(), 1);
+}
