@@ -1,6 +1,6 @@
 //! The life of a conversation: it opens, reads until somebody ends it, and leaves nothing behind.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
@@ -12,6 +12,10 @@ use crate::wire::{LineReader, Outbox};
 
 /// How long answers under way may still take when the client has closed its end.
 const LAST_ANSWERS: Duration = Duration::from_millis(300);
+
+/// How long a client that has closed its end may leave the rest unread. Clients ask a server to go by a signal two
+/// seconds after they closed its input; this is before that.
+const UNREAD: Duration = Duration::from_millis(1500);
 
 /// Why the conversation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +49,10 @@ pub async fn serve(
             outbox.room().await;
         }
     };
+    tokio::pin!(signal);
     let shutdown = tokio::select! {
         () = reading => Shutdown::EndOfInput,
-        () = signal => Shutdown::Signal,
+        () = &mut signal => Shutdown::Signal,
     };
     announcing.abort();
     let requests = conversation.requests().clone();
@@ -63,10 +68,32 @@ pub async fn serve(
     tasks.close();
     // What is still under way was cancelled and holds the outbox only until it notices.
     let _ = tokio::time::timeout(Duration::from_millis(50), tasks.wait()).await;
+    if shutdown == Shutdown::EndOfInput {
+        // Whoever closed its end may still read; whoever wants pml to go says so.
+        tokio::select! {
+            () = until_written(&outbox) => {}
+            () = signal => {}
+        }
+    }
     drop((conversation, outbox));
     writing.close();
     let _ = tokio::time::timeout(Duration::from_millis(50), writing.wait()).await;
     shutdown
+}
+
+/// Waits until everything is written, or until the client has read nothing for a while.
+async fn until_written(outbox: &Outbox) {
+    let mut left = outbox.queued();
+    let mut read_at = Instant::now();
+    // Rare: only where a client closes its end before it has read everything.
+    while left > 0 && read_at.elapsed() < UNREAD {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let now = outbox.queued();
+        if now < left {
+            read_at = Instant::now();
+        }
+        left = now;
+    }
 }
 
 async fn until_empty(requests: &Requests) {

@@ -79,7 +79,7 @@ impl Outbox {
         queue.fill(queue.lock(), |batch| batch.add_parts(parts))
     }
 
-    /// Tells how many bytes wait for the peer.
+    /// Tells how many bytes wait for the peer; none, where it is gone.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.0.0.lock().queued
@@ -225,6 +225,7 @@ impl Queue {
         let mut waiting = self.lock();
         waiting.state = State::Gone;
         waiting.batch = Batch::default();
+        waiting.queued = 0;
         drop(waiting);
         self.emptied.notify_waiters();
     }

@@ -2,7 +2,7 @@
 //! memory stays within bounds.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use pretty_assertions::assert_eq;
@@ -345,7 +345,7 @@ fn fifty_mebibytes_pass_or_fail_alone() {
 /// A client that reads when it is told to.
 struct Reluctant {
     child: Child,
-    stdin: ChildStdin,
+    stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
@@ -357,7 +357,7 @@ impl Reluctant {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let stdin = child.stdin.take().unwrap();
+        let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let mut client = Self { child, stdin, stdout };
         let about = json!({ "name": "test", "version": "1" });
@@ -369,7 +369,7 @@ impl Reluctant {
     }
 
     fn send(&mut self, message: &Value) {
-        writeln!(self.stdin, "{message}").unwrap();
+        writeln!(self.stdin.as_ref().unwrap(), "{message}").unwrap();
     }
 
     fn call(&mut self, id: u64, tool: &str, arguments: &Value) {
@@ -385,6 +385,26 @@ impl Reluctant {
             "pml closed its stdout"
         );
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"))
+    }
+
+    /// Waits until nothing in pml moves any more.
+    fn wait_for_rest(&self) {
+        let mut last = 0;
+        eventually("pml rests", DEADLINE, || {
+            let now = processor_time(self.child.id());
+            std::mem::replace(&mut last, now) == now && now > 0
+        });
+    }
+
+    /// Has the answer to a call of three mebibytes written, and closes its own end unread.
+    fn leave_a_large_answer(&mut self, world: &World) {
+        self.call(1, "good__closed", &json!({}));
+        self.answer(1);
+        self.call(2, "good__big", &json!({ "bytes": 3 * MEBIBYTE }));
+        // Where its first bytes are, all of it waits to be read.
+        self.stdout.fill_buf().unwrap();
+        drop(self.stdin.take());
+        eventually("the servers are gone", DEADLINE, || world.running().len() <= 1);
     }
 
     fn answer(&mut self, id: u64) -> Value {
@@ -422,11 +442,7 @@ fn a_flood_of_notifications_waits_for_a_client_that_does_not_read() {
         world.read("seen").contains("during the flood")
     });
     // The flood has reached its dam once nothing in pml moves any more.
-    let mut last = 0;
-    eventually("pml rests", DEADLINE, || {
-        let now = processor_time(client.child.id());
-        std::mem::replace(&mut last, now) == now && now > 0
-    });
+    client.wait_for_rest();
     let (mut told, mut left) = (Vec::new(), BTreeSet::from([3, 4]));
     while !left.is_empty() {
         let message = client.message();
@@ -446,6 +462,35 @@ fn a_flood_of_notifications_waits_for_a_client_that_does_not_read() {
     let peak = peak(client.child.id());
     // What may wait for a client (8 MiB), what a server's reader holds, and pml itself; the flood has a hundred.
     assert!(peak < 48 * MEBIBYTE, "{peak} bytes");
+}
+
+#[test]
+fn a_client_that_closed_its_end_gets_the_rest_as_slowly_as_it_reads() {
+    let world = world(&[]);
+    let mut client = Reluctant::start(&world);
+    client.leave_a_large_answer(&world);
+    let mut piece = vec![0; 64 * 1024];
+    let mut got = Vec::new();
+    loop {
+        client.wait_for_rest();
+        match client.stdout.read(&mut piece).unwrap() {
+            0 => break,
+            read => got.extend_from_slice(&piece[..read]),
+        }
+    }
+    assert_eq!(got.last(), Some(&b'\n'), "{} bytes", got.len());
+    let answer: Value = serde_json::from_slice(&got).unwrap();
+    assert_eq!(texts(&answer["result"])[0].len() as u64, 3 * MEBIBYTE);
+}
+
+#[test]
+fn a_client_that_closed_its_end_and_reads_nothing_does_not_keep_pml() {
+    let world = world(&[]);
+    let mut client = Reluctant::start(&world);
+    client.leave_a_large_answer(&world);
+    eventually("pml goes", DEADLINE, || {
+        client.child.try_wait().unwrap().is_some()
+    });
 }
 
 /// The most memory a process ever had.
