@@ -28,7 +28,7 @@ pub use route::{GoingOn, Ready, Route, Unknown, Wanted};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
-pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, Session, Taken, Urgency};
+pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, Reply, Session, Taken, Urgency};
 pub use crate::permissions::Decision as Ruled;
 pub use crate::workflow::{Answer, Arguments, Ask, Provenance, State, Workflow, WorkflowId};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::owner::{Shelf, Stock, owner, seen, servers_of};
+use super::owner::{Shelf, Stock, owner, possible_owners, seen, servers_of};
 use super::{Proxy, View};
 use crate::config::nearest;
 use crate::loader::{Definition, Known};
@@ -137,20 +137,12 @@ impl Proxy {
         view: &View,
         uri: &str,
     ) -> Result<(DependencyName, String), Option<String>> {
-        let offerings = self.offerings(view);
-        let shelves: Vec<Shelf<'_>> = offerings
-            .iter()
-            .map(|(server, known)| {
-                let known = known.as_deref();
-                Shelf {
-                    server,
-                    stock: stock(known),
-                    uris: names(view, server, known.map(|known| &known.resources)),
-                    templates: names(view, server, known.map(|known| &known.templates)),
-                }
-            })
-            .collect();
-        owner(&shelves, uri)
+        owner(&shelves(view, &self.offerings(view)), uri)
+    }
+
+    /// Names the servers that may have a URI whose owner is not known.
+    pub(super) fn possible_owners(&self, view: &View, uri: &str) -> Vec<DependencyName> {
+        possible_owners(&shelves(view, &self.offerings(view)), uri)
     }
 
     /// Returns what is known of every server that could run.
@@ -171,6 +163,19 @@ fn known_of(offerings: &[Offering]) -> impl Iterator<Item = (&DependencyName, &K
     offerings
         .iter()
         .filter_map(|(server, known)| Some((server, known.as_deref()?)))
+}
+
+fn shelves<'a>(view: &'a View, offerings: &'a [Offering]) -> Vec<Shelf<'a>> {
+    let shelf = |(server, known): &'a Offering| {
+        let known = known.as_deref();
+        Shelf {
+            server,
+            stock: stock(known),
+            uris: names(view, server, known.map(|known| &known.resources)),
+            templates: names(view, server, known.map(|known| &known.templates)),
+        }
+    };
+    offerings.iter().map(shelf).collect()
 }
 
 fn stock(known: Option<&Known>) -> Stock {

@@ -93,6 +93,25 @@ pub(super) fn owner(shelves: &[Shelf<'_>], uri: &str) -> Result<(DependencyName,
     }
 }
 
+/// Names the servers that may have a URI whose owner is not known: those whose template fits, else all with resources.
+///
+/// What several list is none of them: it has a name that says whose it is.
+pub(super) fn possible_owners(shelves: &[Shelf<'_>], uri: &str) -> Vec<DependencyName> {
+    let named = |having: &dyn Fn(&Shelf<'_>) -> bool| -> Vec<DependencyName> {
+        let having = shelves.iter().filter(|shelf| having(shelf));
+        having.map(|shelf| shelf.server.clone()).collect()
+    };
+    if uri.starts_with(EXPLICIT) || shelves.iter().any(|shelf| shelf.uris.contains(&uri)) {
+        return Vec::new();
+    }
+    let fitting = named(&|shelf| shelf.templates.iter().any(|template| fits(template, uri)));
+    if fitting.is_empty() {
+        named(&|shelf| shelf.stock == Stock::Some)
+    } else {
+        fitting
+    }
+}
+
 fn nearest_to(shelves: &[Shelf<'_>], uri: &str) -> Option<String> {
     let listed = || {
         shelves
@@ -341,6 +360,36 @@ mod tests {
         let none = Shop::new(&[("a", &[], &[], Stock::None)]);
         assert_eq!(none.owner("y:7"), Err(None));
         assert_eq!(none.owner("pml://gone/y:7"), Err(None));
+    }
+
+    #[test]
+    fn whose_it_may_be_is_for_those_whose_template_fits_and_else_for_all_that_have_any() {
+        let names: Vec<DependencyName> = ["a", "b", "c"].map(|name| name.parse().unwrap()).to_vec();
+        let shelf = |place: usize, uris: &[&'static str], templates: &[&'static str], stock| Shelf {
+            server: &names[place],
+            stock,
+            uris: uris.to_vec(),
+            templates: templates.to_vec(),
+        };
+        let shelves = [
+            shelf(0, &["x:both"], &["x:same/{id}"], Stock::Some),
+            shelf(1, &["x:both"], &["x:same/{id}"], Stock::Some),
+            shelf(2, &[], &[], Stock::Unknown),
+        ];
+        assert_eq!(possible_owners(&shelves, "y:7"), names[..2]);
+        assert_eq!(possible_owners(&shelves, "x:same/1"), names[..2]);
+        assert_eq!(possible_owners(&shelves, "x:both"), []);
+        assert_eq!(possible_owners(&shelves, "pml://gone/y:7"), []);
+        assert_eq!(
+            possible_owners(
+                &[
+                    shelf(0, &[], &["x:{id}"], Stock::Some),
+                    shelf(1, &[], &[], Stock::Some)
+                ],
+                "x:1"
+            ),
+            names[..1]
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::call::Permitted;
 use super::{Carried, Outcome, Proxy, Refusal, View};
-use crate::loader::Session;
+use crate::loader::{Plan, Session};
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::{DependencyName, Digest, ToolName};
 use crate::workflow::Arguments;
@@ -208,12 +208,34 @@ impl Proxy {
         let Ok((_, plan)) = self.planned(&view, &target.tool) else {
             return false;
         };
-        match view.ruled(&target.tool) {
+        self.is_simple(&view, &target.tool, &plan)
+    }
+
+    fn is_simple(&self, view: &View, tool: &ToolName, plan: &Plan) -> bool {
+        match view.ruled(tool) {
             Ok(Decision::Allow) => true,
-            Ok(Decision::Ask(_)) if self.0.grants.allows_tool(&target.tool) => true,
-            Ok(Decision::Ask(AskKind::First)) => self.is_approved(&plan),
+            Ok(Decision::Ask(_)) if self.0.grants.allows_tool(tool) => true,
+            Ok(Decision::Ask(AskKind::First)) => self.is_approved(plan),
             Ok(Decision::Ask(AskKind::Every) | Decision::Deny) | Err(_) => false,
         }
+    }
+
+    /// Returns the ways to a resource whose owner is not known: to all who may have it, run, and need not be asked for.
+    #[must_use]
+    pub fn possible_routes(&self, uri: &str) -> Vec<Route> {
+        let Ok(view) = self.view() else { return Vec::new() };
+        let sessions = self.sessions();
+        let route = |dependency: DependencyName| {
+            let session = sessions
+                .iter()
+                .find(|session| *session.dependency() == dependency)?;
+            let target = Target::resource(dependency, uri.to_owned());
+            let (server, plan) = self.planned(&view, &target.tool).ok()?;
+            let usable = self.0.loader.is_running(&plan) && self.is_simple(&view, &target.tool, &plan);
+            usable.then(|| Route::new(session.clone(), target, server.call_timeout, None))
+        };
+        let owners = self.possible_owners(&view, uri);
+        owners.into_iter().filter_map(route).collect()
     }
 
     fn still_approved(&self, Approval { launch, integrity }: &Approval) -> bool {

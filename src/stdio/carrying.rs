@@ -210,7 +210,13 @@ impl Conversation {
         };
         let reached = async {
             if request.method != Method::Call {
-                return self.reach(&calling, Ok(None)).await;
+                let reached = self.reach(&calling, Ok(None)).await;
+                if let (Method::Read, Reached::Outcome(Outcome::Unknown(_))) = (&request.method, &reached)
+                    && let Some(ready) = self.guess(&name).await
+                {
+                    return Reached::Outcome(Outcome::Ready(ready));
+                }
+                return reached;
             }
             if let Some(reached) = self.own_tool(&calling, object.value("arguments")).await {
                 return reached;

@@ -11,6 +11,7 @@ mod dialog;
 mod era;
 mod form;
 mod greeting;
+mod guessing;
 mod incoming;
 mod inquiries;
 mod listing;

@@ -387,6 +387,30 @@ fn a_server_that_does_not_tell_its_changes_is_asked_before_it_is_listed() {
 }
 
 #[test]
+fn a_resource_that_nobody_lists_is_read_from_whoever_has_it_and_runs() {
+    let world = two(&json!({ "allow": ["one", "two"], "deny": ["two:resources/hidden://denied/two"] }));
+    let mut client = world.legacy();
+    client.call("one__connect", &json!({}));
+    client.call("two__connect", &json!({}));
+    drop(client);
+    let read = |client: &mut Client, uri: &str| client.request("resources/read", &json!({ "uri": uri }));
+    let mut client = world.legacy();
+    let unread = read(&mut client, "hidden://two");
+    assert_eq!(unread["error"]["code"], -32002, "nothing runs: {unread}");
+    assert_eq!(starts(&world), 2, "nothing is started for a guess");
+    client.call("one__echo", &json!({}));
+    client.call("two__echo", &json!({}));
+    for server in ["one", "two"] {
+        let answer = read(&mut client, &format!("hidden://{server}"));
+        assert_eq!(answer["result"]["contents"][0]["text"], server, "{answer}");
+    }
+    for nobodys in ["hidden://three", "hidden://denied/two"] {
+        let answer = read(&mut client, nobodys);
+        assert_eq!(answer["error"]["code"], -32002, "{answer}");
+    }
+}
+
+#[test]
 fn the_client_is_told_the_union_of_what_is_behind() {
     let world = two(&json!({ "allow": ["one", "two"] }));
     let everything = json!({

@@ -76,6 +76,15 @@ pub(crate) fn answer(
             Some(("result", json!({ "resources": resources })))
         }
         "resources/list" => refused(-32602, "no such cursor"),
+        // Also what it does not list, if it is its own.
+        "resources/read" => {
+            let uri = params["uri"].as_str()?;
+            if !uri.ends_with(&offers?.name) && !uri.starts_with(&offers?.name) {
+                return refused(-32002, "Resource not found");
+            }
+            let contents = json!([{ "uri": uri, "text": offers?.name }]);
+            Some(("result", json!({ "contents": contents })))
+        }
         "resources/templates/list" => {
             let own = format!("{}://{{id}}", offers?.name);
             let template = |uri: &str| json!({ "uriTemplate": uri, "name": uri });
