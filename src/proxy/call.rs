@@ -302,7 +302,7 @@ impl Proxy {
         }
     }
 
-    fn approved_integrity(&self, plan: &Plan) -> Option<String> {
+    pub(super) fn approved_integrity(&self, plan: &Plan) -> Option<String> {
         self.0
             .approved
             .find(plan.digest())

@@ -173,10 +173,14 @@ impl Proxy {
             .approval
             .as_ref()
             .filter(|approval| approval.launch == *plan.digest());
-        let simply = decision == Decision::Allow || self.is_approved(&plan);
-        if answered.is_none() && !simply {
-            return Err(Refusal::Changed { tool: tool.clone() });
-        }
+        let integrity = match (answered, decision) {
+            (Some(approval), _) => approval.integrity.clone(),
+            (None, _) if !self.is_simple(&view, tool, &plan) => {
+                return Err(Refusal::Changed { tool: tool.clone() });
+            }
+            (None, Decision::Ask(_)) => self.approved_integrity(&plan),
+            (None, Decision::Allow | Decision::Deny) => None,
+        };
         let permitted = Permitted {
             target: Target {
                 tool: tool.clone(),
@@ -184,7 +188,7 @@ impl Proxy {
             },
             server,
             plan: &plan,
-            shown_integrity: answered.and_then(|approval| approval.integrity.as_deref()),
+            shown_integrity: integrity.as_deref(),
             notes: Vec::new(),
             suspended: None,
         };
