@@ -148,9 +148,9 @@ pub(super) struct ServerEntry {
     pub(super) startup: StartupEntry,
     /// How long the server may take to start; 60 by default.
     pub(super) start_timeout_seconds: Option<Seconds<1, 3600>>,
-    /// How long one call may take; no limit by default.
+    /// How long the server may work on one call, a person's time apart; no limit by default.
     pub(super) call_timeout_seconds: Option<Seconds<1, 86400>>,
-    /// After how long without a call the server is stopped; never by default.
+    /// After how long without a call or a watched resource the server is stopped; never by default.
     pub(super) idle_seconds: Option<Seconds<1, 86400>>,
 }
 

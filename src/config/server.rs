@@ -28,9 +28,9 @@ pub struct Server {
     pub startup: Startup,
     /// How long it may take to answer `initialize`.
     pub start_timeout: Duration,
-    /// How long one call may take; `None` is for ever.
+    /// How long it may work on one call; `None` is for ever.
     pub call_timeout: Option<Duration>,
-    /// After how long without a call it is stopped; `None` is never.
+    /// After how long without a call or a watched resource it is stopped; `None` is never.
     pub idle: Option<Duration>,
     /// Where it is declared.
     pub source: Source,
