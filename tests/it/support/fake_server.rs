@@ -360,11 +360,7 @@ fn run(id: &Value, raw: &str, params: &Value) {
         "give_error" => return reply_raw(id, "error", string("error")),
         "big" => "x".repeat(usize::try_from(number("bytes")).unwrap()),
         "notify" => {
-            let padding = "x".repeat(usize::try_from(number("bytes")).unwrap());
-            for count in 0..number("count") {
-                let data = json!({ "count": count, "padding": padding });
-                notify("notifications/message", &json!({ "level": "info", "data": data }));
-            }
+            notify_often(number("count"), number("bytes"));
             "notified".to_owned()
         }
         "endless" => {
@@ -382,6 +378,14 @@ fn run(id: &Value, raw: &str, params: &Value) {
         "result",
         &json!({ "content": [{ "type": "text", "text": text }] }),
     );
+}
+
+fn notify_often(times: u64, bytes: u64) {
+    let padding = "x".repeat(usize::try_from(bytes).unwrap());
+    for count in 0..times {
+        let data = json!({ "count": count, "padding": padding });
+        notify("notifications/message", &json!({ "level": "info", "data": data }));
+    }
 }
 
 fn tools(options: &Options) -> Vec<Value> {
