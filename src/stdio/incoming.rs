@@ -3,6 +3,7 @@
 //! Pure. A result that needs nothing passes as the bytes it was; otherwise only what is named here changes.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use bytes::Bytes;
 use serde_json::json;
@@ -51,7 +52,7 @@ pub(super) fn result(raw: Bytes, payload: &Payload<'_>, passage: Passage<'_>) ->
     };
     let mut splice = Splice::new(raw);
     let mut front = String::new();
-    let mut cut: &[&str] = &[];
+    let mut cut: Vec<&str> = Vec::new();
     match (from, to) {
         (Era::Legacy, Era::Modern) => {
             if object.value(KIND).is_none() {
@@ -70,8 +71,11 @@ pub(super) fn result(raw: Bytes, payload: &Payload<'_>, passage: Passage<'_>) ->
             }
         }
         (Era::Modern, Era::Legacy) => {
-            cut = &MODERN_MEMBERS;
-            without_envelope(&mut splice, object);
+            cut.extend(MODERN_MEMBERS);
+            match Envelope::of(object) {
+                Envelope::All => cut.push("_meta"),
+                Envelope::Part(ranges) => take_out(&mut splice, ranges),
+            }
         }
         (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => {}
     }
@@ -91,12 +95,12 @@ pub(super) fn result(raw: Bytes, payload: &Payload<'_>, passage: Passage<'_>) ->
         }
     }
     if cut.iter().any(|name| object.value(name).is_some()) {
-        for range in object.cuts(cut) {
+        for range in object.cuts(&cut) {
             splice.replace(range, "");
         }
     }
     if !front.is_empty() {
-        if object.has_others(cut) {
+        if object.has_others(&cut) {
             front.push(',');
         }
         splice.replace(object.front()..object.front(), front);
@@ -109,17 +113,46 @@ fn add(front: &mut String, member: &str) {
     let _ = write!(front, "{comma}{member}");
 }
 
-/// Takes what only Modern clients read out of the `_meta` of a result or of parameters.
+/// Takes what only Modern clients read out of the `_meta` of parameters.
 pub(super) fn without_envelope(splice: &mut Splice, object: &Object<'_>) {
-    if let Some((place, meta)) = object
-        .place("_meta")
-        .zip(object.value("_meta").and_then(|raw| Object::parse(raw.get())))
-    {
+    let ranges = match Envelope::of(object) {
+        Envelope::All => object.cuts(&["_meta"]),
+        Envelope::Part(ranges) => ranges,
+    };
+    take_out(splice, ranges);
+}
+
+fn take_out(splice: &mut Splice, ranges: Vec<Range<usize>>) {
+    for range in ranges {
+        splice.replace(range, "");
+    }
+}
+
+/// How much of a `_meta` only Modern clients read.
+enum Envelope {
+    /// All of it: nobody would have sent an empty one.
+    All,
+    /// These places in the object that has it.
+    Part(Vec<Range<usize>>),
+}
+
+impl Envelope {
+    fn of(object: &Object<'_>) -> Self {
+        let meta = object.value("_meta").and_then(|raw| Object::parse(raw.get()));
+        let Some((place, meta)) = object.place("_meta").zip(meta) else {
+            return Self::Part(Vec::new());
+        };
         let envelope = era::envelope_members(&meta);
-        if !envelope.is_empty() {
-            for range in meta.cuts(&envelope) {
-                splice.replace(place.start + range.start..place.start + range.end, "");
-            }
+        if envelope.is_empty() {
+            Self::Part(Vec::new())
+        } else if meta.has_others(&envelope) {
+            let cuts = meta.cuts(&envelope).into_iter();
+            Self::Part(
+                cuts.map(|range| place.start + range.start..place.start + range.end)
+                    .collect(),
+            )
+        } else {
+            Self::All
         }
     }
 }
@@ -179,6 +212,12 @@ mod tests {
                 Era::Legacy
             ),
             r#"{"content":[], "_meta":{"x":1.0}}"#
+        );
+        let only =
+            r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{}},"resultType":"complete","x":{"_meta":{}}}"#;
+        assert_eq!(
+            passed(only, &[], Era::Modern, Era::Legacy),
+            r#"{"x":{"_meta":{}}}"#
         );
     }
 
