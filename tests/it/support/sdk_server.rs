@@ -26,6 +26,7 @@ use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 /// How long a step of `work` takes.
 const STEP: Duration = Duration::from_millis(20);
@@ -41,6 +42,8 @@ struct Everything {
     level: Mutex<LoggingLevel>,
     subscribed: Mutex<BTreeSet<String>>,
     listening: Mutex<Vec<SubscriptionSink>>,
+    /// Subscriptions that are accepted and not yet in `listening`: the SDK acknowledges them in between.
+    opening: watch::Sender<usize>,
 }
 
 /// What a tool comes to.
@@ -62,6 +65,7 @@ fn main() {
         level: Mutex::new(LoggingLevel::Debug),
         subscribed: Mutex::default(),
         listening: Mutex::default(),
+        opening: watch::Sender::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -275,6 +279,8 @@ impl Everything {
             }))?;
             let _ = context.peer.send_notification(notification).await;
         }
+        // Whoever was told that it is subscribed hears of this change.
+        let _ = self.opening.subscribe().wait_for(|opening| *opening == 0).await;
         let listening = self.listening.lock().unwrap().clone();
         for sink in listening {
             let _ = sink.notify_resource_updated(uri).await;
@@ -507,11 +513,13 @@ impl ServerHandler for Everything {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.opening.send_modify(|opening| *opening += 1);
         Some(requested.supported_by(&self.get_info().capabilities))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         self.listening.lock().unwrap().push(context.sink().clone());
+        self.opening.send_modify(|opening| *opening -= 1);
         context.cancelled().await;
         let id = context.sink().id().clone();
         self.listening.lock().unwrap().retain(|sink| *sink.id() != id);
