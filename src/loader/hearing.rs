@@ -32,9 +32,18 @@ impl Session {
     fn hear(&self, line: &Bytes, unasked: &(impl Fn(Unasked) + Send + Sync)) -> Result<(), EnvelopeError> {
         match Message::parse(line)? {
             Message::Response { id, outcome } => {
-                let caller = own_id(id.get()).and_then(|id| lock(&self.0.callers).remove(&id));
+                let Some(id) = own_id(id.get()) else {
+                    return Ok(());
+                };
+                let mut callers = lock(&self.0.callers);
+                let caller = callers.remove(&id);
+                let busy = !callers.is_empty();
+                drop(callers);
                 if let Some(caller) = caller {
-                    self.touch();
+                    // While others wait it is not idle, whenever this was.
+                    if !busy {
+                        self.touch();
+                    }
                     caller.replied(line, &outcome);
                 }
             }

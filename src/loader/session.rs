@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::asking::Unclaimed;
 use super::client::{Caller, Client, Failure, Waiting};
-use crate::protocol::{DependencyName, Era, Kind, quoted};
+use crate::protocol::{DependencyName, Era, Kind, escaped, quoted};
 use crate::wire::{Frame, LineReader, Outbox, Part};
 
 /// How a dependency's process ended, in words for whoever called it.
@@ -241,13 +241,13 @@ impl Session {
     pub fn send(&self, id: u64, method: &str, params: impl IntoIterator<Item = Bytes>) {
         let mut digits = [0; 20];
         let id = written(&mut digits, id);
-        let method = quoted(method);
+        let method = escaped(method);
         let head = [
             Part::Copy(br#"{"jsonrpc":"2.0","id":"#),
             Part::Copy(id),
-            Part::Copy(br#","method":"#),
+            Part::Copy(br#","method":""#),
             Part::Copy(method.as_bytes()),
-            Part::Copy(br#","params":"#),
+            Part::Copy(br#"","params":"#),
         ];
         let params = params.into_iter().map(Part::Share);
         // A dependency that is gone is noticed by the reader, which tells every caller how it ended.

@@ -1,5 +1,6 @@
 //! The text of one JSON value: a slice of the line it came in, never parsed further than somebody asks.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::scan::Scanner;
@@ -36,17 +37,24 @@ impl fmt::Display for Json<'_> {
     }
 }
 
-/// Writes a text as a JSON string; most texts need nothing but the quotes.
+/// Writes a text as a JSON string.
 #[must_use]
 pub fn quoted(text: &str) -> String {
+    let inside = escaped(text);
+    let mut quoted = String::with_capacity(inside.len() + 2);
+    quoted.push('"');
+    quoted.push_str(&inside);
+    quoted.push('"');
+    quoted
+}
+
+/// Writes what stands between the quotes of a JSON string; most texts are that already.
+#[must_use]
+pub fn escaped(text: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
     if text.bytes().all(plain) {
-        let mut quoted = String::with_capacity(text.len() + 2);
-        quoted.push('"');
-        quoted.push_str(text);
-        quoted.push('"');
-        quoted
-    } else {
-        serde_json::Value::from(text).to_string()
+        return Cow::Borrowed(text);
     }
+    let quoted = serde_json::Value::from(text).to_string();
+    Cow::Owned(quoted[1..quoted.len() - 1].to_owned())
 }

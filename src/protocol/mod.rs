@@ -23,7 +23,7 @@ pub use canonical::canonical;
 pub use digest::Digest;
 pub use envelope::{EnvelopeError, Message, Outcome, Payload, text};
 pub use era::Era;
-pub use json::{Json, quoted};
+pub use json::{Json, escaped, quoted};
 pub use kind::{Changes, Kind};
 pub use line::{Line, LineDecoder};
 pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};

@@ -7,9 +7,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::Json;
 use super::scan::{Next, Scanner, SyntaxError};
+
+/// What is changed in most messages: a name and a token. They are collected without an allocation.
+const CHANGES_EXPECTED: usize = 2;
 
 /// Room for the members of most payloads, so that they are collected without growing.
 const MEMBERS_EXPECTED: usize = 8;
@@ -108,7 +112,7 @@ pub(crate) fn place_of(part: &str, source: &str) -> Range<usize> {
 #[derive(Debug)]
 pub struct Splice {
     source: Bytes,
-    changes: Vec<(Range<usize>, Bytes)>,
+    changes: SmallVec<[(Range<usize>, Bytes); CHANGES_EXPECTED]>,
 }
 
 impl Splice {
@@ -117,7 +121,7 @@ impl Splice {
     pub fn new(source: Bytes) -> Self {
         Self {
             source,
-            changes: Vec::new(),
+            changes: SmallVec::new(),
         }
     }
 

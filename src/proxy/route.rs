@@ -13,7 +13,7 @@ use super::call::Permitted;
 use super::{Carried, Outcome, Proxy, Refusal, View};
 use crate::loader::{Plan, Session};
 use crate::permissions::{AskKind, Decision};
-use crate::protocol::{DependencyName, Digest, ToolName};
+use crate::protocol::{DependencyName, Digest, ToolName, quoted};
 use crate::workflow::Arguments;
 
 /// What a client wants, by the name it knows it by.
@@ -78,6 +78,8 @@ pub struct Route {
     pub tool: ToolName,
     /// What the dependency calls it.
     pub own: String,
+    /// The same, as JSON.
+    pub own_json: Bytes,
     /// How long a call may take; `None` is for ever.
     pub timeout: Option<Duration>,
     /// The approval it rests on; `None` where a rule allows it.
@@ -96,6 +98,7 @@ impl Route {
         Self {
             session,
             tool: target.tool,
+            own_json: quoted(&target.own).into(),
             own: target.own,
             timeout,
             approval,

@@ -15,12 +15,12 @@ use super::conversation::Conversation;
 use super::era::{self, Era, Fault};
 use super::listing::CONTINUE;
 use super::open_call::OpenCall;
-use super::outgoing::{RESPONSES, STATE, mentions_continuation, meta_of};
+use super::outgoing::{RESPONSES, STATE, meta_of};
 use super::parking::{Found, Granted, State as Returned};
 use super::present;
 use super::progress::Told;
 use super::promises::Expected;
-use super::request::{self, Method, Request};
+use super::request::{self, Continuing, Method, Request};
 use super::requests::UnderWay;
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{Json, Object};
@@ -37,7 +37,7 @@ impl Conversation {
     pub(super) fn carry(&self, request: Request, object: Option<&Object<'_>>, under_way: UnderWay) {
         if let Some(object) = object {
             if request.method == Method::Call
-                && let Some(name) = plain_name(object)
+                && let Some(name) = plain_name(object, request.continuing)
                 && let Some(route) = self.0.proxy.known_route(&name, request.batch)
             {
                 let ready = Ready {
@@ -262,11 +262,11 @@ impl Conversation {
 }
 
 /// Returns the name of the tool, where a call is nothing but a call: no continuation, no answer to a question.
-fn plain_name<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
+fn plain_name<'a>(object: &Object<'a>, continuing: Continuing) -> Option<Cow<'a, str>> {
     let arguments = object.value("arguments").map_or("{}", Json::get);
     let plain = object.value(STATE).is_none()
         && object.value(RESPONSES).is_none()
         && arguments.starts_with('{')
-        && !mentions_continuation(arguments);
+        && continuing == Continuing::No;
     object.text("name").filter(|_name| plain)
 }

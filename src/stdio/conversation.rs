@@ -22,7 +22,7 @@ use super::parking::{Granted, Parking};
 use super::present::{self, Answer};
 use super::promises::Promises;
 use super::prompts::{self, Prompt};
-use super::request::{Method, Request};
+use super::request::{Continuing, Method, Request};
 use super::requests::{NotTaken, Requests, UnderWay};
 use super::subscriptions::Subscriptions;
 use super::watching::Watching;
@@ -200,6 +200,7 @@ impl Conversation {
                         |params| line.slice_ref(params.get().as_bytes()),
                     ),
                     era,
+                    continuing: Continuing::of(params.and_then(Payload::object)),
                     batch,
                 };
                 return self.carry(request, params.and_then(Payload::object), under_way);

@@ -2,15 +2,12 @@
 //!
 //! Pure. Everything that is not named here stays the bytes the client sent, and large parts are shared with them.
 
-use std::sync::LazyLock;
-
 use bytes::Bytes;
-use memchr::memmem::Finder;
 
 use super::era::{self, Era};
-use super::request::Method;
+use super::request::{Continuing, Method};
 use crate::protocol::continuation::MEMBER;
-use crate::protocol::{Object, Splice, quoted};
+use crate::protocol::{Object, Splice};
 use crate::proxy::Arguments;
 
 /// The member of a Modern retry that says which question it answers.
@@ -35,10 +32,11 @@ pub(super) struct Address<'a> {
     pub(super) from: Era,
     /// The era of the dependency.
     pub(super) to: Era,
-    /// What the dependency calls the thing that is wanted.
-    pub(super) own: &'a str,
+    /// What the dependency calls the thing that is wanted, as JSON.
+    pub(super) own: &'a Bytes,
     /// The id of the request on the dependency's side.
     pub(super) id: u64,
+    pub(super) continuing: Continuing,
     /// The arguments that were suspended, in place of those it came with.
     pub(super) suspended: Option<&'a Arguments>,
     /// The members of `_meta` that a Modern dependency wants from a Legacy client.
@@ -63,8 +61,8 @@ pub(super) fn params(source: &Bytes, object: &Object<'_>, address: &Address<'_>)
     rename(&mut splice, object, address);
     match address.suspended {
         None => {
-            if let Some(arguments) = without_null_continuation(object) {
-                splice.replace(arguments.0, arguments.1);
+            if let Some((place, arguments)) = without_null_continuation(object, address.continuing) {
+                splice.replace(place, arguments);
             }
         }
         Some(Arguments::Json(arguments)) => match object.place("arguments") {
@@ -73,11 +71,13 @@ pub(super) fn params(source: &Bytes, object: &Object<'_>, address: &Address<'_>)
         },
         Some(Arguments::Absent | Arguments::Erased) => cut.push("arguments"),
     }
-    let token = address.id.to_string();
     match (object.place("_meta"), address.meta) {
         (Some(place), Some(meta)) => {
             if let Some(at) = meta.place("progressToken") {
-                splice.replace(place.start + at.start..place.start + at.end, token);
+                splice.replace(
+                    place.start + at.start..place.start + at.end,
+                    address.id.to_string(),
+                );
             }
             match (address.from, address.to) {
                 (Era::Modern, Era::Legacy) => {
@@ -152,37 +152,36 @@ fn rename(splice: &mut Splice, object: &Object<'_>, address: &Address<'_>) {
         }),
     };
     if let Some(place) = place {
-        splice.replace(place, quoted(address.own));
+        splice.replace(place, address.own.clone());
     }
 }
 
 /// A continuation that is `null` is none: clients that fill in every property of a schema send it.
-fn without_null_continuation(object: &Object<'_>) -> Option<(std::ops::Range<usize>, String)> {
-    let raw = object.value("arguments")?;
-    if !mentions_continuation(raw.get()) {
-        return None;
-    }
+fn without_null_continuation(
+    object: &Object<'_>,
+    continuing: Continuing,
+) -> Option<(std::ops::Range<usize>, String)> {
+    let raw = object
+        .value("arguments")
+        .filter(|_raw| continuing == Continuing::Perhaps)?;
     let arguments = Object::parse(raw.get())?;
     let null = arguments.value(MEMBER).is_some_and(|raw| raw.get() == "null");
     null.then(|| Some((object.place("arguments")?, arguments.without(&[MEMBER]))))?
-}
-
-/// Tells whether arguments may hold a continuation: a search is many times cheaper than reading them.
-pub(super) fn mentions_continuation(arguments: &str) -> bool {
-    static MENTION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(MEMBER));
-    MENTION.find(arguments.as_bytes()).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    static OWN: Bytes = Bytes::from_static(br#""read""#);
+
     fn address<'a>(from: Era, to: Era) -> Address<'a> {
         Address {
             method: &Method::Call,
             from,
             to,
-            own: "read",
+            own: &OWN,
+            continuing: Continuing::No,
             id: 7,
             suspended: None,
             envelope: r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#,
@@ -214,6 +213,7 @@ mod tests {
             suspended,
             envelope,
             input,
+            continuing: Continuing::of(Some(&object)),
             meta: meta.as_ref(),
         };
         let parts = params(&Bytes::copy_from_slice(text.as_bytes()), &object, &address);

@@ -290,6 +290,7 @@ fn instruction(asked: &Asked, wire: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::request::Continuing;
     use super::*;
 
     #[test]
@@ -298,6 +299,7 @@ mod tests {
             method: Method::Call,
             params: Bytes::from_static(b"{}"),
             era: Era::Legacy,
+            continuing: Continuing::No,
             batch: 0,
         };
         let aborted = |expected| match outcome(Outcome::Aborted { reason: None }, expected, &request) {

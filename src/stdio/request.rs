@@ -1,8 +1,12 @@
 //! A request of the client that a dependency may have to answer.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
+use memchr::memmem::Finder;
 
 use super::era::{Era, Fault};
+use crate::protocol::continuation::MEMBER;
 use crate::protocol::{Digest, Object, canonical};
 use crate::proxy::Wanted;
 
@@ -87,6 +91,25 @@ fn reference<'a>(params: &Object<'a>) -> Option<Object<'a>> {
     Object::parse(params.value("ref")?.get())
 }
 
+/// Whether the arguments of a request may hold a continuation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Continuing {
+    No,
+    Perhaps,
+}
+
+impl Continuing {
+    /// Looks for one by a search, which is many times cheaper than reading the arguments, and only once.
+    pub(super) fn of(params: Option<&Object<'_>>) -> Self {
+        static MENTION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(MEMBER));
+        let arguments = params.and_then(|params| params.value("arguments"));
+        match arguments.and_then(|raw| MENTION.find(raw.get().as_bytes())) {
+            Some(_) => Self::Perhaps,
+            None => Self::No,
+        }
+    }
+}
+
 /// A request on its way.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
@@ -94,6 +117,7 @@ pub(super) struct Request {
     /// The raw parameters as the client sent them; an empty object where it sent none.
     pub(super) params: Bytes,
     pub(super) era: Era,
+    pub(super) continuing: Continuing,
     /// The read it came with.
     pub(super) batch: u64,
 }
