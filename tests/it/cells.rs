@@ -5,7 +5,7 @@
 
 mod rust;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use pretty_assertions::assert_eq;
@@ -28,21 +28,16 @@ enum Server {
 impl Server {
     /// The command line.
     fn line(self) -> Vec<PathBuf> {
-        let script = |name: &str| {
-            Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("tests/interop")
-                .join(name)
-        };
         let node = |line: &str| {
             vec![
                 which::which("node").unwrap(),
-                script("server.mjs"),
+                sdk::script("server.mjs"),
                 line.into(),
                 sdk::typescript(),
             ]
         };
         match self {
-            Self::LegacyPython(line) => vec![sdk::python(line), script("server.py")],
+            Self::LegacyPython(line) => vec![sdk::python(line), sdk::script("server.py")],
             Self::LegacyTypeScript => node("v1"),
             Self::LegacyRust => vec![sdk_server()],
             Self::ModernTypeScript => node("modern"),
@@ -86,7 +81,7 @@ fn expected() -> Value {
 
 fn assert_python_sees(line: Python, mode: &str, server: Server) {
     let world = server.world();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/questions.py");
+    let script = sdk::script("questions.py");
     let output = world
         .program(&sdk::python(line))
         .arg(script)

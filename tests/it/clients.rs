@@ -6,7 +6,6 @@
 mod rmcp;
 
 use std::path::Path;
-use std::process::Stdio;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -68,21 +67,7 @@ fn expected() -> Value {
 /// Runs a script as a client and checks what it saw, and that it left nothing running.
 fn assert_sees(program: &Path, script: &str, arguments: &[&str]) {
     let world = world();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/interop")
-        .join(script);
-    let output = world
-        .program(program)
-        .arg(script)
-        .args(arguments)
-        .arg(pml())
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    let seen: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
+    let seen = sdk::seen(&world, program, script, arguments);
     assert_eq!(seen, expected());
     world.assert_no_survivor("after the client closed");
 }

@@ -48,15 +48,10 @@ impl Server {
     /// The command line.
     fn line(self) -> Vec<PathBuf> {
         let node = || which::which("node").unwrap();
-        let script = |name: &str| {
-            Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("tests/interop")
-                .join(name)
-        };
-        let typescript = |line: &str| vec![node(), script("server.mjs"), line.into(), sdk::typescript()];
+        let typescript = |line: &str| vec![node(), sdk::script("server.mjs"), line.into(), sdk::typescript()];
         match self {
             Self::Everything => vec![node(), sdk::everything()],
-            Self::Python(line) => vec![sdk::python(line), script("server.py")],
+            Self::Python(line) => vec![sdk::python(line), sdk::script("server.py")],
             Self::TypeScriptOne => typescript("v1"),
             Self::TypeScriptModern => typescript("modern"),
             Self::Rust => vec![sdk_server()],
@@ -76,7 +71,7 @@ impl Server {
 
 /// Runs the script; returns its lines.
 fn transcript(world: &World, client: Client, prefix: &str, line: &[PathBuf]) -> Vec<Value> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/differential.mjs");
+    let script = sdk::script("differential.mjs");
     let output = world
         .program(Path::new("node"))
         .arg(script)

@@ -6,14 +6,13 @@
 mod rmcp;
 
 use std::path::Path;
-use std::process::Stdio;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
+use crate::support::have;
 use crate::support::sdk::{self, Python};
 use crate::support::world::World;
-use crate::support::{have, pml};
 
 /// On which road the answers of a client must have come: the two eras show forms differently.
 #[derive(Debug, Clone, Copy)]
@@ -65,21 +64,7 @@ fn expected(road: Road) -> Value {
 /// Runs a script as a client and checks what it saw, and that it left nothing running.
 fn assert_answers(road: Road, program: &Path, script: &str, arguments: &[&str]) {
     let world = world();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/interop")
-        .join(script);
-    let output = world
-        .program(program)
-        .arg(script)
-        .args(arguments)
-        .arg(pml())
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    let seen: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
+    let seen = sdk::seen(&world, program, script, arguments);
     assert_eq!(seen, expected(road));
     world.assert_no_survivor("after the client closed");
 }

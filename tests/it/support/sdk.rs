@@ -6,6 +6,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
+use super::world::World;
+
 /// Both lines of the TypeScript SDK, which live side by side, and the server that has every feature.
 const TYPESCRIPT: [&str; 4] = [
     "@modelcontextprotocol/sdk@~1.32",
@@ -99,4 +103,27 @@ fn run(program: &str, folder: &Path, arguments: &[&OsStr]) {
         "{program}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// Returns the path of a script that drives an SDK.
+pub(crate) fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/interop")
+        .join(name)
+}
+
+/// Runs a script as a client of pml; returns what it says it saw.
+pub(crate) fn seen(world: &World, program: &Path, name: &str, arguments: &[&str]) -> Value {
+    let output = world
+        .program(program)
+        .arg(script(name))
+        .args(arguments)
+        .arg(super::pml())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"))
 }
