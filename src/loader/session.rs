@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use super::asking::Unclaimed;
 use super::client::{Caller, Client, Failure, Waiting};
 use crate::protocol::{DependencyName, Era, Kind, escaped, quoted};
-use crate::wire::{Frame, LineReader, Outbox, Part};
+use crate::wire::{Frame, LineReader, Outbox, Part, Patience};
 
 /// How a dependency's process ended, in words for whoever called it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Session {
     ) -> Self {
         let session = Self(Arc::new(Shared {
             dependency,
-            outbox: Mutex::new(Some(Outbox::open(sink, tasks))),
+            outbox: Mutex::new(Some(Outbox::open(sink, Patience::UntilItStalls, tasks))),
             callers: Mutex::default(),
             next_id: AtomicU64::new(1),
             ended: OnceLock::new(),

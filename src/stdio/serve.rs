@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use super::conversation::Conversation;
 use super::requests::Requests;
 use crate::proxy::{Proxy, Urgency};
-use crate::wire::{LineReader, Outbox};
+use crate::wire::{LineReader, Outbox, Patience};
 
 /// How long answers under way may still take when the client has closed its end.
 const LAST_ANSWERS: Duration = Duration::from_millis(300);
@@ -38,7 +38,7 @@ pub async fn serve(
 ) -> Shutdown {
     // The writer is tracked apart: it must outlive everything that may still write.
     let writing = TaskTracker::new();
-    let outbox = Outbox::open(sink, &writing);
+    let outbox = Outbox::open(sink, Patience::UntilItStalls, &writing);
     let conversation = Conversation::new(proxy.clone(), outbox.clone(), tasks.clone());
     let announcing = tasks.spawn(conversation.clone().announce());
     let mut reader = LineReader::new(source, proxy.line_limit());

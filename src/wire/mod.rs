@@ -9,6 +9,6 @@ mod reader;
 mod width;
 
 pub use batch::{Frame, Part};
-pub use outbox::{Outbox, PeerGone};
+pub use outbox::{Outbox, Patience, PeerGone};
 pub use reader::LineReader;
 pub use width::widen;

@@ -15,14 +15,22 @@ use super::batch::{Batch, Frame, Part};
 /// How many bytes may wait for a peer before its writers wait too: a few large results, not a flood.
 const BUDGET: usize = 8 * 1024 * 1024;
 
-/// How long a peer may read nothing of what is left for it once the outbox is closed; one that does not read at all
-/// would otherwise never see the end.
+/// How long a peer that may stall reads nothing of what is left for it before it is given up.
 const LAST_FRAMES: Duration = Duration::from_millis(300);
 
 /// The peer has gone; nothing can be sent to it any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the peer is gone")]
 pub struct PeerGone;
+
+/// For how long what is left is kept for a peer once the outbox is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Until it stops reading: another process may never read on, and would never see the end.
+    UntilItStalls,
+    /// Until it has read everything or is gone: a reader of our own that stops is held up by somebody else.
+    UntilItIsGone,
+}
 
 /// A queue towards one peer; clones share it.
 #[derive(Debug, Clone)]
@@ -47,9 +55,13 @@ impl Drop for Ending {
 
 impl Outbox {
     /// Starts the task that writes to `sink`; it ends when every clone of the outbox is gone or the peer is.
-    pub fn open<W: AsyncWrite + Unpin + Send + 'static>(sink: W, tasks: &TaskTracker) -> Self {
+    pub fn open<W: AsyncWrite + Unpin + Send + 'static>(
+        sink: W,
+        patience: Patience,
+        tasks: &TaskTracker,
+    ) -> Self {
         let queue = Arc::new(Queue::default());
-        tasks.spawn(Writer(Arc::clone(&queue)).write_all(sink));
+        tasks.spawn(Writer(Arc::clone(&queue)).write_all(sink, patience));
         Self(Arc::new(Ending(queue)))
     }
 
@@ -161,7 +173,10 @@ impl Queue {
     }
 
     /// Resolves when the peer does not read what was left for it at the end.
-    async fn overdue(&self) {
+    async fn overdue(&self, patience: Patience) {
+        if patience == Patience::UntilItIsGone {
+            return std::future::pending().await;
+        }
         self.ending.notified().await;
         let mut left = usize::MAX;
         loop {
@@ -246,7 +261,7 @@ impl Drop for Writer {
 }
 
 impl Writer {
-    async fn write_all<W: AsyncWrite + Unpin>(self, mut sink: W) {
+    async fn write_all<W: AsyncWrite + Unpin>(self, mut sink: W, patience: Patience) {
         let writing = async {
             let mut batch = Batch::default();
             while let Taken::Batch = self.0.take(&mut batch).await {
@@ -264,7 +279,7 @@ impl Writer {
         tokio::select! {
             biased;
             () = writing => {}
-            () = self.0.overdue() => {}
+            () = self.0.overdue(patience) => {}
         }
     }
 }
@@ -282,7 +297,7 @@ mod tests {
     async fn a_peer_that_does_not_read_sees_the_end_all_the_same_and_nobody_waits_for_it() {
         let (near, mut far) = tokio::io::duplex(100);
         let tasks = TaskTracker::new();
-        let outbox = Outbox::open(near, &tasks);
+        let outbox = Outbox::open(near, Patience::UntilItStalls, &tasks);
         outbox.send_now(vec![b'x'; BUDGET]).unwrap();
         let room = outbox.room_or_end();
         assert!(outbox.is_crowded());
@@ -296,10 +311,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_reader_of_our_own_gets_the_rest_whenever_it_reads() {
+        let tasks = TaskTracker::new();
+        let (near, mut far) = tokio::io::duplex(100);
+        let outbox = Outbox::open(near, Patience::UntilItIsGone, &tasks);
+        outbox.send_now(vec![b'x'; 1000]).unwrap();
+        drop(outbox);
+        // It stalls for longer than another would be waited for.
+        let stalled = TaskTracker::new();
+        let (near, _far) = tokio::io::duplex(100);
+        let outbox = Outbox::open(near, Patience::UntilItStalls, &stalled);
+        outbox.send_now(vec![b'x'; 1000]).unwrap();
+        drop(outbox);
+        stalled.close();
+        stalled.wait().await;
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest.len(), 1001);
+        tasks.close();
+        tasks.wait().await;
+    }
+
+    #[tokio::test]
     async fn frames_arrive_whole_and_in_order_through_a_narrow_pipe() {
         let (near, mut far) = tokio::io::duplex(100);
         let tasks = TaskTracker::new();
-        let outbox = Outbox::open(near, &tasks);
+        let outbox = Outbox::open(near, Patience::UntilItStalls, &tasks);
         let large = "x".repeat(10_000);
         let sender = tokio::spawn({
             let large = large.clone();
@@ -327,7 +364,7 @@ mod tests {
     #[tokio::test]
     async fn a_writer_to_a_stalled_peer_waits_and_learns_when_it_goes() {
         let (near, far) = tokio::io::duplex(10);
-        let outbox = Outbox::open(near, &TaskTracker::new());
+        let outbox = Outbox::open(near, Patience::UntilItStalls, &TaskTracker::new());
         // Two of them are over the budget, whatever the pipe has taken.
         let chunk = Bytes::from(vec![b'x'; BUDGET / 2 + 100]);
         outbox.send(chunk.clone()).await.unwrap();
@@ -344,7 +381,7 @@ mod tests {
     #[tokio::test]
     async fn a_reader_queues_whatever_the_budget_and_then_waits_for_room() {
         let (near, mut far) = tokio::io::duplex(1000);
-        let outbox = Outbox::open(near, &TaskTracker::new());
+        let outbox = Outbox::open(near, Patience::UntilItStalls, &TaskTracker::new());
         let large = Bytes::from(vec![b'x'; BUDGET]);
         outbox.room().await;
         outbox
@@ -374,7 +411,7 @@ mod tests {
     #[tokio::test]
     async fn many_who_wait_exceed_the_budget_by_one_frame_at_most() {
         let (near, mut far) = tokio::io::duplex(64 * 1024);
-        let outbox = Outbox::open(near, &TaskTracker::new());
+        let outbox = Outbox::open(near, Patience::UntilItStalls, &TaskTracker::new());
         let frame = Bytes::from(vec![b'x'; BUDGET / 4]);
         let senders: Vec<_> = (0..40)
             .map(|_| {
@@ -399,7 +436,7 @@ mod tests {
         let (near, _far) = tokio::io::duplex(10);
         let queue = Arc::new(Queue::default());
         let outbox = Outbox(Arc::new(Ending(Arc::clone(&queue))));
-        let writing = tokio::spawn(Writer(queue).write_all(near));
+        let writing = tokio::spawn(Writer(queue).write_all(near, Patience::UntilItStalls));
         outbox.send_now(vec![b'x'; 2 * BUDGET]).unwrap();
         let send = outbox.send("y");
         tokio::pin!(send);
@@ -467,7 +504,7 @@ mod tests {
             runtime.block_on(async {
                 let tasks = TaskTracker::new();
                 let sink = Narrow { taken: Arc::clone(&taken), widths: widths.into_iter().cycle() };
-                let outbox = Outbox::open(sink, &tasks);
+                let outbox = Outbox::open(sink, Patience::UntilItStalls, &tasks);
                 for (number, frame) in frames.into_iter().enumerate() {
                     let parts = frame.into_iter().map(|(copied, large)| {
                         let text = format!("{number};").repeat(1 + large * GATHERED);

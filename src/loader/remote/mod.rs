@@ -40,7 +40,7 @@ use self::spoken::Spoken;
 use self::standing::Standing;
 use crate::config::Environment;
 use crate::protocol::{DependencyName, Era, Line, Remains};
-use crate::wire::{LineReader, Outbox};
+use crate::wire::{LineReader, Outbox, Patience};
 
 /// What lies between the session and the bridge: as much as a pipe holds.
 const BETWEEN: usize = 64 * 1024;
@@ -81,7 +81,7 @@ pub(super) fn connect(
     let (speak, source) = tokio::io::duplex(BETWEEN);
     let (tell, ended) = watch::channel(None);
     let (dependency, address, environment) = (dependency.clone(), address.clone(), environment.clone());
-    let session = Outbox::open(speak, tasks);
+    let session = Outbox::open(speak, Patience::UntilItIsGone, tasks);
     tasks.spawn(async move {
         let bridged = async {
             let http = Http::new(address, &environment).await?;

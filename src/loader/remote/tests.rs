@@ -246,3 +246,44 @@ async fn a_closed_session_ends_the_connection_and_what_is_under_way() {
     request.stream.read_to_end(&mut rest).await.unwrap();
     assert_eq!(rest, b"");
 }
+
+/// Waits for as long as a process that does not read is waited for at its end.
+async fn until_a_stalled_process_is_given_up() {
+    let tasks = TaskTracker::new();
+    let (near, _far) = tokio::io::duplex(1);
+    let stalled = Outbox::open(near, Patience::UntilItStalls, &tasks);
+    stalled.send_now("never read").unwrap();
+    drop(stalled);
+    tasks.close();
+    tasks.wait().await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_held_up_gets_every_answer_of_a_server_that_is_gone() {
+    const COUNT: usize = 200;
+    let mut between = between().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
+        .await;
+    let mut refused = between.request().await;
+    let refusal = "HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\n\r\n";
+    refused.stream.write_all(refusal.as_bytes()).await.unwrap();
+    drop(refused);
+    let mut stream = between.request().await;
+    stream
+        .answer("text/event-stream", "event: endpoint\ndata: /messages\n\n")
+        .await;
+    between.request().await.answer("application/json", "").await;
+    let answer = |id: usize| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"{}"}}"#, "x".repeat(900));
+    for id in 1..=COUNT {
+        let event = format!("data: {}\n\n", answer(id));
+        stream.stream.write_all(event.as_bytes()).await.unwrap();
+    }
+    drop(stream);
+    between.ended.wait_for(Option::is_some).await.unwrap();
+    until_a_stalled_process_is_given_up().await;
+    for id in 1..=COUNT {
+        assert_eq!(between.line().await, answer(id));
+    }
+    assert_eq!(between.lines.next_line().await.unwrap(), None);
+}
