@@ -11,6 +11,7 @@ use reqwest::{Response, StatusCode};
 use super::events::Event;
 use super::http::{Carried, Failure, Refusal};
 use super::messages::{Messages, is_stream};
+use super::renewing::forgets;
 use super::spoken::{Spoken, VERSION, answers};
 use super::{Bridge, Done, headers_of};
 use crate::protocol::{Era, Message, Object, Outcome, Remains};
@@ -22,7 +23,7 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// How long what was only told may take to arrive; whatever is asked after it waits for that.
-const TELLING: Duration = Duration::from_secs(10);
+pub(super) const TELLING: Duration = Duration::from_secs(10);
 
 /// How long a stream may stay open after its answer: read to its end, its connection can be used again.
 const LINGERING: Duration = Duration::from_millis(500);
@@ -110,7 +111,7 @@ impl Bridge {
         }
     }
 
-    async fn tell(&self, line: &Bytes, mirrored: HeaderMap) -> Done {
+    pub(super) async fn tell(&self, line: &Bytes, mirrored: HeaderMap) -> Done {
         let headers = headers_of(mirrored, self.opened.borrow().as_ref(), Era::Legacy);
         let told = tokio::time::timeout(TELLING, self.http.send(Carried::Message(line), &headers)).await;
         match told {
@@ -145,7 +146,7 @@ impl Bridge {
     }
 
     /// Learns from the answer to `initialize` what was agreed on, and returns it.
-    async fn opening_answer(&self, response: Response, id: &str) -> Result<Bytes, Failure> {
+    pub(super) async fn opening_answer(&self, response: Response, id: &str) -> Result<Bytes, Failure> {
         let session = response.headers().get(&SESSION).cloned();
         let mut messages = Messages::new(&self.http, response, self.line_limit);
         while let Some(event) = messages.next().await? {
@@ -162,7 +163,13 @@ impl Bridge {
     }
 
     /// Sends a request and hands on what comes back, up to its answer.
-    async fn ask(&self, line: &Bytes, mirrored: &HeaderMap, id: &str, era: Era) -> Result<(), Failure> {
+    async fn ask(
+        self: &Arc<Self>,
+        line: &Bytes,
+        mirrored: &HeaderMap,
+        id: &str,
+        era: Era,
+    ) -> Result<(), Failure> {
         let opened = self.opened.borrow().clone();
         let headers = headers_of(mirrored.clone(), opened.as_ref(), era);
         let mut response = self.http.send(Carried::Message(line), &headers).await?;
@@ -266,72 +273,6 @@ impl Bridge {
             }
         }
         Err(Failure::Unanswered)
-    }
-
-    /// Asks in a new session for what was asked for in the last one; the answer is nobody's.
-    async fn ask_again(&self, line: &Bytes) {
-        let Some((Spoken::Request { id, .. }, mirrored)) = Spoken::read(line) else {
-            return;
-        };
-        let headers = headers_of(mirrored, self.opened.borrow().as_ref(), Era::Legacy);
-        let asking = async {
-            let response = self.http.send(Carried::Message(line), &headers).await?;
-            let mut messages = Messages::new(&self.http, response, self.line_limit);
-            while let Some(event) = messages.next().await? {
-                match event {
-                    Event::Message(message) if answers(&message, &id) => break,
-                    Event::Message(message) => self.deliver(message).await,
-                    Event::TooLong(_) | Event::Endpoint(_) => {}
-                }
-            }
-            Ok::<(), Failure>(())
-        };
-        if !matches!(tokio::time::timeout(TELLING, asking).await, Ok(Ok(()))) {
-            tracing::info!(dependency = %self.dependency, "was not asked again for what stood in its last session");
-        }
-    }
-
-    /// Opens a new session in place of one that the server forgot, unless somebody has already.
-    async fn renew(&self, over: &Opened) -> Result<(), Failure> {
-        let opening = self.opening.lock().await;
-        if self.opened.borrow().as_ref() != Some(over) {
-            return Ok(());
-        }
-        let Some(line) = opening.as_ref() else {
-            return Err(Failure::Unanswered);
-        };
-        let Some((Spoken::Opening { id }, mirrored)) = Spoken::read(line) else {
-            return Err(Failure::Unanswered);
-        };
-        tracing::info!(dependency = %self.dependency, "forgot its session; a new one is opened");
-        let response = self.http.send(Carried::Message(line), &mirrored).await?;
-        if !response.status().is_success() {
-            return Err(match self.http.refusal(response).await {
-                Refusal::Told(failure) => failure,
-                Refusal::Error(_) => Failure::Unanswered,
-            });
-        }
-        self.opening_answer(response, &id).await?;
-        let initialized = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        self.tell(&initialized, HeaderMap::new()).await;
-        let standing = self.standing().lines();
-        for line in standing {
-            self.ask_again(&line).await;
-        }
-        // Whatever made the server forget may have changed its tools.
-        let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-        self.deliver(Bytes::from_static(changed)).await;
-        Ok(())
-    }
-}
-
-/// Tells whether a server refuses a request because it no longer knows its session.
-fn forgets(status: StatusCode, refusal: &Refusal) -> bool {
-    match refusal {
-        _ if status == StatusCode::NOT_FOUND => true,
-        // What many servers say instead.
-        Refusal::Error(error) => error.to_ascii_lowercase().contains("session"),
-        Refusal::Told(_) => false,
     }
 }
 

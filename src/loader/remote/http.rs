@@ -48,6 +48,8 @@ pub(super) enum Failure {
     BrokenOff(String),
     #[error("ended its answer without answering")]
     Unanswered,
+    #[error("forgot its session and takes too long to open another")]
+    Unopened,
     #[error("sent an answer longer than the line limit")]
     TooLong,
     #[error("names an endpoint that is not at {0}, where it was declared to be")]

@@ -13,6 +13,7 @@ mod listening;
 mod messages;
 mod old;
 mod parameters;
+mod renewing;
 mod spoken;
 mod standing;
 #[cfg(test)]
@@ -91,7 +92,8 @@ pub(super) fn connect(
                 session,
                 line_limit,
                 opened: watch::Sender::new(None),
-                opening: Mutex::default(),
+                opening: Arc::default(),
+                ended: CancellationToken::new(),
                 answered: AtomicBool::new(false),
                 in_order: Mutex::default(),
                 parameters: std::sync::Mutex::default(),
@@ -133,7 +135,9 @@ struct Bridge {
     /// What `initialize` agreed on; whoever listens is told when a new session takes the place of one that is over.
     opened: watch::Sender<Option<Opened>>,
     /// The `initialize` of the session, which also opens the next one when the server forgot this one.
-    opening: Mutex<Option<Bytes>>,
+    opening: Arc<Mutex<Option<Bytes>>>,
+    /// Ends what outlives the exchange that began it.
+    ended: CancellationToken,
     /// Whether the server has answered anything yet.
     answered: AtomicBool,
     /// What is told arrives in its order, and before whatever is asked after it.
@@ -159,6 +163,7 @@ enum Done {
 impl Bridge {
     /// Carries lines to the server until the session is closed or the server is lost.
     async fn run(self: Arc<Self>, mut lines: LineReader<DuplexStream>) -> Result<(), End> {
+        let alive = self.ended.clone().drop_guard();
         let mut exchanges = JoinSet::new();
         let mut requests: HashMap<String, (Era, AbortHandle)> = HashMap::new();
         loop {
@@ -207,7 +212,7 @@ impl Bridge {
                 },
             }
         }
-        drop(exchanges);
+        drop((exchanges, alive));
         self.farewell().await;
         Ok(())
     }

@@ -7,6 +7,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
+/// Longer than anything here takes.
+const DEADLINE: Duration = Duration::from_secs(20);
+
 /// The two ends of a bridge: the session's lines and the server's socket.
 struct Between {
     lines: Lines<BufReader<DuplexStream>>,
@@ -44,8 +47,8 @@ impl Between {
     }
 
     async fn request(&mut self) -> Request {
-        let (stream, _) = self.listener.accept().await.unwrap();
-        Request::read(stream).await
+        let request = async { Request::read(self.listener.accept().await.unwrap().0).await };
+        tokio::time::timeout(DEADLINE, request).await.unwrap()
     }
 }
 
@@ -79,6 +82,22 @@ impl Request {
 
     async fn answer(&mut self, kind: &str, body: &str) {
         let answer = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: {kind}\r\n\r\n{body}");
+        self.stream.write_all(answer.as_bytes()).await.unwrap();
+    }
+
+    /// Answers with the result of the request, in a session.
+    async fn answer_in(&mut self, session: &str, result: &str) {
+        let asked: serde_json::Value = serde_json::from_str(&self.body).unwrap();
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\nmcp-session-id: {session}\r\n\r\n\
+             {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}",
+            asked["id"]
+        );
+        self.stream.write_all(answer.as_bytes()).await.unwrap();
+    }
+
+    async fn refuse(&mut self, status: &str) {
+        let answer = format!("HTTP/1.1 {status}\r\nconnection: close\r\n\r\n");
         self.stream.write_all(answer.as_bytes()).await.unwrap();
     }
 
@@ -266,8 +285,7 @@ async fn a_session_that_is_held_up_gets_every_answer_of_a_server_that_is_gone() 
         .write(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
         .await;
     let mut refused = between.request().await;
-    let refusal = "HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\n\r\n";
-    refused.stream.write_all(refusal.as_bytes()).await.unwrap();
+    refused.refuse("405 Method Not Allowed").await;
     drop(refused);
     let mut stream = between.request().await;
     stream
@@ -286,4 +304,44 @@ async fn a_session_that_is_held_up_gets_every_answer_of_a_server_that_is_gone() 
         assert_eq!(between.line().await, answer(id));
     }
     assert_eq!(between.lines.next_line().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_session_that_is_being_renewed_is_opened_to_its_end_when_the_call_that_met_it_is_cancelled() {
+    let mut between = between().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
+        .await;
+    between.request().await.answer_in("a", "{}").await;
+    between.line().await;
+    let subscribe = r#"{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"x://1"}}"#;
+    between.write(subscribe).await;
+    between.request().await.answer_in("a", "{}").await;
+    between.line().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#)
+        .await;
+    between.request().await.refuse("404 Not Found").await;
+    between.request().await.answer_in("b", "{}").await;
+    let mut initialized = between.request().await;
+    assert!(initialized.body.contains("notifications/initialized"));
+    between
+        .write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#)
+        .await;
+    between.request().await.answer("application/json", "").await;
+    // With this answer the cancelled call is gone too.
+    between.write(r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#).await;
+    between.request().await.answer_in("b", "{}").await;
+    between.line().await;
+    initialized.answer("application/json", "").await;
+    drop(initialized);
+    let mut again = between.request().await;
+    assert_eq!(again.body, subscribe);
+    assert_eq!(again.own(), ["mcp-session-id: b"]);
+    again.answer_in("b", "{}").await;
+    drop(again);
+    assert_eq!(
+        between.line().await,
+        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#
+    );
 }
