@@ -56,13 +56,16 @@ impl Opened {
 impl Bridge {
     /// Carries one line to the server.
     pub(super) async fn carry(self: Arc<Self>, line: Bytes, spoken: Spoken, mirrored: HeaderMap) -> Done {
-        match spoken {
-            Spoken::Opening { id } => {
+        match (spoken, self.endpoint.get()) {
+            (Spoken::Opening { id } | Spoken::Request { id, .. }, Some(endpoint)) => {
+                self.post(endpoint, &line, id).await
+            }
+            (Spoken::Opening { id }, None) => {
                 *self.opening.lock().await = Some(line.clone());
                 let opened = self.open(&line, &mirrored, &id).await;
                 self.finished(line, &id, opened).await
             }
-            Spoken::Request { id, era } => {
+            (Spoken::Request { id, era }, None) => {
                 if era == Era::Legacy {
                     self.standing().note(&line);
                     drop(self.in_order.lock().await);
@@ -73,12 +76,12 @@ impl Bridge {
                     done => done,
                 }
             }
-            Spoken::Opened | Spoken::Told => {
+            (Spoken::Opened | Spoken::Told, _) => {
                 let _turn = self.in_order.lock().await;
                 self.tell(&line, mirrored).await
             }
             // What is cancelled may be what the others wait for.
-            Spoken::Cancelled { .. } => self.tell(&line, mirrored).await,
+            (Spoken::Cancelled { .. }, _) => self.tell(&line, mirrored).await,
         }
     }
 
@@ -107,13 +110,17 @@ impl Bridge {
                 refused: failure,
             }
         } else {
-            Done::Over(failure)
+            Done::Over(failure.into())
         }
     }
 
     pub(super) async fn tell(&self, line: &Bytes, mirrored: HeaderMap) -> Done {
         let headers = headers_of(mirrored, self.opened.borrow().as_ref(), Era::Legacy);
-        let told = tokio::time::timeout(TELLING, self.http.send(Carried::Message(line), &headers)).await;
+        let carried = match self.endpoint.get() {
+            Some(endpoint) => Carried::Posted(endpoint, line),
+            None => Carried::Message(line),
+        };
+        let told = tokio::time::timeout(TELLING, self.http.send(carried, &headers)).await;
         match told {
             Ok(Ok(response)) if response.status().is_success() => {}
             Ok(Ok(response)) => {
@@ -127,8 +134,16 @@ impl Bridge {
 
     /// Tells whoever waits for a message over the limit.
     pub(super) async fn overlong(&self, remains: Remains) {
-        if let Some(line) = self.give_up_overlong(remains).await {
-            self.tell(&line, HeaderMap::new()).await;
+        tracing::warn!(dependency = %self.dependency, "a message over the limit was thrown away");
+        match remains {
+            Remains::Request(id) => {
+                let refusal = format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"the request is longer than the line limit"}}}}"#
+                );
+                self.tell(&refusal.into(), HeaderMap::new()).await;
+            }
+            Remains::Answer(id) | Remains::Either(id) => self.deliver_failure(&id, &Failure::TooLong).await,
+            Remains::Nothing => {}
         }
     }
 

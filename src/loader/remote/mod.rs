@@ -23,13 +23,14 @@ pub use address::{Address, AddressError};
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use reqwest::Url;
 use reqwest::header::HeaderMap;
 use tokio::io::DuplexStream;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -40,7 +41,7 @@ use self::parameters::Parameters;
 use self::spoken::Spoken;
 use self::standing::Standing;
 use crate::config::Environment;
-use crate::protocol::{DependencyName, Era, Line, Remains};
+use crate::protocol::{DependencyName, Era, Line};
 use crate::wire::{LineReader, Outbox, Patience};
 
 /// What lies between the session and the bridge: as much as a pipe holds.
@@ -94,6 +95,7 @@ pub(super) fn connect(
                 opened: watch::Sender::new(None),
                 opening: Arc::default(),
                 ended: CancellationToken::new(),
+                endpoint: OnceLock::new(),
                 answered: AtomicBool::new(false),
                 in_order: Mutex::default(),
                 parameters: std::sync::Mutex::default(),
@@ -138,6 +140,8 @@ struct Bridge {
     opening: Arc<Mutex<Option<Bytes>>>,
     /// Ends what outlives the exchange that began it.
     ended: CancellationToken,
+    /// Where an old server wants messages; one that has none takes them at its address.
+    endpoint: OnceLock<Url>,
     /// Whether the server has answered anything yet.
     answered: AtomicBool,
     /// What is told arrives in its order, and before whatever is asked after it.
@@ -156,8 +160,8 @@ enum Done {
     Request(String),
     /// The first request was refused as servers of 2024-11-05 do, which have another transport.
     Old { first: Bytes, refused: Failure },
-    /// The server cannot be reached.
-    Over(Failure),
+    /// The connection is over.
+    Over(End),
 }
 
 impl Bridge {
@@ -207,8 +211,14 @@ impl Bridge {
                 Some(done) = exchanges.join_next() => match done {
                     Ok(Done::Line) | Err(_) => {}
                     Ok(Done::Request(id)) => drop(requests.remove(&id)),
-                    Ok(Done::Over(failure)) => return Err(failure.into()),
-                    Ok(Done::Old { first, refused }) => return self.run_old(lines, first, refused).await,
+                    Ok(Done::Over(end)) => return Err(end),
+                    Ok(Done::Old { first, refused }) => {
+                        let (named, is_named) = oneshot::channel();
+                        exchanges.spawn(Arc::clone(&self).hear_old(refused, named));
+                        if let (Ok(()), Some((spoken, headers))) = (is_named.await, Spoken::read(&first)) {
+                            exchanges.spawn(Arc::clone(&self).carry(first, spoken, headers));
+                        }
+                    }
                 },
             }
         }
@@ -249,21 +259,6 @@ impl Bridge {
             r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#
         )))
         .await;
-    }
-
-    /// Tells whoever waits for a message over the limit; what the server is to be told is returned.
-    async fn give_up_overlong(&self, remains: Remains) -> Option<Bytes> {
-        tracing::warn!(dependency = %self.dependency, "a message over the limit was thrown away");
-        match remains {
-            Remains::Request(id) => Some(Bytes::from(format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"the request is longer than the line limit"}}}}"#
-            ))),
-            Remains::Answer(id) | Remains::Either(id) => {
-                self.deliver_failure(&id, &Failure::TooLong).await;
-                None
-            }
-            Remains::Nothing => None,
-        }
     }
 
     /// Answers a request of the session with what went wrong.

@@ -37,6 +37,23 @@ async fn between() -> Between {
     }
 }
 
+/// Likewise with a server of 2024-11-05, which has taken `initialize`; returns also the stream on which it answers.
+async fn between_old() -> (Between, Request) {
+    let mut between = between().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
+        .await;
+    let mut refused = between.request().await;
+    refused.refuse("405 Method Not Allowed").await;
+    drop(refused);
+    let mut stream = between.request().await;
+    stream
+        .answer("text/event-stream", "event: endpoint\ndata: /messages\n\n")
+        .await;
+    between.request().await.answer("application/json", "").await;
+    (between, stream)
+}
+
 impl Between {
     async fn write(&mut self, line: &str) {
         self.sink.write_all(format!("{line}\n").as_bytes()).await.unwrap();
@@ -159,15 +176,15 @@ async fn a_legacy_server_is_told_of_a_cancellation_and_then_left() {
     assert!(between.request().await.body.contains("ping"));
 }
 
-#[tokio::test]
-async fn what_a_server_does_not_take_does_not_pile_up() {
+/// Tells much to a server that takes nothing, until it does.
+async fn tell_much(between: Between) {
     const COUNT: usize = 200;
     let Between {
         lines,
         mut sink,
         ended,
         listener,
-    } = between().await;
+    } = between;
     let line = format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":"{}"}}"#,
         "x".repeat(2000)
@@ -191,6 +208,45 @@ async fn what_a_server_does_not_take_does_not_pile_up() {
         request = Request::read(listener.accept().await.unwrap().0).await;
     }
     drop((telling.await.unwrap(), lines, ended));
+}
+
+#[tokio::test]
+async fn what_a_server_does_not_take_does_not_pile_up() {
+    tell_much(between().await).await;
+}
+
+#[tokio::test]
+async fn what_an_old_server_does_not_take_does_not_pile_up() {
+    let (between, _stream) = between_old().await;
+    tell_much(between).await;
+}
+
+#[tokio::test]
+async fn a_request_that_an_old_server_does_not_take_holds_up_no_other() {
+    let (mut between, mut stream) = between_old().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":5,"method":"tools/call"}"#)
+        .await;
+    let mut stuck = between.request().await;
+    let ping = r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#;
+    between.write(ping).await;
+    let mut other = between.request().await;
+    assert_eq!(other.body, ping);
+    other.answer("application/json", "").await;
+    let answer = r#"{"jsonrpc":"2.0","id":6,"result":{}}"#;
+    let event = format!("data: {answer}\n\n");
+    stream.stream.write_all(event.as_bytes()).await.unwrap();
+    assert_eq!(between.line().await, answer);
+    // What is cancelled is left.
+    let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#;
+    between.write(cancelled).await;
+    let mut told = between.request().await;
+    assert_eq!(told.body, cancelled);
+    told.answer("application/json", "").await;
+    drop(told);
+    let mut rest = Vec::new();
+    stuck.stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"");
 }
 
 #[tokio::test]
@@ -280,18 +336,7 @@ async fn until_a_stalled_process_is_given_up() {
 #[tokio::test]
 async fn a_session_that_is_held_up_gets_every_answer_of_a_server_that_is_gone() {
     const COUNT: usize = 200;
-    let mut between = between().await;
-    between
-        .write(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
-        .await;
-    let mut refused = between.request().await;
-    refused.refuse("405 Method Not Allowed").await;
-    drop(refused);
-    let mut stream = between.request().await;
-    stream
-        .answer("text/event-stream", "event: endpoint\ndata: /messages\n\n")
-        .await;
-    between.request().await.answer("application/json", "").await;
+    let (mut between, mut stream) = between_old().await;
     let answer = |id: usize| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"{}"}}"#, "x".repeat(900));
     for id in 1..=COUNT {
         let event = format!("data: {}\n\n", answer(id));
