@@ -41,7 +41,7 @@ fn decode(chunks: &[&[u8]], limit: usize) -> Vec<Line> {
             Line::TooLong(Remains::Request(id) | Remains::Answer(id) | Remains::Either(id)) => {
                 assert!(id.len() <= 1024);
             }
-            Line::TooLong(Remains::Nothing) => {}
+            Line::TooLong(Remains::Notification | Remains::Nothing) => {}
         }
     }
     lines

@@ -78,7 +78,7 @@ impl Session {
                     self.fail(id, &format!("its answer {why}"));
                 }
             }
-            Remains::Nothing => {}
+            Remains::Notification | Remains::Nothing => {}
         }
     }
 

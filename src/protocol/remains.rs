@@ -20,7 +20,9 @@ pub enum Remains {
     Answer(String),
     /// It has this raw id, and nothing that tells which of the two it is.
     Either(String),
-    /// There is nobody to tell: it has no id, or none that could be found.
+    /// It was read to its end, tells something and has no id: nobody waits for it.
+    Notification,
+    /// There is nobody to tell: it has no id that could be found.
     Nothing,
 }
 
@@ -44,8 +46,18 @@ pub struct Skim {
     /// The name or the plain value that is being passed, as far as it is kept.
     token: Vec<u8>,
     member: Member,
-    id: Option<String>,
+    id: Id,
     kind: Kind,
+}
+
+/// What is known of the id.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+enum Id {
+    #[default]
+    Unseen,
+    /// There is one that is none.
+    Unusable,
+    Found(String),
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -122,10 +134,12 @@ impl Skim {
     #[must_use]
     pub fn remains(self) -> Remains {
         match (self.id, self.kind) {
-            (None, _) => Remains::Nothing,
-            (Some(id), Kind::Request) => Remains::Request(id),
-            (Some(id), Kind::Answer) => Remains::Answer(id),
-            (Some(id), Kind::Unknown) => Remains::Either(id),
+            (Id::Found(id), Kind::Request) => Remains::Request(id),
+            (Id::Found(id), Kind::Answer) => Remains::Answer(id),
+            (Id::Found(id), Kind::Unknown) => Remains::Either(id),
+            // Of one that breaks off the id may have been still to come.
+            (Id::Unseen, Kind::Request) if self.place == Place::Behind => Remains::Notification,
+            (Id::Unseen | Id::Unusable, _) => Remains::Nothing,
         }
     }
 
@@ -181,9 +195,9 @@ impl Skim {
         let token = std::mem::take(&mut self.token);
         self.place = next;
         // Of two ids the first is believed: each reader would believe another one.
-        if self.member == Member::Id && self.id.is_none() {
+        if self.member == Member::Id && !matches!(self.id, Id::Found(_)) {
             let id = Self::value(&token).filter(|id| is_id(*id));
-            self.id = id.map(|id| id.get().to_owned());
+            self.id = id.map_or(Id::Unusable, |id| Id::Found(id.get().to_owned()));
         }
     }
 }
@@ -251,13 +265,25 @@ mod tests {
             r#"{"id":null,"method":"a"}"#,
             r#"{"id":{"id":1},"method":"a"}"#,
             r#"[{"id":1,"result":2}]"#,
-            r#"{"method":"a"}"#,
+            r#"{"method":"a""#,
+            r#"{"method":"a"}]"#,
+            r#"{"a":1}"#,
             r#"{x"id":1}"#,
             "noise",
             "",
             &long,
         ] {
             assert_eq!(Remains::of(line.as_bytes()), Remains::Nothing, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_notification_is_known_once_it_is_at_its_end() {
+        for line in [
+            r#"{"jsonrpc":"2.0","method":"a","params":{"id":1}}"#,
+            r#" {"params":[NaN],"method":"a"} "#,
+        ] {
+            assert_eq!(Remains::of(line.as_bytes()), Remains::Notification, "{line}");
         }
     }
 

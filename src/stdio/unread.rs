@@ -16,7 +16,7 @@ impl Conversation {
             Remains::Answer(id) => self.answered_badly(&id, &fault),
             Remains::Either(id) if self.inquiries().is_open(&id) => self.answered_badly(&id, &fault),
             Remains::Request(id) | Remains::Either(id) => self.respond(&id, fault.into()),
-            Remains::Nothing => self.respond("null", fault.into()),
+            Remains::Notification | Remains::Nothing => self.respond("null", fault.into()),
         }
     }
 

@@ -143,7 +143,7 @@ impl Bridge {
                 self.tell(&refusal.into(), HeaderMap::new()).await;
             }
             Remains::Answer(id) | Remains::Either(id) => self.deliver_failure(&id, &Failure::TooLong).await,
-            Remains::Nothing => {}
+            Remains::Notification | Remains::Nothing => {}
         }
     }
 

@@ -289,6 +289,23 @@ async fn a_request_over_the_limit_is_refused_and_the_call_it_came_with_goes_on()
 }
 
 #[tokio::test]
+async fn a_notification_over_the_limit_costs_only_itself() {
+    let mut between = between().await;
+    between
+        .write(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#)
+        .await;
+    let mut request = between.request().await;
+    let told = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"data":"{}"}}}}"#,
+        "x".repeat(2000)
+    );
+    let stream = format!("data: {told}\n\ndata: {{\"result\":{{}},\"id\":1}}\n\n");
+    request.answer("text/event-stream", &stream).await;
+    drop(request);
+    assert_eq!(between.line().await, r#"{"result":{},"id":1}"#);
+}
+
+#[tokio::test]
 async fn before_the_first_answer_a_failure_ends_the_connection() {
     let mut between = between().await;
     between
