@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::list::CONNECT;
-use super::route::{Approval, Target};
+use super::route::{Approval, Given, Target};
 use super::{Asked, Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
 use crate::config::Server;
 use crate::loader::{KnownTool, Plan, Started};
@@ -36,6 +36,8 @@ pub(super) struct Permitted<'a> {
     pub(super) plan: &'a Arc<Plan>,
     /// The integrity a person was shown: nothing else may run under their approval.
     pub(super) shown_integrity: Option<&'a str>,
+    /// For what their approval was given, where one was needed.
+    pub(super) given: Given,
     pub(super) notes: Vec<String>,
     /// The arguments that were suspended, in place of those the request came with.
     pub(super) suspended: Option<Arguments>,
@@ -91,6 +93,7 @@ impl Proxy {
             server,
             plan: &plan,
             shown_integrity: approved.as_deref(),
+            given: Given::Standing,
             notes: Vec::new(),
             suspended: None,
         };
@@ -212,6 +215,7 @@ impl Proxy {
             server,
             plan,
             shown_integrity,
+            given,
             mut notes,
             suspended,
         } = permitted;
@@ -248,6 +252,7 @@ impl Proxy {
             Decision::Ask(_) => Some(Approval {
                 launch: plan.digest().clone(),
                 integrity: started.resolved.and_then(|resolved| resolved.integrity),
+                given,
             }),
             Decision::Allow | Decision::Deny => None,
         };

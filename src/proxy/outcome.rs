@@ -199,6 +199,12 @@ pub enum Refusal {
         /// The tool.
         tool: ToolName,
     },
+    /// The approval it was let through by is no more.
+    #[error("`{}` does not go on: the approval of its server was taken back meanwhile", shown(.tool))]
+    Withdrawn {
+        /// The tool.
+        tool: ToolName,
+    },
     /// What a client brings back belongs to another call.
     #[error("`requestState` belongs to another call")]
     OtherCall,
@@ -259,7 +265,7 @@ impl Hint for Refusal {
             Self::TimedOut { .. } => {
                 Some("raise \"callTimeoutSeconds\" of this server in .pml.json, or leave it out".to_owned())
             }
-            Self::Expired | Self::OtherCall | Self::Changed { .. } => {
+            Self::Expired | Self::OtherCall | Self::Changed { .. } | Self::Withdrawn { .. } => {
                 Some("call the tool again with its arguments; a person is asked anew".to_owned())
             }
             Self::Continuation(_) => Some(

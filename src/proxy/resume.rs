@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::call::{Permitted, arguments_of};
 use super::outcome::place;
-use super::route::{PROMPTS, RESOURCES, Target};
+use super::route::{Given, PROMPTS, RESOURCES, Target};
 use super::{Asked, Carried, Outcome, Proxy, Refusal, View, Wanted};
 use crate::config::By;
 use crate::loader::Plan;
@@ -117,6 +117,10 @@ impl Proxy {
                 .ask
                 .dependency()
                 .and_then(|dependency| dependency.integrity.as_deref()),
+            given: match taken.ask {
+                Ask::Install { .. } | Ask::Connect { .. } => Given::Standing,
+                Ask::Permit { .. } | Ask::Use { .. } | Ask::Questions { .. } => Given::Once,
+            },
             notes,
             suspended: Some(taken.call.arguments.clone()),
         };

@@ -112,6 +112,16 @@ impl Route {
 pub(super) struct Approval {
     pub(super) launch: Digest,
     pub(super) integrity: Option<String>,
+    pub(super) given: Given,
+}
+
+/// For what an approval was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Given {
+    /// For the dependency, until it is taken back.
+    Standing,
+    /// For this one call: there is nothing to take back.
+    Once,
 }
 
 /// How a call goes on that was let through before.
@@ -156,13 +166,24 @@ impl Proxy {
         Some(route)
     }
 
-    /// Tells how a call that was let through before goes on: a rule that forbids it now wins.
+    /// Tells how a call that was let through before goes on: a rule that forbids it now wins, and so does whoever
+    /// took the approval back.
     pub fn going_on(&self, route: &Route) -> Result<GoingOn, Refusal> {
-        self.view().map_err(Refusal::Config)?.ruled(&route.tool)?;
-        if route.session.is_open() {
+        let tool = &route.tool;
+        let decision = self.view().map_err(Refusal::Config)?.ruled(tool)?;
+        if !route.session.is_open() {
+            return Ok(GoingOn::Anew);
+        }
+        let stands = decision == Decision::Allow
+            || self.0.grants.allows_tool(tool)
+            || route
+                .approval
+                .as_ref()
+                .is_none_or(|approval| self.holds(approval));
+        if stands {
             Ok(GoingOn::AsBefore)
         } else {
-            Ok(GoingOn::Anew)
+            Err(Refusal::Withdrawn { tool: tool.clone() })
         }
     }
 
@@ -177,12 +198,15 @@ impl Proxy {
             .as_ref()
             .filter(|approval| approval.launch == *plan.digest());
         let integrity = match (answered, decision) {
-            (Some(approval), _) => approval.integrity.clone(),
+            (Some(approval), _) if self.holds(approval) => approval.integrity.clone(),
+            (Some(_), _) if !self.is_simple(&view, tool, &plan) => {
+                return Err(Refusal::Withdrawn { tool: tool.clone() });
+            }
             (None, _) if !self.is_simple(&view, tool, &plan) => {
                 return Err(Refusal::Changed { tool: tool.clone() });
             }
-            (None, Decision::Ask(_)) => self.approved_integrity(&plan),
-            (None, Decision::Allow | Decision::Deny) => None,
+            (_, Decision::Ask(_)) => self.approved_integrity(&plan),
+            (_, Decision::Allow | Decision::Deny) => None,
         };
         let permitted = Permitted {
             target: Target {
@@ -192,6 +216,7 @@ impl Proxy {
             server,
             plan: &plan,
             shown_integrity: integrity.as_deref(),
+            given: answered.map_or(Given::Standing, |approval| approval.given),
             notes: Vec::new(),
             suspended: None,
         };
@@ -245,7 +270,18 @@ impl Proxy {
         owners.into_iter().filter_map(route).collect()
     }
 
-    fn still_approved(&self, Approval { launch, integrity }: &Approval) -> bool {
+    /// Tells whether what a call was let through by still lets it go on.
+    fn holds(&self, approval: &Approval) -> bool {
+        match approval.given {
+            Given::Standing => self.still_approved(approval),
+            Given::Once => true,
+        }
+    }
+
+    fn still_approved(&self, approval: &Approval) -> bool {
+        let Approval {
+            launch, integrity, ..
+        } = approval;
         let approved = &self.0.approved;
         self.0.grants.allows_launch(launch) || approved.covers(launch, integrity.as_deref()).unwrap_or(false)
     }

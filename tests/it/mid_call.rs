@@ -223,3 +223,54 @@ fn a_server_that_went_while_a_person_thought_is_reached_again() {
     let done = client.call("pml_continue", &continued);
     assert!(texts(&done)[0].contains(r#""arguments":{"n":1.0}"#), "{done}");
 }
+
+#[test]
+fn an_approval_that_was_taken_back_meanwhile_lets_no_call_go_on() {
+    let asking = json!({ "ask": ["*"] });
+    let taken_back = "`fake:ask` does not go on: the approval of its server was taken back meanwhile";
+    // It still runs, or it went.
+    for meanwhile in ["fake__echo", "fake__crash"] {
+        let world = world(
+            &asking,
+            &json!({}),
+            &["--modern", "--started", "started", "--record", "seen"],
+        );
+        let mut client = world.legacy();
+        let asked = client.call("fake__echo", &json!({}));
+        client.proceed("fake__echo", &asked, &json!({ "approved": true }));
+        let told = client.call("fake__ask", &json!({}));
+        let id = &told["structuredContent"]["workflow_id"];
+        let input = json!({ "person": { "name": "Ada" } });
+        let continued = json!({ "workflow_id": id, "approved": true, "input": input });
+        client.call(meanwhile, &json!({}));
+        assert!(world.run(&["uninstall", "fake"]).status.success());
+        let done = client.call("pml_continue", &continued);
+        assert_eq!(texts(&done)[0], taken_back, "{meanwhile}");
+        assert_eq!(world.read("started").lines().count(), 1, "{meanwhile}");
+        assert!(!world.read("seen").contains("inputResponses"), "{meanwhile}");
+    }
+
+    let world = world(&asking, &json!({}), &[]);
+    let mut client = world.client();
+    let approval = modern(&mut client, 1, "fake__ask", "{}", &json!({}));
+    let asked = modern(&mut client, 2, "fake__ask", "{}", &answered(&approval));
+    assert!(world.run(&["uninstall", "fake"]).status.success());
+    let done = modern(&mut client, 3, "fake__ask", "{}", &answered(&asked));
+    assert_eq!(texts(&done)[0], taken_back, "parked");
+}
+
+#[test]
+fn a_call_that_a_person_let_through_alone_goes_on_whatever_becomes_of_approvals() {
+    let asking = json!({ "ask": ["fake:ask"], "allow": ["fake"] });
+    let world = world(&asking, &json!({}), &["--modern"]);
+    let mut client = world.legacy();
+    let asked = client.call("fake__ask", &json!({}));
+    let told = client.proceed("fake__ask", &asked, &json!({ "approved": true }));
+    let id = &told["structuredContent"]["workflow_id"];
+    let input = json!({ "person": { "name": "Ada" } });
+    client.call("fake__crash", &json!({}));
+    world.run(&["uninstall", "fake"]);
+    let continued = json!({ "workflow_id": id, "approved": true, "input": input });
+    let done = client.call("pml_continue", &continued);
+    assert!(texts(&done)[0].contains("inputResponses"), "{done}");
+}
