@@ -4,6 +4,7 @@
 //! a task of its own, which ends when the request is on its way or answered.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
@@ -24,7 +25,7 @@ use super::request::{self, Continuing, Method, Request};
 use super::requests::UnderWay;
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{Json, Object};
-use crate::proxy::{Carried, GoingOn, Outcome, Progress, Ready, Refusal};
+use crate::proxy::{Carried, GoingOn, Outcome, Progress, Ready, Refusal, Route};
 
 /// A dependency with this much unread input does not read: further calls are refused rather than kept.
 const STUFFED: usize = 64 << 20;
@@ -106,26 +107,35 @@ impl Conversation {
             let answer = present::refused(&refusal, &request.method, request.era);
             return self.respond(&under_way.id, answer);
         }
+        if request.method == Method::Unsubscribe {
+            self.forget(&ready.route);
+        }
         if let Method::Subscribe | Method::Unsubscribe = request.method
-            && let Ok(name) = request::name(&request.method, object)
+            && ready.route.session.era() == Era::Modern
         {
-            self.watch(&request.method, &ready.route, name.clone());
-            if ready.route.session.era() == Era::Modern {
-                let conversation = self.clone();
-                let cancelled = under_way.cancelled();
-                self.spawn(async move {
-                    let listening = conversation.listen_at(&ready.route.session);
-                    if cancelled.run_until_cancelled(listening).await.is_some() {
-                        conversation.respond(&under_way.id, present::own_result(json!({}), request.era));
-                    } else {
-                        drop(under_way);
-                        conversation.unwatch(&[name]).await;
-                    }
-                });
-                return;
-            }
+            return self.subscribe_anew(request, object, ready.route, under_way);
         }
         OpenCall::send(self, request, object, ready, under_way, told);
+    }
+
+    /// Subscribes at a Modern dependency to what the client watches there, with this request.
+    fn subscribe_anew(&self, request: Request, object: &Object<'_>, route: Arc<Route>, under_way: UnderWay) {
+        let name = request::name(&request.method, object);
+        if let (Method::Subscribe, Ok(name)) = (&request.method, name) {
+            self.watch(&route, name);
+        }
+        let conversation = self.clone();
+        let cancelled = under_way.cancelled();
+        self.spawn(async move {
+            let listening = conversation.listen_at(&route.session);
+            if cancelled.run_until_cancelled(listening).await.is_some() {
+                conversation.respond(&under_way.id, present::own_result(json!({}), request.era));
+            } else if request.method == Method::Subscribe {
+                drop(under_way);
+                conversation.take_back(&route);
+                conversation.listen_at(&route.session).await;
+            }
+        });
     }
 
     /// Returns what the client expects of the result of a call.

@@ -18,7 +18,7 @@ use super::parking::State as Returned;
 use super::present::{self, Answer};
 use super::progress::Told;
 use super::relaying::Relayed;
-use super::request::Request;
+use super::request::{self, Method, Request};
 use super::requests::UnderWay;
 use crate::protocol::{Object, Outcome, Payload};
 use crate::proxy::{Arguments, Caller, Failure, Inquiry, Ready, Refusal, Route, Taken};
@@ -260,6 +260,9 @@ impl OpenCall {
             }
             Outcome::Result(payload) => payload,
         };
+        if self.request.method == Method::Subscribe {
+            self.watched();
+        }
         let from = self.route.session.era();
         if from == Era::Modern && incoming::requires_input(payload) {
             return match self.request.era {
@@ -278,6 +281,14 @@ impl OpenCall {
             &open.under_way,
             Answer::Result(incoming::result(raw, payload, passage)),
         );
+    }
+
+    /// Takes note that the client watches what it asked for: only what a dependency accepted is watched.
+    fn watched(&self) {
+        let object = Object::parse(self.request.text());
+        if let Some(Ok(name)) = object.map(|object| request::name(&self.request.method, &object)) {
+            self.conversation.watch(&self.route, name);
+        }
     }
 
     pub(super) fn fail(&self, open: &Open, failure: Failure) {

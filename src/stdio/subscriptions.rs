@@ -17,7 +17,7 @@ use super::offered;
 use super::request::Method;
 use super::requests::UnderWay;
 use crate::protocol::{Kind, Object, Payload, Splice};
-use crate::proxy::{Carried, Outcome, Session, Wanted};
+use crate::proxy::{Carried, Outcome, Reply, Session, Wanted};
 
 /// How long a dependency may take to acknowledge a subscription before its client is told that it has one.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
@@ -200,15 +200,21 @@ impl Conversation {
             return false;
         };
         let session = &ready.route.session;
-        self.watch(&Method::Subscribe, &ready.route, uri.to_owned());
+        self.watch(&ready.route, uri.to_owned());
         session.settle();
         match session.era() {
             Era::Modern => self.listen_at(session).await,
             Era::Legacy => {
                 let params = json!({ "uri": ready.route.own }).to_string();
                 let subscribing = session.request(Method::Subscribe.name(), &params);
-                // A dependency that does not answer may tell changes all the same.
-                let _ = tokio::time::timeout(ACKNOWLEDGEMENT, subscribing).await;
+                match tokio::time::timeout(ACKNOWLEDGEMENT, subscribing).await {
+                    // A dependency that does not answer may tell changes all the same.
+                    Ok(Reply::Result(_)) | Err(_) => {}
+                    Ok(Reply::Error(_) | Reply::Unusable(_) | Reply::Ended(_)) => {
+                        self.take_back(&ready.route);
+                        return false;
+                    }
+                }
             }
         }
         true

@@ -3,6 +3,7 @@
 //! It is kept here for the life of the conversation, so that a dependency that is started again is told again.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -38,11 +39,18 @@ pub(super) struct Watching(Mutex<Wishes>);
 #[derive(Default)]
 struct Wishes {
     /// Watched resources: whose they are and what it calls them, and what the client calls them.
-    resources: BTreeMap<(DependencyName, String), String>,
+    resources: BTreeMap<(DependencyName, String), Watched>,
     /// The raw parameters of the last `logging/setLevel`.
     level: Option<String>,
     /// Whether a Modern request asked for log messages.
     messages: bool,
+}
+
+/// A resource that the client watches.
+struct Watched {
+    name: String,
+    /// How many requests for it were not taken back: a failed one takes nothing from the others.
+    requests: usize,
 }
 
 impl Watching {
@@ -57,15 +65,31 @@ impl Watching {
 }
 
 impl Conversation {
-    /// Takes note that the client watches a resource, or no longer does.
-    pub(super) fn watch(&self, method: &Method, route: &Route, name: String) {
-        let key = (route.tool.dependency().clone(), route.own.clone());
+    /// Takes note that a request of the client watches a resource.
+    pub(super) fn watch(&self, route: &Route, name: String) {
         let mut wishes = self.0.watching.lock();
-        match method {
-            Method::Subscribe => drop(wishes.resources.insert(key, name)),
-            Method::Unsubscribe => drop(wishes.resources.remove(&key)),
-            _ => {}
+        let watched = wishes.resources.entry(key(route)).or_insert_with(|| Watched {
+            name: String::new(),
+            requests: 0,
+        });
+        watched.name = name;
+        watched.requests += 1;
+    }
+
+    /// Takes note that a request to watch a resource came to nothing.
+    pub(super) fn take_back(&self, route: &Route) {
+        let mut wishes = self.0.watching.lock();
+        if let Entry::Occupied(mut watched) = wishes.resources.entry(key(route)) {
+            watched.get_mut().requests -= 1;
+            if watched.get().requests == 0 {
+                watched.remove();
+            }
         }
+    }
+
+    /// Takes note that the client no longer watches a resource.
+    pub(super) fn forget(&self, route: &Route) {
+        self.0.watching.lock().resources.remove(&key(route));
     }
 
     /// Returns what is watched at a dependency, as it calls it.
@@ -150,8 +174,8 @@ impl Conversation {
     /// Stops watching resources that the client knows by these names; what a Legacy dependency says to it is nobody's.
     pub(super) async fn unwatch(&self, names: &[String]) {
         let mut unwatched: BTreeMap<DependencyName, Vec<String>> = BTreeMap::new();
-        self.0.watching.lock().resources.retain(|(owner, uri), name| {
-            let stays = !names.contains(name);
+        self.0.watching.lock().resources.retain(|(owner, uri), watched| {
+            let stays = !names.contains(&watched.name);
             if !stays {
                 unwatched.entry(owner.clone()).or_default().push(uri.clone());
             }
@@ -182,7 +206,13 @@ impl Conversation {
         };
         let Some(uri) = object.text("uri") else { return };
         let key = (session.dependency().clone(), uri.into_owned());
-        let known = self.0.watching.lock().resources.get(&key).cloned();
+        let known = self
+            .0
+            .watching
+            .lock()
+            .resources
+            .get(&key)
+            .map(|watched| watched.name.clone());
         let mut splice = self.passed(session, line, params);
         if let (Some(known), Some(place)) = (
             known.as_ref().filter(|known| **known != key.1),
@@ -197,4 +227,8 @@ impl Conversation {
             self.tell_subscribers(&uri, splice.into_text());
         }
     }
+}
+
+fn key(route: &Route) -> (DependencyName, String) {
+    (route.tool.dependency().clone(), route.own.clone())
 }

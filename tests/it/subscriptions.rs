@@ -183,3 +183,89 @@ fn a_server_whose_resources_are_watched_is_not_idle() {
     eventually("what nobody watches is stopped", DEADLINE, || !runs("watched"));
     assert_eq!(world.read("watched").lines().count(), 1);
 }
+
+#[test]
+fn a_subscription_that_came_to_nothing_does_not_keep_a_server() {
+    let subscribe = "resources/subscribe";
+    let world = World::new();
+    let entry = |name: &str, habit: &str| {
+        let mut entry = world.fake(&["--offers", name, "--record", name, habit, subscribe]);
+        entry["idleSeconds"] = json!(1);
+        entry
+    };
+    let servers = json!({ "refuses": entry("refuses", "--fail"), "ignores": entry("ignores", "--ignore") });
+    world.configure(&json!({ "permissions": { "allow": ["*"] }, "mcpServers": servers }));
+    let runs = |name: &str| {
+        let options = format!("--offers {name}");
+        world.running().iter().any(|line| line.contains(&options))
+    };
+    let mut client = world.legacy();
+    client.call("refuses__connect", &json!({}));
+    client.call("ignores__connect", &json!({}));
+    let refused = client.request(subscribe, &json!({ "uri": "refuses://own" }));
+    assert_eq!(refused["error"]["message"], "out of order");
+    send(&mut client, 70, subscribe, &json!({ "uri": "ignores://own" }));
+    eventually("the server is subscribed to", DEADLINE, || {
+        world.read("ignores").contains(subscribe)
+    });
+    cancel(&mut client, 70);
+    for name in ["refuses", "ignores"] {
+        eventually("the unused server is stopped", DEADLINE, || !runs(name));
+    }
+    // What nobody watches is not watched again either.
+    std::fs::remove_file(world.path("ignores")).unwrap();
+    client.call("ignores__echo", &json!({}));
+    assert!(!world.read("ignores").contains(subscribe));
+}
+
+#[test]
+fn a_modern_client_is_not_granted_what_a_server_refuses() {
+    let world = world(&[
+        (
+            "refuses",
+            &["--offers", "refuses", "--fail", "resources/subscribe"],
+        ),
+        ("accepts", &["--offers", "accepts"]),
+    ]);
+    let mut client = world.client();
+    for tool in ["refuses__connect", "accepts__connect"] {
+        client.request("tools/call", &modern(json!({ "name": tool })));
+    }
+    let wishes = json!({ "resourceSubscriptions": ["refuses://own", "accepts://own"] });
+    let listen = modern(json!({ "notifications": wishes }));
+    send(&mut client, 70, "subscriptions/listen", &listen);
+    let acknowledged = client.notified("notifications/subscriptions/acknowledged");
+    let granted = json!({ "resourceSubscriptions": ["accepts://own"] });
+    assert_eq!(acknowledged["params"]["notifications"], granted);
+}
+
+#[test]
+fn a_second_subscription_that_is_cancelled_leaves_the_first() {
+    // One is pml's own, of the lists; one is the first of the client.
+    let options = [
+        "--modern",
+        "--offers",
+        "new",
+        "--record",
+        "seen",
+        "--acknowledge",
+        "2",
+    ];
+    let world = world(&[("fake", &options)]);
+    let mut client = world.legacy();
+    client.call("fake__connect", &json!({}));
+    let own = json!({ "uri": "new://own" });
+    client.request("resources/subscribe", &own);
+    let asked_for = |count| {
+        world
+            .read("seen")
+            .matches(r#""resourceSubscriptions":["new://own"]"#)
+            .count()
+            == count
+    };
+    assert!(asked_for(1));
+    send(&mut client, 70, "resources/subscribe", &own);
+    eventually("the second is asked for", DEADLINE, || asked_for(2));
+    cancel(&mut client, 70);
+    eventually("the first is there again", DEADLINE, || asked_for(3));
+}

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -16,6 +16,8 @@ pub(crate) struct Offers {
 pub(crate) static MODERN: AtomicBool = AtomicBool::new(false);
 /// The id of the subscription that wants to hear of changes.
 static SUBSCRIPTION: Mutex<Option<Value>> = Mutex::new(None);
+/// How many subscriptions are still acknowledged.
+pub(crate) static ACKNOWLEDGEMENTS: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Whether there is one prompt and one resource more.
 static MORE: AtomicBool = AtomicBool::new(false);
 
@@ -50,6 +52,10 @@ pub(crate) fn answer(
         }
         "subscriptions/listen" if MODERN.load(Ordering::SeqCst) => {
             *SUBSCRIPTION.lock().unwrap() = Some(id.clone());
+            let left = |left: usize| left.checked_sub(1);
+            ACKNOWLEDGEMENTS
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
+                .ok()?;
             let params =
                 json!({ "notifications": params["notifications"], "_meta": { SUBSCRIPTION_ID: id } });
             super::notify("notifications/subscriptions/acknowledged", &params);
@@ -85,6 +91,7 @@ pub(crate) fn answer(
             let contents = json!([{ "uri": uri, "text": offers?.name }]);
             Some(("result", json!({ "contents": contents })))
         }
+        "resources/subscribe" | "resources/unsubscribe" => offers.map(|_offers| ("result", json!({}))),
         "resources/templates/list" => {
             let own = format!("{}://{{id}}", offers?.name);
             let template = |uri: &str| json!({ "uriTemplate": uri, "name": uri });

@@ -22,6 +22,7 @@
 //! | `--roots-aside` | asks for the roots when it lists its tools, and goes on without an answer |
 //! | `--roots-first` | asks for the roots before it lists its tools, and lists them once it has an answer |
 //! | `--ignore METHOD` | never answers METHOD |
+//! | `--acknowledge N` | acknowledges only so many subscriptions, in the Modern era |
 //! | `--offers NAME` | has prompts, resources and templates, some of its own and some that every such server has |
 //! | `--quiet NAME` | as `--offers`, but does not tell when they change |
 //! | `--more-when FILE` | has one prompt and one resource more once the file exists, and says so; after `--offers` |
@@ -84,7 +85,7 @@ use crate::writing::{Habit, notify, reply_raw, write_line};
 
 #[path = "fake_offers.rs"]
 mod fake_offers;
-use fake_offers::{Asked, MODERN, Offers};
+use fake_offers::{ACKNOWLEDGEMENTS, Asked, MODERN, Offers};
 
 /// What it offers beside its tools.
 static OFFERS: std::sync::OnceLock<Offers> = std::sync::OnceLock::new();
@@ -173,6 +174,7 @@ fn options() -> Options {
             "--roots-first" => options.roots_first = true,
             "--roots-aside" => options.roots_aside = true,
             "--ignore" => options.ignore = Some(value()),
+            "--acknowledge" => ACKNOWLEDGEMENTS.store(value().parse().unwrap(), Ordering::SeqCst),
             "--offers" | "--quiet" => {
                 let (tells, name) = (option == "--offers", value());
                 drop(OFFERS.set(Offers { name, tells }));
