@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::era::{self, Covered, Era};
 use super::inquiries::Pending;
-use super::open_call::{Collecting, End, Open, OpenCall, Parked, State, token_of};
+use super::open_call::{Collecting, End, Open, OpenCall, Parked, State, token_of, weight};
 use super::outgoing::{Input, RESPONSES, STATE, meta_of};
 use super::parking::{Granted, State as Returned};
 use super::present::Answer;
@@ -28,6 +28,9 @@ use crate::proxy::{GoingOn, Inquiry, Refusal, Taken};
 
 /// More rounds of questions than any dependency has; one that asks for ever must end here.
 const ROUNDS: u32 = 100;
+
+/// How many bytes of questions wait for a client beside the first: more than a person is ever asked at once.
+const QUESTIONS: usize = 1 << 20;
 
 impl OpenCall {
     /// Tells whether a request asks for the very same as this call.
@@ -57,11 +60,13 @@ impl OpenCall {
                 self.park(&open, vec![(key, Arc::clone(inquiry))]);
                 Taken::Yes
             }
-            State::Parked(mut parked) if parked.rounds < ROUNDS => {
+            State::Parked(mut parked)
+                if parked.rounds < ROUNDS && parked.asked() + weight(inquiry) <= QUESTIONS =>
+            {
                 parked.rounds += 1;
                 let key = format!("question-{}", parked.rounds);
                 parked.inquiries.push((key, Arc::clone(inquiry)));
-                *self.lock() = State::Parked(parked);
+                self.stay_parked(parked);
                 Taken::Yes
             }
             state => {
@@ -124,13 +129,21 @@ impl OpenCall {
         let state = json!(Returned::Parked(id).text());
         let result =
             format!(r#"{{"resultType":"input_required","inputRequests":{{{asked}}},"{STATE}":{state}}}"#);
-        *self.lock() = State::Parked(Parked {
+        self.stay_parked(Parked {
+            place: id,
             inquiries,
             downstream: open.downstream,
             rounds: open.rounds,
             end: None,
         });
         self.answer(&open.under_way, Answer::Result(vec![Bytes::from(result)]));
+    }
+
+    /// Waits for the client with what is there now.
+    pub(super) fn stay_parked(&self, parked: Parked) {
+        let place = parked.place;
+        *self.lock() = State::Parked(parked);
+        self.conversation.weigh(place);
     }
 
     /// Forgets a parked call that nobody came back for.

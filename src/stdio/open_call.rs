@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
+use uuid::Uuid;
 
 use super::conversation::Conversation;
 use super::era::{self, Era};
@@ -74,11 +75,34 @@ impl Drop for Deadline {
 
 /// A call that waits for its client to come back.
 pub(super) struct Parked {
+    /// Where it is kept.
+    pub(super) place: Uuid,
     pub(super) inquiries: Vec<(String, Arc<Inquiry>)>,
     pub(super) downstream: u64,
     pub(super) rounds: u32,
     /// What came meanwhile.
     pub(super) end: Option<End>,
+}
+
+impl Parked {
+    /// Returns how many bytes it holds.
+    pub(super) fn bytes(&self) -> usize {
+        let reply = match &self.end {
+            Some(End::Replied(line)) => line.len(),
+            Some(End::Failed(_)) | None => 0,
+        };
+        self.asked() + reply
+    }
+
+    /// Returns how many bytes of questions it holds.
+    pub(super) fn asked(&self) -> usize {
+        self.inquiries.iter().map(|(_, inquiry)| weight(inquiry)).sum()
+    }
+}
+
+/// Returns how many bytes a question holds.
+pub(super) fn weight(inquiry: &Inquiry) -> usize {
+    inquiry.id.len() + inquiry.method.len() + inquiry.params.as_ref().map_or(0, Bytes::len)
 }
 
 /// The end of a call that came while nobody waited for it.
@@ -348,7 +372,7 @@ impl Caller for OpenCall {
             State::Open(open, _) => self.deliver(open, line, outcome),
             State::Parked(mut parked) => {
                 parked.end = Some(End::Replied(line.clone()));
-                *self.lock() = State::Parked(parked);
+                self.stay_parked(parked);
             }
             state => *self.lock() = state,
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::conversation::{Conversation, Shared};
-use super::open_call::OpenCall;
+use super::open_call::{OpenCall, State as CallState};
 use super::request::Request;
 use crate::protocol::Digest;
 use crate::proxy::{Arguments, Ready, Route};
@@ -67,7 +67,12 @@ pub(super) trait Kept {
 
 impl Kept for Arc<OpenCall> {
     fn bytes(&self) -> usize {
-        self.request.params.len() + held(self.suspended.as_ref())
+        let waiting = match &*self.lock() {
+            CallState::Parked(parked) => parked.bytes(),
+            CallState::Relayed(relayed) => relayed.bytes(),
+            CallState::Open(..) | CallState::Collecting(_) | CallState::Ended => 0,
+        };
+        self.request.params.len() + held(self.suspended.as_ref()) + waiting
     }
 }
 
@@ -134,6 +139,8 @@ struct Place<T> {
     number: u64,
     until: Instant,
     call: T,
+    /// What it held when it was last weighed.
+    bytes: usize,
 }
 
 impl<T> Default for Parking<T> {
@@ -149,13 +156,28 @@ impl<T> Default for Parking<T> {
 impl<T: Kept> Places<T> {
     fn remove(&mut self, id: Uuid) -> Option<Place<T>> {
         let place = self.calls.remove(&id)?;
-        self.bytes -= place.call.bytes();
+        self.bytes -= place.bytes;
         Some(place)
     }
 
-    fn insert(&mut self, id: Uuid, place: Place<T>) {
-        self.bytes += place.call.bytes();
-        self.calls.insert(id, place);
+    /// Counts what a call holds now, and takes the calls that have to make room.
+    fn weigh(&mut self, id: Uuid) -> Vec<T> {
+        if let Some(place) = self.calls.get_mut(&id) {
+            self.bytes -= place.bytes;
+            place.bytes = place.call.bytes();
+            self.bytes += place.bytes;
+        }
+        let mut displaced = Vec::new();
+        while self.calls.len() > LIMIT || (self.bytes > BUDGET && self.calls.len() > 1) {
+            let oldest = self.calls.iter().min_by_key(|(_, place)| place.number);
+            let oldest = oldest.map(|(id, _)| *id);
+            displaced.extend(
+                oldest
+                    .and_then(|oldest| self.remove(oldest))
+                    .map(|place| place.call),
+            );
+        }
+        displaced
     }
 }
 
@@ -165,19 +187,19 @@ impl<T: Kept> Parking<T> {
         let id = Uuid::new_v4();
         let mut places = self.lock();
         places.next += 1;
-        let number = places.next;
-        places.insert(id, Place { number, until, call });
-        let mut displaced = Vec::new();
-        while places.calls.len() > LIMIT || (places.bytes > BUDGET && places.calls.len() > 1) {
-            let oldest = places.calls.iter().min_by_key(|(_, place)| place.number);
-            let oldest = oldest.map(|(id, _)| *id);
-            displaced.extend(
-                oldest
-                    .and_then(|oldest| places.remove(oldest))
-                    .map(|place| place.call),
-            );
-        }
-        (id, displaced)
+        let place = Place {
+            number: places.next,
+            until,
+            call,
+            bytes: 0,
+        };
+        places.calls.insert(id, place);
+        (id, places.weigh(id))
+    }
+
+    /// Takes note that a call holds more or less than before; returns the calls that had to make room for it.
+    pub(super) fn weigh(&self, id: Uuid) -> Vec<T> {
+        self.lock().weigh(id)
     }
 
     /// Takes a call, if it is the one that is wanted and its time has not come.
@@ -231,6 +253,13 @@ impl Conversation {
             }
         });
         id
+    }
+
+    /// Takes note that a call that waits holds more than before.
+    pub(super) fn weigh(&self, id: Uuid) {
+        for call in self.0.parked.weigh(id) {
+            call.abandon();
+        }
     }
 
     /// Remembers that a call was let through, for as long as a person is waited for.
@@ -323,5 +352,37 @@ mod tests {
             parking.take(larger, now, |_| true),
             Found::Wanted(Heavy(BUDGET * 2))
         );
+    }
+
+    /// Something whose weight changes.
+    #[derive(Debug)]
+    struct Growing(Arc<std::sync::atomic::AtomicUsize>);
+
+    impl Kept for Growing {
+        fn bytes(&self) -> usize {
+            self.0.load(std::sync::atomic::Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn what_comes_for_a_call_that_waits_counts_and_displaces_the_oldest() {
+        let until = Instant::now() + Duration::from_secs(1);
+        let parking = Parking::default();
+        let weight = Arc::new(std::sync::atomic::AtomicUsize::new(1));
+        let light = || Growing(Arc::default());
+        let (oldest, _) = parking.keep(light(), until);
+        let (grown, _) = parking.keep(Growing(Arc::clone(&weight)), until);
+        assert_eq!(parking.weigh(grown).len(), 0);
+        weight.store(BUDGET + 1, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(parking.lock().bytes, 1);
+        assert_eq!(parking.weigh(grown).len(), 1);
+        assert!(matches!(
+            parking.take(oldest, Instant::now(), |_| true),
+            Found::Nothing
+        ));
+        assert_eq!(parking.lock().bytes, BUDGET + 1);
+        let displaced = parking.keep(light(), until).1;
+        assert_eq!(displaced.len(), 1, "the one that grew is the oldest now");
+        assert_eq!(parking.lock().bytes, 0);
     }
 }

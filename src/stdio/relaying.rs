@@ -31,6 +31,14 @@ pub(super) struct Relayed {
     rounds: u32,
 }
 
+impl Relayed {
+    /// Returns how many bytes it holds.
+    pub(super) fn bytes(&self) -> usize {
+        let keys: usize = self.keys.iter().map(String::len).sum();
+        keys + self.state.as_ref().map_or(0, String::len)
+    }
+}
+
 /// What a person said, by the dependency's names; else why it cannot be used.
 type Said = Result<Map<String, Value>, String>;
 

@@ -274,3 +274,25 @@ fn a_call_that_a_person_let_through_alone_goes_on_whatever_becomes_of_approvals(
     let done = client.call("pml_continue", &continued);
     assert!(texts(&done)[0].contains("inputResponses"), "{done}");
 }
+
+#[test]
+fn a_call_that_waits_for_its_client_holds_no_more_questions_than_a_person_is_asked() {
+    let world = world(&json!({ "allow": ["fake"] }), &json!({}), &["--record", "seen"]);
+    let mut client = world.client();
+    let arguments = r#"{"count":5,"bytes":400000}"#;
+    let asked = modern(&mut client, 1, "fake__ask_often", arguments, &json!({}));
+    assert_eq!(asked["inputRequests"].as_object().unwrap().len(), 1);
+    let refused = |number: u32| {
+        let refusal = format!(r#""id":"asked-{number}","error""#);
+        world.read("seen").contains(&refusal)
+    };
+    eventually("the last question is refused", DEADLINE, || refused(4));
+    let all: Vec<u32> = (0..5).filter(|number| refused(*number)).collect();
+    assert_eq!(all, [2, 3, 4]);
+    let more = modern(&mut client, 2, "fake__ask_often", arguments, &answered(&asked));
+    assert_eq!(
+        more["inputRequests"].as_object().unwrap().len(),
+        1,
+        "what was kept is asked"
+    );
+}

@@ -130,6 +130,18 @@ pub(crate) fn ask(id: &Value, params: &Value) -> Asked {
     Asked::Now
 }
 
+/// Asks the client by forms, one after the other and without waiting for an answer.
+pub(crate) fn ask_often(times: u64, bytes: u64) {
+    let message = "x".repeat(usize::try_from(bytes).unwrap());
+    let schema = json!({ "type": "object", "properties": {} });
+    let form = json!({ "mode": "form", "message": message, "requestedSchema": schema });
+    for time in 0..times {
+        let id = format!("asked-{time}");
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form });
+        super::write_line(&request.to_string());
+    }
+}
+
 /// What the server says of itself.
 pub(crate) fn introduction(offers: Option<&Offers>) -> Value {
     let mut capabilities = json!({ "tools": { "listChanged": true } });

@@ -45,6 +45,7 @@
 //! | `close_stdin` | closes stdin, answers and lives on |
 //! | `hang` | never answers |
 //! | `ask {then}` | asks its client by a form first, as its era does; then returns the bytes of `params`, or never answers if `then` is `hang` |
+//! | `ask_often {count, bytes}` | asks its client by so many forms of so many bytes, in the Legacy era, and never answers |
 //! | `grow` | adds the tool `grown` and sends `notifications/tools/list_changed` |
 //! | `more` | has one prompt and one resource more, and says so unless it is `--quiet` |
 //! | `environment` | returns its variables as a JSON object |
@@ -332,6 +333,7 @@ fn run(id: &Value, raw: &str, params: &Value) {
             Asked::Before if string("then") == "hang" => return,
             Asked::Before => raw.to_owned(),
         },
+        "ask_often" => return fake_offers::ask_often(number("count"), number("bytes")),
         "grow" => {
             GROWN.store(true, Ordering::SeqCst);
             notify("notifications/tools/list_changed", &json!({}));
@@ -409,6 +411,7 @@ fn tools(options: &Options) -> Vec<Value> {
         tool("close_stdin", &open),
         tool("hang", &open),
         tool("ask", &open),
+        tool("ask_often", &needs("count", "integer")),
         tool("grow", &open),
         tool("environment", &open),
         tool("give", &needs("result", "string")),
