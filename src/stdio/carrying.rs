@@ -23,6 +23,7 @@ use super::progress::Told;
 use super::promises::Expected;
 use super::request::{self, Continuing, Method, Request};
 use super::requests::UnderWay;
+use super::watching::Left;
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{Json, Object};
 use crate::proxy::{Carried, GoingOn, Outcome, Progress, Ready, Refusal, Route};
@@ -107,22 +108,24 @@ impl Conversation {
             let answer = present::refused(&refusal, &request.method, request.era);
             return self.respond(&under_way.id, answer);
         }
-        if request.method == Method::Unsubscribe {
-            self.forget(&ready.route);
-        }
         if let Method::Subscribe | Method::Unsubscribe = request.method
-            && ready.route.session.era() == Era::Modern
+            && let Ok(name) = request::name(&request.method, object)
         {
-            return self.subscribe_anew(request, object, ready.route, under_way);
+            if request.method == Method::Unsubscribe && self.forget(&ready.route, &name) == Left::Watched {
+                ready.route.session.settle();
+                return self.respond(&under_way.id, present::own_result(json!({}), request.era));
+            }
+            if ready.route.session.era() == Era::Modern {
+                return self.subscribe_anew(request, name, ready.route, under_way);
+            }
         }
         OpenCall::send(self, request, object, ready, under_way, told);
     }
 
     /// Subscribes at a Modern dependency to what the client watches there, with this request.
-    fn subscribe_anew(&self, request: Request, object: &Object<'_>, route: Arc<Route>, under_way: UnderWay) {
-        let name = request::name(&request.method, object);
-        if let (Method::Subscribe, Ok(name)) = (&request.method, name) {
-            self.watch(&route, name);
+    fn subscribe_anew(&self, request: Request, name: String, route: Arc<Route>, under_way: UnderWay) {
+        if request.method == Method::Subscribe {
+            self.watch(&route, name.clone());
         }
         let conversation = self.clone();
         let cancelled = under_way.cancelled();
@@ -132,7 +135,7 @@ impl Conversation {
                 conversation.respond(&under_way.id, present::own_result(json!({}), request.era));
             } else if request.method == Method::Subscribe {
                 drop(under_way);
-                conversation.take_back(&route);
+                conversation.take_back(&route, &name);
                 conversation.listen_at(&route.session).await;
             }
         });

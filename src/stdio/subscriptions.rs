@@ -211,7 +211,7 @@ impl Conversation {
                     // A dependency that does not answer may tell changes all the same.
                     Ok(Reply::Result(_)) | Err(_) => {}
                     Ok(Reply::Error(_) | Reply::Unusable(_) | Reply::Ended(_)) => {
-                        self.take_back(&ready.route);
+                        self.take_back(&ready.route, uri);
                         return false;
                     }
                 }

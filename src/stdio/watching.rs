@@ -39,18 +39,22 @@ pub(super) struct Watching(Mutex<Wishes>);
 #[derive(Default)]
 struct Wishes {
     /// Watched resources: whose they are and what it calls them, and what the client calls them.
-    resources: BTreeMap<(DependencyName, String), Watched>,
+    resources: BTreeMap<(DependencyName, String), Names>,
     /// The raw parameters of the last `logging/setLevel`.
     level: Option<String>,
     /// Whether a Modern request asked for log messages.
     messages: bool,
 }
 
-/// A resource that the client watches.
-struct Watched {
-    name: String,
-    /// How many requests for it were not taken back: a failed one takes nothing from the others.
-    requests: usize,
+/// The names under which the client watches a resource, and how many requests for each were not taken back: one that
+/// came to nothing takes nothing from the others.
+type Names = BTreeMap<String, usize>;
+
+/// Whether a resource is still watched, perhaps by another name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    Watched,
+    Unwatched,
 }
 
 impl Watching {
@@ -65,31 +69,43 @@ impl Watching {
 }
 
 impl Conversation {
-    /// Takes note that a request of the client watches a resource.
+    /// Takes note that a request of the client watches a resource under this name.
     pub(super) fn watch(&self, route: &Route, name: String) {
         let mut wishes = self.0.watching.lock();
-        let watched = wishes.resources.entry(key(route)).or_insert_with(|| Watched {
-            name: String::new(),
-            requests: 0,
-        });
-        watched.name = name;
-        watched.requests += 1;
+        *wishes
+            .resources
+            .entry(key(route))
+            .or_default()
+            .entry(name)
+            .or_default() += 1;
     }
 
     /// Takes note that a request to watch a resource came to nothing.
-    pub(super) fn take_back(&self, route: &Route) {
-        let mut wishes = self.0.watching.lock();
-        if let Entry::Occupied(mut watched) = wishes.resources.entry(key(route)) {
-            watched.get_mut().requests -= 1;
-            if watched.get().requests == 0 {
-                watched.remove();
+    pub(super) fn take_back(&self, route: &Route, name: &str) {
+        self.change(route, |names| {
+            if let Some(requests) = names.get_mut(name) {
+                *requests -= 1;
             }
-        }
+            names.retain(|_, requests| *requests > 0);
+        });
     }
 
-    /// Takes note that the client no longer watches a resource.
-    pub(super) fn forget(&self, route: &Route) {
-        self.0.watching.lock().resources.remove(&key(route));
+    /// Takes note that the client no longer watches a resource under this name.
+    pub(super) fn forget(&self, route: &Route, name: &str) -> Left {
+        self.change(route, |names| names.retain(|other, _| other != name))
+    }
+
+    fn change(&self, route: &Route, change: impl FnOnce(&mut Names)) -> Left {
+        let mut wishes = self.0.watching.lock();
+        let Entry::Occupied(mut names) = wishes.resources.entry(key(route)) else {
+            return Left::Unwatched;
+        };
+        change(names.get_mut());
+        if names.get().is_empty() {
+            names.remove();
+            return Left::Unwatched;
+        }
+        Left::Watched
     }
 
     /// Returns what is watched at a dependency, as it calls it.
@@ -175,7 +191,8 @@ impl Conversation {
     pub(super) async fn unwatch(&self, names: &[String]) {
         let mut unwatched: BTreeMap<DependencyName, Vec<String>> = BTreeMap::new();
         self.0.watching.lock().resources.retain(|(owner, uri), watched| {
-            let stays = !names.contains(&watched.name);
+            watched.retain(|name, _| !names.contains(name));
+            let stays = !watched.is_empty();
             if !stays {
                 unwatched.entry(owner.clone()).or_default().push(uri.clone());
             }
@@ -199,32 +216,28 @@ impl Conversation {
         self.is_legacy() || self.0.watching.lock().messages
     }
 
-    /// Passes on that a resource changed, under the name the client knows it by.
+    /// Passes on that a resource changed, under each name the client knows it by.
     pub(super) fn updated(&self, session: &Session, line: &Bytes, params: Option<&Payload<'_>>) {
         let Some((params, object)) = params.and_then(|params| Some((params, params.object()?))) else {
             return;
         };
-        let Some(uri) = object.text("uri") else { return };
+        let Some((uri, place)) = object.text("uri").zip(object.place("uri")) else {
+            return;
+        };
         let key = (session.dependency().clone(), uri.into_owned());
-        let known = self
-            .0
-            .watching
-            .lock()
-            .resources
-            .get(&key)
-            .map(|watched| watched.name.clone());
-        let mut splice = self.passed(session, line, params);
-        if let (Some(known), Some(place)) = (
-            known.as_ref().filter(|known| **known != key.1),
-            object.place("uri"),
-        ) {
-            splice.replace(place, json!(known).to_string());
-        }
-        if self.is_legacy() {
-            self.notify("notifications/resources/updated", splice.into_parts());
-        } else {
-            let uri = known.unwrap_or(key.1);
-            self.tell_subscribers(&uri, splice.into_text());
+        let names = self.0.watching.lock().resources.get(&key).cloned();
+        // What lies below a watched resource has no name but its own.
+        let names = names.unwrap_or_else(|| Names::from([(key.1.clone(), 0)]));
+        for name in names.into_keys() {
+            let mut splice = self.passed(session, line, params);
+            if name != key.1 {
+                splice.replace(place.clone(), json!(name).to_string());
+            }
+            if self.is_legacy() {
+                self.notify("notifications/resources/updated", splice.into_parts());
+            } else {
+                self.tell_subscribers(&name, splice.into_text());
+            }
         }
     }
 }

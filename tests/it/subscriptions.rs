@@ -269,3 +269,43 @@ fn a_second_subscription_that_is_cancelled_leaves_the_first() {
     cancel(&mut client, 70);
     eventually("the first is there again", DEADLINE, || asked_for(3));
 }
+
+#[test]
+fn a_resource_that_is_watched_under_two_names_is_told_under_both() {
+    let world = world(&[("fake", &["--offers", "old", "--record", "seen"])]);
+    let names = ["old://own", "pml://fake/old://own"];
+    let updated = json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": names[0] } });
+    let say = json!({ "name": "fake__say", "arguments": { "line": updated.to_string() } });
+    let told = |client: &mut Client| client.notified("notifications/resources/updated")["params"].clone();
+
+    let mut client = world.client();
+    client.request("tools/call", &modern(json!({ "name": "fake__connect" })));
+    for (id, name) in [(70, names[0]), (71, names[1])] {
+        let listen = modern(json!({ "notifications": { "resourceSubscriptions": [name] } }));
+        send(&mut client, id, "subscriptions/listen", &listen);
+        client.notified("notifications/subscriptions/acknowledged");
+    }
+    client.request("tools/call", &modern(say.clone()));
+    let id = "io.modelcontextprotocol/subscriptionId";
+    for (subscription, name) in [(70, names[0]), (71, names[1])] {
+        let expected = json!({ "uri": name, "_meta": { id: subscription } });
+        assert_eq!(told(&mut client), expected);
+    }
+    assert!(client.close().success());
+    std::fs::remove_file(world.path("seen")).unwrap();
+
+    let mut client = world.legacy();
+    for name in names {
+        client.request("resources/subscribe", &json!({ "uri": name }));
+    }
+    client.request("tools/call", &say);
+    for name in names {
+        assert_eq!(told(&mut client), json!({ "uri": name }));
+    }
+    // The server goes on telling until the last name is gone.
+    let ended = || world.read("seen").contains("resources/unsubscribe");
+    for (name, is_last) in [(names[0], false), (names[1], true)] {
+        let done = client.request("resources/unsubscribe", &json!({ "uri": name }));
+        assert_eq!((&done["result"], ended()), (&json!({}), is_last));
+    }
+}
