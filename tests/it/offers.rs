@@ -411,6 +411,25 @@ fn a_resource_that_nobody_lists_is_read_from_whoever_has_it_and_runs() {
 }
 
 #[test]
+fn a_server_that_is_slow_to_read_is_not_taken_for_one_that_has_nothing() {
+    let world = World::new();
+    let slow = world.fake(&["--offers", "slow", "--read-when", "ready", "--record", "seen"]);
+    let servers = json!({ "other": world.fake(&["--offers", "other"]), "slow": slow });
+    world.configure(&json!({ "permissions": { "allow": ["*"] }, "mcpServers": servers }));
+    let mut client = world.legacy();
+    client.call("other__connect", &json!({}));
+    client.call("slow__connect", &json!({}));
+    let id = client.send("resources/read", &json!({ "uri": "hidden://slow" }));
+    let reads = || world.read("seen").matches(r#""resources/read""#).count();
+    // Once to ask whether it has it, and once more when nobody else can.
+    eventually("the slow server is sent the request itself", DEADLINE, || {
+        reads() == 2
+    });
+    world.write("ready", "");
+    assert_eq!(client.answer(id)["result"]["contents"][0]["text"], "slow");
+}
+
+#[test]
 fn the_client_is_told_the_union_of_what_is_behind() {
     let world = two(&json!({ "allow": ["one", "two"] }));
     let everything = json!({

@@ -23,6 +23,7 @@
 //! | `--roots-first` | asks for the roots before it lists its tools, and lists them once it has an answer |
 //! | `--ignore METHOD` | never answers METHOD |
 //! | `--acknowledge N` | acknowledges only so many subscriptions, in the Modern era |
+//! | `--read-when FILE` | reads its resources only once the file exists; other requests go on meanwhile |
 //! | `--offers NAME` | has prompts, resources and templates, some of its own and some that every such server has |
 //! | `--quiet NAME` | as `--offers`, but does not tell when they change |
 //! | `--more-when FILE` | has one prompt and one resource more once the file exists, and says so; after `--offers` |
@@ -107,6 +108,7 @@ struct Options {
     odd_tools: bool,
     refuse_initialize: bool,
     tools: Vec<String>,
+    read_when: Option<PathBuf>,
     exit_on: Option<String>,
     fail: Option<String>,
     roots_first: bool,
@@ -170,6 +172,7 @@ fn options() -> Options {
             "--habit" => Habit::named(&value()).unwrap().adopt(),
             "--modern" => MODERN.store(true, Ordering::SeqCst),
             "--modern-if" => MODERN.store(Path::new(&value()).exists(), Ordering::SeqCst),
+            "--read-when" => options.read_when = Some(value().into()),
             "--exit-on" => options.exit_on = Some(value()),
             "--fail" => options.fail = Some(value()),
             "--roots-first" => options.roots_first = true,
@@ -218,6 +221,15 @@ fn receive(options: &Options, line: &str) {
     if options.fail.as_ref() == Some(&method) {
         let error = json!({ "code": -32603, "message": "out of order" });
         return reply(&id, "error", &error);
+    }
+    if let (Some(file), "resources/read") = (options.read_when.clone(), method.as_str()) {
+        std::thread::spawn(move || {
+            wait_for(&file);
+            if let Some((kind, value)) = fake_offers::answer(OFFERS.get(), &id, &method, &params) {
+                reply(&id, kind, &value);
+            }
+        });
+        return;
     }
     if let Some((kind, value)) = fake_offers::answer(OFFERS.get(), &id, &method, &params) {
         return reply(&id, kind, &value);
