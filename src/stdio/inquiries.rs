@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::open_call::OpenCall;
 use crate::proxy::{Inquiry, Session};
@@ -36,6 +36,7 @@ pub(super) enum Pending {
 pub(super) struct Inquiries {
     next: AtomicU64,
     waiting: Mutex<HashMap<String, Pending>>,
+    changed: watch::Sender<()>,
 }
 
 impl Inquiries {
@@ -43,6 +44,7 @@ impl Inquiries {
     pub(super) fn register(&self, pending: Pending) -> String {
         let id = format!("\"pml-{}\"", self.next.fetch_add(1, Ordering::Relaxed) + 1);
         self.lock().insert(id.clone(), pending);
+        self.changed.send_replace(());
         id
     }
 
@@ -53,7 +55,9 @@ impl Inquiries {
 
     /// Takes whoever waits for the answer to a request.
     pub(super) fn take(&self, id: &str) -> Option<Pending> {
-        self.lock().remove(id)
+        let taken = self.lock().remove(id);
+        self.changed.send_replace(());
+        taken
     }
 
     /// Takes the request that a dependency asked under this raw id of its own; returns our id.
@@ -68,7 +72,19 @@ impl Inquiries {
             _ => None,
         })?;
         waiting.remove(&ours);
+        self.changed.send_replace(());
         Some(ours)
+    }
+
+    /// Tells whether a dependency that asked in its own name waits for an answer.
+    pub(super) fn waits(&self, session: &Session) -> bool {
+        let asks = |pending: &Pending| matches!(pending, Pending::Forwarded { session: asking, .. } if asking.is(session));
+        self.lock().values().any(asks)
+    }
+
+    /// Tells whenever something is asked, answered or withdrawn.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// Returns whom progress under one of our ids is for, and under which token it is known there.

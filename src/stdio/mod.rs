@@ -7,6 +7,7 @@ mod calling;
 mod carrying;
 mod conversation;
 mod crossing;
+mod deadline;
 mod dialog;
 mod era;
 mod form;

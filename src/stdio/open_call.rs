@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 use super::conversation::Conversation;
+use super::deadline::Deadline;
 use super::era::{self, Era};
 use super::incoming::{self, Passage};
 use super::outgoing::{self, Address, Input, STATE};
@@ -60,17 +60,6 @@ pub(super) struct Open {
     /// The id of the request on the dependency's side.
     pub(super) downstream: u64,
     pub(super) rounds: u32,
-}
-
-/// The time a dependency has, which is over when this is dropped.
-pub(super) struct Deadline(Option<AbortHandle>);
-
-impl Drop for Deadline {
-    fn drop(&mut self) {
-        if let Some(timer) = &self.0 {
-            timer.abort();
-        }
-    }
 }
 
 /// A call that waits for its client to come back.
@@ -222,16 +211,7 @@ impl OpenCall {
 
     /// Leaves the call to the dependency, which has its whole time for it: nobody else's time counts.
     pub(super) fn open(self: &Arc<Self>, open: Open) {
-        let timer = self.route.timeout.map(|after| {
-            let late = Arc::downgrade(self);
-            self.conversation.spawn(async move {
-                tokio::time::sleep(after).await;
-                if let Some(call) = late.upgrade() {
-                    call.time_out(after);
-                }
-            })
-        });
-        *self.lock() = State::Open(open, Deadline(timer));
+        *self.lock() = State::Open(open, Deadline::of(self));
     }
 
     /// Ends the call because the client no longer wants it; `notice` are the raw parameters of its cancellation.
@@ -264,7 +244,8 @@ impl OpenCall {
         }
     }
 
-    fn time_out(&self, after: Duration) {
+    /// Ends the call because its dependency took too long.
+    pub(super) fn time_out(&self, after: Duration) {
         match self.end() {
             State::Open(open, _) => {
                 let params = json!({ "requestId": open.downstream, "reason": "it took too long" });

@@ -296,3 +296,27 @@ fn a_call_that_waits_for_its_client_holds_no_more_questions_than_a_person_is_ask
         "what was kept is asked"
     );
 }
+
+#[test]
+fn the_time_of_a_legacy_server_does_not_run_while_its_legacy_client_is_asked() {
+    let world = World::new();
+    let entry = || {
+        let mut entry = world.fake(&[]);
+        entry["callTimeoutSeconds"] = json!(1);
+        entry
+    };
+    let servers = json!({ "fake": entry(), "other": entry() });
+    world.configure(&json!({ "permissions": { "allow": ["*"] }, "mcpServers": servers }));
+    let mut client = world.client();
+    client.initialize_with_forms();
+    let id = client.send("tools/call", &json!({ "name": "fake__ask" }));
+    let question = client.notified("elicitation/create");
+    // A person thinks for longer than the server has; another server's time runs as ever.
+    let late = client.call("other__hang", &json!({}));
+    assert_eq!(texts(&late)[0], "`other:hang` did not answer within 1 seconds");
+    let answered = client.aside.iter().find(|message| message["id"] == id);
+    assert_eq!(answered, None);
+    client.reply(&question, &json!({ "action": "decline" }));
+    let late = client.answer(id)["result"].clone();
+    assert_eq!(texts(&late)[0], "`fake:ask` did not answer within 1 seconds");
+}
