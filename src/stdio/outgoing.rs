@@ -25,7 +25,7 @@ pub(super) struct Input {
 }
 
 /// How a request is addressed.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Address<'a> {
     pub(super) method: &'a Method,
     /// The era of the client.
@@ -193,28 +193,10 @@ mod tests {
     fn sent(text: &str, address: &Address<'_>) -> String {
         let object = Object::parse(text).unwrap();
         let meta = meta_of(&object);
-        let Address {
-            method,
-            from,
-            to,
-            own,
-            id,
-            suspended,
-            envelope,
-            input,
-            ..
-        } = *address;
         let address = Address {
-            method,
-            from,
-            to,
-            own,
-            id,
-            suspended,
-            envelope,
-            input,
             continuing: Continuing::of(Some(&object)),
             meta: meta.as_ref(),
+            ..*address
         };
         let parts = params(&Bytes::copy_from_slice(text.as_bytes()), &object, &address);
         String::from_utf8(parts.concat()).unwrap()

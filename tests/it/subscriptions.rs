@@ -94,20 +94,20 @@ fn a_silent_server_costs_the_other_subscriptions_nothing() {
     );
 }
 
-#[test]
-fn a_cancelled_subscription_to_a_modern_server_is_not_answered() {
+/// A Legacy client in front of a Modern server that records what it is sent.
+fn recorded(option: [&str; 2]) -> (World, Client) {
     let options = [
-        "--modern",
-        "--offers",
-        "new",
-        "--record",
-        "seen",
-        "--ignore",
-        "subscriptions/listen",
+        "--modern", "--offers", "new", "--record", "seen", option[0], option[1],
     ];
     let world = world(&[("fake", &options)]);
     let mut client = world.legacy();
     client.call("fake__connect", &json!({}));
+    (world, client)
+}
+
+#[test]
+fn a_cancelled_subscription_to_a_modern_server_is_not_answered() {
+    let (world, mut client) = recorded(["--ignore", "subscriptions/listen"]);
     send(
         &mut client,
         70,
@@ -242,18 +242,7 @@ fn a_modern_client_is_not_granted_what_a_server_refuses() {
 #[test]
 fn a_second_subscription_that_is_cancelled_leaves_the_first() {
     // One is pml's own, of the lists; one is the first of the client.
-    let options = [
-        "--modern",
-        "--offers",
-        "new",
-        "--record",
-        "seen",
-        "--acknowledge",
-        "2",
-    ];
-    let world = world(&[("fake", &options)]);
-    let mut client = world.legacy();
-    client.call("fake__connect", &json!({}));
+    let (world, mut client) = recorded(["--acknowledge", "2"]);
     let own = json!({ "uri": "new://own" });
     client.request("resources/subscribe", &own);
     let asked_for = |count| {

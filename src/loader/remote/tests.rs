@@ -60,12 +60,20 @@ impl Between {
     }
 
     async fn line(&mut self) -> String {
-        self.lines.next_line().await.unwrap().unwrap()
+        let line = tokio::time::timeout(DEADLINE, self.lines.next_line()).await;
+        line.unwrap().unwrap().unwrap()
     }
 
     async fn request(&mut self) -> Request {
         let request = async { Request::read(self.listener.accept().await.unwrap().0).await };
         tokio::time::timeout(DEADLINE, request).await.unwrap()
+    }
+
+    /// Lets the server take what is only told, which must be this.
+    async fn takes(&mut self, line: &str) {
+        let mut told = self.request().await;
+        assert_eq!(told.body, line);
+        told.answer("application/json", "").await;
     }
 }
 
@@ -118,6 +126,14 @@ impl Request {
         self.stream.write_all(answer.as_bytes()).await.unwrap();
     }
 
+    /// Waits until the other side has closed, without having sent anything more.
+    async fn left(mut self) {
+        let mut rest = Vec::new();
+        let closed = tokio::time::timeout(DEADLINE, self.stream.read_to_end(&mut rest)).await;
+        closed.unwrap().unwrap();
+        assert_eq!(rest, b"");
+    }
+
     /// The headers of MCP, in their order.
     fn own(&self) -> Vec<&str> {
         let lines = self.head.lines();
@@ -127,11 +143,13 @@ impl Request {
 
 const MODERN: &str = r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"read","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
 
+const CANCELLED: &str = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#;
+
 #[tokio::test]
 async fn a_modern_request_needs_no_session_and_its_cancellation_is_the_end_of_its_exchange() {
     let mut between = between().await;
     between.write(MODERN).await;
-    let mut request = between.request().await;
+    let request = between.request().await;
     assert_eq!(request.body, MODERN);
     assert_eq!(
         request.own(),
@@ -141,13 +159,8 @@ async fn a_modern_request_needs_no_session_and_its_cancellation_is_the_end_of_it
             "mcp-name: read"
         ]
     );
-    between
-        .write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#)
-        .await;
-    let mut rest = Vec::new();
-    // Returns once the other side has closed.
-    request.stream.read_to_end(&mut rest).await.unwrap();
-    assert_eq!(rest, b"");
+    between.write(CANCELLED).await;
+    request.left().await;
     // And nothing was posted: what comes next is the next request.
     between.write(r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#).await;
     assert!(between.request().await.body.contains("ping"));
@@ -162,16 +175,9 @@ async fn a_legacy_server_is_told_of_a_cancellation_and_then_left() {
     let mut request = between.request().await;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: alive\n\n";
     request.stream.write_all(head.as_bytes()).await.unwrap();
-    let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#;
-    between.write(cancelled).await;
-    let mut told = between.request().await;
-    assert_eq!(told.body, cancelled);
-    told.answer("application/json", "").await;
-    drop(told);
-    let mut rest = Vec::new();
-    // Returns once the other side has closed.
-    request.stream.read_to_end(&mut rest).await.unwrap();
-    assert_eq!(rest, b"");
+    between.write(CANCELLED).await;
+    between.takes(CANCELLED).await;
+    request.left().await;
     between.write(r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#).await;
     assert!(between.request().await.body.contains("ping"));
 }
@@ -227,7 +233,7 @@ async fn a_request_that_an_old_server_does_not_take_holds_up_no_other() {
     between
         .write(r#"{"jsonrpc":"2.0","id":5,"method":"tools/call"}"#)
         .await;
-    let mut stuck = between.request().await;
+    let stuck = between.request().await;
     let ping = r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#;
     between.write(ping).await;
     let mut other = between.request().await;
@@ -238,15 +244,9 @@ async fn a_request_that_an_old_server_does_not_take_holds_up_no_other() {
     stream.stream.write_all(event.as_bytes()).await.unwrap();
     assert_eq!(between.line().await, answer);
     // What is cancelled is left.
-    let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#;
-    between.write(cancelled).await;
-    let mut told = between.request().await;
-    assert_eq!(told.body, cancelled);
-    told.answer("application/json", "").await;
-    drop(told);
-    let mut rest = Vec::new();
-    stuck.stream.read_to_end(&mut rest).await.unwrap();
-    assert_eq!(rest, b"");
+    between.write(CANCELLED).await;
+    between.takes(CANCELLED).await;
+    stuck.left().await;
 }
 
 #[tokio::test]
@@ -329,14 +329,12 @@ async fn a_closed_session_ends_the_connection_and_what_is_under_way() {
     between
         .write(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
         .await;
-    let mut request = between.request().await;
+    let request = between.request().await;
     let Between { sink, mut ended, .. } = between;
     drop(sink);
     let ended = ended.wait_for(Option::is_some).await.unwrap().clone();
     assert_eq!(ended.as_deref(), Some("was closed"));
-    let mut rest = Vec::new();
-    request.stream.read_to_end(&mut rest).await.unwrap();
-    assert_eq!(rest, b"");
+    request.left().await;
 }
 
 /// Waits for as long as a process that does not read is waited for at its end.
