@@ -202,7 +202,7 @@ impl Introduced {
             .collect();
         if self.era == Era::Modern && !wishes.is_empty() {
             let params = self.params(&format!(r#""notifications":{}"#, json!(wishes)));
-            self.session.subscribe("subscriptions/listen", &params);
+            self.session.send_and_forget("subscriptions/listen", &params);
         }
     }
 

@@ -264,13 +264,13 @@ impl Session {
         }
     }
 
-    /// Sends a request that stays open as long as the conversation does; its answer is nobody's, and it keeps the
-    /// dependency from nothing. Returns its id.
+    /// Sends a request whose answer nobody waits for, such as one that stays open as long as the conversation does; it
+    /// does not keep the dependency from being idle. Returns its id.
     #[expect(
         clippy::must_use_candidate,
-        reason = "who never changes a subscription needs no id"
+        reason = "who never takes the request back needs no id"
     )]
-    pub fn subscribe(&self, method: &str, params: &str) -> u64 {
+    pub fn send_and_forget(&self, method: &str, params: &str) -> u64 {
         let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
         self.send(id, method, [Bytes::copy_from_slice(params.as_bytes())]);
         id

@@ -238,7 +238,7 @@ impl Conversation {
                     self.envelope(),
                     json!(resources)
                 );
-                let id = session.subscribe("subscriptions/listen", &params);
+                let id = session.send_and_forget("subscriptions/listen", &params);
                 listening.push(Listening {
                     session: session.clone(),
                     id,

@@ -126,10 +126,10 @@ impl Conversation {
         let level = wishes.level.clone();
         drop(wishes);
         if let Some(level) = level {
-            session.subscribe(SET_LEVEL, &level);
+            session.send_and_forget(SET_LEVEL, &level);
         }
         for uri in self.watched_at(session.dependency()) {
-            session.subscribe(Method::Subscribe.name(), &json!({ "uri": uri }).to_string());
+            session.send_and_forget(Method::Subscribe.name(), &json!({ "uri": uri }).to_string());
         }
     }
 
@@ -182,7 +182,7 @@ impl Conversation {
         self.0.watching.lock().level = Some(params.to_owned());
         for session in self.0.proxy.sessions() {
             if session.era() == Era::Legacy {
-                session.subscribe(SET_LEVEL, params);
+                session.send_and_forget(SET_LEVEL, params);
             }
         }
     }
@@ -204,7 +204,8 @@ impl Conversation {
                 (Some(_), Era::Modern) => self.listen_at(&session).await,
                 (Some(uris), Era::Legacy) => {
                     for uri in uris {
-                        session.subscribe(Method::Unsubscribe.name(), &json!({ "uri": uri }).to_string());
+                        session
+                            .send_and_forget(Method::Unsubscribe.name(), &json!({ "uri": uri }).to_string());
                     }
                 }
             }
