@@ -11,6 +11,7 @@ mod file;
 mod find;
 mod layer;
 mod locations;
+mod notices;
 mod server;
 mod watch;
 
@@ -22,6 +23,7 @@ pub use file::schema;
 pub use find::{Files, PROJECT_FILE, find};
 pub(crate) use layer::load as load_text;
 pub use locations::{Locations, LocationsError};
+pub use notices::{Notices, WatchedPath};
 pub use server::{Launch, Server, Startup};
 pub(crate) use watch::Stamp;
 pub use watch::{Current, Watched};

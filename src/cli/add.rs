@@ -20,7 +20,7 @@ use super::failure::{Hinted as _, Refused};
 use super::terminal::{self, Passing, Reply};
 use super::{Ground, output};
 use crate::loader::{
-    KnownTool, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency, VersionSpec,
+    KnownTool, Lease, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency, VersionSpec,
 };
 use crate::permissions::Approved;
 use crate::permissions::approved::Record;
@@ -292,6 +292,7 @@ async fn start_and_write(
             &draft.server,
             draft.line_limit,
             expected,
+            Lease::Standing,
             Some(steps),
         )
         .await;

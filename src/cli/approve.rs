@@ -1,15 +1,19 @@
 //! `pml approve CODE`: lets a suspended call run.
 //!
-//! Only the answer is recorded here. The pml that suspended the call, or the next one that continues it, runs it and
-//! writes the rule that `--always` asks for.
+//! The answer is recorded, and with it what it grants beyond the call: the approval of a server, and the rule that
+//! `--always` asks for. The call itself is run by the pml that suspended it, or by the next one that is called identically.
 
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::{Ground, inbox, output, person};
+use crate::permissions::writer::{self, Kind};
+use crate::permissions::{Approved, Change};
+use crate::protocol::Shown;
+use crate::proxy::approval::{self, Kept};
 use crate::proxy::now;
-use crate::workflow::{Answer, Scope};
+use crate::workflow::{Answer, Ask, Scope, Workflow};
 
 /// Which call, and how far the approval reaches.
 #[derive(Debug, Args)]
@@ -25,17 +29,59 @@ pub(crate) struct ApproveArguments {
     always: bool,
 }
 
-/// Approves, and shows what was approved.
+/// Approves, and says what was granted.
 pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Result<ExitCode> {
     let mut store = inbox::open(ground)?;
     let workflow = store.find_by_code_or_prefix(&arguments.code)?;
     person::required_for(ground, &workflow, &format!("approve {}", workflow.code))?;
-    let (scope, reach) = match (arguments.session, arguments.always) {
-        (_, true) => (Scope::Always, "from now on"),
-        (true, false) => (Scope::Session, "for the session"),
-        (false, false) => (Scope::Once, "once"),
+    let scope = match (arguments.session, arguments.always) {
+        (_, true) => Scope::Always,
+        (true, false) => Scope::Session,
+        (false, false) => Scope::Once,
     };
     let approved = inbox::answer(&mut store, &workflow, Answer::Approve { scope })?;
-    output::say(&format!("approved {reach}:\n{}", approved.told(now())));
+    output::say(&format!("approved:\n{}", approved.told(now())));
+    let kept = approval::keep(&Approved::of(&ground.locations), &approved, now());
+    if scope == Scope::Always {
+        allow_always(ground, &approved)?;
+    }
+    output::say(&granted(&approved, scope, kept?));
+    output::say(match &approved.ask {
+        Ask::Use { .. } => "the client that waits for it goes on by itself",
+        _ => "a call that waits goes on by itself; otherwise the next identical call runs",
+    });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the rule into the configuration that the ask was made under.
+fn allow_always(ground: &Ground, workflow: &Workflow) -> anyhow::Result<()> {
+    let tool = workflow.call.tool.clone();
+    let change = Change::AllowTool { tool };
+    writer::edit(&workflow.origin.config, Kind::Pml, &[change])?;
+    output::say(&format!(
+        "`{}` is in the allow list of {}",
+        Shown::line(&workflow.call.tool.to_string()),
+        ground.path(&workflow.origin.config)
+    ));
+    Ok(())
+}
+
+/// Says what the answer grants, no more and no less.
+fn granted(workflow: &Workflow, scope: Scope, kept: Kept) -> String {
+    let tool = workflow.call.tool.to_string();
+    let tool = Shown::line(&tool);
+    let server = workflow.ask.dependency().map(|dependency| {
+        let version = dependency.version.as_deref();
+        let version = version.map_or_else(String::new, |version| format!("@{version}"));
+        Shown::line(&format!("{}{version}", dependency.name)).to_string()
+    });
+    match (kept, scope, server) {
+        (Kept::Server, _, Some(server)) => format!("`{server}` may run from now on, exactly as it was shown"),
+        (Kept::Nothing, Scope::Session, Some(server)) if !matches!(workflow.ask, Ask::Permit { .. }) => {
+            format!("`{server}` may run until the pml that runs the call ends")
+        }
+        (_, Scope::Session, _) => format!("`{tool}` may run until the pml that runs the call ends"),
+        (_, Scope::Always, _) => format!("`{tool}` may run from now on"),
+        (_, Scope::Once, _) => format!("one call of `{tool}` may run, with exactly these arguments"),
+    }
 }

@@ -7,9 +7,10 @@
 use std::io::IsTerminal as _;
 
 use super::Ground;
-use crate::config::{self, By, Files, PROJECT_FILE};
+use crate::config::{self, By, Files};
+use crate::proxy::{Relation, Runner, Worth, may_answer, stricter};
 use crate::report::Hint;
-use crate::workflow::Workflow;
+use crate::workflow::{Provenance, Workflow};
 
 /// The variable by which Claude Code marks whatever its tools start.
 const MARK: &str = "CLAUDECODE";
@@ -36,34 +37,42 @@ impl Hint for NotAPerson {
 
 /// Refuses an agent that would change what may run in this project.
 pub(crate) fn required(ground: &Ground, command: &str) -> Result<(), NotAPerson> {
-    refuse_unless(
-        !is_agent(ground) || speaks_for_the_person(&ground.files()),
-        command,
-    )
+    decides(policy(&ground.files()), ground, command)
 }
 
-/// Refuses an agent that would answer an ask, by the rules of the project that asks: where the agent stands is its
-/// own choice.
+/// Refuses an agent that would answer an ask, by the strictest of three policies: the one it was asked under, the one
+/// that stands in that file now, and the one of this place. Where the agent stands is its own choice.
 pub(crate) fn required_for(ground: &Ground, workflow: &Workflow, command: &str) -> Result<(), NotAPerson> {
     let asking = Files {
-        project: workflow.project.join(PROJECT_FILE),
+        project: workflow.origin.config.clone(),
         user: ground.locations.user_config(),
     };
-    let trusted = || speaks_for_the_person(&asking) && speaks_for_the_person(&ground.files());
-    refuse_unless(!is_agent(ground) || trusted(), command)
+    let by = [policy(&asking), policy(&ground.files())]
+        .into_iter()
+        .fold(workflow.origin.by, stricter);
+    decides(by, ground, command)
 }
 
-fn refuse_unless(may: bool, command: &str) -> Result<(), NotAPerson> {
-    let command = command.to_owned();
-    if may { Ok(()) } else { Err(NotAPerson { command }) }
+fn decides(by: By, ground: &Ground, command: &str) -> Result<(), NotAPerson> {
+    // A terminal counts for every ask of the user, so how it relates to the project plays no part.
+    match may_answer(by, Provenance::Cli, Relation::OtherProject, runner(ground)) {
+        Ok(Worth::Decides) => Ok(()),
+        Ok(Worth::Looks) | Err(_) => Err(NotAPerson {
+            command: command.to_owned(),
+        }),
+    }
 }
 
-fn is_agent(ground: &Ground) -> bool {
+fn runner(ground: &Ground) -> Runner {
     let terminal = std::io::stdin().is_terminal() || std::io::stderr().is_terminal();
-    ground.environment.variable(MARK).is_some() && !terminal
+    if ground.environment.variable(MARK).is_some() && !terminal {
+        Runner::Agent
+    } else {
+        Runner::Person
+    }
 }
 
-/// A configuration that cannot be read trusts nobody.
-fn speaks_for_the_person(files: &Files) -> bool {
-    config::read(files).is_ok_and(|config| config.approvals.by == By::Client)
+/// Returns who may approve; a configuration that cannot be read takes a person's word only.
+fn policy(files: &Files) -> By {
+    config::read(files).map_or(By::Human, |config| config.approvals.by)
 }

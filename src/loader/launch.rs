@@ -71,6 +71,12 @@ pub enum LoadError {
         /// The integrity that is installed.
         found: String,
     },
+    /// It may no longer run.
+    #[error("it was not started: {reason}")]
+    Dismissed {
+        /// Why.
+        reason: &'static str,
+    },
     /// pml is going.
     #[error("pml is shutting down")]
     Closing,
@@ -96,7 +102,7 @@ impl Hint for LoadError {
             Self::Changed { dependency, .. } => Some(format!(
                 "to start over with a new approval: pml uninstall {dependency}"
             )),
-            Self::Ended(_) | Self::Handshake { .. } | Self::Closing => None,
+            Self::Ended(_) | Self::Handshake { .. } | Self::Dismissed { .. } | Self::Closing => None,
         }
     }
 }

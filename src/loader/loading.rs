@@ -13,15 +13,12 @@ use tokio_util::task::TaskTracker;
 
 use super::launch::{Opening, Settings, open};
 use super::restart::{GivenUpError, Jitter, Start};
-use super::slot::{Slot, Startup, State, lock};
+use super::slot::{Lease, Slot, Startup, State, lock};
 use super::{
     Catalog, Client, Declared, Installed, LoadError, Packages, Plan, Resolved, Session, Started, Urgency,
 };
 use crate::config::{Environment, Locations, Server};
 use crate::protocol::{Changes, DependencyName, Digest};
-
-/// How long calls may still take on a dependency whose declaration changed.
-const RETIREMENT: Duration = Duration::from_mins(1);
 
 /// How long dependencies may take to go when pml goes: more than their supervisors take, unless what is still to be
 /// read by one of them keeps its stdin open.
@@ -30,6 +27,9 @@ const LEAVING: Duration = Duration::from_millis(800);
 /// Steps of a start, in words; told to a call that waits for it.
 pub type Steps = Box<dyn Fn(String) + Send + Sync>;
 
+/// Asked right before a dependency is started, after everything that had to be waited for.
+pub type Gate = Box<dyn Fn(&Plan, Lease) -> Result<(), &'static str> + Send + Sync>;
+
 /// Installs, starts, finds and ends dependencies; clones share them.
 #[derive(Clone)]
 pub struct Loader(pub(super) Arc<Shared>);
@@ -37,13 +37,14 @@ pub struct Loader(pub(super) Arc<Shared>);
 pub(super) struct Shared {
     packages: Packages,
     pub(super) catalog: Catalog,
-    slots: DashMap<DependencyName, Arc<Slot>>,
+    pub(super) slots: DashMap<DependencyName, Arc<Slot>>,
     resolving: DashSet<Digest>,
     pub(super) changes: watch::Sender<Changes>,
     /// What the client last said of itself; whatever starts from then on is told so.
     pub(super) declared: Mutex<Declared>,
     settings: Settings,
-    tasks: TaskTracker,
+    gate: OnceLock<Gate>,
+    pub(super) tasks: TaskTracker,
     /// Ends starts and installs that are under way.
     closing: CancellationToken,
 }
@@ -67,6 +68,7 @@ impl Loader {
                 at_once: CancellationToken::new(),
                 client: OnceLock::new(),
             },
+            gate: OnceLock::new(),
             tasks,
             closing: CancellationToken::new(),
         }))
@@ -81,6 +83,11 @@ impl Loader {
     /// Names the client that dependencies talk to from now on.
     pub fn serve(&self, client: Weak<dyn Client>) {
         let _ = self.0.settings.client.set(client);
+    }
+
+    /// Names who is asked right before a dependency is started.
+    pub fn ask_before_a_start(&self, gate: Gate) {
+        let _ = self.0.gate.set(gate);
     }
 
     /// Returns every dependency that answers calls.
@@ -140,9 +147,11 @@ impl Loader {
         server: &Server,
         line_limit: usize,
         expected: Option<&str>,
+        lease: Lease,
         steps: Option<Steps>,
     ) -> Result<Started, Arc<LoadError>> {
         let slot = self.slot(plan);
+        slot.rest_on(lease);
         let mut startup = {
             let mut state = lock(&slot.state);
             match &*state {
@@ -212,9 +221,7 @@ impl Loader {
             .entry(plan.dependency().clone())
             .or_insert_with(|| Slot::new(plan));
         if slot.digest != *plan.digest() {
-            if let Some(started) = slot.running() {
-                self.0.tasks.spawn(retire(started));
-            }
+            self.leave(&slot);
             *slot = Slot::new(plan);
         }
         Arc::clone(&slot)
@@ -235,15 +242,13 @@ impl Loader {
         self.0.tasks.spawn(async move {
             let shared = &loader.0;
             let starting = loader.bring_up(&slot, &plan, &server, line_limit, expected.as_deref(), &tell);
-            let outcome = shared
-                .closing
-                .run_until_cancelled(starting)
-                .await
-                .unwrap_or(Err(LoadError::Closing));
-            *lock(&slot.state) = match &outcome {
-                Ok(started) => State::Running(started.clone()),
-                Err(_) => State::Idle,
+            let outcome = tokio::select! {
+                biased;
+                () = shared.closing.cancelled() => Err(LoadError::Closing),
+                reason = slot.dismissal() => Err(LoadError::Dismissed { reason }),
+                outcome = starting => outcome,
             };
+            let outcome = slot.settle(outcome);
             if let Ok(started) = &outcome {
                 if let Some(client) = shared.settings.client.get().and_then(Weak::upgrade) {
                     client.opened(&started.session);
@@ -285,6 +290,10 @@ impl Loader {
             }
         }
         let installed = self.installed(plan, expected, &step).await?;
+        if let Some(gate) = self.0.gate.get() {
+            let lease = *lock(&slot.lease);
+            gate(plan, lease).map_err(|reason| LoadError::Dismissed { reason })?;
+        }
         step(plan.opening());
         lock(&slot.restart).started(Instant::now());
         let (loader, changing) = (self.clone(), Arc::clone(plan));
@@ -352,15 +361,6 @@ impl Loader {
             slot.leave(&started);
         });
     }
-}
-
-/// Lets a dependency that was replaced finish what it was asked, then ends it.
-async fn retire(started: Started) {
-    let begun = Instant::now();
-    while started.session.is_busy() && begun.elapsed() < RETIREMENT {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    started.stop(Urgency::Gentle);
 }
 
 /// Whoever was shown an integrity gets that one or nothing, also where somebody else started the dependency.

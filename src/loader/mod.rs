@@ -10,6 +10,7 @@ mod catalog;
 mod client;
 mod declared;
 mod definition;
+mod dismissal;
 mod error;
 mod executables;
 mod handshake;
@@ -45,10 +46,11 @@ pub use definition::{
     ByName, ByTemplate, ByUri, Definition, Identity, KnownPrompt, KnownResource, KnownTemplate, KnownTool,
     Nameless,
 };
+pub use dismissal::Occupied;
 pub use error::{InstallError, InstallStep};
 pub use install::{LockError, Progress, Tail};
 pub use launch::LoadError;
-pub use loading::{Loader, Steps};
+pub use loading::{Gate, Loader, Steps};
 pub use package::{Ecosystem, Package, PackageError, VersionSpec};
 pub use packages::{Installed, Packages, Resolved, Uninstalled};
 pub use pin::pin;
@@ -57,4 +59,5 @@ pub use process::Urgency;
 pub use programs::{find_program, search_path};
 pub use remote::{Address, AddressError};
 pub use session::{Ended, Reply, Session, Unasked};
+pub use slot::Lease;
 pub use started::Started;

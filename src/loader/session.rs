@@ -143,6 +143,10 @@ impl Session {
         let mut reader = LineReader::new(source, line_limit);
         tasks.spawn(async move {
             while let Ok(Some(line)) = reader.next_line().await {
+                // What was dismissed is read to its end, so that it can go, and not heard.
+                if reading.ended().is_some() {
+                    continue;
+                }
                 reading.receive(line, &unasked);
                 if let Some(client) = reading.client() {
                     client.outbox().room().await;
@@ -307,6 +311,14 @@ impl Session {
         if let Some(outbox) = lock(&self.0.outbox).as_ref() {
             let _ = outbox.send_now(frame);
         }
+    }
+
+    /// Ends the conversation because the dependency may no longer run; whatever it still says is not heard.
+    pub(super) fn dismiss(&self, reason: &str) {
+        self.end(Ended {
+            reason: format!("was stopped: {reason}"),
+            stderr: String::new(),
+        });
     }
 
     fn end(&self, ended: Ended) {

@@ -1,9 +1,10 @@
 //! The place of one dependency: idle, starting or running.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::restart::Restart;
 use super::{LoadError, Plan, Started, Urgency};
@@ -14,6 +15,20 @@ pub(super) struct Slot {
     pub(super) digest: Digest,
     pub(super) state: Mutex<State>,
     pub(super) restart: Mutex<Restart>,
+    /// On what its running rests.
+    pub(super) lease: Mutex<Lease>,
+    /// Set once it may not run any more: why. A start that is under way ends then.
+    dismissed: OnceLock<&'static str>,
+    leaving: CancellationToken,
+}
+
+/// On what the running of a dependency rests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lease {
+    /// On a rule or an approval, which can be taken back.
+    Standing,
+    /// On answers to single calls: there is nothing to take back.
+    OneCall,
 }
 
 /// Where a dependency stands.
@@ -41,7 +56,50 @@ impl Slot {
             digest: plan.digest().clone(),
             state: Mutex::new(State::Idle),
             restart: Mutex::default(),
+            lease: Mutex::new(Lease::OneCall),
+            dismissed: OnceLock::new(),
+            leaving: CancellationToken::new(),
         })
+    }
+
+    /// Takes note of a further call that uses it: what rests on something that can be taken back, may be taken back.
+    pub(super) fn rest_on(&self, lease: Lease) {
+        if lease == Lease::Standing {
+            *lock(&self.lease) = lease;
+        }
+    }
+
+    /// Ends a start that is under way, or stops what runs; calls that wait get `reason`.
+    pub(super) fn dismiss(&self, reason: &'static str) {
+        let _ = self.dismissed.set(reason);
+        self.leaving.cancel();
+        // Looked at after the mark was set: a start that ends now sees the mark and stops what it started.
+        if let Some(started) = self.running() {
+            started.dismiss(reason);
+        }
+    }
+
+    /// Waits until it is dismissed; returns why.
+    pub(super) async fn dismissal(&self) -> &'static str {
+        self.leaving.cancelled().await;
+        self.dismissed.get().copied().unwrap_or_default()
+    }
+
+    /// Moves from starting to where the start has led; what may no longer run is stopped.
+    pub(super) fn settle(&self, outcome: Result<Started, LoadError>) -> Result<Started, LoadError> {
+        let mut state = lock(&self.state);
+        let outcome = match (outcome, self.dismissed.get()) {
+            (Ok(started), Some(reason)) => {
+                started.dismiss(reason);
+                Err(LoadError::Dismissed { reason })
+            }
+            (outcome, _) => outcome,
+        };
+        *state = match &outcome {
+            Ok(started) => State::Running(started.clone()),
+            Err(_) => State::Idle,
+        };
+        outcome
     }
 
     /// Ends a dependency once nobody has used it for `idle`; returns also when it ends by itself.

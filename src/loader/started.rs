@@ -95,6 +95,12 @@ impl Started {
         }
     }
 
+    /// Stops it because it may no longer run: calls that wait get `reason`, and what it asked is withdrawn.
+    pub(super) fn dismiss(&self, reason: &'static str) {
+        self.session.dismiss(reason);
+        self.stop(Urgency::Gentle);
+    }
+
     /// Waits until it is gone.
     pub(super) async fn gone(&self) -> Gone {
         let reason = self.process.end().await;

@@ -99,6 +99,12 @@ impl Approved {
         }
     }
 
+    /// Returns where the approvals are.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Records an approval, durably before it returns.
     pub fn record(&self, digest: &Digest, record: &Record) -> Result<(), ApprovedError> {
         let path = self.path(digest);

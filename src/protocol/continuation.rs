@@ -27,8 +27,8 @@ pub enum Scope {
 pub struct Continuation {
     /// The id as it was written; whether it names a workflow is the store's to say.
     pub workflow_id: String,
-    /// What was decided.
-    pub decision: Decision,
+    /// What was decided; `None` where only the workflow is named, to learn how it stands.
+    pub decision: Option<Decision>,
     /// What a person answered to the questions of a server, by the server's names for them.
     pub input: Option<Map<String, Value>>,
 }
@@ -118,8 +118,7 @@ impl Continuation {
                 });
             }
         };
-        let approved =
-            truth(members, "approved")?.ok_or(ContinuationError::Missing { member: "approved" })?;
+        let approved = truth(members, "approved")?;
         let always = truth(members, "always")?;
         let scope = match members.get("scope") {
             None | Some(Value::Null) => None,
@@ -129,26 +128,27 @@ impl Continuation {
             Some(other) => return Err(wrong("scope", "\"once\", \"session\" or \"always\"", other)),
         };
         let decision = match (approved, always, scope) {
-            (false, Some(true), _) => {
+            (None, None, None) => None,
+            (None, _, _) => return Err(ContinuationError::Missing { member: "approved" }),
+            (Some(false), Some(true), _) => {
                 return Err(ContinuationError::Contradiction {
                     reason: "`approved` is false and `always` is true",
                 });
             }
-            (false, _, _) => Decision::Refuse,
-            (true, Some(true), None | Some(Scope::Always)) | (true, None, Some(Scope::Always)) => {
-                Decision::Approve(Scope::Always)
-            }
-            (true, Some(true), Some(_)) => {
+            (Some(false), _, _) => Some(Decision::Refuse),
+            (Some(true), Some(true), None | Some(Scope::Always))
+            | (Some(true), None, Some(Scope::Always)) => Some(Decision::Approve(Scope::Always)),
+            (Some(true), Some(true), Some(_)) => {
                 return Err(ContinuationError::Contradiction {
                     reason: "`always` is true and `scope` is narrower",
                 });
             }
-            (true, Some(false), Some(Scope::Always)) => {
+            (Some(true), Some(false), Some(Scope::Always)) => {
                 return Err(ContinuationError::Contradiction {
                     reason: "`always` is false and `scope` is \"always\"",
                 });
             }
-            (true, _, scope) => Decision::Approve(scope.unwrap_or(Scope::Once)),
+            (Some(true), _, scope) => Some(Decision::Approve(scope.unwrap_or(Scope::Once))),
         };
         let input = match members.get("input") {
             None | Some(Value::Null) => None,
@@ -201,7 +201,7 @@ pub fn schema() -> Value {
         "description": "Only to continue a call that answered `approval_required`, after a person has decided. Leave it out otherwise.",
         "properties": {
             "workflow_id": { "type": "string", "description": "The `workflow_id` of the `approval_required` result" },
-            "approved": { "type": "boolean", "description": "true if the person approved, false if they refused" },
+            "approved": { "type": "boolean", "description": "true if the person approved, false if they refused; left out to learn how it stands" },
             "always": { "type": "boolean", "description": "true if the person wants this tool allowed from now on" },
             "scope": {
                 "type": "string",
@@ -210,7 +210,7 @@ pub fn schema() -> Value {
             },
             "input": { "type": "object", "description": "What the person answered, only after `input_required`" }
         },
-        "required": ["workflow_id", "approved"],
+        "required": ["workflow_id"],
         "additionalProperties": false
     })
 }
@@ -219,16 +219,27 @@ pub fn schema() -> Value {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Option<Decision>, String> {
+    /// What a continuation is read as.
+    #[derive(Debug, PartialEq, Eq)]
+    enum Read {
+        None,
+        Look,
+        Decided(Decision),
+    }
+
+    fn read(text: &str) -> Result<Read, String> {
         let raw = Json::parse(text).unwrap();
-        Continuation::parse(raw)
-            .map(|found| found.map(|found| found.decision))
-            .map_err(|error| error.to_string())
+        let read = Continuation::parse(raw).map_err(|error| error.to_string())?;
+        Ok(match read.map(|found| found.decision) {
+            None => Read::None,
+            Some(None) => Read::Look,
+            Some(Some(decision)) => Read::Decided(decision),
+        })
     }
 
     #[test]
     fn decisions_are_read() {
-        let once = Ok(Some(Decision::Approve(Scope::Once)));
+        let once = Ok(Read::Decided(Decision::Approve(Scope::Once)));
         assert_eq!(read(r#"{"workflow_id":"x","approved":true}"#), once);
         assert_eq!(
             read(r#"{"workflow_id":"x","approved":true,"always":false}"#),
@@ -236,17 +247,22 @@ mod tests {
         );
         assert_eq!(
             read(r#"{"workflow_id":"x","approved":true,"scope":"session"}"#),
-            Ok(Some(Decision::Approve(Scope::Session)))
+            Ok(Read::Decided(Decision::Approve(Scope::Session)))
         );
         assert_eq!(
             read(r#"{"workflow_id":"x","approved":true,"always":true}"#),
-            Ok(Some(Decision::Approve(Scope::Always)))
+            Ok(Read::Decided(Decision::Approve(Scope::Always)))
         );
         assert_eq!(
             read(r#"{"workflow_id":"x","approved":false}"#),
-            Ok(Some(Decision::Refuse))
+            Ok(Read::Decided(Decision::Refuse))
         );
-        assert_eq!(read("null"), Ok(None));
+        assert_eq!(read("null"), Ok(Read::None));
+        assert_eq!(
+            read(r#"{"workflow_id":"x"}"#),
+            Ok(Read::Look),
+            "a look at how it stands"
+        );
     }
 
     #[test]
@@ -261,7 +277,7 @@ mod tests {
                 "`continue_workflow.approved` must be true or false, not the number 1",
             ),
             (
-                r#"{"workflow_id":"x"}"#,
+                r#"{"workflow_id":"x","always":true}"#,
                 "`continue_workflow.approved` is missing",
             ),
             (

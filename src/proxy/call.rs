@@ -7,14 +7,17 @@ use tokio::sync::mpsc;
 
 use super::list::CONNECT;
 use super::route::{Approval, Given, Target};
-use super::{Asked, Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
+use super::{ClientScope, Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
 use crate::config::Server;
-use crate::loader::{KnownTool, Plan, Started};
+use crate::loader::{KnownTool, Lease, LoadError, Plan, Started};
 use crate::permissions::approved::Record;
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::approval::ApprovalType;
 use crate::protocol::{Object, ToolName};
-use crate::workflow::{Arguments, Ask, Call, New, Workflow, WorkflowError};
+use crate::workflow::Arguments;
+
+/// How often a call is decided anew because rules, approvals or declarations changed while its server was started.
+const ROUNDS: usize = 5;
 
 /// A request as the client sent it.
 #[derive(Debug, Clone)]
@@ -23,11 +26,40 @@ pub struct Carried {
     pub params: Bytes,
     /// Where progress goes, if the client wants any.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// The conversation it came in.
+    pub scope: Arc<ClientScope>,
+    /// How it waits for a person, if one must decide.
+    pub patience: Patience,
+}
+
+/// How a call waits for a person who must decide about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// It stays open while a dialog is; it joins the dialog of an identical call where that is about the server.
+    InTheCall,
+    /// It returns a form, and the client's next request brings the answer.
+    ForARetry,
+    /// It returns the ask.
+    None,
 }
 
 /// A step of pml's own on the way to an answer, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress(pub String);
+
+/// How far a call that was permitted came.
+pub(super) enum Ran {
+    /// To this outcome.
+    To(Outcome),
+    /// Not to its server: what permitted it changed meanwhile.
+    NoLonger(Refusal),
+}
+
+/// Whether a call may still run.
+enum Still {
+    Permitted(Decision),
+    NoLonger(Refusal),
+}
 
 /// A call that may run.
 pub(super) struct Permitted<'a> {
@@ -54,10 +86,22 @@ impl Proxy {
             Ok(target) => target,
             Err(unknown) => return Outcome::Unknown(unknown),
         };
-        match self.decide(&view, wanted, target, &carried).await {
-            Ok(outcome) => outcome,
-            Err(refusal) => Outcome::Refused(refusal),
+        let mut changed = Refusal::Changed {
+            tool: target.tool.clone(),
+        };
+        for _ in 0..ROUNDS {
+            // Read again each time: while a server is installed and started, the rules may change.
+            let view = match self.view() {
+                Ok(view) => view,
+                Err(error) => return Outcome::Refused(Refusal::Config(error)),
+            };
+            match self.decide(&view, wanted, target.clone(), &carried).await {
+                Ok(Ran::To(outcome)) => return outcome,
+                Ok(Ran::NoLonger(refusal)) => changed = refusal,
+                Err(refusal) => return Outcome::Refused(refusal),
+            }
         }
+        Outcome::Refused(changed)
     }
 
     async fn decide(
@@ -66,22 +110,20 @@ impl Proxy {
         wanted: Wanted<'_>,
         target: Target,
         carried: &Carried,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<Ran, Refusal> {
         let tool = target.tool.clone();
         let decision = view.ruled(&tool)?;
         let (server, plan) = self.planned(view, &tool)?;
         let kind = match decision {
             Decision::Allow | Decision::Deny => None,
-            Decision::Ask(_) if self.0.grants.allows_tool(&tool) => None,
+            Decision::Ask(_) if self.0.grants.allows_tool(&tool, plan.digest()) => None,
             Decision::Ask(AskKind::First) if self.is_approved(&plan) => None,
             Decision::Ask(AskKind::First) => Some(plan.first_use()),
             Decision::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
         };
         if let Some(kind) = kind {
-            return self
-                .ask(view, &tool, &plan, kind, carried)
-                .await
-                .map(Outcome::Asked);
+            let asked = self.ask(view, wanted, &tool, &plan, kind, carried);
+            return Box::pin(asked).await.map(Ran::To);
         }
         // An allow rule covers whatever version is declared; an approval covers what was approved.
         let approved = match decision {
@@ -97,15 +139,16 @@ impl Proxy {
             notes: Vec::new(),
             suspended: None,
         };
-        let outcome = self.run(view, permitted, carried).await?;
+        let ran = self.run(view, permitted, carried.progress.clone()).await?;
         // What a person granted for one tool until the end of the session is not looked up by its launch.
         let memorable = matches!(decision, Decision::Allow | Decision::Ask(AskKind::First));
-        if let (Outcome::Ready(ready), Wanted::Tool(name), true) = (&outcome, wanted, memorable)
+        if let (Ran::To(Outcome::Ready(ready)), Wanted::Tool(name), true) = (&ran, wanted, memorable)
             && ready.notes.is_empty()
+            && let Ok(view) = self.view()
         {
             view.remember_route(name, &ready.route);
         }
-        Ok(outcome)
+        Ok(ran)
     }
 
     /// Returns what would run for a tool.
@@ -130,86 +173,13 @@ impl Proxy {
         Ok((server, plan))
     }
 
-    /// Suspends a call until a person has decided, and finds out in the background what is not known yet.
-    async fn ask(
-        &self,
-        view: &View,
-        tool: &ToolName,
-        plan: &Arc<Plan>,
-        kind: ApprovalType,
-        carried: &Carried,
-    ) -> Result<Asked, Refusal> {
-        let resolved = self.0.loader.resolved(plan);
-        let dependency = plan.shown(resolved.as_ref());
-        let installs = self.0.loader.needs_install(plan);
-        if installs && dependency.integrity.is_none() {
-            self.0.loader.resolve_in_background(plan);
-        }
-        let ask = match kind {
-            ApprovalType::DependencyInstall => Ask::Install {
-                dependency: dependency.clone(),
-            },
-            ApprovalType::RemoteConnect => Ask::Connect {
-                dependency: dependency.clone(),
-            },
-            ApprovalType::ToolPermission => Ask::Permit {
-                dependency: dependency.clone(),
-            },
-        };
-        let arguments = arguments_of(&carried.params);
-        let call = Call {
-            tool: tool.clone(),
-            arguments,
-            launch: plan.digest().clone(),
-        };
-        let time_to_live = view.config.approvals.time_to_live;
-        let new = New {
-            ask,
-            call,
-            time_to_live,
-            project: self.project().to_owned(),
-        };
-        let workflow = self.0.workflows.create(new).await?.workflow();
-        self.asked(view, &workflow)
-    }
-
-    /// Describes a suspended call as a person is shown it.
-    pub(super) fn asked(&self, view: &View, workflow: &Workflow) -> Result<Asked, Refusal> {
-        let (kind, dependency) = match &workflow.ask {
-            Ask::Install { dependency } => (ApprovalType::DependencyInstall, dependency),
-            Ask::Connect { dependency } => (ApprovalType::RemoteConnect, dependency),
-            Ask::Permit { dependency } => (ApprovalType::ToolPermission, dependency),
-            Ask::Use { .. } | Ask::Questions { .. } => {
-                return Err(WorkflowError::Unfit {
-                    code: workflow.code.clone(),
-                    wanted: workflow.ask.wants(),
-                }
-                .into());
-            }
-        };
-        let installs = self
-            .planned(view, &workflow.call.tool)
-            .is_ok_and(|(_, plan)| self.0.loader.needs_install(&plan));
-        Ok(Asked {
-            kind,
-            tool: workflow.call.tool.clone(),
-            dependency: dependency.clone(),
-            installs,
-            workflow_id: workflow.id.uuid(),
-            code: workflow.code.clone(),
-            by: view.config.approvals.by,
-            file: self.0.files.project.clone(),
-            expires_in: workflow.expires_at.since(super::now()),
-        })
-    }
-
-    /// Starts the dependency if it does not run; the request may go to it then.
+    /// Starts the dependency if it does not run; the request may go to it then, unless it may no longer.
     pub(super) async fn run(
         &self,
         view: &View,
         permitted: Permitted<'_>,
-        carried: &Carried,
-    ) -> Result<Outcome, Refusal> {
+        progress: Option<mpsc::Sender<Progress>>,
+    ) -> Result<Ran, Refusal> {
         let Permitted {
             target,
             server,
@@ -220,7 +190,11 @@ impl Proxy {
             suspended,
         } = permitted;
         let dependency = target.tool.dependency();
-        let progress = carried.progress.clone();
+        self.watch_for_changes();
+        let lease = match given {
+            Given::Standing => Lease::Standing,
+            Given::Once => Lease::OneCall,
+        };
         let started = self
             .0
             .loader
@@ -229,26 +203,44 @@ impl Proxy {
                 server,
                 view.config.line_limit.0,
                 shown_integrity,
+                lease,
                 progress.map(step_sender),
             )
-            .await
-            .map_err(|source| Refusal::Load {
-                dependency: dependency.clone(),
-                source,
-            })?;
+            .await;
+        let started = match started {
+            Ok(started) => started,
+            Err(source) if matches!(*source, LoadError::Dismissed { .. }) => {
+                let tool = target.tool.clone();
+                return Ok(Ran::NoLonger(Refusal::Changed { tool }));
+            }
+            Err(source) => {
+                return Err(Refusal::Load {
+                    dependency: dependency.clone(),
+                    source,
+                });
+            }
+        };
         notes.extend(self.record_first_use(plan, &started));
+        // From here on nothing waits: what is decided now is what is sent.
+        let decision = match self.still_permitted(&target.tool, plan, given)? {
+            Still::Permitted(decision) => decision,
+            Still::NoLonger(refusal) => {
+                started.session.settle();
+                return Ok(Ran::NoLonger(refusal));
+            }
+        };
         let known = started.known();
         if target.tool.tool() == CONNECT && !known.has_tool(CONNECT) {
             started.session.settle();
             let name = |tool: &KnownTool| ToolName::new(dependency.clone(), tool.name());
             let tools = known.tools.iter().map(name).collect();
-            return Ok(Outcome::Connected {
+            return Ok(Ran::To(Outcome::Connected {
                 dependency: dependency.clone(),
                 tools,
                 notes,
-            });
+            }));
         }
-        let approval = match view.ruled(&target.tool)? {
+        let approval = match decision {
             Decision::Ask(_) => Some(Approval {
                 launch: plan.digest().clone(),
                 integrity: started.resolved.and_then(|resolved| resolved.integrity),
@@ -257,11 +249,33 @@ impl Proxy {
             Decision::Allow | Decision::Deny => None,
         };
         let route = Route::new(started.session, target, server.call_timeout, approval);
-        Ok(Outcome::Ready(Ready {
+        Ok(Ran::To(Outcome::Ready(Ready {
             route: Arc::new(route),
             suspended,
             notes,
-        }))
+        })))
+    }
+
+    /// Looks again whether a call may run, after everything that had to be waited for.
+    fn still_permitted(&self, tool: &ToolName, plan: &Plan, given: Given) -> Result<Still, Refusal> {
+        let view = self.view().map_err(Refusal::Config)?;
+        let decision = view.ruled(tool)?;
+        let (_, now) = self.planned(&view, tool)?;
+        if now.digest() != plan.digest() {
+            return Ok(Still::NoLonger(Refusal::Changed { tool: tool.clone() }));
+        }
+        let permitted = match decision {
+            Decision::Allow | Decision::Deny => true,
+            Decision::Ask(_) if given == Given::Once => true,
+            Decision::Ask(_) if self.0.grants.allows_tool(tool, plan.digest()) => true,
+            Decision::Ask(AskKind::First) => self.is_approved(plan),
+            Decision::Ask(AskKind::Every) => false,
+        };
+        Ok(if permitted {
+            Still::Permitted(decision)
+        } else {
+            Still::NoLonger(Refusal::Withdrawn { tool: tool.clone() })
+        })
     }
 
     /// Where a person approved before the integrity was known, the first use decides what they approved.

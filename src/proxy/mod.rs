@@ -3,8 +3,14 @@
 //! A call goes deny/ask/allow, then integrity, then installed, then running, then forward; every time, also when
 //! the dependency runs already. What it may not do: speak JSON-RPC, print, or keep a decision of its own.
 
+pub mod approval;
+mod ask;
+mod authority;
 mod call;
+mod changes;
+mod client_scope;
 mod clock;
+mod dialog;
 mod grants;
 mod introduction;
 mod list;
@@ -17,12 +23,14 @@ mod route;
 mod status;
 mod view;
 
-pub use call::{Carried, Progress};
+pub use authority::{NotEntitled, Relation, Runner, Worth, may_answer, stricter};
+pub use call::{Carried, Patience, Progress};
+pub use client_scope::{Claim, ClientScope};
 pub use clock::now;
 pub use introduction::Introduction;
 pub use offers::Offered;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
-pub use people::Questioned;
+pub use people::{Questioned, came_second};
 pub use resume::{Carrier, Decided};
 pub use route::{GoingOn, Ready, Route, Unknown, Wanted};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
@@ -33,6 +41,7 @@ pub use crate::permissions::Decision as Ruled;
 pub use crate::workflow::{Answer, Arguments, Ask, Provenance, State, Workflow, WorkflowId};
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -40,7 +49,7 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{ConfigError, Environment, Files, Locations, Startup, Watched};
-use crate::loader::Loader;
+use crate::loader::{Lease, Loader};
 use crate::permissions::Approved;
 use crate::protocol::{Changes, Kind};
 use crate::workflow::{Place, Workflows};
@@ -66,6 +75,8 @@ struct Shared {
     workflows: Workflows,
     approved: Approved,
     grants: Arc<Grants>,
+    /// Whether the files that decide what may run are watched.
+    watching: AtomicBool,
     /// Work that must end well even if the call that started it is cancelled.
     tasks: TaskTracker,
 }
@@ -87,6 +98,7 @@ impl Proxy {
             workflows: Workflows::new(Place::of(locations), Arc::new(now)),
             approved: Approved::of(locations),
             grants: Arc::default(),
+            watching: AtomicBool::new(false),
             view: Mutex::new(Viewed {
                 watched,
                 latest: None,
@@ -131,9 +143,14 @@ impl Proxy {
             if !wanted || self.0.loader.needs_install(&plan) || !self.may_start(&view, name, &plan) {
                 continue;
             }
+            self.watch_for_changes();
             let (proxy, server, limit) = (self.clone(), server.clone(), view.config.line_limit.0);
             self.0.tasks.spawn(async move {
-                match proxy.0.loader.start(&plan, &server, limit, None, None).await {
+                let starting = proxy
+                    .0
+                    .loader
+                    .start(&plan, &server, limit, None, Lease::Standing, None);
+                match starting.await {
                     // No call is under way that could carry its questions.
                     Ok(started) => started.session.settle(),
                     Err(error) => {
@@ -192,6 +209,8 @@ impl Proxy {
         let view = Arc::new(View::new(config));
         if viewed.latest.replace((generation, Arc::clone(&view))).is_some() {
             self.0.loader.lists_changed(&Kind::ALL);
+            let proxy = self.clone();
+            self.0.tasks.spawn(async move { proxy.reconcile() });
         }
         Ok(view)
     }

@@ -14,9 +14,10 @@ use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::continuation::ContinuationError;
 use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::report::Hint;
-use crate::workflow::{Code, WorkflowError};
+use crate::workflow::{Code, WorkflowError, WorkflowId};
 
-use super::{Ready, Unknown};
+use super::authority::NotEntitled;
+use super::{Claim, Ready, Unknown};
 
 /// What became of a call.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub enum Outcome {
     Ready(Ready),
     /// A person must decide; the call is suspended.
     Asked(Asked),
+    /// A person is being asked by an identical call of the same conversation; its answer counts for this one too.
+    Joined(WorkflowId),
     /// The dependency runs now; the call wanted nothing else.
     Connected {
         /// The dependency.
@@ -40,6 +43,8 @@ pub enum Outcome {
     Aborted {
         /// Why, in their words.
         reason: Option<String>,
+        /// What pml has to say about it.
+        notes: Vec<String>,
     },
     /// A person said yes to something that must be asked for again: it was no tool.
     Granted {
@@ -55,7 +60,7 @@ pub enum Outcome {
 }
 
 /// A suspended call as a person is shown it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Asked {
     /// Why a person is asked.
     pub kind: ApprovalType,
@@ -75,6 +80,8 @@ pub struct Asked {
     pub file: PathBuf,
     /// How long the id is valid.
     pub expires_in: Duration,
+    /// The right of the call to the answer, where it is the one that waits for it.
+    pub claim: Option<Claim>,
 }
 
 /// A tool of the list.
@@ -208,6 +215,20 @@ pub enum Refusal {
     /// What a client brings back belongs to another call.
     #[error("`requestState` belongs to another call")]
     OtherCall,
+    /// No person answered while the call waited.
+    #[error("no person answered the question about `{}` in time, and none refused it", shown(.tool))]
+    Unanswered {
+        /// The tool.
+        tool: ToolName,
+    },
+    /// The answer does not count on the road it came on.
+    #[error("this answer to `{code}` does not count: {why}")]
+    NotEntitled {
+        /// The workflow.
+        code: Code,
+        /// Why.
+        why: NotEntitled,
+    },
     /// Only a person may answer this.
     #[error("waiting for a person: only they can answer `{code}`")]
     NeedsPerson {
@@ -268,6 +289,12 @@ impl Hint for Refusal {
             Self::Expired | Self::OtherCall | Self::Changed { .. } | Self::Withdrawn { .. } => {
                 Some("call the tool again with its arguments; a person is asked anew".to_owned())
             }
+            Self::Unanswered { .. } => {
+                Some("tell the person that it waits for them; the next call asks again".to_owned())
+            }
+            Self::NotEntitled { code, .. } => Some(format!(
+                "a person decides it in a terminal: pml approve {code}, or pml refuse {code}"
+            )),
             Self::Continuation(_) => Some(
                 "send {\"workflow_id\": \"…\", \"approved\": true or false, \"always\": true or false}"
                     .to_owned(),

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use super::{Proxy, Refusal, now};
+use std::sync::Arc;
+
+use super::authority::Worth;
+use super::{Claim, ClientScope, Proxy, Refusal, View, approval, now};
 use crate::config::{Approvals, AskUser, By};
 use crate::permissions::Decision;
 use crate::protocol::question::{Given, Question};
 use crate::protocol::{DependencyName, Digest, ToolName};
 use crate::workflow::{
-    Answer, Arguments, Ask, Call, Event, Expected, New, Provenance, State, Workflow, WorkflowId,
+    Answer, Arguments, Ask, Attended, Call, Created, Event, New, Provenance, State, Workflow, WorkflowError,
+    WorkflowId,
 };
 
 /// How long a question can still be answered after nobody waits for it: over a coffee, not over a night.
@@ -62,8 +66,13 @@ impl Proxy {
             .map_or_else(|_broken| AskUser::default(), |view| view.config.ask_user.clone())
     }
 
-    /// Puts questions to a person; the very same questions are put once.
-    pub async fn question(&self, tool: &str, questions: Vec<Question>) -> Result<Workflow, Refusal> {
+    /// Puts questions to a person; the very same questions are put once, and their answer serves whoever asks again.
+    pub async fn question(
+        &self,
+        tool: &str,
+        questions: Vec<Question>,
+        scope: &ClientScope,
+    ) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let call = Call {
             tool: ToolName::new(DependencyName::own(), tool),
@@ -82,6 +91,9 @@ impl Proxy {
             call,
             time_to_live,
             project: self.project().to_owned(),
+            origin: self.origin(&view, scope),
+            attended: Attended::ByItsCall,
+            twin: 0,
         };
         Ok(self.0.workflows.create(new).await?.workflow())
     }
@@ -141,38 +153,60 @@ impl Proxy {
         }
     }
 
-    /// Records what was said to questions. Where only a person counts, a model's relay does not.
-    pub async fn answer_questions(
-        &self,
-        id: WorkflowId,
-        answers: Vec<Given>,
-        by: Provenance,
-    ) -> Result<(), Refusal> {
-        if by == Provenance::Continuation && self.approvals().by == By::Human {
-            return Err(Refusal::NeedsPerson {
-                code: self.0.workflows.find(id).await?.code,
-            });
-        }
-        self.answer(id, Answer::Answers { answers }, by).await.map(drop)
-    }
-
-    /// Records an answer.
-    pub async fn answer(&self, id: WorkflowId, answer: Answer, by: Provenance) -> Result<Workflow, Refusal> {
-        Ok(self.0.workflows.apply(id, Event::Answer { answer, by }).await?)
-    }
-
-    /// Answers and takes at once.
-    pub async fn answer_and_take(
+    /// Records an answer, if it counts on this road and in this conversation.
+    ///
+    /// What an approval grants beyond the call is kept with it, so that it counts also where the call never comes back.
+    pub async fn answer(
         &self,
         id: WorkflowId,
         answer: Answer,
         by: Provenance,
+        scope: &ClientScope,
     ) -> Result<Workflow, Refusal> {
-        Ok(self
-            .0
-            .workflows
-            .answer_and_take(id, Expected::AnyTool, answer, by)
-            .await?)
+        let view = self.view().map_err(Refusal::Config)?;
+        let workflow = self.0.workflows.find(id).await?;
+        match self.worth(&view, &workflow, by, scope)? {
+            Worth::Decides => {}
+            Worth::Looks => return Err(Refusal::NeedsPerson { code: workflow.code }),
+        }
+        let answered = self.0.workflows.apply(id, Event::Answer { answer, by }).await?;
+        self.keep_answer(&view, answered).await
+    }
+
+    async fn keep_answer(&self, view: &View, answered: Workflow) -> Result<Workflow, Refusal> {
+        // What changed since the person was asked is not what they approved.
+        let launches = self
+            .planned(view, &answered.call.tool)
+            .is_ok_and(|(_, plan)| *plan.digest() == answered.call.launch);
+        if !launches {
+            return Ok(answered);
+        }
+        let (proxy, workflow) = (self.clone(), answered.clone());
+        let kept = tokio::task::spawn_blocking(move || approval::keep(&proxy.0.approved, &workflow, now()));
+        match kept.await {
+            Ok(Ok(_)) => Ok(answered),
+            Ok(Err(error)) => Err(Refusal::NotRecorded(Box::new(error))),
+            Err(panicked) => Err(Refusal::NotRecorded(Box::new(panicked))),
+        }
+    }
+
+    /// Takes the answer to a workflow, so that it is used once; `None` where there is none to take.
+    pub async fn take_answer(&self, id: WorkflowId) -> Result<Option<Answer>, Refusal> {
+        let workflow = self.0.workflows.find(id).await?;
+        match workflow.state {
+            State::Answered {
+                answer: answer @ Answer::Refuse { .. },
+                ..
+            } => Ok(Some(answer)),
+            State::Answered { .. } => {
+                let taken = self.0.workflows.apply(id, Event::Take).await?;
+                Ok(match taken.state {
+                    State::Taken { answer, .. } => Some(answer),
+                    State::Pending | State::Answered { .. } | State::Expired | State::Withdrawn => None,
+                })
+            }
+            State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn => Ok(None),
+        }
     }
 
     /// Takes back what nobody waits for any more; what was answered meanwhile stays.
@@ -210,35 +244,73 @@ impl Proxy {
     pub fn ruled_for(&self, tool: &ToolName) -> Result<Decision, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let decision = view.ruled(tool)?;
-        Ok(if self.0.grants.allows_tool(tool) {
+        Ok(if self.0.grants.allows_tool(tool, &client_launch()) {
             Decision::Allow
         } else {
             decision
         })
     }
 
-    /// Lets a tool run without a further question while this pml runs.
+    /// Lets a tool of the client run without a further question while this pml runs.
     pub fn allow_for_session(&self, tool: ToolName) {
-        self.0.grants.allow_tool(tool);
+        self.0.grants.allow_tool(tool, client_launch());
     }
 
     /// Suspends the use of one of the client's own tools until a person has decided.
-    pub async fn use_of(&self, tool: ToolName, shown: String, input: String) -> Result<Workflow, Refusal> {
+    ///
+    /// The claim is the right of this call to the answer: an identical one that waits at the same time has its own.
+    pub async fn use_of(
+        &self,
+        tool: ToolName,
+        shown: String,
+        input: String,
+        scope: &Arc<ClientScope>,
+    ) -> Result<(Workflow, Option<Claim>), Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let call = Call {
             launch: Digest::of(["client", input.as_str()]),
             tool,
             arguments: Arguments::Absent,
         };
-        let time_to_live = view.config.approvals.time_to_live;
-        let new = New {
+        let mut new = New {
             ask: Ask::Use { shown },
             call,
-            time_to_live,
+            time_to_live: view.config.approvals.time_to_live,
             project: self.project().to_owned(),
+            origin: self.origin(&view, scope),
+            attended: Attended::ByItsCall,
+            twin: 0,
         };
-        Ok(self.0.workflows.create(new).await?.workflow())
+        loop {
+            match self.0.workflows.create(new.clone()).await? {
+                Created::Answered(workflow) => return Ok((workflow, None)),
+                Created::New(workflow) | Created::Existing(workflow) => {
+                    if let Some(claim) = scope.claim(workflow.id) {
+                        return Ok((workflow, Some(claim)));
+                    }
+                    new.twin += 1;
+                }
+            }
+        }
     }
+}
+
+/// What the client's own tools are launched as, for grants: not by pml.
+fn client_launch() -> Digest {
+    Digest::of(["client"])
+}
+
+/// Tells whether an answer came too late because another was first.
+#[must_use]
+pub fn came_second(refusal: &Refusal) -> bool {
+    use crate::workflow::Refusal as Unmoved;
+    matches!(
+        refusal,
+        Refusal::Workflow(WorkflowError::Refused {
+            refusal: Unmoved::AlreadyAnswered { .. } | Unmoved::AlreadyUsed { .. } | Unmoved::Refused { .. },
+            ..
+        })
+    )
 }
 
 fn given(workflow: &Workflow, answers: Vec<Given>, by: Provenance) -> Questioned {

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use super::call::{Permitted, arguments_of};
+use super::authority::{NotEntitled, Relation, Worth, may_answer, stricter};
+use super::call::{Permitted, Ran, arguments_of};
 use super::outcome::place;
 use super::route::{Given, PROMPTS, RESOURCES, Target};
-use super::{Asked, Carried, Outcome, Proxy, Refusal, View, Wanted};
+use super::{Asked, Carried, ClientScope, Outcome, Proxy, Refusal, View, Wanted};
 use crate::config::By;
 use crate::loader::Plan;
 use crate::permissions::Change;
-use crate::permissions::approved::Record;
 use crate::permissions::writer::{Kind, edit};
-use crate::protocol::approval::ShownDependency;
 use crate::protocol::continuation::{Decision, Scope};
 use crate::protocol::{Json, Pattern, ToolName, canonical};
 use crate::workflow::{
@@ -46,7 +45,7 @@ impl Proxy {
         }
     }
 
-    async fn resumed(
+    pub(super) async fn resumed(
         &self,
         on: Carrier<'_>,
         id: &str,
@@ -74,18 +73,11 @@ impl Proxy {
             }
             .into());
         }
-        let answer = match (counted(view.config.approvals.by, decided), &suspended.state) {
-            (Decided::Now(Decision::Approve(scope), by), _) => Some((Answer::Approve { scope }, by)),
-            (Decided::Now(Decision::Refuse, by), _) => {
-                let refuse = Answer::Refuse { reason: None };
-                self.0.workflows.answer_and_take(id, expected, refuse, by).await?;
-                return Ok(Outcome::Aborted { reason: None });
-            }
-            (Decided::Elsewhere, State::Pending) if suspended.expires_at > super::now() => {
-                return Ok(Outcome::Waiting(self.asked(&view, &suspended)?));
-            }
+        let decided = self.counted(&view, &suspended, decided, &carried.scope)?;
+        let answer = match (decided, &suspended.state) {
+            // Whatever is said now: the first answer was no.
             (
-                Decided::Elsewhere,
+                _,
                 State::Answered {
                     answer: Answer::Refuse { reason },
                     ..
@@ -93,7 +85,20 @@ impl Proxy {
             ) => {
                 return Ok(Outcome::Aborted {
                     reason: reason.clone(),
+                    notes: Vec::new(),
                 });
+            }
+            (Decided::Now(Decision::Approve(scope), by), _) => Some((Answer::Approve { scope }, by)),
+            (Decided::Now(Decision::Refuse, by), _) => {
+                let refuse = Answer::Refuse { reason: None };
+                self.0.workflows.answer_and_take(id, expected, refuse, by).await?;
+                return Ok(Outcome::Aborted {
+                    reason: None,
+                    notes: Vec::new(),
+                });
+            }
+            (Decided::Elsewhere, State::Pending) if suspended.expires_at > super::now() => {
+                return Ok(Outcome::Waiting(self.asked(&view, &suspended)?));
             }
             (Decided::Elsewhere, _) => None,
         };
@@ -124,7 +129,60 @@ impl Proxy {
             notes,
             suspended: Some(taken.call.arguments.clone()),
         };
-        self.run(&view, permitted, carried).await
+        match self.run(&view, permitted, carried.progress.clone()).await? {
+            Ran::To(outcome) => Ok(outcome),
+            Ran::NoLonger(refusal) => Err(refusal),
+        }
+    }
+
+    /// Returns what a decision counts for, on the road it came on and in the conversation that brings it.
+    fn counted(
+        &self,
+        view: &View,
+        workflow: &Workflow,
+        decided: Decided,
+        scope: &ClientScope,
+    ) -> Result<Decided, Refusal> {
+        let road = match decided {
+            Decided::Now(_, road) => road,
+            // How something stands is told where it could be decided.
+            Decided::Elsewhere if self.relation(workflow, scope) != Relation::OtherProject => {
+                return Ok(decided);
+            }
+            Decided::Elsewhere => Provenance::Continuation,
+        };
+        match self.worth(view, workflow, road, scope)? {
+            Worth::Decides => Ok(decided),
+            Worth::Looks => Ok(Decided::Elsewhere),
+        }
+    }
+
+    /// Tells what an answer to a workflow is worth on a road.
+    pub(super) fn worth(
+        &self,
+        view: &View,
+        workflow: &Workflow,
+        road: Provenance,
+        scope: &ClientScope,
+    ) -> Result<Worth, Refusal> {
+        let by: By = stricter(view.config.approvals.by, workflow.origin.by);
+        may_answer(by, road, self.relation(workflow, scope), self.runner()).map_err(|why| {
+            Refusal::NotEntitled {
+                code: workflow.code.clone(),
+                why,
+            }
+        })
+    }
+
+    /// Tells how a conversation relates to the one that asked.
+    fn relation(&self, workflow: &Workflow, scope: &ClientScope) -> Relation {
+        if workflow.origin.asker == scope.asker() {
+            Relation::SameConversation
+        } else if workflow.origin.config == self.0.files.project && workflow.project == self.project() {
+            Relation::SameProject
+        } else {
+            Relation::OtherProject
+        }
     }
 
     /// Waits until what a decision granted is written down, where this process is about to.
@@ -132,13 +190,32 @@ impl Proxy {
         self.0.grants.settled(id).await;
     }
 
-    /// Describes the ask that a client brings back, if it is about this very call.
+    /// Describes a suspended call as a person is shown it now.
+    pub async fn describe(&self, id: WorkflowId) -> Result<Asked, Refusal> {
+        let view = self.view().map_err(Refusal::Config)?;
+        let workflow = self.0.workflows.find(id).await?;
+        self.asked(&view, &workflow)
+    }
+
+    /// Finds a workflow that this conversation may go on with: one of its own project.
+    pub async fn workflow_here(&self, id: WorkflowId, scope: &ClientScope) -> Result<Workflow, Refusal> {
+        let workflow = self.0.workflows.find(id).await?;
+        if self.relation(&workflow, scope) == Relation::OtherProject {
+            return Err(Refusal::NotEntitled {
+                code: workflow.code,
+                why: NotEntitled::OtherProject,
+            });
+        }
+        Ok(workflow)
+    }
+
+    /// Finds the ask that a client brings back, if it is about this very call and was asked in this project.
     pub async fn asked_again(
         &self,
         id: &str,
         wanted: Wanted<'_>,
         carried: &Carried,
-    ) -> Result<Asked, Refusal> {
+    ) -> Result<Workflow, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
         let view = self.view().map_err(Refusal::Config)?;
         let workflow = self
@@ -150,6 +227,9 @@ impl Proxy {
         let target = self
             .target(&view, wanted)
             .map_err(|_unknown| Refusal::OtherCall)?;
+        if self.relation(&workflow, &carried.scope) == Relation::OtherProject {
+            return Err(Refusal::OtherCall);
+        }
         let same = match (&workflow.call.arguments, arguments_of(&carried.params)) {
             (Arguments::Json(suspended), Arguments::Json(brought)) => same_json(suspended, &brought),
             // What was used up has no arguments left to compare; it says so itself when it is taken.
@@ -159,7 +239,7 @@ impl Proxy {
         if workflow.call.tool != target.tool || !same {
             return Err(Refusal::OtherCall);
         }
-        self.asked(&view, &workflow)
+        Ok(workflow)
     }
 
     /// Takes the call and writes down what was granted; done to its end even if the client cancels meanwhile.
@@ -196,13 +276,16 @@ impl Proxy {
             return Err(Refusal::Expired);
         };
         match (&taken.ask, scope) {
-            (Ask::Install { dependency } | Ask::Connect { dependency }, Scope::Once | Scope::Always) => {
-                self.record(dependency, plan)?;
+            (Ask::Install { .. } | Ask::Connect { .. }, Scope::Once | Scope::Always) => {
+                self.keep_approval(taken).await?;
             }
             (Ask::Install { .. } | Ask::Connect { .. }, Scope::Session) => {
                 self.0.grants.allow_launch(plan.digest().clone());
             }
-            (Ask::Permit { .. }, Scope::Session) => self.0.grants.allow_tool(taken.call.tool.clone()),
+            (Ask::Permit { .. }, Scope::Session) => {
+                let (tool, launch) = (taken.call.tool.clone(), plan.digest().clone());
+                self.0.grants.allow_tool(tool, launch);
+            }
             (Ask::Permit { .. }, Scope::Once | Scope::Always)
             | (Ask::Use { .. } | Ask::Questions { .. }, _) => {}
         }
@@ -212,17 +295,17 @@ impl Proxy {
         }
     }
 
-    fn record(&self, dependency: &ShownDependency, plan: &Plan) -> Result<(), Refusal> {
-        let record = Record {
-            dependency: plan.dependency().clone(),
-            version: dependency.version.clone(),
-            integrity: dependency.integrity.clone(),
-            at_unix_ms: u64::try_from(super::now().millis()).unwrap_or_default(),
-        };
-        self.0
-            .approved
-            .record(plan.digest(), &record)
-            .map_err(|error| Refusal::NotRecorded(Box::new(error)))
+    /// Records the approval of a dependency, off the thread of the conversation: it waits for a lock and the disk.
+    async fn keep_approval(&self, workflow: &Workflow) -> Result<(), Refusal> {
+        let (proxy, workflow) = (self.clone(), workflow.clone());
+        let kept = tokio::task::spawn_blocking(move || {
+            super::approval::keep(&proxy.0.approved, &workflow, super::now())
+        });
+        match kept.await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(Refusal::NotRecorded(Box::new(error))),
+            Err(panicked) => Err(Refusal::NotRecorded(Box::new(panicked))),
+        }
     }
 
     /// Adds the exact tool to the allow list; whatever comes of it, the call runs and its result says so.
@@ -255,14 +338,6 @@ impl Proxy {
     }
 }
 
-/// Where only a person counts, what a model writes into a continuation is a look at how things stand.
-fn counted(by: By, decided: Decided) -> Decided {
-    match (by, decided) {
-        (By::Human, Decided::Now(_, Provenance::Continuation)) => Decided::Elsewhere,
-        (By::Human | By::Client, decided) => decided,
-    }
-}
-
 /// Compares what two texts mean: a client may write the same arguments anew. What runs is the suspended text.
 fn same_json(one: &str, two: &str) -> bool {
     let read = |text| Json::parse(text).map(canonical);
@@ -279,7 +354,7 @@ fn obstacle(view: &View, tool: &ToolName) -> Option<String> {
 }
 
 /// The client's words for an id that continues nothing are the same, whatever the reason: it may be guessed.
-fn seed_words(refusal: Refusal) -> Refusal {
+pub(super) fn seed_words(refusal: Refusal) -> Refusal {
     match refusal {
         Refusal::Workflow(
             WorkflowError::Unknown { .. }
@@ -289,34 +364,5 @@ fn seed_words(refusal: Refusal) -> Refusal {
             },
         ) => Refusal::Expired,
         other => other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_continuation_loses_its_word_and_only_where_a_person_is_wanted() {
-        use Provenance::{Chat, Cli, Continuation, Dialog, Elicitation, Prompt, Rule, Web};
-        for by in [By::Client, By::Human] {
-            for road in [Continuation, Dialog, Elicitation, Prompt, Cli, Web, Chat, Rule] {
-                for decision in [
-                    Decision::Approve(Scope::Once),
-                    Decision::Approve(Scope::Session),
-                    Decision::Approve(Scope::Always),
-                    Decision::Refuse,
-                ] {
-                    let decided = Decided::Now(decision, road);
-                    let expected = if by == By::Human && road == Continuation {
-                        Decided::Elsewhere
-                    } else {
-                        decided
-                    };
-                    assert_eq!(counted(by, decided), expected);
-                }
-            }
-            assert_eq!(counted(by, Decided::Elsewhere), Decided::Elsewhere);
-        }
     }
 }

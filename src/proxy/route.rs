@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::call::Permitted;
-use super::{Carried, Outcome, Proxy, Refusal, View};
+use super::call::{Permitted, Ran};
+use super::{Outcome, Proxy, Refusal, View};
 use crate::loader::{Plan, Session};
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::{DependencyName, Digest, ToolName, quoted};
@@ -171,19 +171,19 @@ impl Proxy {
     pub fn going_on(&self, route: &Route) -> Result<GoingOn, Refusal> {
         let tool = &route.tool;
         let decision = self.view().map_err(Refusal::Config)?.ruled(tool)?;
-        if !route.session.is_open() {
-            return Ok(GoingOn::Anew);
-        }
         let stands = decision == Decision::Allow
-            || self.0.grants.allows_tool(tool)
+            || route
+                .approval
+                .as_ref()
+                .is_some_and(|approval| self.0.grants.allows_tool(tool, &approval.launch))
             || route
                 .approval
                 .as_ref()
                 .is_none_or(|approval| self.holds(approval));
-        if stands {
-            Ok(GoingOn::AsBefore)
-        } else {
-            Err(Refusal::Withdrawn { tool: tool.clone() })
+        match (stands, route.session.is_open()) {
+            (false, _) => Err(Refusal::Withdrawn { tool: tool.clone() }),
+            (true, true) => Ok(GoingOn::AsBefore),
+            (true, false) => Ok(GoingOn::Anew),
         }
     }
 
@@ -220,13 +220,10 @@ impl Proxy {
             notes: Vec::new(),
             suspended: None,
         };
-        let carried = Carried {
-            params: Bytes::new(),
-            progress: None,
-        };
-        match self.run(&view, permitted, &carried).await? {
-            Outcome::Ready(ready) => Ok(ready),
-            _ => Err(Refusal::Changed { tool: tool.clone() }),
+        match self.run(&view, permitted, None).await? {
+            Ran::To(Outcome::Ready(ready)) => Ok(ready),
+            Ran::NoLonger(refusal) => Err(refusal),
+            Ran::To(_) => Err(Refusal::Changed { tool: tool.clone() }),
         }
     }
 
@@ -246,7 +243,7 @@ impl Proxy {
     fn is_simple(&self, view: &View, tool: &ToolName, plan: &Plan) -> bool {
         match view.ruled(tool) {
             Ok(Decision::Allow) => true,
-            Ok(Decision::Ask(_)) if self.0.grants.allows_tool(tool) => true,
+            Ok(Decision::Ask(_)) if self.0.grants.allows_tool(tool, plan.digest()) => true,
             Ok(Decision::Ask(AskKind::First)) => self.is_approved(plan),
             Ok(Decision::Ask(AskKind::Every) | Decision::Deny) | Err(_) => false,
         }

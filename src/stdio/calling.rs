@@ -3,20 +3,25 @@
 //! The ladder: the client's own dialog where this very request can show one; else the seed's `approval_required`
 //! result with the workflow still pending. All rungs end in the same result.
 
+use std::sync::{Mutex, PoisonError};
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::conversation::Conversation;
-use super::dialog::{Dialog, Ended, READING};
+use super::dialog::{Dialog, Ended, Waiting};
 use super::form::{self, Filled, Style};
 use super::listing::CONTINUE;
+use super::open_forms::OpenForm;
 use super::outgoing::{RESPONSES, STATE};
 use super::parking::State as Returned;
 use super::present::Answer;
+use super::request::Request;
 use crate::protocol::Object;
 use crate::protocol::continuation::{Continuation, Decision};
 use crate::proxy::{
-    Asked, Carried, Carrier, Decided, Outcome, Provenance, Refusal, State, Wanted, WorkflowId,
+    Answer as Said, Asked, Carried, Carrier, Claim, Decided, Outcome, Provenance, Refusal, State, Wanted,
+    WorkflowId,
 };
 
 /// The one form pml asks to be filled in at a time.
@@ -49,6 +54,15 @@ pub(super) struct Retry {
     pub(super) state: String,
     /// What was filled in; `None` where the client left it out.
     pub(super) filled: Option<Filled>,
+    /// The form it brings back; empty where none was shown here for the very same call.
+    form: Mutex<Option<OpenForm>>,
+}
+
+impl Retry {
+    /// Takes the form that was brought back: it counts once.
+    pub(super) fn take_form(&self) -> Option<OpenForm> {
+        self.form.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// What a call came to.
@@ -63,6 +77,8 @@ pub(super) enum Reached {
         id: WorkflowId,
         /// The elicitation parameters.
         form: Value,
+        /// The right of the call to the answer.
+        claim: Option<Claim>,
     },
 }
 
@@ -87,15 +103,27 @@ impl Conversation {
                 } else {
                     Carrier::Request(calling.wanted)
                 };
-                let decided = Decided::Now(continuation.decision, Provenance::Continuation);
+                let decided = match continuation.decision {
+                    Some(decision) => Decided::Now(decision, Provenance::Continuation),
+                    None => Decided::Elsewhere,
+                };
                 let id = &continuation.workflow_id;
                 Reached::Outcome(self.0.proxy.resume(on, id, decided, carried).await)
             }
-            (Ok(None), Some(retry)) => self.retried(calling, retry).await,
-            (Ok(None), None) => match self.0.proxy.call(calling.wanted, carried).await {
-                Outcome::Asked(asked) => self.ask(calling, asked).await,
-                outcome => Reached::Outcome(outcome),
-            },
+            (Ok(None), Some(retry)) => {
+                let form = retry.take_form();
+                self.retried(calling, retry, form).await
+            }
+            (Ok(None), None) => self.first_reach(calling).await,
+        }
+    }
+
+    /// Asks for something for the first time, or as if it were.
+    async fn first_reach(&self, calling: &Calling<'_>) -> Reached {
+        match self.0.proxy.call(calling.wanted, calling.carried.clone()).await {
+            Outcome::Asked(asked) => self.ask(calling, asked).await,
+            Outcome::Joined(other) => self.join(calling, other).await,
+            outcome => Reached::Outcome(outcome),
         }
     }
 
@@ -107,36 +135,65 @@ impl Conversation {
             Road::Dialog => Reached::InputRequired {
                 id,
                 form: form::approval(&asked),
+                claim: asked.claim,
             },
             Road::Elicitation => {
                 let ended = self
                     .show(calling, id, form::approval(&asked), asked.expires_in)
                     .await;
-                let decided = match ended {
-                    Ended::Filled(Filled::Accepted(content)) => form::decision(&content)
-                        .map(|decision| Decided::Now(decision, Provenance::Elicitation)),
-                    Ended::Filled(Filled::Refused) => {
-                        Some(Decided::Now(Decision::Refuse, Provenance::Elicitation))
-                    }
-                    Ended::Filled(Filled::Unreadable) | Ended::Unavailable => None,
-                    // Another call that asked the very same has run; this one stands on its own again.
-                    Ended::Elsewhere(workflow) if matches!(workflow.state, State::Taken { .. }) => {
-                        self.0.proxy.settled(id).await;
-                        return Box::pin(self.reach(calling, Ok(None))).await;
-                    }
-                    Ended::Elsewhere(_) => Some(Decided::Elsewhere),
+                let said = match ended {
+                    Ended::Filled(Filled::Accepted(content)) => form::decision(&content),
+                    Ended::Filled(Filled::Refused) => Some(Decision::Refuse),
+                    Ended::Filled(Filled::Unreadable) | Ended::Unavailable | Ended::Elsewhere(_) => None,
                 };
-                match decided {
-                    None => self.unreached(calling, asked).await,
-                    Some(decided) => {
-                        let carried = calling.carried.clone();
-                        let id = asked.workflow_id.to_string();
-                        let on = Carrier::Request(calling.wanted);
-                        Reached::Outcome(self.0.proxy.resume(on, &id, decided, carried).await)
-                    }
-                }
+                self.concluded(calling, id, said, Provenance::Elicitation).await
             }
         }
+    }
+
+    /// Goes on after a dialog; where that leads to another question, it is asked too.
+    async fn concluded(
+        &self,
+        calling: &Calling<'_>,
+        id: WorkflowId,
+        said: Option<Decision>,
+        by: Provenance,
+    ) -> Reached {
+        let proxy = &self.0.proxy;
+        match proxy
+            .dialog_ended(calling.wanted, id, said, by, &calling.carried)
+            .await
+        {
+            // A dialog that reached nobody leaves its ask in the inbox; an ask of its own has a claim.
+            Outcome::Asked(asked) if asked.claim.is_some() => Box::pin(self.ask(calling, asked)).await,
+            Outcome::Joined(other) => Box::pin(self.join(calling, other)).await,
+            outcome => Reached::Outcome(outcome),
+        }
+    }
+
+    /// Waits for the answer that an identical call is asked for; a yes lets this one run, a no ends it too.
+    async fn join(&self, calling: &Calling<'_>, other: WorkflowId) -> Reached {
+        let patience = self.0.proxy.approvals().time_to_live;
+        let waiting = Waiting {
+            proxy: &self.0.proxy,
+            id: other,
+            patience,
+            progress: calling.carried.progress.as_ref(),
+        };
+        if let Ended::Elsewhere(workflow) = waiting.join().await {
+            self.0.proxy.settled(other).await;
+            if let State::Answered {
+                answer: Said::Refuse { reason },
+                ..
+            } = workflow.state
+            {
+                return Reached::Outcome(Outcome::Aborted {
+                    reason,
+                    notes: Vec::new(),
+                });
+            }
+        }
+        Box::pin(self.first_reach(calling)).await
     }
 
     /// Shows a form at a Legacy client.
@@ -161,83 +218,64 @@ impl Conversation {
         dialog.show().await
     }
 
-    /// Takes the answer to a form of a Modern client. The state it sends back is its own word: the workflow it
-    /// names must be about this very call, and can be used once.
-    async fn retried(&self, calling: &Calling<'_>, retry: &Retry) -> Reached {
-        let asked = match self
-            .0
-            .proxy
-            .asked_again(&retry.state, calling.wanted, &calling.carried)
-            .await
-        {
-            Ok(asked) => asked,
-            Err(refusal) => return Reached::Outcome(Outcome::Refused(refusal)),
+    /// Takes the answer to a form of a Modern client. The state it sends back is its own word: it counts only where
+    /// the form was shown, for the very same call, and once.
+    async fn retried(&self, calling: &Calling<'_>, retry: &Retry, form: Option<OpenForm>) -> Reached {
+        let Some(form) = form else {
+            return self.not_shown(calling, retry).await;
         };
-        let id = WorkflowId::new(asked.workflow_id);
-        let decision = match &retry.filled {
+        let Ok(id) = retry.state.parse::<WorkflowId>() else {
+            return Reached::Outcome(Outcome::Refused(Refusal::Expired));
+        };
+        let said = match &retry.filled {
             None => {
-                return Reached::InputRequired {
-                    id,
-                    form: form::approval(&asked),
+                return match self.0.proxy.describe(id).await {
+                    Ok(asked) => Reached::InputRequired {
+                        id,
+                        form: form::approval(&asked),
+                        claim: form.claim,
+                    },
+                    Err(refusal) => Reached::Outcome(Outcome::Refused(refusal)),
                 };
             }
             Some(Filled::Accepted(content)) => form::decision(content),
-            Some(Filled::Refused) if self.was_read(id) => Some(Decision::Refuse),
+            Some(Filled::Refused) if form.was_read() => Some(Decision::Refuse),
             Some(Filled::Refused | Filled::Unreadable) => None,
         };
-        match decision {
-            None => self.unreached(calling, asked).await,
-            Some(decision) => {
-                let decided = Decided::Now(decision, Provenance::Dialog);
-                let carried = calling.carried.clone();
-                let id = asked.workflow_id.to_string();
-                Reached::Outcome(
-                    self.0
-                        .proxy
-                        .resume(Carrier::Request(calling.wanted), &id, decided, carried)
-                        .await,
-                )
-            }
-        }
+        self.concluded(calling, id, said, Provenance::Dialog).await
     }
 
-    /// Goes on where a dialog reached nobody: by what was answered elsewhere while it was open, else by asking in
-    /// the result.
-    async fn unreached(&self, calling: &Calling<'_>, asked: Asked) -> Reached {
-        let found = self.0.proxy.workflow(WorkflowId::new(asked.workflow_id)).await;
-        if !matches!(&found, Ok(workflow) if matches!(workflow.state, State::Answered { .. })) {
-            return Reached::Outcome(Outcome::Asked(asked));
-        }
-        let id = asked.workflow_id.to_string();
-        let carried = calling.carried.clone();
-        let resumed = self
+    /// Answers a retry whose form was not shown in this conversation: what it says is no person's word.
+    async fn not_shown(&self, calling: &Calling<'_>, retry: &Retry) -> Reached {
+        let found = self
             .0
             .proxy
-            .resume(Carrier::Request(calling.wanted), &id, Decided::Elsewhere, carried);
-        Reached::Outcome(resumed.await)
-    }
-
-    /// Tells whether a form was shown long enough for a person to have read it.
-    pub(super) fn was_read(&self, id: WorkflowId) -> bool {
-        let shown = self
-            .0
-            .shown
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        shown
-            .get(&id)
-            .is_none_or(|shown_at| shown_at.elapsed() >= READING)
+            .asked_again(&retry.state, calling.wanted, &calling.carried)
+            .await;
+        match found {
+            // A pml that was started anew asks once more; what was answered elsewhere is found on the way.
+            Ok(workflow) if matches!(workflow.state, State::Pending | State::Answered { .. }) => {
+                self.first_reach(calling).await
+            }
+            Ok(workflow) => {
+                let (on, id) = (Carrier::Request(calling.wanted), workflow.id.to_string());
+                let carried = calling.carried.clone();
+                let resumed = self.0.proxy.resume(on, &id, Decided::Elsewhere, carried);
+                Reached::Outcome(resumed.await)
+            }
+            Err(refusal) => Reached::Outcome(Outcome::Refused(refusal)),
+        }
     }
 
     /// Asks a Modern client to show a form and to call again.
-    pub(super) fn input_required(&self, id: WorkflowId, mut form: Value) -> Answer {
-        let mut shown = self
-            .0
-            .shown
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        shown.retain(|_, shown_at| shown_at.elapsed() < READING);
-        shown.insert(id, std::time::Instant::now());
+    pub(super) fn input_required(
+        &self,
+        request: &Request,
+        id: WorkflowId,
+        mut form: Value,
+        claim: Option<Claim>,
+    ) -> Answer {
+        self.0.forms.show(id, request.gist(), claim);
         form["mode"] = json!("form");
         let result = json!({
             "resultType": "input_required",
@@ -248,14 +286,24 @@ impl Conversation {
     }
 }
 
-/// Reads what a Modern client sends back after a form.
-pub(super) fn retry(params: &Object<'_>) -> Option<Retry> {
-    let Returned::Own(state) = Returned::read(&params.text(STATE)?) else {
-        return None;
-    };
-    let responses = params.value(RESPONSES).and_then(|raw| Object::parse(raw.get()));
-    let filled = responses.and_then(|responses| responses.value(FORM)).map(|raw| {
-        serde_json::from_str(raw.get()).map_or(Filled::Unreadable, |value: Value| Filled::read(&value))
-    });
-    Some(Retry { state, filled })
+impl Conversation {
+    /// Reads what a Modern client sends back after a form.
+    pub(super) fn retry(&self, request: &Request, params: &Object<'_>) -> Option<Retry> {
+        let Returned::Own(state) = Returned::read(&params.text(STATE)?) else {
+            return None;
+        };
+        let responses = params.value(RESPONSES).and_then(|raw| Object::parse(raw.get()));
+        let filled = responses.and_then(|responses| responses.value(FORM)).map(|raw| {
+            serde_json::from_str(raw.get()).map_or(Filled::Unreadable, |value: Value| Filled::read(&value))
+        });
+        let form = state
+            .parse()
+            .ok()
+            .and_then(|id| self.0.forms.take(id, request.gist().as_ref()));
+        Some(Retry {
+            state,
+            filled,
+            form: Mutex::new(form),
+        })
+    }
 }

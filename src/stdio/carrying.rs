@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::calling::{Calling, Reached, Road, retry};
+use super::calling::{Calling, Reached, Road};
 use super::conversation::Conversation;
 use super::era::{self, Era, Fault};
 use super::listing::CONTINUE;
@@ -26,7 +26,7 @@ use super::requests::UnderWay;
 use super::watching::Left;
 use crate::protocol::continuation::{Continuation, MEMBER};
 use crate::protocol::{Json, Object};
-use crate::proxy::{Carried, GoingOn, Outcome, Progress, Ready, Refusal, Route};
+use crate::proxy::{Carried, GoingOn, Outcome, Patience, Progress, Ready, Refusal, Route};
 
 /// A dependency with this much unread input does not read: further calls are refused rather than kept.
 const STUFFED: usize = 64 << 20;
@@ -93,7 +93,9 @@ impl Conversation {
                 present::outcome(outcome, expected, &request)
             }
             (Ok(Reached::Own(result)), _) => present::own_result(result, request.era),
-            (Ok(Reached::InputRequired { id, form }), _) => self.input_required(id, form),
+            (Ok(Reached::InputRequired { id, form, claim }), _) => {
+                self.input_required(&request, id, form, claim)
+            }
             (Err(fault), _) => fault.into(),
         };
         self.respond(&under_way.id, answer);
@@ -207,19 +209,26 @@ impl Conversation {
         let meta = object.value("_meta").and_then(|meta| Object::parse(meta.get()));
         let token = meta.and_then(|meta| meta.value("progressToken").map(|token| token.get().to_owned()));
         let (progress, progressed) = mpsc::channel(PROGRESS_AHEAD);
+        let road = if request.method.may_ask() {
+            self.road(&object, request.era)
+        } else {
+            Road::None
+        };
         let calling = Calling {
             name: &name,
             wanted: request::wanted(&request.method, &object, &name),
             carried: Carried {
                 params: request.params.clone(),
                 progress: token.is_some().then_some(progress),
+                scope: Arc::clone(&self.0.scope),
+                patience: match road {
+                    Road::Elicitation => Patience::InTheCall,
+                    Road::Dialog => Patience::ForARetry,
+                    Road::None => Patience::None,
+                },
             },
-            road: if request.method.may_ask() {
-                self.road(&object, request.era)
-            } else {
-                Road::None
-            },
-            retry: retry(&object),
+            road,
+            retry: self.retry(request, &object),
         };
         let reached = async {
             if request.method != Method::Call {

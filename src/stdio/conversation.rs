@@ -1,9 +1,7 @@
 //! Reading, dispatching, answering: the loop between a client and the proxy.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Instant;
 
 use bytes::Bytes;
 use rmcp::model::ProtocolVersion;
@@ -18,6 +16,7 @@ use super::form::Style;
 use super::inquiries::Inquiries;
 use super::offered::List;
 use super::open_call::OpenCall;
+use super::open_forms::OpenForms;
 use super::parking::{Granted, Parking};
 use super::present::{self, Answer};
 use super::promises::Promises;
@@ -29,7 +28,7 @@ use super::watching::Watching;
 use super::{greeting, listing, offered, told};
 use crate::config::Dialog;
 use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Payload, Remains, elements};
-use crate::proxy::{Client, Declared, Proxy, WorkflowId};
+use crate::proxy::{Client, ClientScope, Declared, Proxy};
 use crate::wire::{Outbox, Part};
 
 /// One client's conversation; clones share it.
@@ -45,8 +44,10 @@ pub(super) struct Shared {
     pub(super) inquiries: Inquiries,
     /// The dialogs that are open at the client.
     pub(super) dialogs: Dialogs,
-    /// When a Modern client was last shown a form, by workflow.
-    pub(super) shown: Mutex<HashMap<WorkflowId, Instant>>,
+    /// The name under which it asks, and the asks that its calls wait for.
+    pub(super) scope: Arc<ClientScope>,
+    /// The forms that a Modern client was given and has not brought back.
+    pub(super) forms: OpenForms,
     /// The calls that go on when a Modern client comes back.
     pub(super) parked: Parking<Arc<OpenCall>>,
     /// What is known of the calls whose dependency waits for a Modern client to come back.
@@ -89,7 +90,8 @@ impl Conversation {
             outbox,
             inquiries: Inquiries::default(),
             dialogs: Dialogs::default(),
-            shown: Mutex::default(),
+            scope: ClientScope::new(),
+            forms: OpenForms::default(),
             parked: Parking::default(),
             continued: Parking::default(),
             watching: Watching::default(),
@@ -330,7 +332,9 @@ impl Conversation {
         let conversation = self.clone();
         let cancelled = under_way.cancelled();
         self.spawn(async move {
-            let answer = prompt.run(&conversation.0.proxy, era).await;
+            let answer = prompt
+                .run(&conversation.0.proxy, &conversation.0.scope, era)
+                .await;
             if !cancelled.is_cancelled() {
                 conversation.respond(&under_way.id, answer);
             }

@@ -73,7 +73,7 @@ impl Dialog<'_> {
     /// Dropped before its end, because the call was cancelled, it is closed at the client and the ask is withdrawn.
     pub(crate) async fn show(self) -> Ended {
         if !self.dialogs.claim(self.id) {
-            return self.join().await;
+            return self.waiting().join().await;
         }
         let shown_at = Instant::now();
         let (asking, answered) = oneshot::channel();
@@ -89,6 +89,7 @@ impl Dialog<'_> {
         if self.outbox.send(message.to_string()).await.is_err() {
             return Ended::Unavailable;
         }
+        let waiting = self.waiting();
         let ended = tokio::select! {
             result = answered => {
                 open.left = Left::Answered;
@@ -102,7 +103,7 @@ impl Dialog<'_> {
                 open.left = Left::Elsewhere;
                 moved.map_or(Ended::Unavailable, |workflow| Ended::Elsewhere(Box::new(workflow)))
             }
-            () = self.beat() => {
+            () = waiting.beat() => {
                 open.left = Left::Elsewhere;
                 Ended::Unavailable
             }
@@ -111,8 +112,27 @@ impl Dialog<'_> {
         ended
     }
 
+    fn waiting(&self) -> Waiting<'_> {
+        Waiting {
+            proxy: self.proxy,
+            id: self.id,
+            patience: self.patience,
+            progress: self.progress,
+        }
+    }
+}
+
+/// A call that waits for a person, whoever asks them.
+pub(super) struct Waiting<'a> {
+    pub(super) proxy: &'a Proxy,
+    pub(super) id: WorkflowId,
+    pub(super) patience: Duration,
+    pub(super) progress: Option<&'a mpsc::Sender<Progress>>,
+}
+
+impl Waiting<'_> {
     /// Waits for the answer to the dialog that another call has open.
-    async fn join(&self) -> Ended {
+    pub(super) async fn join(&self) -> Ended {
         tokio::select! {
             moved = self.proxy.decided(self.id) => {
                 moved.map_or(Ended::Unavailable, |workflow| Ended::Elsewhere(Box::new(workflow)))

@@ -18,6 +18,7 @@ mod inquiries;
 mod listing;
 mod offered;
 mod open_call;
+mod open_forms;
 mod outgoing;
 mod own;
 mod parking;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::calling::{Calling, Reached, Road};
+use super::calling::{Calling, Reached, Retry, Road};
 use super::conversation::Conversation;
 use super::dialog::Ended;
 use super::form::{self, Filled};
@@ -19,7 +19,9 @@ use crate::config::{AskUserMode, AskUserTools};
 use crate::protocol::Json;
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::question::{Given, Question, QuestionError};
-use crate::proxy::{Answer, Ask, Provenance, Questioned, Refusal, Workflow, WorkflowId};
+use crate::proxy::{
+    Answer, Ask, Provenance, Questioned, Refusal, State, Workflow, WorkflowId, came_second, now,
+};
 use crate::report::{self, Hint as _};
 
 /// One question.
@@ -109,19 +111,26 @@ impl Conversation {
             return self.continued(asking, &continuation).await;
         }
         if let Some(retry) = &calling.retry {
-            return self
-                .answered_form(calling, asking, &retry.state, retry.filled.as_ref())
-                .await;
+            return self.answered_form(calling, asking, retry).await;
         }
         let questions = match asking.read(&arguments) {
             Ok(questions) => questions,
             Err(error) => return Ok(Reached::Own(present::refusal(&error.to_string(), None))),
         };
-        let workflow = self.0.proxy.question(asking.name(), questions.clone()).await?;
+        let workflow = self
+            .0
+            .proxy
+            .question(asking.name(), questions.clone(), &self.0.scope)
+            .await?;
+        if workflow.state != State::Pending {
+            // The same was asked and answered before; nobody has fetched the answer.
+            return self.told(asking, &workflow.id.to_string(), Duration::ZERO).await;
+        }
         match calling.road {
             Road::Dialog => Ok(Reached::InputRequired {
                 id: workflow.id,
                 form: form::questions(&questions),
+                claim: None,
             }),
             Road::None => self.without_dialog(calling, asking, workflow).await,
             Road::Elicitation => {
@@ -166,11 +175,12 @@ impl Conversation {
             Filled::Refused => Answer::Refuse { reason: None },
             Filled::Unreadable => return Ok(false),
         };
-        self.0
-            .proxy
-            .answer(workflow.id, answer, by)
-            .await
-            .map(|_workflow| true)
+        match self.0.proxy.answer(workflow.id, answer, by, &self.0.scope).await {
+            Ok(_) => Ok(true),
+            // The answer that was first is the one that is told.
+            Err(refusal) if came_second(&refusal) => Ok(true),
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// Takes the answer to a form of a Modern client.
@@ -178,19 +188,35 @@ impl Conversation {
         &self,
         calling: &Calling<'_>,
         asking: Asking,
-        state: &str,
-        filled: Option<&Filled>,
+        retry: &Retry,
     ) -> Result<Reached, Refusal> {
+        let state = &retry.state;
         let (workflow, questions) = self.asked_questions(asking, state).await?;
-        let Some(filled) = filled else {
+        // Whatever the form says: an answer that came first on another road is the answer.
+        if workflow.state != State::Pending && workflow.state != State::Expired {
+            return self.told(asking, state, Duration::ZERO).await;
+        }
+        let form = retry.take_form();
+        let (Some(filled), Some(form)) = (retry.filled.as_ref(), form) else {
             return Ok(Reached::InputRequired {
                 id: workflow.id,
                 form: form::questions(&questions),
+                claim: None,
             });
         };
-        if *filled == Filled::Refused && !self.was_read(workflow.id) {
+        if *filled == Filled::Refused && !form.was_read() {
             return self.without_dialog(calling, asking, workflow).await;
         }
+        let workflow = if workflow.expires_at > now() {
+            workflow
+        } else {
+            // The person took longer than the question lived: what they said is put to it again.
+            self.0
+                .proxy
+                .question(asking.name(), questions.clone(), &self.0.scope)
+                .await?
+        };
+        let state = &workflow.id.to_string();
         if self
             .recorded(&workflow, &questions, filled, Provenance::Dialog)
             .await?
@@ -270,10 +296,9 @@ impl Conversation {
                 Ok(answers) => answers,
                 Err(reason) => return refused(reason),
             };
-            self.0
-                .proxy
-                .answer_questions(workflow.id, answers, Provenance::Continuation)
-                .await?;
+            let answer = Answer::Answers { answers };
+            let (by, scope) = (Provenance::Continuation, &self.0.scope);
+            self.0.proxy.answer(workflow.id, answer, by, scope).await?;
         }
         self.told(asking, id, patience).await
     }
@@ -289,7 +314,7 @@ impl Conversation {
     /// Finds the questions behind an id; those of the other tool are not this one's business.
     async fn asked_questions(&self, asking: Asking, id: &str) -> Result<(Workflow, Vec<Question>), Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
-        let workflow = self.0.proxy.workflow(id).await?;
+        let workflow = self.0.proxy.workflow_here(id, &self.0.scope).await?;
         match workflow.ask.clone() {
             Ask::Questions { questions } if workflow.call.tool.tool() == asking.name() => {
                 Ok((workflow, questions))

@@ -12,7 +12,7 @@ use super::form::{self, Filled};
 use crate::protocol::continuation::{Decision, Scope};
 use crate::protocol::question::{Given, Question};
 use crate::protocol::{DependencyName, Json, Shown, ToolName};
-use crate::proxy::{Answer, Provenance, Questioned, Refusal, Ruled, State, Workflow};
+use crate::proxy::{Answer, Provenance, Questioned, Refusal, Ruled, State, Workflow, came_second};
 use crate::report;
 
 /// The name clients give to `--permission-prompt-tool`.
@@ -60,7 +60,12 @@ impl Conversation {
         }
         let input = Value::Object(wanted.input.clone()).to_string();
         let shown = format!("{} {}", Shown::line(&wanted.name), Shown::line(&input));
-        let workflow = self.0.proxy.use_of(tool.clone(), shown.clone(), input).await?;
+        let scope = &self.0.scope;
+        let (workflow, _claim) = self
+            .0
+            .proxy
+            .use_of(tool.clone(), shown.clone(), input, scope)
+            .await?;
         let Some(answer) = self.decision(calling, &workflow, &tool, &shown).await? else {
             self.0.proxy.withdraw(workflow.id).await;
             return Ok(deny(
@@ -95,14 +100,13 @@ impl Conversation {
     ) -> Result<Option<Answer>, Refusal> {
         let patience = self.0.proxy.approvals().time_to_live;
         let begun = std::time::Instant::now();
-        if calling.road == Road::Elicitation {
+        if calling.road == Road::Elicitation && workflow.state == State::Pending {
             let filled = match self
                 .show(calling, workflow.id, form::permission(tool, shown), patience)
                 .await
             {
                 Ended::Filled(filled) => filled,
-                Ended::Unavailable => Filled::Unreadable,
-                Ended::Elsewhere(moved) => return self.taken(&moved).await,
+                Ended::Unavailable | Ended::Elsewhere(_) => Filled::Unreadable,
             };
             let decision = match filled {
                 Filled::Accepted(content) => form::decision(&content),
@@ -115,38 +119,20 @@ impl Conversation {
                 None => None,
             };
             if let Some(answer) = answer {
-                let moved = self
-                    .0
-                    .proxy
-                    .answer_and_take(workflow.id, answer, Provenance::Elicitation)
-                    .await?;
-                return Ok(answer_of(&moved));
+                let by = Provenance::Elicitation;
+                match self.0.proxy.answer(workflow.id, answer, by, &self.0.scope).await {
+                    Ok(_) => {}
+                    // The answer that was first counts.
+                    Err(refusal) if came_second(&refusal) => {}
+                    Err(refusal) => return Err(refusal),
+                }
             }
         }
         // No dialog reached anybody; the ask stands in the inbox.
         let rest = patience.saturating_sub(begun.elapsed());
         match tokio::time::timeout(rest, self.0.proxy.decided(workflow.id)).await {
-            Ok(moved) => self.taken(&moved?).await,
+            Ok(moved) => self.0.proxy.take_answer(moved?.id).await,
             Err(_elapsed) => Ok(None),
-        }
-    }
-
-    /// Takes what was answered elsewhere, so that it is used once.
-    async fn taken(&self, moved: &Workflow) -> Result<Option<Answer>, Refusal> {
-        match &moved.state {
-            State::Answered {
-                answer: Answer::Approve { scope },
-                ..
-            } => {
-                let approve = Answer::Approve { scope: *scope };
-                let taken = self
-                    .0
-                    .proxy
-                    .answer_and_take(moved.id, approve, Provenance::Cli)
-                    .await?;
-                Ok(answer_of(&taken))
-            }
-            _ => Ok(answer_of(moved)),
         }
     }
 
@@ -158,10 +144,15 @@ impl Conversation {
             Ok(questions) => questions,
             Err(error) => return Ok(deny(&error.to_string())),
         };
-        let workflow = self.0.proxy.question(APPROVAL_PROMPT, questions.clone()).await?;
+        let workflow = self
+            .0
+            .proxy
+            .question(APPROVAL_PROMPT, questions.clone(), &self.0.scope)
+            .await?;
         let patience = self.0.proxy.approvals().time_to_live;
         let begun = std::time::Instant::now();
         if calling.road == Road::Elicitation
+            && workflow.state == State::Pending
             && let Ended::Filled(filled) = self
                 .show(calling, workflow.id, form::questions(&questions), patience)
                 .await
@@ -174,10 +165,12 @@ impl Conversation {
                 Filled::Unreadable => None,
             };
             if let Some(answer) = answer {
-                self.0
-                    .proxy
-                    .answer(workflow.id, answer, Provenance::Elicitation)
-                    .await?;
+                let by = Provenance::Elicitation;
+                match self.0.proxy.answer(workflow.id, answer, by, &self.0.scope).await {
+                    Ok(_) => {}
+                    Err(refusal) if came_second(&refusal) => {}
+                    Err(refusal) => return Err(refusal),
+                }
             }
         }
         let rest = patience.saturating_sub(begun.elapsed());
@@ -197,13 +190,6 @@ impl Conversation {
                 allow(&input, None)
             }
         })
-    }
-}
-
-fn answer_of(workflow: &Workflow) -> Option<Answer> {
-    match &workflow.state {
-        State::Answered { answer, .. } | State::Taken { answer, .. } => Some(answer.clone()),
-        State::Pending | State::Expired | State::Withdrawn => None,
     }
 }
 

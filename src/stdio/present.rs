@@ -62,9 +62,11 @@ pub(super) fn outcome(outcome: Outcome, expected: Expected, request: &Request) -
         (Outcome::Asked(asked) | Outcome::Waiting(asked), method) if *method != Method::Call => {
             approval_fault(&asked).into()
         }
-        (Outcome::Aborted { reason }, method) if *method != Method::Call => {
+        (Outcome::Aborted { reason, notes }, method) if *method != Method::Call => {
             let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            Fault::new(Fault::REFUSED, format!("Aborted by user{reason}")).into()
+            let mut words = vec![format!("Aborted by user{reason}")];
+            words.extend(notes);
+            Fault::new(Fault::REFUSED, words.join("\n")).into()
         }
         (Outcome::Asked(asked), _) => in_place_of_output(approval_required(&asked), expected, era),
         (
@@ -76,7 +78,9 @@ pub(super) fn outcome(outcome: Outcome, expected: Expected, request: &Request) -
             _,
         ) => connected(&dependency, &tools, &notes, era),
         (Outcome::Waiting(asked), _) => in_place_of_output(waiting(&asked), expected, era),
-        (Outcome::Aborted { reason }, _) => in_place_of_output(aborted(reason.as_deref()), expected, era),
+        (Outcome::Aborted { reason, notes }, _) => {
+            in_place_of_output(aborted(reason.as_deref(), &notes), expected, era)
+        }
         (Outcome::Granted { tool, notes }, _) => {
             let text = format!(
                 "Approved: `{}`. Ask for it again.",
@@ -86,8 +90,10 @@ pub(super) fn outcome(outcome: Outcome, expected: Expected, request: &Request) -
             content.extend(notes.iter().map(|note| json!({ "type": "text", "text": note })));
             own_result(json!({ "content": content }), era)
         }
-        // Whatever may run is sent to its dependency instead.
-        (Outcome::Ready(_), _) => Fault::new(Fault::INTERNAL, "the request was lost").into(),
+        // Whatever may run is sent to its dependency instead, and what joins another call waits for it.
+        (Outcome::Ready(_) | Outcome::Joined(_), _) => {
+            Fault::new(Fault::INTERNAL, "the request was lost").into()
+        }
     }
 }
 
@@ -192,7 +198,8 @@ fn approval_required(asked: &Asked) -> Value {
     })
 }
 
-fn aborted(reason: Option<&str>) -> Value {
+/// An error result: a program that looks at nothing else must not take it for success.
+fn aborted(reason: Option<&str>, notes: &[String]) -> Value {
     let what = "Workflow aborted by user";
     let mut content = vec![json!({ "type": "text", "text": what })];
     let mut told = json!({ "status": "aborted", "message": what });
@@ -200,7 +207,11 @@ fn aborted(reason: Option<&str>) -> Value {
         content.push(json!({ "type": "text", "text": format!("Their reason: {reason}") }));
         told["reason"] = json!(reason);
     }
-    json!({ "content": content, "structuredContent": told })
+    if !notes.is_empty() {
+        content.extend(notes.iter().map(|note| json!({ "type": "text", "text": note })));
+        told["notes"] = json!(notes);
+    }
+    json!({ "content": content, "structuredContent": told, "isError": true })
 }
 
 /// How a call stands that only a person may let go on.
@@ -302,7 +313,11 @@ mod tests {
             continuing: Continuing::No,
             batch: 0,
         };
-        let aborted = |expected| match outcome(Outcome::Aborted { reason: None }, expected, &request) {
+        let aborted = || Outcome::Aborted {
+            reason: None,
+            notes: Vec::new(),
+        };
+        let aborted = |expected| match outcome(aborted(), expected, &request) {
             Answer::Result(parts) => serde_json::from_slice::<Value>(&parts.concat()).unwrap(),
             Answer::Error(_) => panic!("not an error of the protocol"),
         };
@@ -312,6 +327,7 @@ mod tests {
             json!({
                 "content": content,
                 "structuredContent": { "status": "aborted", "message": "Workflow aborted by user" },
+                "isError": true,
             })
         );
         assert_eq!(

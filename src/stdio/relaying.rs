@@ -116,7 +116,7 @@ impl OpenCall {
 }
 
 fn responses(keys: &[String], continuation: &Continuation) -> Said {
-    if continuation.decision == Decision::Refuse {
+    if continuation.decision == Some(Decision::Refuse) {
         let declined = json!({ "action": "decline" });
         return Ok(keys.iter().map(|key| (key.clone(), declined.clone())).collect());
     }

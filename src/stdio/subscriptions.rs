@@ -17,7 +17,7 @@ use super::offered;
 use super::request::Method;
 use super::requests::UnderWay;
 use crate::protocol::{Kind, Object, Payload, Splice};
-use crate::proxy::{Carried, Outcome, Reply, Session, Wanted};
+use crate::proxy::{Carried, Outcome, Patience, Reply, Session, Wanted};
 
 /// How long a dependency may take to acknowledge a subscription before its client is told that it has one.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
@@ -195,6 +195,8 @@ impl Conversation {
         let carried = Carried {
             params: Bytes::from(json!({ "uri": uri }).to_string()),
             progress: None,
+            scope: std::sync::Arc::clone(&self.0.scope),
+            patience: Patience::None,
         };
         let Outcome::Ready(ready) = self.0.proxy.call(wanted, carried).await else {
             return false;

@@ -18,10 +18,10 @@ mod told;
 
 pub use crate::protocol::continuation::Scope;
 pub use error::WorkflowError;
-pub use identity::{Code, NotACode, Timestamp, WorkflowId};
+pub use identity::{Asker, Code, NotACode, Timestamp, WorkflowId};
 pub use machine::{Answer, Event, Phase, Provenance, Refusal, State, transition};
 pub use store::{LIVE_LIMIT, Place, Store};
-pub use suspended::{Arguments, Ask, Call, Created, Expected, New, Swept, Workflow};
+pub use suspended::{Arguments, Ask, Attended, Call, Created, Expected, New, Origin, Swept, Workflow};
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,7 +71,7 @@ impl Workflows {
         }
     }
 
-    /// Suspends a call, or returns the pending workflow that already asks the very same.
+    /// Suspends a call, or returns the workflow that asks or has answered the very same; see [`Store::create`].
     pub async fn create(&self, new: New) -> Result<Created, WorkflowError> {
         self.run(move |store, now| store.create(new, now)).await
     }
@@ -95,6 +95,11 @@ impl Workflows {
     ) -> Result<Workflow, WorkflowError> {
         self.run(move |store, now| store.answer_and_take(id, &expected, answer, by, now))
             .await
+    }
+
+    /// Takes note that no call waits for the answer to a workflow any more.
+    pub async fn leave_unattended(&self, id: WorkflowId) -> Result<(), WorkflowError> {
+        self.run(move |store, _| store.leave_unattended(id)).await
     }
 
     /// Finds a workflow by its id.

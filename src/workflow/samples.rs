@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Answer, Arguments, Ask, Call, Expected, New, Scope, Timestamp};
+use super::{Answer, Arguments, Ask, Asker, Attended, Call, Expected, New, Origin, Scope, Timestamp};
+use crate::config::By;
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::question::{Given, Question, Selection};
 use crate::protocol::{Digest, ToolName};
@@ -60,5 +61,12 @@ pub(super) fn new(arguments: &str) -> New {
         },
         time_to_live: FIVE_MINUTES,
         project: PathBuf::from("/project"),
+        origin: Origin {
+            config: PathBuf::from("/project/.pml.json"),
+            by: By::Client,
+            asker: Asker::from(uuid::Uuid::nil()),
+        },
+        attended: Attended::ByItsCall,
+        twin: 0,
     }
 }

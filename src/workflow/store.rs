@@ -23,15 +23,20 @@ use schema::database_error;
 
 use super::machine::{self, Answer, Event, Phase, Provenance, State};
 use super::{
-    Arguments, Code, Created, Expected, New, Refusal, Swept, Timestamp, Workflow, WorkflowError, WorkflowId,
-    lifecycle,
+    Arguments, Asker, Code, Created, Expected, New, Refusal, Swept, Timestamp, Workflow, WorkflowError,
+    WorkflowId, lifecycle,
 };
+use crate::protocol::Digest;
 
 /// More open asks than a person will ever read; without a cap a model that loops fills the disk.
 pub const LIVE_LIMIT: usize = 1_000;
 
 /// Finished rows are kept this long past their deadline, so that a late answer is told what happened.
 const KEPT_AFTER_DEADLINE: Duration = Duration::from_hours(24);
+
+/// How long an answer is left to the call that waits for it. It takes its answer within a few hundredths of a second;
+/// after this it does not wait any more, and an identical call of another conversation may have the answer.
+const OWNERS_TURN: Duration = Duration::from_secs(2);
 
 /// The workflows of the user.
 #[derive(Debug)]
@@ -73,13 +78,18 @@ impl Store {
         Ok(store)
     }
 
-    /// Suspends a call, or returns the pending workflow that already asks the very same.
+    /// Suspends a call, or returns the workflow that already asks the very same in this conversation.
+    ///
+    /// An identical call that was answered, and whose answer no call has taken, comes before both.
     pub fn create(&mut self, new: New, now: Timestamp) -> Result<Created, WorkflowError> {
         if new.call.arguments == Arguments::Erased {
             return Err(WorkflowError::Erased { tool: new.call.tool });
         }
         let (created, replaced) = self.write("suspend a call", |transaction| {
-            let identity = row::identity(&new)?;
+            let (identity, likeness) = (row::identity(&new)?, row::likeness(&new)?);
+            if let Some(answered) = answered(transaction, &likeness, new.origin.asker, now)? {
+                return Ok((Created::Answered(answered), None));
+            }
             let same = one(
                 transaction,
                 "identity = ?1 AND phase = 'pending'",
@@ -104,11 +114,12 @@ impl Store {
                 ask: new.ask,
                 call: new.call,
                 project: new.project,
+                origin: new.origin,
                 created_at: now,
                 expires_at: now.plus(new.time_to_live),
                 state: State::Pending,
             };
-            row::insert(transaction, &workflow, &identity)?;
+            row::insert(transaction, &workflow, (&identity, &likeness), new.attended)?;
             Ok((Created::New(workflow), replaced))
         })?;
         if let Some(expired) = replaced {
@@ -118,6 +129,14 @@ impl Store {
             lifecycle::created(workflow);
         }
         Ok(created)
+    }
+
+    /// Takes note that no call waits for the answer to a workflow any more.
+    pub fn leave_unattended(&mut self, id: WorkflowId) -> Result<(), WorkflowError> {
+        self.write("leave a workflow", |transaction| {
+            transaction.execute("UPDATE workflow SET attended = 0 WHERE id = ?1", [id.to_string()])?;
+            Ok(())
+        })
     }
 
     /// Moves a workflow by one event.
@@ -154,7 +173,7 @@ impl Store {
             // and a row that a later pml wrote must not keep its arguments because this one cannot read it.
             let expired = transaction
                 .prepare(
-                    "UPDATE workflow SET state = ?2, phase = 'final', identity = NULL, arguments = NULL
+                    "UPDATE workflow SET state = ?2, phase = 'final', identity = NULL, likeness = NULL, arguments = NULL
                      WHERE phase <> 'final' AND expires_at <= ?1 RETURNING id, code, tool",
                 )?
                 .query_map(params![now.millis(), row::written(&State::Expired)?], |row| {
@@ -293,6 +312,28 @@ fn advance(
     }
     workflow.state = state;
     Ok(workflow)
+}
+
+/// Finds the answer to an identical call that waits to be taken, the oldest first.
+fn answered(
+    transaction: &Transaction<'_>,
+    likeness: &Digest,
+    asker: Asker,
+    now: Timestamp,
+) -> rusqlite::Result<Option<Workflow>> {
+    let free = "phase = 'approved' AND likeness = ?1 AND expires_at > ?2 AND (asker = ?3 OR attended = 0)
+                ORDER BY created_at, id";
+    let (likeness, now_millis, asker) = (likeness.as_str(), now.millis(), asker.to_string());
+    let found = many(transaction, free, &[&likeness, &now_millis, &asker])?;
+    if let Some(first) = found.into_iter().next() {
+        return Ok(Some(first));
+    }
+    let attended = "phase = 'approved' AND likeness = ?1 AND expires_at > ?2 ORDER BY created_at, id";
+    let found = many(transaction, attended, &[&likeness, &now_millis])?;
+    Ok(found.into_iter().find(|workflow| match &workflow.state {
+        State::Answered { at, .. } => at.plus(OWNERS_TURN) <= now,
+        State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn => false,
+    }))
 }
 
 /// Draws a code that no live workflow has.

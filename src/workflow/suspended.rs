@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Code, State, Timestamp, WorkflowId};
+use super::{Answer, Asker, Code, State, Timestamp, WorkflowId};
+use crate::config::By;
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::question::Question;
 use crate::protocol::{Digest, ToolName};
@@ -69,6 +70,18 @@ impl Ask {
         }
     }
 
+    /// Names what kind of ask this is.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Install { .. } => "install",
+            Self::Connect { .. } => "connect",
+            Self::Permit { .. } => "permit",
+            Self::Use { .. } => "use",
+            Self::Questions { .. } => "questions",
+        }
+    }
+
     /// Returns what the person is shown of the dependency, where it is about one.
     #[must_use]
     pub fn dependency(&self) -> Option<&ShownDependency> {
@@ -113,6 +126,26 @@ impl fmt::Debug for Arguments {
     }
 }
 
+/// The conversation that asks, and the configuration it asks under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The project's file of that configuration.
+    pub config: PathBuf,
+    /// Who may answer, as the configuration said when the ask was made.
+    pub by: By,
+    /// The conversation.
+    pub asker: Asker,
+}
+
+/// Whether a call waits for the answer to its ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attended {
+    /// It does, and takes the answer as soon as there is one.
+    ByItsCall,
+    /// It was answered with the ask itself; the answer is fetched later, if at all.
+    ByNone,
+}
+
 /// What it takes to suspend a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct New {
@@ -124,6 +157,12 @@ pub struct New {
     pub time_to_live: Duration,
     /// The project the call belongs to.
     pub project: PathBuf,
+    /// Who asks.
+    pub origin: Origin,
+    /// Whether the call waits for the answer.
+    pub attended: Attended,
+    /// Tells apart identical asks of one conversation whose calls wait at the same time; 0 for the first.
+    pub twin: u32,
 }
 
 /// A call suspended until one answer arrives.
@@ -139,6 +178,8 @@ pub struct Workflow {
     pub call: Call,
     /// The project the call belongs to.
     pub project: PathBuf,
+    /// Who asks.
+    pub origin: Origin,
     /// When it was suspended.
     pub created_at: Timestamp,
     /// When it dies unless it was taken before.
@@ -147,13 +188,15 @@ pub struct Workflow {
     pub state: State,
 }
 
-/// Tells a new workflow from one that already asks the very same.
+/// Tells a new workflow from one that already asks, or has answered, the very same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
     /// Nobody had asked this yet.
     New(Workflow),
-    /// The same ask about the same call is pending; this is it, with its own deadline.
+    /// The same conversation asks the same about the same call; this is it, with its own deadline.
     Existing(Workflow),
+    /// An identical call was answered, and its answer waits to be taken.
+    Answered(Workflow),
 }
 
 impl Created {
@@ -161,7 +204,7 @@ impl Created {
     #[must_use]
     pub fn workflow(self) -> Workflow {
         match self {
-            Self::New(workflow) | Self::Existing(workflow) => workflow,
+            Self::New(workflow) | Self::Existing(workflow) | Self::Answered(workflow) => workflow,
         }
     }
 }

@@ -90,6 +90,7 @@ mod tests {
             ask,
             call: new("{}").call,
             project: "/pro\u{1b}ject".into(),
+            origin: new("{}").origin,
             created_at: NOON,
             expires_at: NOON.plus(Duration::from_mins(5)),
             state: State::Pending,

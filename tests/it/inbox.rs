@@ -105,7 +105,9 @@ fn what_is_approved_in_a_terminal_runs_whoever_may_approve() {
         assert!(approved.status.success(), "{}", stderr(&approved));
         let told = stderr(&approved);
         assert!(
-            told.starts_with("approved once:\n") && told.contains(install),
+            told.starts_with("approved:\n")
+                && told.contains(install)
+                && told.contains("`fake` may run from now on, exactly as it was shown"),
             "{told}"
         );
         assert_eq!(echoed(&proceed(&mut client, &asked)), json!({ "for": by }));
@@ -148,19 +150,20 @@ fn a_model_that_says_yes_waits_for_the_person() {
 }
 
 #[test]
-fn always_is_written_when_the_call_goes_on() {
+fn always_is_written_when_a_person_says_so_and_once() {
     let world = asking("human");
     let mut client = world.legacy();
     let asked = client.call("fake__echo", &json!({}));
-    let before = world.read(".pml.json");
+    let approved = world.run(&["approve", &code(&world), "--always"]);
+    assert!(approved.status.success());
     assert!(
-        world
-            .run(&["approve", &code(&world), "--always"])
-            .status
-            .success()
+        stderr(&approved).contains("`fake:echo` is in the allow list of .pml.json"),
+        "{}",
+        stderr(&approved)
     );
-    assert_eq!(world.read(".pml.json"), before, "an answer is no rule yet");
+    let before = world.read(".pml.json");
     proceed(&mut client, &asked);
+    assert_eq!(world.read(".pml.json"), before);
     let written: Value = serde_json::from_str(&world.read(".pml.json")).unwrap();
     assert_eq!(written["permissions"]["allow"], json!(["fake:echo"]));
 }

@@ -10,10 +10,12 @@
 
 mod acceptance;
 mod add;
+mod answers;
 mod approval;
 mod architecture;
 mod ask_user;
 mod cells;
+mod changes;
 mod clients;
 mod completions;
 mod demo;
@@ -43,6 +45,7 @@ mod questions;
 mod real_servers;
 mod remote;
 mod remove;
+mod road_orders;
 mod rule_commands;
 mod rule_writers;
 mod sample_server;

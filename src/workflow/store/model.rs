@@ -190,6 +190,10 @@ fn no(standing: Standing) -> &'static str {
 
 impl Model {
     fn create(&mut self, arguments: usize, seconds: u64) -> String {
+        let answered = |row: &Row| row.arguments == arguments && row.standing(self.now) == Standing::Approved;
+        if let Some(answered) = self.rows.iter().position(answered) {
+            return format!("answered {answered}");
+        }
         let same = |row: &Row| row.arguments == arguments && row.first.is_none() && row.end.is_none();
         if let Some(twin) = self.rows.iter().position(same) {
             if self.rows[twin].standing(self.now) == Standing::Open {
@@ -412,17 +416,16 @@ impl StateMachineTest for TwoProcesses {
             } => {
                 let mut suspended = suspended(variant);
                 suspended.time_to_live = Duration::from_secs(seconds);
+                let place = |ids: &[WorkflowId], workflow: &Workflow| {
+                    ids.iter().position(|id| *id == workflow.id).unwrap()
+                };
                 let said = match real.stores[process].create(suspended, now).unwrap() {
                     Created::New(workflow) => {
                         real.ids.push(workflow.id);
                         "new".to_owned()
                     }
-                    Created::Existing(workflow) => {
-                        format!(
-                            "existing {}",
-                            real.ids.iter().position(|id| *id == workflow.id).unwrap()
-                        )
-                    }
+                    Created::Existing(workflow) => format!("existing {}", place(&real.ids, &workflow)),
+                    Created::Answered(workflow) => format!("answered {}", place(&real.ids, &workflow)),
                 };
                 assert_eq!(said, model.said);
                 return real;

@@ -10,12 +10,15 @@ use serde::Deserialize as _;
 use serde::de::IntoDeserializer as _;
 use serde::de::value::Error as ValueError;
 
+use crate::config::{By, PROJECT_FILE};
 use crate::protocol::Digest;
-use crate::workflow::{Arguments, Call, New, Phase, State, Timestamp, Workflow, WorkflowId};
+use crate::workflow::{
+    Arguments, Ask, Attended, Call, New, Origin, Phase, State, Timestamp, Workflow, WorkflowId,
+};
 
 /// The columns [`read`] expects, in its order.
 pub(super) const COLUMNS: &str =
-    "id, code, ask, tool, arguments, launch, project, state, created_at, expires_at";
+    "id, code, ask, tool, arguments, launch, project, state, created_at, expires_at, config, policy, asker";
 
 /// Reads the row of a workflow.
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Workflow> {
@@ -25,6 +28,8 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Workflow> {
         None => Arguments::Absent,
         Some(bytes) => Arguments::Json(String::from_utf8(bytes).map_err(|error| unreadable(4, error))?),
     };
+    let project = PathBuf::from(OsString::from_vec(row.get(6)?));
+    let config = row.get::<_, Option<Vec<u8>>>(10)?.map(OsString::from_vec);
     Ok(Workflow {
         id: parsed(row, 0)?,
         code: parsed(row, 1)?,
@@ -34,7 +39,15 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Workflow> {
             arguments,
             launch: digest(row, 5)?,
         },
-        project: PathBuf::from(OsString::from_vec(row.get(6)?)),
+        origin: Origin {
+            config: config.map_or_else(|| project.join(PROJECT_FILE), PathBuf::from),
+            by: match row.get::<_, String>(11)?.as_str() {
+                "client" => By::Client,
+                _ => By::Human,
+            },
+            asker: parsed(row, 12)?,
+        },
+        project,
         created_at: Timestamp::from_millis(row.get(8)?),
         expires_at: Timestamp::from_millis(row.get(9)?),
         state,
@@ -45,11 +58,15 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Workflow> {
 pub(super) fn insert(
     transaction: &Transaction<'_>,
     workflow: &Workflow,
-    identity: &Digest,
+    digests: (&Digest, &Digest),
+    attended: Attended,
 ) -> rusqlite::Result<()> {
+    let (identity, likeness) = digests;
     transaction.execute(
-        "INSERT INTO workflow (id, code, ask, tool, arguments, launch, project, state, phase, identity, created_at, expires_at)
-         VALUES (:id, :code, :ask, :tool, :arguments, :launch, :project, :state, :phase, :identity, :created_at, :expires_at)",
+        "INSERT INTO workflow (id, code, ask, tool, arguments, launch, project, state, phase, identity, likeness, config, policy,
+                               asker, attended, created_at, expires_at)
+         VALUES (:id, :code, :ask, :tool, :arguments, :launch, :project, :state, :phase, :identity, :likeness, :config, :policy,
+                 :asker, :attended, :created_at, :expires_at)",
         named_params! {
             ":id": workflow.id.to_string(),
             ":code": workflow.code.as_str(),
@@ -61,6 +78,14 @@ pub(super) fn insert(
             ":state": written(&workflow.state)?,
             ":phase": phase(workflow.state.phase()),
             ":identity": identity.as_str(),
+            ":likeness": likeness.as_str(),
+            ":config": path_bytes(&workflow.origin.config),
+            ":policy": match workflow.origin.by {
+                By::Client => "client",
+                By::Human => "human",
+            },
+            ":asker": workflow.origin.asker.to_string(),
+            ":attended": attended == Attended::ByItsCall,
             ":created_at": workflow.created_at.millis(),
             ":expires_at": workflow.expires_at.millis(),
         },
@@ -72,7 +97,8 @@ pub(super) fn insert(
 pub(super) fn update(transaction: &Transaction<'_>, id: WorkflowId, state: &State) -> rusqlite::Result<()> {
     transaction.execute(
         "UPDATE workflow SET state = :state, phase = :phase, identity = NULL,
-                arguments = CASE :phase WHEN 'final' THEN NULL ELSE arguments END
+                arguments = CASE :phase WHEN 'final' THEN NULL ELSE arguments END,
+                likeness = CASE :phase WHEN 'final' THEN NULL ELSE likeness END
          WHERE id = :id",
         named_params! {
             ":id": id.to_string(),
@@ -83,21 +109,41 @@ pub(super) fn update(transaction: &Transaction<'_>, id: WorkflowId, state: &Stat
     Ok(())
 }
 
-/// Returns the digest of everything that makes two asks the same.
+/// Returns the digest of everything that makes two pending asks of one conversation the same.
 pub(super) fn identity(new: &New) -> rusqlite::Result<Digest> {
     let ask = written(&new.ask)?;
+    let likeness = likeness(new)?;
+    let asker = new.origin.asker.to_string();
+    Ok(Digest::of([
+        ask.as_str(),
+        likeness.as_str(),
+        &asker,
+        &new.twin.to_string(),
+    ]))
+}
+
+/// Returns the digest of what an identical call shares with this one, in any conversation.
+///
+/// What a person is shown of a dependency is not part of it: an integrity that was found out meanwhile does not make
+/// another call of it, and what may run is bound to `launch` and to the integrity that was shown.
+pub(super) fn likeness(new: &New) -> rusqlite::Result<Digest> {
+    let kind = match &new.ask {
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } => new.ask.kind().to_owned(),
+        Ask::Use { .. } | Ask::Questions { .. } => written(&new.ask)?,
+    };
     let tool = new.call.tool.to_string();
     let presence = match &new.call.arguments {
         Arguments::Absent | Arguments::Erased => "absent",
         Arguments::Json(_) => "json",
     };
     Ok(Digest::of([
-        ask.as_bytes(),
+        kind.as_bytes(),
         tool.as_bytes(),
         presence.as_bytes(),
         bytes(&new.call.arguments).unwrap_or_default(),
         new.call.launch.as_str().as_bytes(),
         path_bytes(&new.project),
+        path_bytes(&new.origin.config),
     ]))
 }
 

@@ -15,7 +15,7 @@ use crate::config::Locations;
 use crate::workflow::WorkflowError;
 
 /// One entry per format; `user_version` counts how many of them a file has seen.
-const MIGRATIONS: &[&str] = &[include_str!("1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("1.sql"), include_str!("2.sql")];
 
 /// Every transaction here is a few rows; who waits longer than this waits for a process that hangs.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

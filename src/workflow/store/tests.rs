@@ -49,6 +49,7 @@ fn a_suspended_call_is_read_back_byte_for_byte() {
             ask: suspended.ask,
             call: suspended.call.clone(),
             project: suspended.project,
+            origin: suspended.origin,
             created_at: NOON,
             expires_at: NOON.plus(FIVE_MINUTES),
             state: State::Pending,
@@ -178,7 +179,85 @@ fn identical_asks_share_one_workflow_while_it_is_pending() {
             NOON,
         )
         .unwrap();
-    assert!(matches!(store.create(new("{}"), NOON).unwrap(), Created::New(_)));
+    assert!(
+        matches!(store.create(new("{}"), NOON).unwrap(), Created::Answered(found) if found.id == first.id)
+    );
+}
+
+#[test]
+fn conversations_and_twins_have_asks_of_their_own() {
+    let (_directory, mut store) = opened();
+    let first = store.create(new("{}"), NOON).unwrap().workflow();
+    let mut other = new("{}");
+    other.origin.asker = Asker::random();
+    let theirs = store.create(other.clone(), NOON).unwrap();
+    assert!(matches!(&theirs, Created::New(theirs) if theirs.id != first.id));
+    let mut twin = new("{}");
+    twin.twin = 1;
+    assert!(matches!(store.create(twin, NOON).unwrap(), Created::New(_)));
+    assert_eq!(
+        store.create(other, NOON).unwrap(),
+        Created::Existing(theirs.workflow())
+    );
+}
+
+#[test]
+fn an_answer_that_no_call_took_serves_the_next_identical_call_of_any_conversation() {
+    let (_directory, mut store) = opened();
+    let first = store.create(new("{}"), NOON).unwrap().workflow();
+    let answer = Event::Answer {
+        answer: APPROVE,
+        by: Provenance::Cli,
+    };
+    store.apply(first.id, answer, NOON).unwrap();
+    let mut other = new("{}");
+    other.origin.asker = Asker::random();
+    // What was found out meanwhile about the dependency does not make another call of it.
+    if let Ask::Install { dependency } = &mut other.ask {
+        dependency.integrity = Some("sha512-x".to_owned());
+    }
+    let at_once = store.create(other.clone(), NOON).unwrap();
+    assert!(
+        matches!(at_once, Created::New(_)),
+        "the one that asked comes first"
+    );
+    let later = NOON.plus(OWNERS_TURN);
+    assert!(
+        matches!(store.create(other.clone(), later).unwrap(), Created::Answered(found) if found.id == first.id)
+    );
+    let mut elsewhere = other.clone();
+    elsewhere.project = PathBuf::from("/other");
+    assert!(matches!(store.create(elsewhere, later).unwrap(), Created::New(_)));
+    store.apply(first.id, Event::Take, later).unwrap();
+    assert!(
+        matches!(store.create(other, later).unwrap(), Created::Existing(_)),
+        "its own ask"
+    );
+}
+
+#[test]
+fn a_row_of_the_first_format_takes_a_person_only_and_belongs_to_the_file_of_its_project() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("workflows.db");
+    #[expect(clippy::disallowed_methods, reason = "the file of an older pml")]
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("1.sql")).unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    let ask = row::written(&new("{}").ask).unwrap();
+    let (id, state) = (Uuid::new_v4().to_string(), row::written(&State::Pending).unwrap());
+    let created = [NOON.millis(), NOON.plus(FIVE_MINUTES).millis()];
+    old.execute(
+        "INSERT INTO workflow (id, code, ask, tool, arguments, launch, project, state, phase, identity, created_at, expires_at)
+         VALUES (?1, 'abcde', ?2, 'serena:analyze', x'7b7d', 'launch', CAST('/project' AS BLOB), ?3, 'pending', 'identity', ?4, ?5)",
+        params![id, ask, state, created[0], created[1]],
+    )
+    .unwrap();
+    drop(old);
+    let store = Store::open(Place::File(path)).unwrap();
+    let found = store.find(id.parse().unwrap()).unwrap();
+    assert_eq!(found.origin.by, crate::config::By::Human);
+    assert_eq!(found.origin.config, PathBuf::from("/project/.pml.json"));
+    assert_eq!(found.call.arguments, Arguments::Json("{}".to_owned()));
 }
 
 #[test]

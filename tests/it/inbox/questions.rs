@@ -6,11 +6,13 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pml::config::By;
 use pml::protocol::question::{Choice, Given, Question, Selection};
 use pml::protocol::{Digest, ToolName};
 use pml::proxy::now;
 use pml::workflow::{
-    Answer, Arguments, Ask, Call, New, Place, Provenance, State, Store, Workflow, Workflows,
+    Answer, Arguments, Ask, Asker, Attended, Call, New, Origin, Place, Provenance, State, Store, Workflow,
+    Workflows,
 };
 use serde_json::json;
 
@@ -39,6 +41,13 @@ fn put_as(world: &World, tool: &str, questions: Vec<Question>) -> Workflow {
         call,
         time_to_live: Duration::from_mins(5),
         project: world.project(),
+        origin: Origin {
+            config: world.path(".pml.json"),
+            by: By::Client,
+            asker: Asker::random(),
+        },
+        attended: Attended::ByNone,
+        twin: 0,
     };
     Store::open(place(world))
         .unwrap()

@@ -21,6 +21,7 @@
 //! | `--fail METHOD` | answers METHOD with an error |
 //! | `--roots-aside` | asks for the roots when it lists its tools, and goes on without an answer |
 //! | `--roots-first` | asks for the roots before it lists its tools, and lists them once it has an answer |
+//! | `--start-when FILE` | answers `initialize` only once the file exists, and reads nothing before |
 //! | `--ignore METHOD` | never answers METHOD |
 //! | `--acknowledge N` | acknowledges only so many subscriptions, in the Modern era |
 //! | `--read-when FILE` | reads its resources only once the file exists; other requests go on meanwhile |
@@ -114,6 +115,7 @@ struct Options {
     roots_first: bool,
     roots_aside: bool,
     ignore: Option<String>,
+    start_when: Option<PathBuf>,
 }
 
 /// What a client sends; parameters stay as they came.
@@ -178,6 +180,7 @@ fn options() -> Options {
             "--roots-first" => options.roots_first = true,
             "--roots-aside" => options.roots_aside = true,
             "--ignore" => options.ignore = Some(value()),
+            "--start-when" => options.start_when = Some(value().into()),
             "--acknowledge" => ACKNOWLEDGEMENTS.store(value().parse().unwrap(), Ordering::SeqCst),
             "--offers" | "--quiet" => {
                 let (tells, name) = (option == "--offers", value());
@@ -214,6 +217,11 @@ fn receive(options: &Options, line: &str) {
     let params = read(&raw);
     if options.exit_on.as_ref() == Some(&method) {
         std::process::exit(4);
+    }
+    if let (Some(file), "initialize") = (&options.start_when, method.as_str()) {
+        while !file.exists() {
+            std::thread::sleep(Duration::from_millis(3));
+        }
     }
     if options.ignore.as_ref() == Some(&method) {
         return;

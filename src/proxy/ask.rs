@@ -1,0 +1,134 @@
+//! Suspends a call that a person must decide about.
+
+use std::sync::Arc;
+
+use super::authority::stricter;
+use super::call::{Carried, Patience, arguments_of};
+use super::resume::{Carrier, Decided};
+use super::{Asked, ClientScope, Outcome, Proxy, Refusal, View, Wanted};
+use crate::loader::Plan;
+use crate::protocol::ToolName;
+use crate::protocol::approval::ApprovalType;
+use crate::workflow::{
+    Ask, Attended, Call, Created, New, Origin, Refusal as Unmoved, Workflow, WorkflowError,
+};
+
+impl Proxy {
+    /// Suspends a call until a person has decided, and finds out in the background what is not known yet.
+    ///
+    /// An answer to the identical call that no call has taken yet is taken instead.
+    pub(super) async fn ask(
+        &self,
+        view: &View,
+        wanted: Wanted<'_>,
+        tool: &ToolName,
+        plan: &Arc<Plan>,
+        kind: ApprovalType,
+        carried: &Carried,
+    ) -> Result<Outcome, Refusal> {
+        let resolved = self.0.loader.resolved(plan);
+        let dependency = plan.shown(resolved.as_ref());
+        let installs = self.0.loader.needs_install(plan);
+        if installs && dependency.integrity.is_none() {
+            self.0.loader.resolve_in_background(plan);
+        }
+        let ask = match kind {
+            ApprovalType::DependencyInstall => Ask::Install {
+                dependency: dependency.clone(),
+            },
+            ApprovalType::RemoteConnect => Ask::Connect {
+                dependency: dependency.clone(),
+            },
+            ApprovalType::ToolPermission => Ask::Permit {
+                dependency: dependency.clone(),
+            },
+        };
+        let arguments = arguments_of(&carried.params);
+        let call = Call {
+            tool: tool.clone(),
+            arguments,
+            launch: plan.digest().clone(),
+        };
+        let mut new = New {
+            ask,
+            call,
+            time_to_live: view.config.approvals.time_to_live,
+            project: self.project().to_owned(),
+            origin: self.origin(view, &carried.scope),
+            attended: match carried.patience {
+                Patience::InTheCall | Patience::ForARetry => Attended::ByItsCall,
+                Patience::None => Attended::ByNone,
+            },
+            twin: 0,
+        };
+        loop {
+            match self.0.workflows.create(new.clone()).await? {
+                Created::Answered(answered) => {
+                    let (on, id) = (Carrier::Request(wanted), answered.id.to_string());
+                    match self.resumed(on, &id, Decided::Elsewhere, carried).await {
+                        // Another call was faster: this one looks again.
+                        Err(Refusal::Workflow(WorkflowError::Refused {
+                            refusal:
+                                Unmoved::AlreadyUsed { .. } | Unmoved::Expired { .. } | Unmoved::Withdrawn,
+                            ..
+                        })) => {}
+                        outcome => return outcome,
+                    }
+                }
+                Created::New(workflow) | Created::Existing(workflow) => {
+                    if let Some(claim) = carried.scope.claim(workflow.id) {
+                        let asked = self.asked(view, &workflow)?;
+                        return Ok(Outcome::Asked(Asked {
+                            claim: Some(claim),
+                            ..asked
+                        }));
+                    }
+                    if carried.patience == Patience::InTheCall && kind != ApprovalType::ToolPermission {
+                        return Ok(Outcome::Joined(workflow.id));
+                    }
+                    new.twin += 1;
+                }
+            }
+        }
+    }
+
+    /// Names the conversation that asks, and the configuration it asks under.
+    pub(super) fn origin(&self, view: &View, scope: &ClientScope) -> Origin {
+        Origin {
+            config: self.0.files.project.clone(),
+            by: view.config.approvals.by,
+            asker: scope.asker(),
+        }
+    }
+
+    /// Describes a suspended call as a person is shown it.
+    pub(super) fn asked(&self, view: &View, workflow: &Workflow) -> Result<Asked, Refusal> {
+        let (kind, dependency) = match &workflow.ask {
+            Ask::Install { dependency } => (ApprovalType::DependencyInstall, dependency),
+            Ask::Connect { dependency } => (ApprovalType::RemoteConnect, dependency),
+            Ask::Permit { dependency } => (ApprovalType::ToolPermission, dependency),
+            Ask::Use { .. } | Ask::Questions { .. } => {
+                return Err(WorkflowError::Unfit {
+                    code: workflow.code.clone(),
+                    wanted: workflow.ask.wants(),
+                }
+                .into());
+            }
+        };
+        let installs = self
+            .planned(view, &workflow.call.tool)
+            .is_ok_and(|(_, plan)| self.0.loader.needs_install(&plan));
+        Ok(Asked {
+            kind,
+            tool: workflow.call.tool.clone(),
+            dependency: dependency.clone(),
+            installs,
+            workflow_id: workflow.id.uuid(),
+            code: workflow.code.clone(),
+            by: stricter(view.config.approvals.by, workflow.origin.by),
+            file: self.0.files.project.clone(),
+            expires_in: workflow.expires_at.since(super::now()),
+            claim: None,
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! Who may answer an ask: one pure decision for every road on which an answer comes.
+//!
+//! A continuation is written by a model, so it counts only where the configuration takes the client's word, and only
+//! in the project that asked. A dialog counts where it was shown. A slash command counts as a person's word for the
+//! asks of its own conversation, unless an agent runs the process. A terminal counts for every ask of the user, with the same
+//! exception. What remains open: a process of the same user can always pretend to be another one.
+
+use crate::config::By;
+use crate::workflow::Provenance;
+
+/// How the conversation that brings an answer relates to the one that asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// It asked itself.
+    SameConversation,
+    /// It works under the same configuration file.
+    SameProject,
+    /// It works elsewhere.
+    OtherProject,
+}
+
+/// Who runs the process that brings an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runner {
+    /// A person, as far as can be told.
+    Person,
+    /// An agent: its client's mark is set, and there is no terminal.
+    Agent,
+}
+
+/// What an answer is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worth {
+    /// It decides.
+    Decides,
+    /// It decides nothing and asks how the workflow stands.
+    Looks,
+}
+
+/// Says why an answer does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotEntitled {
+    /// The ask belongs to another project.
+    #[error("it belongs to another project, and is answered there or in a terminal")]
+    OtherProject,
+    /// The ask belongs to another conversation, and only a person may answer it.
+    #[error("another conversation asked it, and only a person may answer it")]
+    OtherConversation,
+    /// The dialog that would be answered was not shown in this conversation.
+    #[error("no dialog for it was shown in this conversation")]
+    NotShown,
+    /// An agent would answer for its person.
+    #[error("only a person may answer it, and an agent runs this pml")]
+    Agent,
+}
+
+/// Decides what an answer is worth.
+pub fn may_answer(
+    by: By,
+    road: Provenance,
+    relation: Relation,
+    runner: Runner,
+) -> Result<Worth, NotEntitled> {
+    use Provenance::{Chat, Cli, Continuation, Dialog, Elicitation, Prompt, Rule, Web};
+    match (road, relation, by) {
+        (Continuation | Prompt, Relation::OtherProject, _) => Err(NotEntitled::OtherProject),
+        (Continuation, _, By::Human) => Ok(Worth::Looks),
+        (Dialog | Elicitation, Relation::SameProject | Relation::OtherProject, _) => {
+            Err(NotEntitled::NotShown)
+        }
+        (Prompt, Relation::SameProject, By::Human) => Err(NotEntitled::OtherConversation),
+        (Prompt | Cli, _, By::Human) if runner == Runner::Agent => Err(NotEntitled::Agent),
+        (Continuation | Dialog | Elicitation | Prompt | Cli | Web | Chat | Rule, _, _) => Ok(Worth::Decides),
+    }
+}
+
+/// Returns the stricter of two policies.
+#[must_use]
+pub fn stricter(one: By, other: By) -> By {
+    match (one, other) {
+        (By::Client, By::Client) => By::Client,
+        (By::Human, _) | (_, By::Human) => By::Human,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROADS: [Provenance; 8] = [
+        Provenance::Continuation,
+        Provenance::Dialog,
+        Provenance::Elicitation,
+        Provenance::Prompt,
+        Provenance::Cli,
+        Provenance::Web,
+        Provenance::Chat,
+        Provenance::Rule,
+    ];
+    const RELATIONS: [Relation; 3] = [
+        Relation::SameConversation,
+        Relation::SameProject,
+        Relation::OtherProject,
+    ];
+
+    fn cases() -> impl Iterator<Item = (By, Provenance, Relation, Runner)> {
+        let policies = [By::Client, By::Human].into_iter();
+        policies.flat_map(|by| {
+            ROADS.into_iter().flat_map(move |road| {
+                RELATIONS.into_iter().flat_map(move |relation| {
+                    [Runner::Person, Runner::Agent].map(|runner| (by, road, relation, runner))
+                })
+            })
+        })
+    }
+
+    #[test]
+    fn where_only_a_person_counts_no_word_of_a_model_or_an_agent_decides() {
+        for (by, road, relation, runner) in cases().filter(|(by, ..)| *by == By::Human) {
+            let worth = may_answer(by, road, relation, runner);
+            if road == Provenance::Continuation
+                || (runner == Runner::Agent && matches!(road, Provenance::Prompt | Provenance::Cli))
+            {
+                assert_ne!(worth, Ok(Worth::Decides), "{road} {relation:?} {runner:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_through_a_client_counts_in_the_project_of_the_ask_only() {
+        let through_a_client = [
+            Provenance::Continuation,
+            Provenance::Dialog,
+            Provenance::Elicitation,
+            Provenance::Prompt,
+        ];
+        for (by, road, relation, runner) in cases() {
+            if through_a_client.contains(&road) && relation == Relation::OtherProject {
+                assert!(may_answer(by, road, relation, runner).is_err(), "{road} {by:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_dialog_counts_where_it_was_shown_whatever_the_policy() {
+        for (by, road, relation, runner) in cases() {
+            if matches!(road, Provenance::Dialog | Provenance::Elicitation) {
+                let shown = relation == Relation::SameConversation;
+                let decides = may_answer(by, road, relation, runner) == Ok(Worth::Decides);
+                assert_eq!(decides, shown);
+            }
+        }
+    }
+
+    #[test]
+    fn the_stricter_policy_counts() {
+        for (by, road, relation, runner) in cases() {
+            let strict = may_answer(stricter(by, By::Human), road, relation, runner);
+            let loose = may_answer(by, road, relation, runner);
+            if strict == Ok(Worth::Decides) {
+                assert_eq!(loose, Ok(Worth::Decides), "{road} {relation:?} {runner:?}");
+            }
+        }
+        assert_eq!(stricter(By::Client, By::Client), By::Client);
+    }
+}

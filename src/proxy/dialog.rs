@@ -1,0 +1,168 @@
+//! What comes of a dialog: the first answer counts, on whichever road it came, and a late one is put to the call again.
+
+use super::resume::{Carrier, Decided, seed_words};
+use super::{Carried, Outcome, Proxy, Refusal, Wanted};
+use crate::protocol::Shown;
+use crate::protocol::continuation::Decision;
+use crate::workflow::{Answer, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError, WorkflowId};
+
+/// How often the state of an ask may move between a look and an answer: each state moves at most twice.
+const LOOKS: usize = 4;
+
+impl Proxy {
+    /// Carries out what a person said in a dialog that this conversation showed; `said` is `None` where it reached nobody.
+    ///
+    /// Where another road was faster, its answer counts, and the result says so if the two differ. Where the ask has
+    /// reached its deadline or was used by an identical call, what the person said is put to the same call again.
+    pub async fn dialog_ended(
+        &self,
+        wanted: Wanted<'_>,
+        id: WorkflowId,
+        said: Option<Decision>,
+        by: Provenance,
+        carried: &Carried,
+    ) -> Outcome {
+        match self.ended(wanted, id, said, by, carried).await {
+            Ok(outcome) => outcome,
+            Err(refusal) => Outcome::Refused(seed_words(refusal)),
+        }
+    }
+
+    async fn ended(
+        &self,
+        wanted: Wanted<'_>,
+        id: WorkflowId,
+        said: Option<Decision>,
+        by: Provenance,
+        carried: &Carried,
+    ) -> Result<Outcome, Refusal> {
+        let name = id.to_string();
+        for _ in 0..LOOKS {
+            let workflow = self.0.workflows.find(id).await?;
+            let live = workflow.expires_at > super::now();
+            let decided = match (&workflow.state, said) {
+                (State::Pending, Some(decision)) if live => Decided::Now(decision, by),
+                (State::Pending, None) if live => {
+                    let view = self.view().map_err(Refusal::Config)?;
+                    self.0.workflows.leave_unattended(id).await?;
+                    return Ok(Outcome::Asked(self.asked(&view, &workflow)?));
+                }
+                (State::Answered { .. }, _) => Decided::Elsewhere,
+                (State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn, said) => {
+                    return self.put_again(wanted, &workflow, said, by, carried).await;
+                }
+            };
+            match self
+                .resumed(Carrier::Request(wanted), &name, decided, carried)
+                .await
+            {
+                // Another answer came between the look and this one.
+                Err(Refusal::Workflow(WorkflowError::Refused {
+                    refusal:
+                        Unmoved::AlreadyAnswered { .. }
+                        | Unmoved::AlreadyUsed { .. }
+                        | Unmoved::Refused { .. }
+                        | Unmoved::Expired { .. }
+                        | Unmoved::Withdrawn,
+                    ..
+                })) => {}
+                Ok(outcome) => return Ok(with_note(outcome, overruled(&workflow, said))),
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        Err(Refusal::Expired)
+    }
+
+    /// Puts what a person said to the same call again, after its ask was used up or had reached its deadline.
+    async fn put_again(
+        &self,
+        wanted: Wanted<'_>,
+        asked: &Workflow,
+        said: Option<Decision>,
+        by: Provenance,
+        carried: &Carried,
+    ) -> Result<Outcome, Refusal> {
+        match (said, &asked.state) {
+            (Some(Decision::Refuse), _) => Ok(Outcome::Aborted {
+                reason: None,
+                notes: Vec::new(),
+            }),
+            // An identical call took the answer; this one stands on its own again.
+            (None, State::Taken { .. }) => Ok(self.call(wanted, carried.clone()).await),
+            (None, _) => Err(Refusal::Unanswered {
+                tool: asked.call.tool.clone(),
+            }),
+            (Some(decision @ Decision::Approve(_)), _) => {
+                let outcome = self.call(wanted, carried.clone()).await;
+                let Outcome::Asked(again) = outcome else {
+                    return Ok(outcome);
+                };
+                let fresh = self.0.workflows.find(WorkflowId::new(again.workflow_id)).await?;
+                // What the person saw must be what would run; otherwise they see the difference first.
+                if fresh.ask.kind() != asked.ask.kind() || fresh.call.launch != asked.call.launch {
+                    return Ok(Outcome::Asked(again));
+                }
+                let id = fresh.id.to_string();
+                let decided = Decided::Now(decision, by);
+                self.resumed(Carrier::Request(wanted), &id, decided, carried)
+                    .await
+            }
+        }
+    }
+}
+
+/// Says that an answer came second, where it would have decided otherwise.
+fn overruled(workflow: &Workflow, said: Option<Decision>) -> Option<String> {
+    let State::Answered { answer, by, at } = &workflow.state else {
+        return None;
+    };
+    match (answer, said) {
+        (Answer::Approve { .. }, Some(Decision::Refuse)) => Some(format!(
+            "pml: the dialog was declined, but the call had been approved by {by} at {at}; the first answer counts"
+        )),
+        (Answer::Refuse { reason }, Some(Decision::Approve(_))) => {
+            let reason = reason
+                .as_deref()
+                .map_or_else(String::new, |reason| format!(" ({})", Shown::line(reason)));
+            Some(format!(
+                "pml: the dialog said yes, but the call had been refused by {by} at {at}{reason}; the first answer counts"
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn with_note(outcome: Outcome, note: Option<String>) -> Outcome {
+    let Some(note) = note else { return outcome };
+    match outcome {
+        Outcome::Ready(mut ready) => {
+            ready.notes.push(note);
+            Outcome::Ready(ready)
+        }
+        Outcome::Aborted { reason, mut notes } => {
+            notes.push(note);
+            Outcome::Aborted { reason, notes }
+        }
+        Outcome::Connected {
+            dependency,
+            tools,
+            mut notes,
+        } => {
+            notes.push(note);
+            Outcome::Connected {
+                dependency,
+                tools,
+                notes,
+            }
+        }
+        Outcome::Granted { tool, mut notes } => {
+            notes.push(note);
+            Outcome::Granted { tool, notes }
+        }
+        other @ (Outcome::Asked(_)
+        | Outcome::Joined(_)
+        | Outcome::Waiting(_)
+        | Outcome::Unknown(_)
+        | Outcome::Refused(_)) => other,
+    }
+}
