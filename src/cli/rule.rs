@@ -13,7 +13,7 @@ use super::{Ground, output};
 use crate::config::{self, Config, Rule, RuleList};
 use crate::permissions::writer::{self, Kind};
 use crate::permissions::{Change, Decision, Policy, Verdict};
-use crate::protocol::{DependencyName, Pattern, Shown, ToolName};
+use crate::protocol::{DependencyName, Pattern, Shown, ToolName, shell};
 
 /// Which patterns, and in whose file.
 #[derive(Debug, Args)]
@@ -183,8 +183,9 @@ pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Re
             output::say(&format!("no rule `{shown}` in {}", ground.path(path)));
             if stands_in(other, pattern) {
                 output::note(&format!(
-                    "it stands in {}; to forget it there: pml forget{flag} '{shown}'",
-                    ground.path(other)
+                    "it stands in {}; to forget it there: pml forget{flag} {}",
+                    ground.path(other),
+                    shell::operand(pattern)
                 ));
             } else if let Some(nearest) =
                 config::nearest(pattern, written.rules.iter().map(|rule| rule.pattern.as_str()))

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::protocol::Shown;
+use crate::protocol::{Shown, shell};
 use crate::report::Hint;
 
 /// Says why the configuration cannot be used.
@@ -57,7 +57,7 @@ impl Hint for ConfigError {
                 Problem::NotUtf8 => Some("save the file as UTF-8".to_owned()),
                 _ => None,
             },
-            Self::NotAFile { path } => Some(format!("to see what it is: ls -ld {}", Shown::path(path))),
+            Self::NotAFile { path } => Some(format!("to see what it is: ls -ld {}", shell::path(path))),
             Self::Read { .. } | Self::TooLarge { .. } => None,
         }
     }

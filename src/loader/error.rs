@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::install::{LockError, Tail};
-use crate::protocol::DependencyName;
+use crate::protocol::{DependencyName, Shown, shell};
 use crate::report::Hint;
 
 /// Says why a package could not be resolved, installed or removed.
@@ -100,7 +100,7 @@ pub enum InstallError {
         dependency: DependencyName,
     },
     /// A file of the store cannot be read or written.
-    #[error("cannot {action} `{}`", .path.display())]
+    #[error("cannot {action} `{}`", Shown::path(.path))]
     File {
         /// What was attempted.
         action: &'static str,
@@ -141,7 +141,7 @@ impl Hint for InstallError {
             ),
             Self::Executable { choices, .. } if !choices.is_empty() => Some(format!(
                 "name the executable: npx --package=PACKAGE {0}, or uvx --from PACKAGE {0}",
-                choices[0]
+                shell::word(&choices[0])
             )),
             _ => None,
         }
@@ -151,12 +151,17 @@ impl Hint for InstallError {
 fn executable_text(package: &str, wanted: Option<&str>, choices: &[String]) -> String {
     let list = choices
         .iter()
-        .map(|choice| format!("`{choice}`"))
+        .map(|choice| format!("`{}`", Shown::line(choice)))
         .collect::<Vec<_>>()
         .join(", ");
     match (wanted, choices.is_empty()) {
         (_, true) => format!("`{package}` has no executable"),
-        (Some(wanted), false) => format!("`{package}` has no executable `{wanted}`; it has {list}"),
+        (Some(wanted), false) => {
+            format!(
+                "`{package}` has no executable `{}`; it has {list}",
+                Shown::line(wanted)
+            )
+        }
         (None, false) => format!("`{package}` has several executables: {list}"),
     }
 }

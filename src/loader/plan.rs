@@ -24,7 +24,7 @@ use super::remote::Address;
 use super::runner::{Run, Runner};
 use crate::config::{Environment, Launch, Server, expand};
 use crate::protocol::approval::{ApprovalType, ShownDependency};
-use crate::protocol::{DependencyName, Digest, Shown};
+use crate::protocol::{DependencyName, Digest, Shown, shell};
 
 /// Variables that decide which code runs: a person must see them, because the line alone would not say it.
 const STEERING: [&str; 14] = [
@@ -169,7 +169,7 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
         .env
         .iter()
         .filter(|(name, _)| STEERING.contains(&name.as_str()))
-        .map(|(name, value)| format!("{name}={}", quoted(value)))
+        .map(|(name, value)| format!("{name}={}", shell::word(value)))
         .collect();
     Ok(Plan {
         dependency: name.clone(),
@@ -284,7 +284,7 @@ impl Plan {
             }
             _ => (None, Vec::new()),
         };
-        let words = words.iter().chain(&self.line.words).map(|word| quoted(word));
+        let words = words.iter().chain(&self.line.words).map(|word| shell::word(word));
         let install = self
             .line
             .steering
@@ -338,15 +338,5 @@ fn program_path(program: &str, directory: &Path) -> Option<PathBuf> {
         Some(directory.join(program))
     } else {
         Some(PathBuf::from(program))
-    }
-}
-
-/// Quotes a word as a shell would need it, so that the borders of words can be seen.
-fn quoted(word: &str) -> String {
-    let plain = |found: char| found.is_ascii_alphanumeric() || "@%+=:,./_-^~".contains(found);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }

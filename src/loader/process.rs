@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 use super::secrets::Secrets;
 use super::stderr::Stderr;
 use super::supervise::CANNOT_START;
-use crate::protocol::{DependencyName, Shown};
+use crate::protocol::{DependencyName, Shown, shell};
 use crate::report::Hint;
 use crate::wire::widen;
 
@@ -70,7 +70,7 @@ impl fmt::Debug for LaunchLine {
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     /// Its working directory is missing.
-    #[error("cannot start `{name}`: its working directory `{}` does not exist", .directory.display())]
+    #[error("cannot start `{name}`: its working directory `{}` does not exist", Shown::path(.directory))]
     Directory {
         /// The dependency.
         name: DependencyName,
@@ -78,7 +78,7 @@ pub enum SpawnError {
         directory: PathBuf,
     },
     /// The supervisor did not start.
-    #[error("cannot start `{name}`: its supervisor `{}` did not start", .supervisor.display())]
+    #[error("cannot start `{name}`: its supervisor `{}` did not start", Shown::path(.supervisor))]
     Supervisor {
         /// The dependency.
         name: DependencyName,
@@ -94,7 +94,7 @@ impl Hint for SpawnError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Directory { directory, .. } => {
-                Some(format!("to create it: mkdir -p '{}'", directory.display()))
+                Some(format!("to create it: mkdir -p {}", shell::path(directory)))
             }
             Self::Supervisor { .. } => None,
         }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::durable::{Audience, DurableError, Locked};
 use crate::config::{Locations, Stamp};
-use crate::protocol::{DependencyName, Digest, Shown};
+use crate::protocol::{DependencyName, Digest, Shown, shell};
 
 /// What was approved, kept for people to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub enum ApprovedError {
 impl crate::report::Hint for ApprovedError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Damaged { path } => Some(format!("to be asked again: rm {}", Shown::path(path))),
+            Self::Damaged { path } => Some(format!("to be asked again: rm {}", shell::path(path))),
             Self::Read { .. } | Self::Write { .. } | Self::Remove { .. } => None,
         }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::durable::{self, Audience, DurableError, Locked};
 use super::edit::{self, Change, EditError};
 use crate::config::{self, ConfigError};
-use crate::protocol::Shown;
+use crate::protocol::{Shown, shell};
 use crate::report::Hint;
 
 /// Whose file is edited, and thus what counts as broken.
@@ -89,7 +89,7 @@ impl Hint for WriteError {
                 let directory = path.parent().unwrap_or(path);
                 Some(format!(
                     "to see who may write there: ls -ld {}",
-                    Shown::path(directory)
+                    shell::path(directory)
                 ))
             }
             Self::Edit { .. } | Self::Breaking { .. } => None,

@@ -35,3 +35,4 @@ pub use shown::Shown;
 pub mod approval;
 pub mod continuation;
 pub mod question;
+pub mod shell;

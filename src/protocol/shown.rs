@@ -74,7 +74,7 @@ impl fmt::Display for Shown<'_> {
 }
 
 /// Tells whether a character can hide, reorder or move what stands around it.
-fn deceives(found: char) -> bool {
+pub(super) fn deceives(found: char) -> bool {
     found.is_control()
         || matches!(found,
             '\u{00ad}'                  // soft hyphen

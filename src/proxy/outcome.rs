@@ -12,7 +12,7 @@ use crate::config::{By, ConfigError, Rule};
 use crate::loader::{Ended, LoadError, PlanError};
 use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::continuation::ContinuationError;
-use crate::protocol::{DependencyName, Shown, ToolName};
+use crate::protocol::{DependencyName, Shown, ToolName, shell};
 use crate::report::Hint;
 use crate::workflow::{Code, WorkflowError, WorkflowId};
 
@@ -253,7 +253,7 @@ pub(crate) fn place(rule: &Rule) -> String {
         Some(source) => format!(
             "the {} list of {}, line {}",
             rule.list.key(),
-            source.file.display(),
+            Shown::path(&source.file),
             source.line
         ),
         None => format!("the built-in {} list", rule.list.key()),
@@ -277,8 +277,8 @@ impl Hint for Refusal {
                 .hint()
                 .or_else(|| Some("to check it after the fix: pml rules".to_owned())),
             Self::Denied { rule, .. } => Some(format!(
-                "only a person can lift it: pml forget '{}'",
-                rule.pattern
+                "only a person can lift it: pml forget {}",
+                shell::operand(rule.pattern.as_str())
             )),
             Self::Plan { source, .. } => source.hint(),
             Self::Load { source, .. } => source.hint(),

@@ -12,7 +12,7 @@ use crate::loader::Plan;
 use crate::permissions::Change;
 use crate::permissions::writer::{Kind, edit};
 use crate::protocol::continuation::{Decision, Scope};
-use crate::protocol::{Json, Pattern, ToolName, canonical};
+use crate::protocol::{Json, Pattern, Shown, ToolName, canonical};
 use crate::workflow::{
     Answer, Arguments, Ask, Event, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError,
     WorkflowId,
@@ -319,7 +319,7 @@ impl Proxy {
         let change = Change::AllowTool { tool: tool.clone() };
         // The writer waits for its lock and for the disk.
         let written = tokio::task::spawn_blocking(move || edit(&path, Kind::Pml, &[change])).await;
-        let file = self.0.files.project.display();
+        let file = Shown::path(&self.0.files.project);
         match written {
             Ok(Ok(_)) => match self.view().ok().and_then(|view| obstacle(&view, &tool)) {
                 None => format!("pml: `{pattern}` is in the allow list of {file}"),

@@ -4,6 +4,8 @@
 //! because that is what a dialog shows; what each choice grants stands in its title. Everything that comes from
 //! outside is escaped, and nothing is cut that would be granted.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 
 use crate::protocol::approval::ApprovalType;
@@ -126,7 +128,7 @@ pub(crate) fn approval(asked: &Asked) -> Value {
     let file = asked
         .file
         .file_name()
-        .map_or_else(|| ".pml.json".to_owned(), |name| name.display().to_string());
+        .map_or_else(|| ".pml.json".to_owned(), |name| Shown::path(Path::new(name)));
     let (once, session) = match asked.kind {
         ApprovalType::DependencyInstall => (
             format!("Continue: {} may run here at this exact version", dependency.name),

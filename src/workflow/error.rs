@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Code, Refusal, WorkflowId};
-use crate::protocol::{Shown, ToolName};
+use crate::protocol::{Shown, ToolName, shell};
 use crate::report::Hint;
 
 /// Says why an operation on workflows failed; whatever it was, no call may run because of it.
@@ -66,7 +66,7 @@ pub enum WorkflowError {
         tool: ToolName,
     },
     /// The directory of the database cannot be made private.
-    #[error("cannot prepare `{}` for pml alone", .path.display())]
+    #[error("cannot prepare `{}` for pml alone", Shown::path(.path))]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -75,7 +75,7 @@ pub enum WorkflowError {
         source: std::io::Error,
     },
     /// The database file cannot be created or made private.
-    #[error("cannot create `{}`", .path.display())]
+    #[error("cannot create `{}`", Shown::path(.path))]
     Create {
         /// The file.
         path: PathBuf,
@@ -84,7 +84,7 @@ pub enum WorkflowError {
         source: std::io::Error,
     },
     /// The file is not a database, or a broken one; it is left as it is.
-    #[error("the workflows in `{}` cannot be read", .path.display())]
+    #[error("the workflows in `{}` cannot be read", Shown::path(.path))]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum WorkflowError {
         source: rusqlite::Error,
     },
     /// The file was written by a later pml; it is left as it is.
-    #[error("`{}` has format {found}; this pml knows formats up to {known}", .path.display())]
+    #[error("`{}` has format {found}; this pml knows formats up to {known}", Shown::path(.path))]
     Future {
         /// The file.
         path: PathBuf,
@@ -103,7 +103,7 @@ pub enum WorkflowError {
         known: i64,
     },
     /// The database refused.
-    #[error("cannot {attempted} in `{}`", .path.display())]
+    #[error("cannot {attempted} in `{}`", Shown::path(.path))]
     Database {
         /// What was attempted.
         attempted: &'static str,
@@ -114,7 +114,7 @@ pub enum WorkflowError {
         source: rusqlite::Error,
     },
     /// The thread that owns the database could not be started.
-    #[error("cannot start the thread that keeps `{}`", .path.display())]
+    #[error("cannot start the thread that keeps `{}`", Shown::path(.path))]
     Thread {
         /// The file.
         path: PathBuf,
@@ -123,7 +123,7 @@ pub enum WorkflowError {
         source: std::io::Error,
     },
     /// The thread that owns the database ended before it answered.
-    #[error("the thread that keeps `{}` has stopped", .path.display())]
+    #[error("the thread that keeps `{}` has stopped", Shown::path(.path))]
     Stopped {
         /// The file.
         path: PathBuf,
@@ -142,8 +142,8 @@ impl Hint for WorkflowError {
             }
             Self::WrongTool { expected, .. } => Some(format!("continue it by calling `{}`", shown(expected))),
             Self::Corrupt { path, .. } => {
-                let file = quoted(&path.display().to_string());
-                let aside = quoted(&path.with_extension("broken").display().to_string());
+                let file = shell::path(path);
+                let aside = shell::path(&path.with_extension("broken"));
                 // With its log: a log left behind would be replayed into the next file of that name.
                 Some(format!(
                     "to set it aside and begin anew (what waits in it is lost):\n  mkdir {aside} && mv {file}* {aside}"
@@ -152,16 +152,10 @@ impl Hint for WorkflowError {
             Self::Future { .. } => {
                 Some("update this pml, or restart the client that runs an older one".to_owned())
             }
-            Self::Directory { path, .. } => {
-                let path = quoted(&path.display().to_string());
-                Some(format!("to see who owns it: ls -ld {path}"))
-            }
+            Self::Directory { path, .. } => Some(format!("to see who owns it: ls -ld {}", shell::path(path))),
             Self::Create { path, .. } => {
-                let directory = path.parent().unwrap_or(path).display().to_string();
-                Some(format!(
-                    "to see who owns its directory: ls -ld {}",
-                    quoted(&directory)
-                ))
+                let directory = shell::path(path.parent().unwrap_or(path));
+                Some(format!("to see who owns its directory: ls -ld {directory}"))
             }
             Self::Unknown { .. }
             | Self::Refused { .. }
@@ -172,9 +166,4 @@ impl Hint for WorkflowError {
             | Self::Stopped { .. } => None,
         }
     }
-}
-
-/// Quotes a path for a shell.
-fn quoted(path: &str) -> String {
-    format!("'{}'", path.replace('\'', r"'\''"))
 }

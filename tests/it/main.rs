@@ -25,6 +25,8 @@ mod documents;
 mod fake_server;
 mod fidelity;
 mod forms;
+#[cfg(target_os = "linux")]
+mod hints;
 mod home;
 mod inbox;
 mod init;

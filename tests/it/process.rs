@@ -147,7 +147,7 @@ async fn a_missing_directory_is_told_before_anything_starts() {
     assert_eq!(
         pml::report::render_hinted(&error),
         "cannot start `fake`: its working directory `/no/such/directory` does not exist\n\n\
-         hint: to create it: mkdir -p '/no/such/directory'"
+         hint: to create it: mkdir -p /no/such/directory"
     );
 }
 

@@ -1,5 +1,7 @@
 //! What several behaviours need: the binaries, and a look at what runs.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod faults;
 pub(crate) mod registry;
 pub(crate) mod sdk;
 pub(crate) mod web;

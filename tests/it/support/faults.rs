@@ -1,0 +1,57 @@
+//! Makes system calls of the real binary fail on purpose; `faults.c` says how.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// One system call that fails.
+pub(crate) struct Fault<'a> {
+    /// `write`, `fsync`, `rename` or `unlink`.
+    pub(crate) call: &'static str,
+    /// Which of the calls on this path, from 1; 0 is each of them.
+    pub(crate) nth: u32,
+    /// What it fails with.
+    pub(crate) errno: rustix::io::Errno,
+    /// The file or directory.
+    pub(crate) path: &'a Path,
+}
+
+/// Lets a command of the binary meet these faults.
+pub(crate) fn inject(command: &mut Command, faults: &[Fault<'_>]) {
+    let lines: Vec<String> = faults
+        .iter()
+        .map(|fault| {
+            let path = fault.path.to_str().unwrap();
+            format!(
+                "{}|{}|{}|{path}",
+                fault.call,
+                fault.nth,
+                fault.errno.raw_os_error()
+            )
+        })
+        .collect();
+    command
+        .env("LD_PRELOAD", library())
+        .env("PML_TEST_FAULTS", lines.join("\n"));
+}
+
+/// The compiled library; built once by the first test that needs it.
+fn library() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let library = folder.join("faults.so");
+        // Another run of the tests may be loading it: it is replaced whole.
+        let fresh = folder.join(format!("faults.{}.so", std::process::id()));
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-Wall", "-o"])
+            .arg(&fresh)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/faults.c"))
+            .arg("-ldl")
+            .status()
+            .unwrap();
+        assert!(built.success(), "cc does not build faults.c");
+        std::fs::rename(&fresh, &library).unwrap();
+        library
+    })
+}
