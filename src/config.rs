@@ -12,6 +12,7 @@ mod find;
 mod layer;
 mod locations;
 mod notices;
+mod ownership;
 mod server;
 mod watch;
 
@@ -20,10 +21,11 @@ pub use environment::Environment;
 pub use error::{ConfigError, Problem, nearest};
 pub use expand::{ExpandError, expand};
 pub use file::schema;
-pub use find::{Files, PROJECT_FILE, find};
+pub use find::{Border, Chosen, Files, PROJECT_FILE, Unreached, find};
 pub(crate) use layer::load as load_text;
 pub use locations::{Locations, LocationsError};
 pub use notices::{Notices, WatchedPath};
+pub use ownership::{Distrust, Unowned};
 pub use server::{Launch, Server, Startup};
 pub(crate) use watch::Stamp;
 pub use watch::{Current, Watched};
@@ -210,15 +212,19 @@ pub fn check_json(path: &Path, text: &str) -> Result<(), ConfigError> {
     layer::located(path, text, |text| document::parse(text).map(drop))
 }
 
-/// Loads the text of both files, the user's first.
+/// Loads the text of both files, the user's first, if they may be obeyed.
 fn load(files: &Files) -> Result<[Option<String>; 2], ConfigError> {
     // `--config` may name the user's own file: its rules count once.
     let user = if files.user == files.project {
         None
     } else {
-        layer::load(&files.user)?
+        layer::load_owned(&files.user)?
     };
-    Ok([user, layer::load(&files.project)?])
+    let project = match files.chosen {
+        Chosen::Found => layer::load_owned(&files.project)?,
+        Chosen::Named => layer::load(&files.project)?,
+    };
+    Ok([user, project])
 }
 
 fn assemble(files: &Files, texts: &[Option<String>; 2]) -> Result<Config, ConfigError> {

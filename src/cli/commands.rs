@@ -212,8 +212,29 @@ impl Command {
         }
     }
 
+    /// Tells whether the command reads the configuration of this project; `stdio` logs what it finds.
+    fn reads_configuration(&self) -> bool {
+        !matches!(
+            self,
+            Self::Stdio
+                | Self::Pending(_)
+                | Self::Approve(_)
+                | Self::Refuse(_)
+                | Self::Answer(_)
+                | Self::Log(_)
+                | Self::Schema
+                | Self::Demo(_)
+                | Self::Completions(_)
+        )
+    }
+
     /// Runs the command.
     pub(super) fn run(self, ground: &Ground) -> anyhow::Result<ExitCode> {
+        if self.reads_configuration()
+            && let Some(unreached) = ground.files().unreached
+        {
+            output::note(&unreached.to_string());
+        }
         match self {
             Self::Init(arguments) => init::run(ground, &arguments),
             Self::Add(arguments) => {

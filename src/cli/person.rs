@@ -43,10 +43,7 @@ pub(crate) fn required(ground: &Ground, command: &str) -> Result<(), NotAPerson>
 /// Refuses an agent that would answer an ask, by the strictest of three policies: the one it was asked under, the one
 /// that stands in that file now, and the one of this place. Where the agent stands is its own choice.
 pub(crate) fn required_for(ground: &Ground, workflow: &Workflow, command: &str) -> Result<(), NotAPerson> {
-    let asking = Files {
-        project: workflow.origin.config.clone(),
-        user: ground.locations.user_config(),
-    };
+    let asking = Files::new(workflow.origin.config.clone(), ground.locations.user_config());
     let by = [policy(&asking), policy(&ground.files())]
         .into_iter()
         .fold(workflow.origin.by, stricter);

@@ -23,6 +23,9 @@ pub(crate) fn run(ground: &Ground) -> anyhow::Result<ExitCode> {
 
 async fn serve_client(ground: &Ground) -> anyhow::Result<()> {
     let files = config::find(ground.config.as_deref(), &ground.environment, &ground.locations);
+    if let Some(unreached) = &files.unreached {
+        tracing::warn!("{unreached}");
+    }
     let tasks = TaskTracker::new();
     let proxy = Proxy::new(
         ground.environment.clone(),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::{Distrust, Unowned};
 use crate::protocol::{Shown, shell};
 use crate::report::Hint;
 
@@ -22,6 +23,14 @@ pub enum ConfigError {
     NotAFile {
         /// The path.
         path: PathBuf,
+    },
+    /// The file is not the user's alone, so that somebody else would decide what runs.
+    #[error("`{}` is not obeyed: {}", Shown::path(path), distrust(unowned))]
+    NotObeyed {
+        /// The file.
+        path: PathBuf,
+        /// Whom it lets decide.
+        unowned: Unowned,
     },
     /// The file is larger than any configuration.
     #[error("`{}` is larger than {limit} bytes", Shown::path(path))]
@@ -58,9 +67,44 @@ impl Hint for ConfigError {
                 _ => None,
             },
             Self::NotAFile { path } => Some(format!("to see what it is: ls -ld {}", shell::path(path))),
+            Self::NotObeyed { path, unowned } => Some(mend(&shell::path(path), unowned)),
             Self::Read { .. } | Self::TooLarge { .. } => None,
         }
     }
+}
+
+/// Says whom a file lets decide.
+fn distrust(unowned: &Unowned) -> String {
+    let Unowned {
+        distrust,
+        owner,
+        group,
+        mode,
+        user,
+    } = unowned;
+    match distrust {
+        Distrust::Owner => format!("it belongs to user {owner} (mode {mode:o}), and pml runs as user {user}"),
+        Distrust::Link => format!("it is a link of user {owner}, and pml runs as user {user}"),
+        Distrust::Everyone => format!("every user may write it (mode {mode:o}, owner {owner})"),
+        Distrust::Group => {
+            format!("the members of group {group} may write it (mode {mode:o}, owner {owner})")
+        }
+    }
+}
+
+/// Names the commands that make a file the user's alone.
+fn mend(path: &str, unowned: &Unowned) -> String {
+    let user = unowned.user;
+    let own = match unowned.distrust {
+        Distrust::Owner => format!("sudo chown {user} {path}"),
+        Distrust::Link => format!("sudo chown -h {user} {path}"),
+        Distrust::Everyone => format!("chmod o-w {path}"),
+        Distrust::Group => format!("chmod g-w {path}"),
+    };
+    format!(
+        "read it first; if it says what you want, make it yours alone: {own}\n\
+         or name it, which counts as your word (for a client, set PML_CONFIG): pml --config {path} rules"
+    )
 }
 
 /// What is wrong at one place of a file; never repeats a value that could be a secret.

@@ -1,11 +1,19 @@
 //! Where the configuration is: the project's file and, below it, the user's.
+//!
+//! The search goes upwards to the root of the repository at most, and not into directories that every user of the
+//! machine may write: there, anybody can leave a file.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::{Environment, Locations};
+use super::{Environment, Locations, ownership};
+use crate::protocol::Shown;
 
 /// The name of a project's file.
 pub const PROJECT_FILE: &str = ".pml.json";
+
+/// Stands in the root of a repository: a directory, or a file in a linked worktree or submodule.
+const REPOSITORY: &str = ".git";
 
 /// The two files a configuration is read from; either may be missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,19 +22,87 @@ pub struct Files {
     pub project: PathBuf,
     /// The user's file, layered below the project's.
     pub user: PathBuf,
+    /// How the project's file was chosen.
+    pub chosen: Chosen,
+    /// The nearest file above the place where the search ended.
+    pub unreached: Option<Unreached>,
+}
+
+/// How the project's file was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chosen {
+    /// By the search: obeyed if it belongs to the user or root and no other user may write it.
+    Found,
+    /// By `--config` or `PML_CONFIG`, which is the user's own word: obeyed whoever owns it.
+    Named,
+}
+
+/// A file that would count if the search had gone on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreached {
+    /// The file.
+    pub file: PathBuf,
+    /// Why the search ended before it.
+    pub border: Border,
+}
+
+/// Where the search upwards ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Border {
+    /// Before a directory that every user may write.
+    Shared(PathBuf),
+    /// After the root of a repository.
+    Repository(PathBuf),
+}
+
+impl Files {
+    /// Names the two files as the search would.
+    #[must_use]
+    pub fn new(project: PathBuf, user: PathBuf) -> Self {
+        Self {
+            project,
+            user,
+            chosen: Chosen::Found,
+            unreached: None,
+        }
+    }
+}
+
+impl fmt::Display for Unreached {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = Shown::path(&self.file);
+        match &self.border {
+            Border::Shared(directory) => write!(
+                formatter,
+                "`{file}` does not count here: every user may write in `{}`",
+                Shown::path(directory)
+            ),
+            Border::Repository(root) => write!(
+                formatter,
+                "`{file}` does not count here: it lies outside the repository `{}`",
+                Shown::path(root)
+            ),
+        }
+    }
 }
 
 /// Finds the files: `explicit`, else the nearest `.pml.json` from `CLAUDE_PROJECT_DIR` or the working directory upwards.
 #[must_use]
 pub fn find(explicit: Option<&Path>, environment: &Environment, locations: &Locations) -> Files {
-    let explicit = explicit.filter(|path| !path.as_os_str().is_empty());
-    let project = match explicit {
-        Some(path) => environment.working_directory().join(path),
-        None => nearest(&start(environment)),
-    };
-    Files {
-        project,
-        user: locations.user_config(),
+    let user = locations.user_config();
+    if let Some(path) = explicit.filter(|path| !path.as_os_str().is_empty()) {
+        return Files {
+            chosen: Chosen::Named,
+            ..Files::new(environment.working_directory().join(path), user)
+        };
+    }
+    let start = start(environment);
+    match search(&start) {
+        Found::At(project) => Files::new(project, user),
+        Found::Nothing(unreached) => Files {
+            unreached,
+            ..Files::new(start.join(PROJECT_FILE), user)
+        },
     }
 }
 
@@ -37,13 +113,40 @@ fn start(environment: &Environment) -> PathBuf {
         .map_or_else(|| here.to_owned(), |directory| here.join(directory))
 }
 
-fn nearest(start: &Path) -> PathBuf {
-    start
-        .ancestors()
-        .map(|directory| directory.join(PROJECT_FILE))
+/// What the search upwards came to.
+enum Found {
+    At(PathBuf),
+    Nothing(Option<Unreached>),
+}
+
+/// Looks upwards from `start`; beyond the border only to tell which file does not count.
+fn search(start: &Path) -> Found {
+    let mut border = None;
+    for directory in start.ancestors() {
+        // Whoever works in a shared directory means it; its file is still checked when it is read.
+        if border.is_none() && directory != start && is_shared(directory) {
+            border = Some(Border::Shared(directory.to_owned()));
+        }
+        let file = directory.join(PROJECT_FILE);
         // A link that leads nowhere is still the project's file: whoever made it meant this place.
-        .find(|path| path.symlink_metadata().is_ok_and(|found| !found.is_dir()))
-        .unwrap_or_else(|| start.join(PROJECT_FILE))
+        if file.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+            return match border {
+                None => Found::At(file),
+                Some(border) => Found::Nothing(Some(Unreached { file, border })),
+            };
+        }
+        if border.is_none() && directory.join(REPOSITORY).symlink_metadata().is_ok() {
+            border = Some(Border::Repository(directory.to_owned()));
+        }
+    }
+    Found::Nothing(None)
+}
+
+/// A directory that cannot be looked at is as good as shared.
+fn is_shared(directory: &Path) -> bool {
+    directory
+        .metadata()
+        .map_or(true, |found| ownership::is_shared(&found))
 }
 
 #[cfg(test)]
@@ -71,27 +174,61 @@ mod tests {
         let (environment, locations) = surroundings(root.path(), None, &deep);
         assert_eq!(
             find(None, &environment, &locations),
-            Files {
-                project: file.clone(),
-                user: user.clone()
-            }
+            Files::new(file.clone(), user.clone())
         );
         let elsewhere = tempfile::tempdir().unwrap();
         let (environment, locations) = surroundings(root.path(), Some(&deep), elsewhere.path());
         assert_eq!(
             find(None, &environment, &locations),
-            Files {
-                project: file,
-                user: user.clone()
-            }
+            Files::new(file, user.clone())
         );
         assert_eq!(
             find(Some(Path::new("x/y.json")), &environment, &locations),
             Files {
-                project: elsewhere.path().join("x/y.json"),
-                user
+                chosen: Chosen::Named,
+                ..Files::new(elsewhere.path().join("x/y.json"), user)
             }
         );
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own files")]
+    fn the_search_ends_at_the_repository_and_before_a_shared_directory() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let start = root.path().join("above/repository/inside");
+        std::fs::create_dir_all(&start).unwrap();
+        let above = root.path().join("above");
+        let file = above.join(PROJECT_FILE);
+        std::fs::write(&file, "{}").unwrap();
+        let (environment, locations) = surroundings(root.path(), None, &start);
+        let files = || find(None, &environment, &locations);
+        assert_eq!(files().project, file);
+
+        std::fs::set_permissions(&above, std::fs::Permissions::from_mode(0o1777)).unwrap();
+        let shared = Unreached {
+            file: file.clone(),
+            border: Border::Shared(above.clone()),
+        };
+        assert_eq!(
+            (files().project, files().unreached),
+            (start.join(PROJECT_FILE), Some(shared))
+        );
+
+        std::fs::set_permissions(&above, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let repository = above.join("repository");
+        std::fs::write(repository.join(REPOSITORY), "gitdir: elsewhere").unwrap();
+        let outside = Unreached {
+            file,
+            border: Border::Repository(repository.clone()),
+        };
+        assert_eq!(
+            (files().project, files().unreached),
+            (start.join(PROJECT_FILE), Some(outside))
+        );
+        let inside = repository.join(PROJECT_FILE);
+        std::fs::write(&inside, "{}").unwrap();
+        assert_eq!((files().project, files().unreached), (inside, None));
     }
 
     #[test]

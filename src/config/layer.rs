@@ -1,11 +1,14 @@
 //! One file on its way to a [`Config`]: bytes, shape, meaning.
 
+use std::fs::{Metadata, OpenOptions};
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged as _;
+use rustix::fs::OFlags;
 
 use super::document::{self, Fault};
 use super::file::{
@@ -13,7 +16,7 @@ use super::file::{
 };
 use super::{
     AskUserMode, AskUserTools, By, Config, ConfigError, Dialog, Launch, LineLimit, Problem, Rule, RuleList,
-    Server, Source, Startup,
+    Server, Source, Startup, ownership,
 };
 use crate::protocol::{DependencyName, Pattern, PatternError};
 
@@ -26,27 +29,55 @@ const WILDCARD_LIMIT: usize = 1000;
 /// How long a server may take to start unless it says otherwise: a cold package on a slow disk takes most of it.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Reads a file as text; `None` if there is no such file.
+/// Reads a file as text, whoever owns it; `None` if there is no such file.
 pub(crate) fn load(path: &Path) -> Result<Option<String>, ConfigError> {
+    read(path, |_opened| Ok(()))
+}
+
+/// Reads a file that is obeyed: it belongs to the user or root, and no other user may write it.
+pub(super) fn load_owned(path: &Path) -> Result<Option<String>, ConfigError> {
+    read(path, |opened| {
+        ownership::check(path, opened).map_err(|unowned| ConfigError::NotObeyed {
+            path: path.to_owned(),
+            unowned,
+        })
+    })
+}
+
+fn read(
+    path: &Path,
+    accept: impl FnOnce(&Metadata) -> Result<(), ConfigError>,
+) -> Result<Option<String>, ConfigError> {
     let failed = |source| ConfigError::Read {
         path: path.to_owned(),
         source,
     };
-    // Opening a pipe would wait for its writer: look first.
-    let size = match path.metadata() {
-        Ok(found) if !found.is_file() => {
-            return Err(ConfigError::NotAFile {
-                path: path.to_owned(),
-            });
-        }
-        Ok(found) => found.len().min(SIZE_LIMIT),
+    let not_a_file = || ConfigError::NotAFile {
+        path: path.to_owned(),
+    };
+    // Opening a pipe would wait for its writer, and opening a device may do anything: look first.
+    match path.metadata() {
+        Ok(found) if !found.is_file() => return Err(not_a_file()),
+        Ok(_) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
-    };
+    }
+    // What counts is the file that was opened: another may stand there since the look.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(failed)?;
+    let opened = file.metadata().map_err(failed)?;
+    if !opened.is_file() {
+        return Err(not_a_file());
+    }
+    accept(&opened)?;
+    let size = opened.len().min(SIZE_LIMIT);
     // One byte more, so that the end is seen without growing.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-    std::fs::File::open(path)
-        .and_then(|file| file.take(SIZE_LIMIT + 1).read_to_end(&mut bytes))
+    file.take(SIZE_LIMIT + 1)
+        .read_to_end(&mut bytes)
         .map_err(failed)?;
     if bytes.len() as u64 > SIZE_LIMIT {
         return Err(ConfigError::TooLarge {

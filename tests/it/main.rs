@@ -40,6 +40,7 @@ mod offers;
 mod orders;
 #[cfg(target_os = "linux")]
 mod orphans;
+mod ownership;
 mod permission_prompt;
 #[cfg(target_os = "linux")]
 mod process;

@@ -11,10 +11,7 @@ struct Project {
 impl Project {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let files = Files {
-            project: root.path().join(".pml.json"),
-            user: root.path().join("pml.json"),
-        };
+        let files = Files::new(root.path().join(".pml.json"), root.path().join("pml.json"));
         Self { root, files }
     }
 

@@ -101,19 +101,24 @@ pub(crate) fn assert_no_survivor(mark: &str, told: &str) {
 ///
 /// Without them a test says on the real stderr that it was skipped; where `PML_TESTS_REQUIRE_REAL=1` is set, it fails.
 pub(crate) fn have(programs: &[&str]) -> bool {
-    use std::io::Write as _;
     let missing: Vec<&str> = programs
         .iter()
         .copied()
         .filter(|program| which::which(program).is_err())
         .collect();
-    if missing.is_empty() {
-        return true;
-    }
+    missing.is_empty() || skipped(&missing.join(" and "))
+}
+
+/// Tells whether files can be given to another user, which tests about owners need.
+pub(crate) fn superuser() -> bool {
+    rustix::process::geteuid().is_root() || skipped("the superuser")
+}
+
+fn skipped(needs: &str) -> bool {
+    use std::io::Write as _;
     let told = format!(
-        "{} needs {}",
+        "{} needs {needs}",
         std::thread::current().name().unwrap_or("a test"),
-        missing.join(" and ")
     );
     assert!(
         std::env::var("PML_TESTS_REQUIRE_REAL").as_deref() != Ok("1"),
