@@ -86,13 +86,17 @@ pub(crate) fn run(ground: &Ground, arguments: &InitArguments) -> anyhow::Result<
         None => ground.environment.working_directory().join(PROJECT_FILE),
     };
     let client = path.with_file_name(CLIENT_FILE);
-    // A client's file that cannot be read is told before anything is written.
+    // A client's file that cannot be read, or is a link to somewhere else, is told before anything is written.
+    writer::resolve(&client, Kind::Client)?;
     let before = config::load_text(&client)?;
     let present = before.as_deref().map(servers).transpose()?.unwrap_or_default();
     let counted = ground.files().project;
     let created = writer::create(&path, Kind::Pml, TEMPLATE)?;
-    output::say(&match created {
-        Created::New => format!("created {}", ground.path(&path)),
+    if let Created::New(durability) = &created {
+        output::warn(durability);
+    }
+    output::say(&match &created {
+        Created::New(_) => format!("created {}", ground.path(&path)),
         Created::Existed => format!("{} is there already and was left as it is", ground.path(&path)),
     });
     note_others(ground, &path, &counted);
@@ -106,7 +110,7 @@ pub(crate) fn run(ground: &Ground, arguments: &InitArguments) -> anyhow::Result<
     if arguments.json {
         output::json(&json!({
             "file": path.to_string_lossy(),
-            "created": created == Created::New,
+            "created": matches!(created, Created::New(_)),
             "clientFile": client.to_string_lossy(),
             "registered": matches!(registration, Registration::Already | Registration::Done { .. }),
             "backup": match &registration {
@@ -167,12 +171,13 @@ fn import(ground: &Ground, path: &Path, present: &Map<String, Value>) -> anyhow:
         }
     }
     if !changes.is_empty() {
-        let Edited { before, after } = writer::edit(path, Kind::Pml, &changes)?;
+        let edited = writer::edit(path, Kind::Pml, &changes)?;
         output::say(&terminal::difference(
-            &ground.path(path),
-            before.as_deref(),
-            &after,
+            &ground.path(&edited.file),
+            edited.before.as_deref(),
+            &edited.after,
         ));
+        output::warn(&edited.durability);
     }
     for (name, reason) in &imported.left {
         output::note(&format!("`{}` was not copied: {reason}", Shown::line(name)));
@@ -206,13 +211,15 @@ fn register(
         entry: json!({ "command": "pml", "args": ["stdio"] }),
     };
     let changes = [change];
-    let Edited { before, after } = writer::preview(client, Kind::Client, &changes)?;
+    let Edited {
+        file, before, after, ..
+    } = writer::preview(client, Kind::Client, &changes)?;
     output::say(&format!(
         "\n{}\n",
-        terminal::difference(&ground.path(client), before.as_deref(), &after)
+        terminal::difference(&ground.path(&file), before.as_deref(), &after)
     ));
     if !arguments.yes {
-        let question = format!("Register pml in {}?", ground.path(client));
+        let question = format!("Register pml in {}?", ground.path(&file));
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         let reply = runtime.block_on(terminal::confirm(&question))?;
         match reply {
@@ -221,8 +228,8 @@ fn register(
             Reply::Nobody => return Ok(Registration::Unasked),
         }
     }
-    let backup = writer::back_up(client)?;
-    writer::edit(client, Kind::Client, &changes)?;
+    let backup = writer::back_up(client, Kind::Client)?;
+    output::warn(&writer::edit(client, Kind::Client, &changes)?.durability);
     Ok(Registration::Done { backup })
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Ground;
 use crate::config::{Rule, Source};
+use crate::permissions::writer::Durability;
 use crate::protocol::Shown;
 
 /// Writes data to stdout.
@@ -25,6 +26,13 @@ pub(crate) fn json(value: &Value) -> std::io::Result<()> {
 /// Says something to the person.
 pub(crate) fn say(text: &str) {
     anstream::eprintln!("{text}");
+}
+
+/// Says that a power cut may undo what was written, where that is so.
+pub(crate) fn warn(durability: &Durability) {
+    if let Some(warning) = durability.warning() {
+        note(&warning);
+    }
 }
 
 /// Says something the person may not expect.

@@ -31,10 +31,10 @@ pub(crate) struct RemoveArguments {
 pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Result<ExitCode> {
     let files = ground.files();
     let name = &arguments.name;
-    let (path, other, flag) = if arguments.user {
-        (&files.user, &files.project, "")
+    let (path, kind, other, flag) = if arguments.user {
+        (&files.user, Kind::User, &files.project, "")
     } else {
-        (&files.project, &files.user, " --user")
+        (&files.project, Kind::Pml, &files.user, " --user")
     };
     let declared = declared(path)?;
     let Some(server) = declared.servers.get(name) else {
@@ -55,12 +55,13 @@ pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Resul
     let change = Change::RemoveServer {
         name: name.to_string(),
     };
-    writer::edit(path, Kind::Pml, &[change])?;
+    let edited = writer::edit(path, kind, &[change])?;
+    output::warn(&edited.durability);
     let also = self::declared(other)?.servers.contains_key(name);
 
     if arguments.json {
         output::json(&json!({
-            "file": path.to_string_lossy(),
+            "file": edited.file.to_string_lossy(),
             "removed": name,
             "staysInstalled": stays.installed,
             "staysApproved": stays.approved,
@@ -68,7 +69,10 @@ pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Resul
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::say(&format!("changed {}: removed `{name}`", ground.path(path)));
+    output::say(&format!(
+        "changed {}: removed `{name}`",
+        ground.path(&edited.file)
+    ));
     if let Some(package) = &stays.installed {
         output::note(&format!("`{package}` stays installed"));
     }

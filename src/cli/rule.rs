@@ -46,10 +46,10 @@ pub(crate) struct ForgetArguments {
 /// Puts the patterns into `list`.
 pub(crate) fn add(ground: &Ground, list: RuleList, arguments: &RuleArguments) -> anyhow::Result<ExitCode> {
     let files = ground.files();
-    let path = if arguments.user {
-        &files.user
+    let (path, kind) = if arguments.user {
+        (&files.user, Kind::User)
     } else {
-        &files.project
+        (&files.project, Kind::Pml)
     };
     let patterns = &arguments.patterns;
     let changes: Vec<_> = patterns
@@ -60,7 +60,8 @@ pub(crate) fn add(ground: &Ground, list: RuleList, arguments: &RuleArguments) ->
         })
         .collect();
     let old = config::read(&files)?;
-    let edited = writer::edit(path, Kind::Pml, &changes)?;
+    let edited = writer::edit(path, kind, &changes)?;
+    output::warn(&edited.durability);
     let new = config::read(&files)?;
     let policy = Policy::new(&new);
 
@@ -77,14 +78,14 @@ pub(crate) fn add(ground: &Ground, list: RuleList, arguments: &RuleArguments) ->
             })
             .collect();
         output::json(&json!({
-            "file": path.to_string_lossy(),
+            "file": edited.file.to_string_lossy(),
             "changed": edited.changed(),
             "list": list.key(),
             "patterns": patterns,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let shown = ground.path(path);
+    let shown = ground.path(&edited.file);
     let done = match &edited.before {
         None => format!("created {shown}"),
         Some(_) if edited.changed() => format!("changed {shown}"),
@@ -139,10 +140,10 @@ fn shadowed<'a>(
 /// Takes the patterns out of every list.
 pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Result<ExitCode> {
     let files = ground.files();
-    let (path, other, flag) = if arguments.user {
-        (&files.user, &files.project, "")
+    let (path, kind, other, flag) = if arguments.user {
+        (&files.user, Kind::User, &files.project, "")
     } else {
-        (&files.project, &files.user, " --user")
+        (&files.project, Kind::Pml, &files.user, " --user")
     };
     let written = config::read(&files)?;
     let stands_in = |file: &Path, pattern: &str| {
@@ -153,6 +154,7 @@ pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Re
         .patterns
         .iter()
         .partition(|pattern| stands_in(path, pattern));
+    let mut file = path.clone();
     if !found.is_empty() {
         let changes: Vec<_> = found
             .iter()
@@ -160,11 +162,13 @@ pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Re
                 pattern: (*pattern).clone(),
             })
             .collect();
-        writer::edit(path, Kind::Pml, &changes)?;
+        let edited = writer::edit(path, kind, &changes)?;
+        output::warn(&edited.durability);
+        file = edited.file;
     }
     if arguments.json {
         output::json(&json!({
-            "file": path.to_string_lossy(),
+            "file": file.to_string_lossy(),
             "changed": !found.is_empty(),
             "forgotten": found,
             "missing": missing,
@@ -174,7 +178,7 @@ pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Re
             let patterns: Vec<_> = found.iter().map(|pattern| format!("`{pattern}`")).collect();
             output::say(&format!(
                 "changed {}: forgot {}",
-                ground.path(path),
+                ground.path(&file),
                 patterns.join(", ")
             ));
         }

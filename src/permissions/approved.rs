@@ -70,6 +70,13 @@ impl crate::report::Hint for ApprovedError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Damaged { path } => Some(format!("to be asked again: rm {}", shell::path(path))),
+            Self::Write {
+                path,
+                source: DurableError::NotUndone { .. },
+            } => Some(format!(
+                "the approval counts; to be asked again: rm {}",
+                shell::path(path)
+            )),
             Self::Read { .. } | Self::Write { .. } | Self::Remove { .. } => None,
         }
     }
@@ -105,7 +112,7 @@ impl Approved {
         &self.directory
     }
 
-    /// Records an approval, durably before it returns.
+    /// Records an approval, durably before it returns; what the disk does not confirm is taken back.
     pub fn record(&self, digest: &Digest, record: &Record) -> Result<(), ApprovedError> {
         let path = self.path(digest);
         let failed = |source| ApprovedError::Write {
@@ -116,7 +123,7 @@ impl Approved {
             serde_json::to_vec_pretty(record).map_err(|_| ApprovedError::Damaged { path: path.clone() })?;
         let locked = Locked::lock(&self.directory, Audience::Owner).map_err(failed)?;
         locked
-            .replace(Path::new(&file_name(digest)), &bytes, Audience::Owner)
+            .replace_or_undo(Path::new(&file_name(digest)), &bytes, Audience::Owner)
             .map_err(failed)
     }
 

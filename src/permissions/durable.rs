@@ -2,13 +2,17 @@
 //!
 //! Writers exclude one another by a lock on the *directory* itself: nothing is left lying beside the file (it is
 //! often in a repository), it needs no right to write there, and the system drops it when a process dies. Under
-//! that lock the temporary file has one fixed name: what a killed writer left is cleared by the next, and never
-//! more than one is left. It is always created anew, so a link planted under its name is not followed.
+//! that lock the temporary file has a fixed name: what a killed writer left is cleared by the next, and never more
+//! than one is left. Where something else takes that name, such as a directory, the next one serves. The file is
+//! always created anew, so a link planted under its name is not followed.
+//!
+//! After the rename the new content counts, whatever follows. If the disk then does not confirm the rename, that is
+//! an error of its own: the writer must undo it or say that the new content stands.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::protocol::Shown;
@@ -21,6 +25,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Links are followed this far, as the kernel does.
 const LINK_LIMIT: usize = 40;
+
+/// How many fixed names are tried for the temporary file before a random one is taken.
+const FIXED_NAMES: usize = 8;
 
 /// Who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +56,27 @@ pub enum DurableError {
         /// The file or directory.
         path: PathBuf,
         /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The new content stands, but the disk did not confirm it: a power cut may bring the old content back.
+    #[error("`{}` is written, but the disk did not confirm it", Shown::path(path))]
+    Unconfirmed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The disk did not confirm the new content, and the old content could not be put back.
+    #[error(
+        "`{}` is written although the disk did not confirm it: it could not be undone",
+        Shown::path(path)
+    )]
+    NotUndone {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
         #[source]
         source: io::Error,
     },
@@ -106,57 +134,129 @@ impl Locked {
     }
 
     /// Puts `bytes` in place of the file `name`, keeping its mode and, where possible, its owner.
+    ///
+    /// [`DurableError::Unconfirmed`] says that the new content stands; after any other error the old one does.
     pub(super) fn replace(&self, name: &Path, bytes: &[u8], audience: Audience) -> Result<(), DurableError> {
         let path = self.directory.join(name);
-        let mut temporary = path.clone().into_os_string();
-        temporary.push(".tmp");
-        let temporary = PathBuf::from(temporary);
-        let done = self.replace_by(&path, &temporary, bytes, audience);
-        if done.is_err() {
+        let temporary = cleared_name(&path)?;
+        if let Err(error) = replace_by(&path, &temporary, bytes, audience) {
             let _ = std::fs::remove_file(&temporary);
+            return Err(error);
         }
-        done
+        self.handle
+            .sync_all()
+            .map_err(|source| DurableError::Unconfirmed { path, source })
     }
 
-    fn replace_by(
+    /// Puts `bytes` in place of the file `name`, or puts the old content back if the disk does not confirm it.
+    pub(super) fn replace_or_undo(
         &self,
-        path: &Path,
-        temporary: &Path,
+        name: &Path,
         bytes: &[u8],
         audience: Audience,
     ) -> Result<(), DurableError> {
-        match std::fs::remove_file(temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(DurableError::step("clear", temporary)(error));
-            }
-            _ => {}
-        }
-        let old = path.metadata().ok();
-        // A file that is to be readable by few is never readable by more, not even for a moment.
-        let mode = match (audience, &old) {
-            (Audience::Usual, None) => 0o666,
-            (Audience::Owner, _) | (_, Some(_)) => 0o600,
+        let path = self.directory.join(name);
+        let before = match std::fs::read(&path) {
+            Ok(before) => Some(before),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(DurableError::step("read", &path)(source)),
         };
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(temporary)
-            .map_err(DurableError::step("create", temporary))?;
-        file.write_all(bytes)
-            .map_err(DurableError::step("write", temporary))?;
-        if let (Audience::Usual, Some(old)) = (audience, old) {
-            // Only the superuser may give a file away; for everyone else it is their own already.
-            let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
-            file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))
-                .map_err(DurableError::step("set the mode of", temporary))?;
+        match self.replace(name, bytes, audience) {
+            Err(DurableError::Unconfirmed { path, source }) => {
+                let undone = match before {
+                    None => {
+                        std::fs::remove_file(&path).map_err(|source| DurableError::NotUndone { path, source })
+                    }
+                    Some(before) => match self.replace(name, &before, audience) {
+                        Err(DurableError::Step { path, source, .. }) => {
+                            Err(DurableError::NotUndone { path, source })
+                        }
+                        // Put back as far as any process can see.
+                        _ => Ok(()),
+                    },
+                };
+                undone?;
+                // The disk may confirm this much; the old content counts in any case.
+                let _ = self.handle.sync_all();
+                Err(DurableError::step("sync the directory", &self.directory)(source))
+            }
+            done => done,
         }
-        file.sync_all().map_err(DurableError::step("sync", temporary))?;
-        std::fs::rename(temporary, path).map_err(DurableError::step("replace", path))?;
-        self.handle
-            .sync_all()
-            .map_err(DurableError::step("sync the directory", &self.directory))
     }
+}
+
+/// Clears the first fixed name that can be cleared; what is not a file of a writer is left alone.
+fn cleared_name(path: &Path) -> Result<PathBuf, DurableError> {
+    let named = |suffix: &str| {
+        let mut name = path.to_owned().into_os_string();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    for number in 0..FIXED_NAMES {
+        let temporary = match number {
+            0 => named(".tmp"),
+            number => named(&format!(".tmp.{number}")),
+        };
+        match std::fs::remove_file(&temporary) {
+            Ok(()) => return Ok(temporary),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(temporary),
+            // A directory, or a file that another user put into a directory where all may write.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::IsADirectory | io::ErrorKind::PermissionDenied
+                ) => {}
+            Err(error) => return Err(DurableError::step("clear", &temporary)(error)),
+        }
+    }
+    Ok(named(&format!(".tmp.{}", uuid::Uuid::new_v4())))
+}
+
+/// Writes `bytes` under the temporary name, makes them durable and renames them into place.
+fn replace_by(path: &Path, temporary: &Path, bytes: &[u8], audience: Audience) -> Result<(), DurableError> {
+    let old = path.metadata().ok();
+    // A file that is to be readable by few is never readable by more, not even for a moment.
+    let mode = match (audience, &old) {
+        (Audience::Usual, None) => 0o666,
+        (Audience::Owner, _) | (_, Some(_)) => 0o600,
+    };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(temporary)
+        .map_err(DurableError::step("create", temporary))?;
+    file.write_all(bytes)
+        .map_err(DurableError::step("write", temporary))?;
+    if let (Audience::Usual, Some(old)) = (audience, old) {
+        // Only the superuser may give a file away; for everyone else it is their own already.
+        let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
+        file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))
+            .map_err(DurableError::step("set the mode of", temporary))?;
+    }
+    file.sync_all().map_err(DurableError::step("sync", temporary))?;
+    std::fs::rename(temporary, path).map_err(DurableError::step("replace", path))
+}
+
+/// Tells whether `target` lies outside `directory`, links resolved; neither need exist.
+pub(super) fn leads_out(directory: &Path, target: &Path) -> bool {
+    let (Some(inside), Some(end)) = (resolved(directory), target.parent().and_then(resolved)) else {
+        return true;
+    };
+    !end.starts_with(inside)
+}
+
+/// Resolves the links of a directory as far as it exists; `None` if what is missing leads upwards.
+fn resolved(directory: &Path) -> Option<PathBuf> {
+    let (there, canonical) = directory
+        .ancestors()
+        .find_map(|there| Some((there, there.canonicalize().ok()?)))?;
+    let missing = directory.strip_prefix(there).ok()?;
+    let is_plain = |part| matches!(part, Component::Normal(_));
+    missing
+        .components()
+        .all(is_plain)
+        .then(|| canonical.join(missing))
 }
 
 /// Follows links from `path` to the file they mean, which need not exist.

@@ -1,8 +1,10 @@
 //! The one writer of a configuration file: lock, read again, edit, check, replace.
 //!
 //! A broken file is never touched: whatever does not read as a valid configuration before *and* after the edit is
-//! refused. A link is followed to its target; hard links are cut, as with every editor that replaces files. In a
-//! directory where nothing can be created the edit fails and says so: writing in place could lose the file.
+//! refused. A link of a project is followed only within its directory: a cloned repository may bring one that leads
+//! to any file of the user. The user's own file may be a link to anywhere. Hard links are cut, as with every editor
+//! that replaces files. In a directory where nothing can be created the edit fails and says so: writing in place
+//! could lose the file.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +14,13 @@ use crate::config::{self, ConfigError};
 use crate::protocol::{Shown, shell};
 use crate::report::Hint;
 
-/// Whose file is edited, and thus what counts as broken.
+/// Whose file is edited, and thus what counts as broken and where a link may lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A `.pml.json`: must be a valid configuration.
+    /// A project's `.pml.json`: must be a valid configuration.
     Pml,
+    /// The user's own file: must be a valid configuration, and may be a link to anywhere.
+    User,
     /// A client's file such as `.mcp.json`: must be JSON, comments allowed, whatever keys it has.
     Client,
 }
@@ -24,10 +28,26 @@ pub enum Kind {
 /// The text of a file before and after an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
+    /// The file itself, links followed.
+    pub file: PathBuf,
     /// What stood there; `None` if there was no file.
     pub before: Option<String>,
     /// What stands there now.
     pub after: String,
+    /// Whether the disk confirmed it.
+    pub durability: Durability,
+}
+
+/// Whether the disk confirmed what was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Durability {
+    /// It did, or nothing was written.
+    Confirmed,
+    /// It did not: the new text stands, but a power cut may bring the old one back.
+    Unconfirmed {
+        /// What the operating system said.
+        reason: String,
+    },
 }
 
 impl Edited {
@@ -35,6 +55,19 @@ impl Edited {
     #[must_use]
     pub fn changed(&self) -> bool {
         self.before.as_ref() != Some(&self.after)
+    }
+}
+
+impl Durability {
+    /// Says that a power cut may undo what was written, where that is so.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        match self {
+            Self::Confirmed => None,
+            Self::Unconfirmed { reason } => Some(format!(
+                "the change stands, but a power cut may undo it: the disk did not confirm it ({reason})"
+            )),
+        }
     }
 }
 
@@ -68,6 +101,20 @@ pub enum WriteError {
         #[source]
         source: Box<ConfigError>,
     },
+    /// The file is a link of a project to a file elsewhere.
+    #[error(
+        "`{}` is a link that leads out of its directory, to `{}`; neither was touched",
+        Shown::path(path),
+        Shown::path(target)
+    )]
+    LeadsOut {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+        /// Whose file it would be.
+        kind: Kind,
+    },
     /// The file cannot be written.
     #[error("cannot write `{}`", Shown::path(path))]
     Write {
@@ -92,6 +139,21 @@ impl Hint for WriteError {
                     shell::path(directory)
                 ))
             }
+            Self::LeadsOut { path, target, kind } => {
+                let own = format!(
+                    "to have a file of its own here, first remove the link: rm {}",
+                    shell::path(path)
+                );
+                Some(match kind {
+                    Kind::Pml | Kind::User => format!(
+                        "to edit that file itself, name it: pml --config {} …\n{own}",
+                        shell::path(target)
+                    ),
+                    Kind::Client => {
+                        format!("to register pml elsewhere: claude mcp add pml -- pml stdio\n{own}")
+                    }
+                })
+            }
             Self::Edit { .. } | Self::Breaking { .. } => None,
         }
     }
@@ -103,30 +165,63 @@ pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Write
         path: path.to_owned(),
         source,
     };
-    let target = durable::follow(path).map_err(failed)?;
+    let target = resolve(path, kind)?;
     // Nothing to change needs no right to write; a broken file is told from a locked one.
-    let edited = preview(&target, kind, changes)?;
+    let edited = previewed(&target, kind, changes)?;
     if !edited.changed() {
         return Ok(edited);
     }
     let directory = target.parent().unwrap_or(Path::new("/"));
     let locked = Locked::lock(directory, Audience::Usual).map_err(failed)?;
     // What counts is what stands there now that nobody else writes.
-    let edited = preview(&target, kind, changes)?;
+    let mut edited = previewed(&target, kind, changes)?;
     if edited.changed() {
         let name = target.file_name().unwrap_or_default();
-        locked
-            .replace(Path::new(name), edited.after.as_bytes(), Audience::Usual)
-            .map_err(failed)?;
+        let bytes = edited.after.as_bytes();
+        edited.durability = replace(&locked, Path::new(name), bytes, Audience::Usual).map_err(failed)?;
     }
     Ok(edited)
 }
 
+/// Follows the links of a file that is to be edited; refuses those that lead where its kind may not lead.
+pub fn resolve(path: &Path, kind: Kind) -> Result<PathBuf, WriteError> {
+    let target = durable::follow(path).map_err(|source| WriteError::Write {
+        path: path.to_owned(),
+        source,
+    })?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let may_lead_anywhere = target == path || kind == Kind::User;
+    if may_lead_anywhere || !durable::leads_out(directory, &target) {
+        return Ok(target);
+    }
+    Err(WriteError::LeadsOut {
+        path: path.to_owned(),
+        target,
+        kind,
+    })
+}
+
+/// Replaces a file whose new text counts as soon as it stands there.
+fn replace(
+    locked: &Locked,
+    name: &Path,
+    bytes: &[u8],
+    audience: Audience,
+) -> Result<Durability, DurableError> {
+    match locked.replace(name, bytes, audience) {
+        Ok(()) => Ok(Durability::Confirmed),
+        Err(DurableError::Unconfirmed { source, .. }) => Ok(Durability::Unconfirmed {
+            reason: source.to_string(),
+        }),
+        Err(error) => Err(error),
+    }
+}
+
 /// What came of the wish for a new file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
     /// There was none and now there is.
-    New,
+    New(Durability),
     /// There was one; it is as it was.
     Existed,
 }
@@ -148,16 +243,15 @@ pub fn create(path: &Path, kind: Kind, text: &str) -> Result<Created, WriteError
         return Ok(Created::Existed);
     }
     let name = path.file_name().unwrap_or_default();
-    locked
-        .replace(Path::new(name), text.as_bytes(), Audience::Usual)
-        .map_err(failed)?;
-    Ok(Created::New)
+    let durability = replace(&locked, Path::new(name), text.as_bytes(), Audience::Usual).map_err(failed)?;
+    Ok(Created::New(durability))
 }
 
 /// Keeps a copy of a file beside it, as `NAME.bak` or the next free `NAME.bak.N`; `None` if there is no file.
 ///
-/// The copy is for the user alone: what it copies may hold secrets.
-pub fn back_up(path: &Path) -> Result<Option<PathBuf>, WriteError> {
+/// The copy is for the user alone: what it copies may hold secrets. Of a link the file is copied, beside the file.
+pub fn back_up(path: &Path, kind: Kind) -> Result<Option<PathBuf>, WriteError> {
+    let path = &*resolve(path, kind)?;
     let text = config::load_text(path).map_err(|source| WriteError::Broken {
         path: path.to_owned(),
         source: Box::new(source),
@@ -175,9 +269,8 @@ pub fn back_up(path: &Path) -> Result<Option<PathBuf>, WriteError> {
     for candidate in first.chain(further) {
         let place = directory.join(&candidate);
         if place.symlink_metadata().is_err() {
-            locked
-                .replace(Path::new(&candidate), text.as_bytes(), Audience::Owner)
-                .map_err(failed)?;
+            // A copy that a power cut takes is as good as none; the file itself stays in any case.
+            replace(&locked, Path::new(&candidate), text.as_bytes(), Audience::Owner).map_err(failed)?;
             return Ok(Some(place));
         }
     }
@@ -186,6 +279,10 @@ pub fn back_up(path: &Path) -> Result<Option<PathBuf>, WriteError> {
 
 /// Returns what [`edit`] would do, without doing it.
 pub fn preview(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, WriteError> {
+    previewed(&resolve(path, kind)?, kind, changes)
+}
+
+fn previewed(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, WriteError> {
     let broken = |source| WriteError::Broken {
         path: path.to_owned(),
         source: Box::new(source),
@@ -203,19 +300,24 @@ pub fn preview(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Wr
         path: path.to_owned(),
         source: Box::new(source),
     })?;
-    Ok(Edited { before, after })
+    Ok(Edited {
+        file: path.to_owned(),
+        before,
+        after,
+        durability: Durability::Confirmed,
+    })
 }
 
 fn check(path: &Path, kind: Kind, text: &str) -> Result<(), ConfigError> {
     match kind {
-        Kind::Pml => config::check(path, text).map(drop),
+        Kind::Pml | Kind::User => config::check(path, text).map(drop),
         Kind::Client => config::check_json(path, text),
     }
 }
 
 fn defaults(kind: Kind) -> &'static str {
     match kind {
-        Kind::Pml => DEFAULTS,
+        Kind::Pml | Kind::User => DEFAULTS,
         Kind::Client => "{\n  \"mcpServers\": {}\n}\n",
     }
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::config::{By, ConfigError, Rule};
 use crate::loader::{Ended, LoadError, PlanError};
+use crate::permissions::approved::ApprovedError;
 use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::continuation::ContinuationError;
 use crate::protocol::{DependencyName, Shown, ToolName, shell};
@@ -303,11 +304,11 @@ impl Hint for Refusal {
                 "they can run `pml answer {code}` in a terminal, or the prompt `answer {code}` of pml"
             )),
             Self::Workflow(error) => error.hint(),
+            Self::NotRecorded(error) => error.downcast_ref::<ApprovedError>().and_then(Hint::hint),
             Self::Disabled { .. }
             | Self::Unusable { .. }
             | Self::Stuffed { .. }
-            | Self::Unanswerable { .. }
-            | Self::NotRecorded(_) => None,
+            | Self::Unanswerable { .. } => None,
         }
     }
 }

@@ -321,12 +321,16 @@ impl Proxy {
         let written = tokio::task::spawn_blocking(move || edit(&path, Kind::Pml, &[change])).await;
         let file = Shown::path(&self.0.files.project);
         match written {
-            Ok(Ok(_)) => match self.view().ok().and_then(|view| obstacle(&view, &tool)) {
-                None => format!("pml: `{pattern}` is in the allow list of {file}"),
-                Some(winner) => {
-                    format!("pml: `{pattern}` is in the allow list of {file}, but {winner} still wins")
-                }
-            },
+            Ok(Ok(edited)) => {
+                let unconfirmed = edited.durability.warning().map(|warning| format!("; {warning}"));
+                let winner = self.view().ok().and_then(|view| obstacle(&view, &tool));
+                let winner = winner.map(|winner| format!(", but {winner} still wins"));
+                format!(
+                    "pml: `{pattern}` is in the allow list of {file}{}{}",
+                    winner.unwrap_or_default(),
+                    unconfirmed.unwrap_or_default()
+                )
+            }
             Ok(Err(error)) => format!(
                 "pml: the call ran, but `{pattern}` could not be added to the allow list: {}",
                 crate::report::render_hinted(&error)

@@ -21,6 +21,8 @@ mod completions;
 mod demo;
 mod dialogs;
 mod differential;
+#[cfg(target_os = "linux")]
+mod disk;
 mod documents;
 mod fake_server;
 mod fidelity;
@@ -34,6 +36,7 @@ mod install;
 #[cfg(target_os = "linux")]
 mod kills;
 mod lifecycle;
+mod links;
 mod list;
 mod mid_call;
 mod offers;

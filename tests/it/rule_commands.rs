@@ -249,7 +249,7 @@ fn a_forgotten_rule_is_gone_and_a_missing_one_is_told() {
     exit: 1
     --- stderr
     no rule `time` in .pml.json
-    note: it stands in ~/config/pml/pml.json; to forget it there: pml forget --user 'time'
+    note: it stands in ~/config/pml/pml.json; to forget it there: pml forget --user time
     no rule `filesystem:move_fil` in .pml.json
     note: did you mean `filesystem:move_file`?
     "#);

@@ -18,6 +18,8 @@ use crate::protocol::Shown;
 pub(super) struct Draft {
     /// The file.
     pub(super) path: PathBuf,
+    /// Whose file it is.
+    kind: Kind,
     /// What it would say.
     pub(super) edited: Edited,
     /// The entry as written.
@@ -53,15 +55,15 @@ impl Draft {
     /// Works out the declaration and its plan; writes nothing.
     pub(super) fn new(ground: &Ground, arguments: &AddArguments, launch: &Launch) -> anyhow::Result<Self> {
         let files = ground.files();
-        let path = if arguments.user {
-            &files.user
+        let (path, kind) = if arguments.user {
+            (&files.user, Kind::User)
         } else {
-            &files.project
+            (&files.project, Kind::Pml)
         };
         let line_limit = config::read(&files)?.line_limit.0;
         let name = &arguments.name;
         let entry = entry(arguments, launch);
-        let edited = writer::preview(path, Kind::Pml, &[put(arguments, &entry)])?;
+        let edited = writer::preview(path, kind, &[put(arguments, &entry)])?;
         vacant(ground, arguments, path, edited.before.as_deref())?;
         let server = config::check(path, &edited.after)?
             .servers
@@ -70,6 +72,7 @@ impl Draft {
         let plan = Arc::new(plan(name, &server, &ground.environment)?);
         Ok(Self {
             path: path.clone(),
+            kind,
             edited,
             entry,
             server,
@@ -124,7 +127,7 @@ impl Draft {
         }
         Ok(writer::edit(
             &self.path,
-            Kind::Pml,
+            self.kind,
             &[put(arguments, &self.entry)],
         )?)
     }

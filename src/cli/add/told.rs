@@ -11,7 +11,7 @@ use crate::protocol::{Shown, ToolName, wire_name};
 /// Shows what will be written and run; exactly this is agreed to.
 pub(super) fn before(ground: &Ground, draft: &Draft, resolved: Option<&Resolved>) {
     let shown = draft.plan.shown(resolved);
-    let path = ground.path(&draft.path);
+    let path = ground.path(&draft.edited.file);
     output::say(&terminal::difference(
         &path,
         draft.edited.before.as_deref(),
@@ -47,7 +47,7 @@ pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) ->
         });
         output::json(&json!({
             "name": arguments.name,
-            "file": draft.path.to_string_lossy(),
+            "file": added.edited.file.to_string_lossy(),
             "changed": added.edited.changed(),
             "entry": draft.entry,
             "version": shown.version,
@@ -58,7 +58,7 @@ pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) ->
             "tools": tools,
         }))?;
     } else {
-        let path = ground.path(&draft.path);
+        let path = ground.path(&added.edited.file);
         let what = match (&added.edited.before, added.edited.changed()) {
             (None, _) => format!("created {path}"),
             (Some(_), true) => format!("changed {path}"),
@@ -85,6 +85,7 @@ pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) ->
             }
         }
     }
+    output::warn(&added.edited.durability);
     note_other_file(ground, arguments);
     Ok(())
 }

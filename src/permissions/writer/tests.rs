@@ -41,8 +41,10 @@ fn a_missing_file_is_created_with_defaults() {
     assert_eq!(
         edited,
         Edited {
+            file: path.clone(),
             before: None,
-            after: expected.clone()
+            after: expected.clone(),
+            durability: Durability::Confirmed,
         }
     );
     assert_eq!(read(&path), expected);
@@ -142,13 +144,61 @@ fn what_lies_under_the_temporary_name_is_cleared_and_not_followed() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_an_error_and_the_file_stays() {
+fn directories_under_the_temporary_names_block_nothing_and_stay() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(".pml.json");
     write(&path, "{}");
-    // A directory under the temporary name stands in the way of everyone, the superuser included.
     std::fs::create_dir(root.path().join(".pml.json.tmp")).unwrap();
-    let error = edit(&path, Kind::Pml, &allow("a:b")).unwrap_err();
-    assert!(matches!(error, WriteError::Write { .. }), "{error}");
-    assert_eq!(read(&path), "{}");
+    // What a killed writer left under the next name.
+    write(&root.path().join(".pml.json.tmp.1"), "half");
+    edit(&path, Kind::Pml, &allow("a:b")).unwrap();
+    assert!(read(&path).contains("a:b"));
+    assert_eq!(names(root.path()), [".pml.json", ".pml.json.tmp"]);
+    for number in 1..20 {
+        std::fs::create_dir(root.path().join(format!(".pml.json.tmp.{number}"))).unwrap();
+    }
+    edit(&path, Kind::Pml, &allow("c:d")).unwrap();
+    assert!(read(&path).contains("c:d"));
+    assert_eq!(names(root.path()).len(), 21);
+}
+
+#[test]
+fn a_link_leads_out_however_it_is_written() {
+    let root = tempfile::tempdir().unwrap();
+    let project = root.path().join("project");
+    std::fs::create_dir_all(project.join("inside")).unwrap();
+    symlink("..", project.join("up")).unwrap();
+    let link = project.join(".pml.json");
+    let elsewhere = root.path().join("elsewhere.json");
+    for leading in [
+        elsewhere.to_str().unwrap(),
+        "../elsewhere.json",
+        "up/elsewhere.json",
+        "inside/../../elsewhere.json",
+        "missing/../../elsewhere.json",
+        "inside/../up/new/elsewhere.json",
+    ] {
+        symlink(leading, &link).unwrap();
+        for kind in [Kind::Pml, Kind::Client] {
+            let error = edit(&link, kind, &allow("a:b")).unwrap_err();
+            assert!(matches!(error, WriteError::LeadsOut { .. }), "{leading}: {error}");
+            let error = back_up(&link, kind).unwrap_err();
+            assert!(matches!(error, WriteError::LeadsOut { .. }), "{leading}: {error}");
+        }
+        std::fs::remove_file(&link).unwrap();
+    }
+    assert_eq!(names(root.path()), ["project"]);
+    // The user's own file may be a link to anywhere; a copy lies beside the file it copies.
+    symlink("../elsewhere.json", &link).unwrap();
+    let edited = edit(&link, Kind::User, &allow("a:b")).unwrap();
+    assert_eq!(
+        edited.file.canonicalize().unwrap(),
+        elsewhere.canonicalize().unwrap()
+    );
+    back_up(&link, Kind::User).unwrap();
+    assert_eq!(
+        names(root.path()),
+        ["elsewhere.json", "elsewhere.json.bak", "project"]
+    );
+    assert_eq!(names(&project), [".pml.json", "inside", "up"]);
 }

@@ -1,0 +1,135 @@
+//! A disk that fails: what pml says is what stands there.
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use rustix::io::Errno;
+use serde_json::json;
+
+use crate::home::names;
+use crate::support::faults::{Fault, inject};
+use crate::support::world::{Client, World, asks, stderr, texts};
+
+fn failing<'a>(call: &'static str, nth: u32, path: &'a Path) -> Fault<'a> {
+    let errno = Errno::IO;
+    Fault {
+        call,
+        nth,
+        errno,
+        path,
+    }
+}
+
+fn run(world: &World, arguments: &[&str], faults: &[Fault<'_>]) -> Output {
+    let mut command = world.command(arguments);
+    inject(&mut command, faults);
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+fn client(world: &World, faults: &[Fault<'_>]) -> Client {
+    let mut command = world.command(&["stdio"]);
+    inject(&mut command, faults);
+    let mut client = Client::start(command);
+    client.initialize("2025-06-18");
+    client
+}
+
+fn approvals(world: &World) -> PathBuf {
+    world.home().join(".local/state/pml/approved")
+}
+
+#[test]
+fn an_approval_that_the_disk_does_not_confirm_is_taken_back() {
+    let world = World::with_fake(&json!({}), &[]);
+    let folder = approvals(&world);
+    let mut client = client(&world, &[failing("fsync", 1, &folder)]);
+    let asked = client.call("fake__echo", &json!({}));
+    let result = client.proceed("fake__echo", &asked, &json!({ "approved": true }));
+    let told = texts(&result).join("\n");
+    assert!(
+        told.starts_with("the approval could not be recorded, so nothing was run"),
+        "{told}"
+    );
+    assert_eq!(names(&folder), Vec::<String>::new());
+    let again = client.call("fake__echo", &json!({}));
+    assert!(asks(&again), "what was not recorded does not count: {again}");
+    // The disk recovers.
+    let result = client.proceed("fake__echo", &again, &json!({ "approved": true }));
+    assert_eq!(result.get("isError"), None, "{result}");
+    assert!(!asks(&client.call("fake__echo", &json!({}))));
+}
+
+#[test]
+fn an_approval_that_cannot_be_taken_back_is_said_to_count() {
+    let world = World::with_fake(&json!({}), &[]);
+    let folder = approvals(&world);
+    // Which file it will be is known from an approval that is forgotten again.
+    let mut first = world.legacy();
+    let asked = first.call("fake__echo", &json!({}));
+    first.proceed("fake__echo", &asked, &json!({ "approved": true }));
+    first.close();
+    let record = folder.join(&names(&folder)[0]);
+    std::fs::remove_file(&record).unwrap();
+
+    let faults = [failing("fsync", 1, &folder), failing("unlink", 0, &record)];
+    let mut client = client(&world, &faults);
+    let asked = client.call("fake__echo", &json!({}));
+    let result = client.proceed("fake__echo", &asked, &json!({ "approved": true }));
+    assert_eq!(result["isError"], true, "{result}");
+    let told = texts(&result).join("\n");
+    assert!(told.contains("it could not be undone"), "{told}");
+    let hint = format!("the approval counts; to be asked again: rm {}", record.display());
+    assert!(told.contains(&hint), "{told}");
+    assert!(
+        !asks(&client.call("fake__echo", &json!({}))),
+        "what was said is so"
+    );
+}
+
+#[test]
+fn a_rule_that_the_disk_does_not_confirm_stands_and_is_said_to() {
+    let world = World::new();
+    let project = world.project();
+    for arguments in [&["allow", "a:b"][..], &["ask", "c:d"], &["forget", "a:b"]] {
+        let output = run(&world, arguments, &[failing("fsync", 1, &project)]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
+        assert!(
+            said.contains("note: the change stands, but a power cut may undo it"),
+            "{said}"
+        );
+    }
+    let text = world.read(".pml.json");
+    assert!(text.contains("c:d") && !text.contains("a:b"), "{text}");
+}
+
+#[test]
+fn always_says_that_a_power_cut_may_take_the_rule() {
+    let world = World::with_fake(&json!({}), &[]);
+    let mut client = client(&world, &[failing("fsync", 1, &world.project())]);
+    let asked = client.call("fake__echo", &json!({}));
+    let result = client.proceed("fake__echo", &asked, &json!({ "approved": true, "always": true }));
+    let told = texts(&result).join("\n");
+    assert!(told.contains("is in the allow list of"), "{told}");
+    assert!(told.contains("a power cut may undo it"), "{told}");
+    assert!(world.read(".pml.json").contains("fake:echo"));
+}
+
+#[test]
+fn a_write_that_fails_before_the_rename_changes_nothing() {
+    let world = World::new();
+    world.write(".pml.json", "{}");
+    let file = world.path(".pml.json");
+    let temporary = world.path(".pml.json.tmp");
+    for fault in [
+        failing("write", 1, &temporary),
+        failing("fsync", 1, &temporary),
+        failing("rename", 1, &file),
+    ] {
+        let call = fault.call;
+        let output = run(&world, &["allow", "a:b"], &[fault]);
+        assert_eq!(output.status.code(), Some(2), "{call}: {}", stderr(&output));
+        assert_eq!(world.read(".pml.json"), "{}", "{call}");
+        assert_eq!(names(&world.project()), [".pml.json"], "{call}");
+    }
+}
