@@ -24,6 +24,7 @@ mod remove;
 mod rule;
 mod rules;
 mod sample_server;
+mod shown;
 mod stdio;
 mod supervise;
 mod terminal;

@@ -5,6 +5,7 @@
 
 mod digest;
 mod error;
+mod surroundings;
 #[cfg(test)]
 mod tests;
 
@@ -25,24 +26,6 @@ use super::runner::{Run, Runner};
 use crate::config::{Environment, Launch, Server, expand};
 use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::{DependencyName, Digest, Shown, shell};
-
-/// Variables that decide which code runs: a person must see them, because the line alone would not say it.
-const STEERING: [&str; 14] = [
-    "BASH_ENV",
-    "DYLD_INSERT_LIBRARIES",
-    "DYLD_LIBRARY_PATH",
-    "ENV",
-    "LD_AUDIT",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "PATH",
-    "PERL5OPT",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "RUBYOPT",
-];
 
 /// Whether install scripts may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -88,6 +71,10 @@ struct Line {
     steering: Vec<String>,
     runner: Option<Runner>,
     words: Vec<String>,
+    /// Where it runs, if that is not inside the directory of the declaration.
+    directory: Option<String>,
+    /// The names of the declared variables.
+    variables: Vec<String>,
 }
 
 /// Plans the server that is declared as `name`.
@@ -165,12 +152,6 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
         PlanSource::Package(package) => catalog_key(package, &words, server),
         PlanSource::Command { .. } | PlanSource::Remote(_) => digest.clone(),
     };
-    let steering = server
-        .env
-        .iter()
-        .filter(|(name, _)| STEERING.contains(&name.as_str()))
-        .map(|(name, value)| format!("{name}={}", shell::word(value)))
-        .collect();
     Ok(Plan {
         dependency: name.clone(),
         source,
@@ -181,9 +162,11 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
         digest,
         catalog_key,
         line: Line {
-            steering,
+            steering: surroundings::steering(server),
             runner,
             words,
+            directory: surroundings::directory(server),
+            variables: surroundings::variables(server),
         },
     })
 }
@@ -302,6 +285,8 @@ impl Plan {
                 && self
                     .package()
                     .is_some_and(|package| package.ecosystem() == Ecosystem::Npm),
+            cwd: self.line.directory.clone(),
+            env: self.line.variables.clone(),
             remote: None,
         }
     }
@@ -314,6 +299,9 @@ impl Plan {
             install: remote.to_string(),
             integrity: None,
             scripts: false,
+            // Nothing of it runs here.
+            cwd: None,
+            env: Vec::new(),
             remote: Some(Box::new(remote)),
         }
     }

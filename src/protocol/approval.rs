@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ToolName;
+use super::{Shown, ToolName};
 
 /// What a person is shown of a dependency before it is installed or started; exactly this is granted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,9 +20,29 @@ pub struct ShownDependency {
     /// Whether install scripts of the package and its dependencies would run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scripts: bool,
+    /// The working directory, if it may lie outside the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The names of the declared environment variables; never their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
     /// Where it is, if nothing is installed or run and a server elsewhere is connected to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<Box<ShownRemote>>,
+}
+
+impl ShownDependency {
+    /// Returns where it runs and which variables it gets, each with its label; nothing where nothing was declared.
+    #[must_use]
+    pub fn surroundings(&self) -> Vec<(&'static str, String)> {
+        let directory = self
+            .cwd
+            .iter()
+            .map(|cwd| ("runs in", Shown::line(cwd).to_string()));
+        let variables = Some(&self.env).filter(|names| !names.is_empty());
+        let variables = variables.map(|names| ("variables", Shown::line(&names.join(", ")).to_string()));
+        directory.chain(variables).collect()
+    }
 }
 
 /// What a person is shown of a server elsewhere before it is connected to.

@@ -110,6 +110,12 @@ pub(crate) fn approval(asked: &Asked) -> Value {
     } else {
         ""
     };
+    // On the line that says what runs: the last one may be cut.
+    let surroundings: String = dependency
+        .surroundings()
+        .iter()
+        .map(|(label, text)| format!(" ({label} {text})"))
+        .collect();
     let integrity = match (&dependency.integrity, &dependency.remote) {
         (Some(integrity), _) => integrity,
         (None, Some(_)) => "a remote server",
@@ -120,7 +126,7 @@ pub(crate) fn approval(asked: &Asked) -> Value {
         .parent()
         .map(|folder| Shown::line(&folder.display().to_string()).to_string());
     let message = format!(
-        "{what}\n{}{scripts}\nin {} \u{b7} {integrity} \u{b7} code {}",
+        "{what}\n{}{scripts}{surroundings}\nin {} \u{b7} {integrity} \u{b7} code {}",
         dependency.install,
         project.unwrap_or_default(),
         asked.code

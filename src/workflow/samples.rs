@@ -51,6 +51,8 @@ pub(super) fn new(arguments: &str) -> New {
                 install: "npm install serena@0.5.0".to_owned(),
                 integrity: None,
                 scripts: false,
+                cwd: None,
+                env: Vec::new(),
                 remote: None,
             },
         },

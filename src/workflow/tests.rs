@@ -307,7 +307,7 @@ fn a_database_that_cannot_be_opened_refuses_everything_until_it_can() {
             workflows.pending().await.map(drop).unwrap_err(),
         ] {
             assert!(matches!(error, WorkflowError::Directory { .. }), "{error:?}");
-            assert!(error.hint().unwrap().starts_with("to see who owns it: ls -ld '"));
+            assert!(error.hint().unwrap().starts_with("to see who owns it: ls -ld /"));
         }
         std::fs::remove_file(&blocking).unwrap();
         assert_eq!(workflows.pending().await.unwrap(), []);

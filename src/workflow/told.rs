@@ -52,6 +52,8 @@ impl Workflow {
                     format!("asks for   {asks} {}", Shown::line(&named)),
                     format!("{would} {}", Shown::line(&dependency.install)),
                 ];
+                let surroundings = dependency.surroundings().into_iter();
+                lines.extend(surroundings.map(|(label, text)| format!("{label:10} {text}")));
                 let integrity = dependency.integrity.as_deref();
                 lines.extend(integrity.map(|integrity| format!("integrity  {}", Shown::line(integrity))));
                 if dependency.scripts {
@@ -104,12 +106,16 @@ mod tests {
         };
         dependency.integrity = Some("sha512-x".to_owned());
         dependency.scripts = true;
+        dependency.cwd = Some("/elsewhere".to_owned());
+        dependency.env = vec!["HOME".to_owned(), "TOKEN".to_owned()];
         let told = workflow(Ask::Install { dependency }).told(NOON.plus(Duration::from_secs(61)));
         assert_eq!(
             told,
             "aaaaa  serena:analyze  asked 1m 1s ago, expires in 3m 59s\n  \
                asks for   first use of serena@0.5.0\n  \
                would run  npm install serena@0.5.0\n  \
+               runs in    /elsewhere\n  \
+               variables  HOME, TOKEN\n  \
                integrity  sha512-x\n  \
                scripts    install scripts of the package WILL run\n  \
                project    /pro\\u{1b}ject"

@@ -60,3 +60,4 @@ mod sloppy;
 mod stdio;
 mod subscriptions;
 mod support;
+mod surroundings;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Ground, output, terminal};
+use super::super::{Ground, output, shown, terminal};
 use super::{AddArguments, Added, Draft};
 use crate::config;
 use crate::loader::Resolved;
@@ -10,30 +10,14 @@ use crate::protocol::{Shown, ToolName, wire_name};
 
 /// Shows what will be written and run; exactly this is agreed to.
 pub(super) fn before(ground: &Ground, draft: &Draft, resolved: Option<&Resolved>) {
-    let shown = draft.plan.shown(resolved);
     let path = ground.path(&draft.edited.file);
     output::say(&terminal::difference(
         &path,
         draft.edited.before.as_deref(),
         &draft.edited.after,
     ));
-    let verb = match &shown.remote {
-        Some(_) => "connect to",
-        None => "runs      ",
-    };
-    output::say(&format!("\n{verb} {}", shown.install));
-    if let Some(version) = &shown.version {
-        output::say(&format!("version    {version}"));
-        let integrity = shown.integrity.as_deref().unwrap_or("not told by the registry");
-        output::say(&format!("integrity  {integrity}"));
-        let scripts = if shown.scripts {
-            "install scripts of the package and its dependencies WILL RUN"
-        } else {
-            "no install scripts run"
-        };
-        output::say(&format!("scripts    {scripts}"));
-    }
     output::say("");
+    shown::show(&draft.plan.shown(resolved));
 }
 
 /// Tells what was done: the tools as data, the rest beside it.
@@ -54,6 +38,8 @@ pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) ->
             "integrity": shown.integrity,
             "install": shown.install,
             "scripts": shown.scripts,
+            "cwd": shown.cwd,
+            "env": shown.env,
             "approved": added.tools.is_some(),
             "tools": tools,
         }))?;

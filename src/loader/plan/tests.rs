@@ -287,12 +287,66 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
             install: "NODE_OPTIONS='--require ./evil.js' npx @scope/serena@0.5.0 '${TOKEN}'".to_owned(),
             integrity: Some("sha512-x".to_owned()),
             scripts: true,
+            cwd: None,
+            env: vec!["API_KEY".to_owned(), "NODE_OPTIONS".to_owned()],
             remote: None,
         }
     );
     assert_eq!(plan.shown(None).version, None);
     assert_eq!(plan.variables()["API_KEY"], "hunter2");
     assert!(!format!("{plan:?}").contains("hunter2"));
+}
+
+#[test]
+fn a_person_sees_where_a_server_runs_unless_it_is_surely_inside_the_project() {
+    let base = command("./server");
+    let cwd = |cwd: &str| {
+        let server = Server {
+            cwd: base.directory.join(cwd),
+            ..base.clone()
+        };
+        planned(&server).unwrap().shown(None).cwd
+    };
+    for inside in ["", ".", "sub", "./sub/sub"] {
+        assert_eq!(cwd(inside), None, "{inside}");
+    }
+    let shown = |text: &str| Some(base.directory.join(text).display().to_string());
+    for outside in ["/tmp", "..", "sub/../..", "sub/.."] {
+        assert_eq!(cwd(outside), shown(outside), "{outside}");
+    }
+}
+
+#[test]
+fn a_variable_that_steers_the_code_is_shown_with_its_value_and_every_other_by_its_name() {
+    let mut server = command("./server");
+    for (name, value) in [
+        ("PYTHONUSERBASE", "/evil"),
+        ("HOME", "/evil"),
+        ("PERL5LIB", "/evil"),
+        ("XDG_CONFIG_HOME", "/evil"),
+        ("LD_BIND_NOW", "1"),
+        ("TOKEN", "hunter2"),
+        ("A, B", "x"),
+    ] {
+        server.env.insert(name.to_owned(), value.to_owned());
+    }
+    let shown = planned(&server).unwrap().shown(None);
+    assert_eq!(
+        shown.install,
+        "HOME=/evil LD_BIND_NOW=1 PERL5LIB=/evil PYTHONUSERBASE=/evil XDG_CONFIG_HOME=/evil ./server"
+    );
+    assert_eq!(
+        shown.env,
+        [
+            "'A, B'",
+            "HOME",
+            "LD_BIND_NOW",
+            "PERL5LIB",
+            "PYTHONUSERBASE",
+            "TOKEN",
+            "XDG_CONFIG_HOME"
+        ]
+    );
 }
 
 #[test]

@@ -1,0 +1,32 @@
+//! What a person at the terminal is shown of a server before it is fetched, started or connected to.
+
+use super::output;
+use crate::protocol::approval::ShownDependency;
+
+/// Shows everything that a person agrees to, a line each.
+pub(super) fn show(dependency: &ShownDependency) {
+    let verb = match &dependency.remote {
+        Some(_) => "connect to",
+        None => "runs",
+    };
+    let mut lines = vec![(verb, dependency.install.clone())];
+    lines.extend(dependency.surroundings());
+    if let Some(version) = &dependency.version {
+        lines.push(("version", version.clone()));
+        let integrity = dependency.integrity.as_deref();
+        lines.push((
+            "integrity",
+            integrity.unwrap_or("not told by the registry").to_owned(),
+        ));
+        let scripts = if dependency.scripts {
+            "install scripts of the package and its dependencies WILL RUN"
+        } else {
+            "no install scripts run"
+        };
+        lines.push(("scripts", scripts.to_owned()));
+    }
+    for (label, text) in lines {
+        output::say(&format!("{label:10} {text}"));
+    }
+    output::say("");
+}
