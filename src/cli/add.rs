@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use self::draft::Draft;
 use super::failure::{Hinted as _, Refused};
 use super::terminal::{self, Passing, Reply};
-use super::{Ground, output};
+use super::{Ground, authority, output};
 use crate::loader::{
     KnownTool, Lease, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency, VersionSpec,
 };
@@ -192,6 +192,10 @@ async fn add(
     draft: Draft,
     loader: &Loader,
 ) -> anyhow::Result<Outcome> {
+    if !arguments.no_install {
+        // Before anything is fetched; what is only declared runs nothing.
+        authority::ruled(ground, &ground.read()?, &arguments.name, &[])?;
+    }
     let (draft, resolved) = pinned(ground, arguments, draft, loader).await?;
     if arguments.no_install {
         let edited = draft.write(arguments)?;
@@ -221,6 +225,8 @@ async fn add(
             }
         }
     }
+    // Minutes may have passed at the question: the rules of now count.
+    authority::ruled(ground, &ground.read()?, &arguments.name, &[])?;
     let was_installed = !loader.needs_install(&draft.plan);
     let added = start_and_write(ground, arguments, &draft, resolved, loader).await;
     match added {

@@ -65,6 +65,14 @@ A client starts this; people do not. To register it in Claude Code:
 Logs go to stderr; `PML_LOG=debug` shows more of them.")]
     Stdio,
     /// Fetch the packages of servers before anybody calls them
+    #[command(after_help = "\
+Examples:
+  pml install                          every declared server
+  pml install time files
+  pml install --yes time               does not ask
+
+Asks before it fetches what no rule allows and nobody approved; a denied server is refused.
+Exit code: 0 installed, 1 refused, 2 error.")]
     Install(install::Arguments),
     /// Remove the package of a server, and the approval to run it
     Uninstall(uninstall::Arguments),
@@ -244,7 +252,10 @@ impl Command {
             Self::Remove(arguments) => remove::run(ground, &arguments),
             Self::List(arguments) => list::run(ground, &arguments),
             Self::Stdio => stdio::run(ground),
-            Self::Install(arguments) => install::run(ground, &ground.read()?, &arguments),
+            Self::Install(arguments) => {
+                person::required(ground, "install")?;
+                install::run(ground, &ground.read()?, &arguments)
+            }
             Self::Uninstall(arguments) => uninstall::run(ground, &ground.read()?, &arguments),
             // Also what moves or takes a rule may lift a deny.
             Self::Allow(arguments) => {

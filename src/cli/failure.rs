@@ -74,6 +74,11 @@ impl Error for WithHint {
     }
 }
 
+/// Returns what failed, its causes and its hint.
+pub(crate) fn text(error: &anyhow::Error) -> String {
+    crate::report::render(error.as_ref(), hint(error).as_deref())
+}
+
 /// Prints what failed to stderr, coloured on a terminal only.
 pub(crate) fn print(error: &anyhow::Error) {
     let text = crate::report::render(error.as_ref(), None);

@@ -1,4 +1,4 @@
-//! `pml install [NAME…]`: fetches packages before anybody calls them.
+//! `pml install [NAME…]`: fetches packages before anybody calls them, under the rules and approvals of a call.
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -7,13 +7,16 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use tokio_util::task::TaskTracker;
 
-use super::{Ground, output, terminal};
+use super::authority::{self, Authority};
+use super::failure::{self, Hinted as _, Refused};
+use super::terminal::{self, Passing, Reply};
+use super::{Ground, output, shown};
 use crate::config::{Config, nearest};
 use crate::loader::process::supervisor;
-use crate::loader::{InstallStep, Installed, Packages, Plan, plan};
+use crate::loader::{InstallStep, Installed, Loader, Package, Packages, Plan, plan};
 use crate::protocol::DependencyName;
-use crate::report::{Hint, render_hinted};
 
 /// Installs the packages of declared servers.
 #[derive(Debug, Args)]
@@ -21,6 +24,9 @@ pub(crate) struct Arguments {
     /// The servers to install; without a name, all of them
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<DependencyName>,
+    /// Do not ask before what no rule allows and nobody approved is fetched
+    #[arg(short, long)]
+    pub(crate) yes: bool,
     /// Print what was done as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -47,8 +53,21 @@ enum State {
     },
     /// It is a plain command or a remote server.
     Command,
+    /// The rules or the person did not let it be installed.
+    Refused { error: String },
     /// It could not be installed.
     Failed { error: String },
+}
+
+impl State {
+    /// Tells a no from a failure.
+    fn of(error: &anyhow::Error) -> Self {
+        let text = failure::text(error);
+        match failure::code(error) {
+            1 => Self::Refused { error: text },
+            _ => Self::Failed { error: text },
+        }
+    }
 }
 
 /// Installs what is named, one after the other, and goes on after a failure.
@@ -60,10 +79,12 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
         .build()?;
     let outcomes = runtime.block_on(async {
         tokio::select! {
-            outcomes = install_all(ground, config, &packages, &names) => Some(outcomes),
+            outcomes = install_all(ground, arguments, &packages, &names) => Some(outcomes),
             () = terminal::interrupted() => None,
         }
     });
+    // A thread that still waits for the person must not keep pml alive.
+    runtime.shutdown_background();
     let Some(outcomes) = outcomes else {
         output::say("interrupted; nothing half installed is left");
         return Ok(ExitCode::from(1));
@@ -75,10 +96,12 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
             outcome.print()?;
         }
     }
-    let failed = outcomes
-        .iter()
-        .any(|outcome| matches!(outcome.state, State::Failed { .. }));
-    Ok(ExitCode::from(if failed { 2 } else { 0 }))
+    let code = outcomes.iter().map(|outcome| match outcome.state {
+        State::Installed { .. } | State::Command => 0,
+        State::Refused { .. } => 1,
+        State::Failed { .. } => 2,
+    });
+    Ok(ExitCode::from(code.max().unwrap_or(0)))
 }
 
 impl Outcome {
@@ -87,7 +110,9 @@ impl Outcome {
         match &self.state {
             State::Installed { package, .. } => output::data(&format!("{name}: {package} is installed"))?,
             State::Command => output::data(&format!("{name}: nothing to install"))?,
-            State::Failed { error } => output::say(&format!("error: {name}: {error}")),
+            State::Refused { error } | State::Failed { error } => {
+                output::say(&format!("error: {name}: {error}"))
+            }
         }
         Ok(())
     }
@@ -118,48 +143,101 @@ pub(super) fn declared(config: &Config, name: &DependencyName) -> anyhow::Result
 
 async fn install_all(
     ground: &Ground,
-    config: &Config,
+    arguments: &Arguments,
     packages: &Packages,
     names: &[DependencyName],
 ) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(names.len());
     for name in names {
-        let Some(server) = config.servers.get(name) else {
-            continue;
-        };
-        let state = match plan(name, server, &ground.environment) {
-            Ok(plan) => install_one(packages, &plan).await,
-            Err(error) => failed(&error),
-        };
+        let state = install_one(ground, arguments, packages, name).await;
         outcomes.push(Outcome {
             name: name.clone(),
-            state,
+            state: state.unwrap_or_else(|error| State::of(&error)),
         });
     }
     outcomes
 }
 
-async fn install_one(packages: &Packages, plan: &Plan) -> State {
+async fn install_one(
+    ground: &Ground,
+    arguments: &Arguments,
+    packages: &Packages,
+    name: &DependencyName,
+) -> anyhow::Result<State> {
+    let (config, plan) = planned(ground, name)?;
     let Some(package) = plan.package() else {
-        return State::Command;
+        return Ok(State::Command);
     };
-    let shown = Steps::new(plan);
-    let result = packages.install(plan, None, &|step| shown.show(step)).await;
-    shown.clear();
-    match result {
-        Ok(Installed { resolved, root, .. }) => State::Installed {
-            package: package.at(&resolved.version),
-            version: resolved.version,
-            integrity: resolved.integrity,
-            directory: root,
-        },
-        Err(error) => failed(&error),
-    }
+    let loader = Loader::new(&ground.environment, &ground.locations, TaskTracker::new());
+    let expected = match authority::of(ground, &config, &plan, &loader)? {
+        Authority::Granted { integrity } => integrity,
+        // What is there already needs no leave to be fetched.
+        Authority::Asks if packages.installed(&plan)?.is_some() => None,
+        Authority::Asks => {
+            let shown = agreed(arguments, packages, &plan, package).await?;
+            // Minutes may have passed at the question: the rules and the declaration of now count.
+            let (config, now) = planned(ground, name)?;
+            authority::of(ground, &config, &now, &loader)?;
+            if now.digest() != plan.digest() {
+                return Err(Refused(format!("`{name}` was declared anew meanwhile")).into());
+            }
+            shown
+        }
+    };
+    let steps = Steps::new(&plan);
+    let result = packages
+        .install(&plan, expected.as_deref(), &|step| steps.show(step))
+        .await;
+    steps.clear();
+    let Installed { resolved, root, .. } = result?;
+    Ok(State::Installed {
+        package: package.at(&resolved.version),
+        version: resolved.version,
+        integrity: resolved.integrity,
+        directory: root,
+    })
 }
 
-fn failed(error: &(impl Hint + 'static)) -> State {
-    State::Failed {
-        error: render_hinted(error),
+/// Reads the configuration as it is now; a disabled server is refused as a call of it would be.
+fn planned(ground: &Ground, name: &DependencyName) -> anyhow::Result<(Config, Plan)> {
+    let config = ground.read()?;
+    declared(&config, name)?;
+    let server = config.servers.get(name).filter(|server| !server.disabled);
+    let Some(server) = server else {
+        return Err(Refused(format!("`{name}` is disabled in its configuration")).into());
+    };
+    let plan = plan(name, server, &ground.environment)?;
+    Ok((config, plan))
+}
+
+/// Shows what would be fetched and asks the person; returns the integrity they were shown.
+async fn agreed(
+    arguments: &Arguments,
+    packages: &Packages,
+    plan: &Plan,
+    package: &Package,
+) -> anyhow::Result<Option<String>> {
+    let name = plan.dependency();
+    if !arguments.yes && !terminal::is_there() {
+        return Err(Refused(format!(
+            "`{name}` was not installed: no rule allows it, it is not approved, and there is no terminal to ask in"
+        )))
+        .hint(format!("to agree beforehand: pml install --yes {name}"));
+    }
+    let passing = Passing::new();
+    passing.step(&format!("asking the registry for `{}`", package.spec()));
+    let resolved = packages.resolve(package).await;
+    passing.clear();
+    let resolved = resolved?;
+    shown::show(&plan.shown(Some(&resolved)));
+    let reply = if arguments.yes {
+        Reply::Yes
+    } else {
+        terminal::confirm(&format!("Install {name}?")).await?
+    };
+    match reply {
+        Reply::Yes => Ok(resolved.integrity),
+        Reply::No | Reply::Nobody => Err(Refused(format!("`{name}` was not installed")).into()),
     }
 }
 

@@ -27,9 +27,14 @@ pub(crate) enum Reply {
     Nobody,
 }
 
+/// Tells whether a person can see a question and type an answer.
+pub(crate) fn is_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// Asks a question whose answer is no unless the person types yes.
 pub(crate) async fn confirm(question: &str) -> std::io::Result<Reply> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if !is_there() {
         return Ok(Reply::Nobody);
     }
     let mut out = anstream::stderr();

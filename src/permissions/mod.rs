@@ -12,4 +12,4 @@ pub mod writer;
 pub use approved::Approved;
 pub use durable::DurableError;
 pub use edit::{Change, EditError, apply, servers};
-pub use policy::{AskKind, Decision, Policy, Verdict, by_strength};
+pub use policy::{AskKind, CONNECT, Decision, Policy, ServerVerdict, Verdict, by_strength};

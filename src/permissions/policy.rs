@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::config::{Config, Rule, RuleList};
-use crate::protocol::{Specificity, ToolName};
+use crate::protocol::{DependencyName, Specificity, ToolName};
 
 /// The rules, ready to decide.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +38,20 @@ pub enum Decision {
     /// It never runs.
     Deny,
 }
+
+/// What the rules say about a server as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerVerdict {
+    /// At least one of its tools runs without a question.
+    Allowed,
+    /// A person decides.
+    Asks,
+    /// None of its tools ever runs, by this rule.
+    Denied(Arc<Rule>),
+}
+
+/// The tool that stands for a server whose tools are not known.
+pub const CONNECT: &str = "connect";
 
 /// How often a person is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,6 +94,31 @@ impl Policy {
             decision,
             rule: rule.cloned(),
         }
+    }
+
+    /// Decides about a server with these known tools, whichever of them will be called.
+    #[must_use]
+    pub fn server(&self, name: &DependencyName, tools: &[&str]) -> ServerVerdict {
+        // A rule may name a tool that is not known yet.
+        let beginning = format!("{name}:");
+        let ruled = self
+            .exact
+            .keys()
+            .filter_map(|exact| exact.strip_prefix(&beginning));
+        let candidates = tools.iter().copied().chain(ruled);
+        let verdicts: Vec<Verdict> = candidates
+            .chain(tools.is_empty().then_some(CONNECT))
+            .map(|tool| self.check(&ToolName::new(name.clone(), tool)))
+            .collect();
+        let any = |wanted: fn(&Decision) -> bool| verdicts.iter().any(|verdict| wanted(&verdict.decision));
+        if any(|decision| *decision == Decision::Allow) {
+            return ServerVerdict::Allowed;
+        }
+        if any(|decision| matches!(decision, Decision::Ask(_))) {
+            return ServerVerdict::Asks;
+        }
+        let denying = verdicts.into_iter().find_map(|verdict| verdict.rule);
+        denying.map_or(ServerVerdict::Asks, ServerVerdict::Denied)
     }
 
     /// Returns the rule that would still win over an allow rule for exactly `tool`.

@@ -36,7 +36,7 @@ fn declare(world: &World, line: &str, more: &Value) {
         .extend(more.as_object().unwrap().clone());
     world.write(
         ".pml.json",
-        &json!({ "mcpServers": { "hello": server } }).to_string(),
+        &json!({ "permissions": { "allow": ["hello"] }, "mcpServers": { "hello": server } }).to_string(),
     );
 }
 

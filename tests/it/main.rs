@@ -14,6 +14,7 @@ mod answers;
 mod approval;
 mod architecture;
 mod ask_user;
+mod authority;
 mod cells;
 mod changes;
 mod clients;

@@ -8,13 +8,10 @@ use tokio_util::task::TaskTracker;
 use super::super::Ground;
 use crate::config::{Config, Server, Source, Startup};
 use crate::loader::{Known, Loader, Package, Plan, PlanError, VersionSpec, plan};
-use crate::permissions::{Approved, Decision, Policy};
+use crate::permissions::{Approved, CONNECT, Decision, Policy};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
 use crate::report::render_hinted;
-
-/// The tool that stands for a server whose tools are not known.
-const CONNECT: &str = "connect";
 
 /// One declared server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -192,3 +192,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_server_is_denied_only_if_no_tool_of_it_can_run() {
+    let name = "fs".parse().unwrap();
+    let verdict = |rules: &[(RuleList, &str)], tools: &[&str]| {
+        let rules: Vec<Rule> = rules.iter().map(|(list, pattern)| rule(*list, pattern)).collect();
+        policy(&rules).server(&name, tools)
+    };
+    let denied = |pattern: &str| ServerVerdict::Denied(Arc::new(rule(Deny, pattern)));
+    assert_eq!(verdict(&[], &[]), ServerVerdict::Asks);
+    assert_eq!(verdict(&[(Deny, "*"), (Allow, "fs:read")], &[]), denied("*"));
+    assert_eq!(verdict(&[(Deny, "fs")], &["read", "write"]), denied("fs"));
+    assert_eq!(verdict(&[(Deny, "fs:write")], &[]), ServerVerdict::Asks);
+    assert_eq!(verdict(&[(Deny, "fs:write")], &["write"]), denied("fs:write"));
+    assert_eq!(verdict(&[(Allow, "fs:read")], &[]), ServerVerdict::Allowed);
+    assert_eq!(verdict(&[(Allow, "fs:read")], &["write"]), ServerVerdict::Allowed);
+    assert_eq!(verdict(&[(Allow, "fsx"), (Ask, "*")], &[]), ServerVerdict::Asks);
+}

@@ -1,0 +1,75 @@
+//! What the rules and the approvals say about a command that fetches or starts a server: the same as about a call.
+
+use super::Ground;
+use super::failure::{Hinted as _, Refused};
+use crate::config::Config;
+use crate::loader::{KnownTool, Loader, Plan};
+use crate::permissions::{Approved, Policy, ServerVerdict};
+use crate::protocol::{DependencyName, Shown, shell};
+
+/// Whether a person must agree first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Authority {
+    /// A rule allows a tool of the server, or a person approved the server as it is declared.
+    Granted {
+        /// The integrity that was approved: other content is refused.
+        integrity: Option<String>,
+    },
+    /// Neither is so.
+    Asks,
+}
+
+/// Returns whether a person must agree before the server of `plan` is fetched; a denied server is refused.
+pub(super) fn of(
+    ground: &Ground,
+    config: &Config,
+    plan: &Plan,
+    loader: &Loader,
+) -> anyhow::Result<Authority> {
+    let known = loader.known(plan);
+    let tools = known.iter().flat_map(|known| known.tools.iter());
+    let tools: Vec<&str> = tools.map(KnownTool::name).collect();
+    if ruled(ground, config, plan.dependency(), &tools)? == Ruled::Allowed {
+        return Ok(Authority::Granted { integrity: None });
+    }
+    let approved = Approved::of(&ground.locations);
+    let integrity = loader.resolved(plan).and_then(|resolved| resolved.integrity);
+    Ok(match approved.find(plan.digest())? {
+        Some(record) if approved.covers(plan.digest(), integrity.as_deref())? => Authority::Granted {
+            integrity: record.integrity,
+        },
+        _ => Authority::Asks,
+    })
+}
+
+/// What the rules leave open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ruled {
+    /// A tool of the server runs without a question.
+    Allowed,
+    /// A person decides.
+    Asks,
+}
+
+/// Refuses a server of which the rules let no tool run, with the rule and its place.
+pub(super) fn ruled(
+    ground: &Ground,
+    config: &Config,
+    name: &DependencyName,
+    tools: &[&str],
+) -> anyhow::Result<Ruled> {
+    match Policy::new(config).server(name, tools) {
+        ServerVerdict::Allowed => Ok(Ruled::Allowed),
+        ServerVerdict::Asks => Ok(Ruled::Asks),
+        ServerVerdict::Denied(rule) => Err(Refused(format!(
+            "`{name}` is denied by rule `{}`\n  in the {} list ({})",
+            Shown::line(rule.pattern.as_str()),
+            rule.list.key(),
+            ground.place(rule.source.as_ref())
+        )))
+        .hint(format!(
+            "only a person can lift it: pml forget {}",
+            shell::operand(rule.pattern.as_str())
+        )),
+    }
+}
