@@ -1,7 +1,7 @@
 //! What the rules and the approvals say about a command that fetches or starts a server: the same as about a call.
 
-use super::Ground;
 use super::failure::{Hinted as _, Refused};
+use super::{Ground, forecast};
 use crate::config::Config;
 use crate::loader::{KnownTool, Loader, Plan};
 use crate::permissions::{Approved, Policy, ServerVerdict};
@@ -32,14 +32,10 @@ pub(super) fn of(
     if ruled(ground, config, plan.dependency(), &tools)? == Ruled::Allowed {
         return Ok(Authority::Granted { integrity: None });
     }
-    let approved = Approved::of(&ground.locations);
-    let integrity = loader.resolved(plan).and_then(|resolved| resolved.integrity);
-    Ok(match approved.find(plan.digest())? {
-        Some(record) if approved.covers(plan.digest(), integrity.as_deref())? => Authority::Granted {
-            integrity: record.integrity,
-        },
-        _ => Authority::Asks,
-    })
+    let approval = forecast::approval(&Approved::of(&ground.locations), plan, loader)?;
+    Ok(approval.map_or(Authority::Asks, |record| Authority::Granted {
+        integrity: record.integrity,
+    }))
 }
 
 /// What the rules leave open.

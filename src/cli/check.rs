@@ -1,14 +1,18 @@
-//! `pml check TOOL`: what the rules say about a tool, and which of them says it.
+//! `pml check TOOL`: what a call of a tool would do now, and which rule or approval decides that.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use tokio_util::task::TaskTracker;
 
-use super::{Ground, output};
-use crate::config::{self, Launch};
-use crate::permissions::{AskKind, Decision, Policy};
+use super::{Ground, forecast, output};
+use crate::config::{self, Config, Launch};
+use crate::loader::{Loader, plan};
+use crate::permissions::{Approved, Because, Forecast, Happens, Policy};
 use crate::protocol::{DependencyName, Shown, ToolName};
+use crate::report::render_hinted;
 
 /// Which tool.
 #[derive(Debug, Args)]
@@ -16,7 +20,7 @@ pub(crate) struct CheckArguments {
     /// The tool, as `server:tool` or as the client spells it, `server__tool`
     #[arg(value_name = "TOOL", value_parser = tool)]
     tool: ToolName,
-    /// Print the verdict as JSON
+    /// Print it as JSON
     #[arg(long)]
     json: bool,
 }
@@ -32,54 +36,84 @@ fn tool(name: &str) -> Result<ToolName, crate::protocol::NameError> {
     }
 }
 
-/// Prints the verdict; exit code 0 says allow.
+/// Prints what a call would do; exit code 0 says that it runs.
 pub(crate) fn run(ground: &Ground, arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let config = config::read(&ground.files())?;
     let tool = &arguments.tool;
-    let verdict = Policy::new(&config).check(tool);
     let server = config.servers.get(tool.dependency());
-    let is_elsewhere = server.is_some_and(|server| matches!(server.launch, Launch::Remote { .. }));
-    let (word, says, code) = match verdict.decision {
-        Decision::Allow => ("allow", "runs without a question", 0),
-        Decision::Ask(AskKind::First) if is_elsewhere => {
-            ("ask", "asks before its server is first connected to", 1)
-        }
-        Decision::Ask(AskKind::First) => ("ask", "asks before its server is first installed or started", 1),
-        Decision::Ask(AskKind::Every) => ("ask", "asks before every call", 1),
-        Decision::Deny => ("deny", "never runs", 1),
-    };
+    let forecast = forecast(ground, &config, tool);
+    let happens = forecast.happens;
+    let code = u8::from(happens != Happens::Runs);
+    let decision = forecast::decision(happens);
+    let reason = forecast::reason(ground, &forecast);
+    let rule = forecast.rule.as_deref();
     if arguments.json {
-        let every = match verdict.decision {
-            Decision::Ask(AskKind::First) => Some("first"),
-            Decision::Ask(AskKind::Every) => Some("every"),
-            Decision::Allow | Decision::Deny => None,
+        let approval = match &forecast.because {
+            Because::Approved(record) => Some(forecast::approval_json(record)),
+            Because::Rules | Because::Disabled => None,
         };
         output::json(&json!({
             "tool": tool,
-            "decision": word,
-            "asks": every,
-            "rule": verdict.rule.as_deref().map(output::rule_json),
+            "decision": decision,
+            "asks": forecast::asks(happens),
+            "reason": reason,
+            "approval": approval,
+            "rule": rule.map(output::rule_json),
         }))?;
         return Ok(ExitCode::from(code));
     }
+    let is_elsewhere = server.is_some_and(|server| matches!(server.launch, Launch::Remote { .. }));
+    let says = match happens {
+        Happens::Runs => "runs without a question",
+        Happens::AsksFirst if is_elsewhere => "asks before its server is first connected to",
+        Happens::AsksFirst => "asks before its server is first installed or started",
+        Happens::AsksEvery => "asks before every call",
+        Happens::Never => "never runs",
+    };
     let shown = tool.to_string();
-    let shown = Shown::line(&shown);
-    output::data(&match &verdict.rule {
-        Some(rule) => format!(
-            "{word}: `{shown}` {says}\n  rule `{}` in the {} list ({})",
+    let mut lines = format!("{decision}: `{}` {says}\n  {reason}", Shown::line(&shown));
+    if let (Because::Approved(_), Some(rule)) = (&forecast.because, rule) {
+        let place = ground.place(rule.source.as_ref());
+        let _ = write!(
+            lines,
+            "\n  without that it would ask: rule `{}` in the {} list ({place})",
             rule.pattern,
-            rule.list.key(),
-            ground.place(rule.source.as_ref())
-        ),
-        None => format!("{word}: `{shown}` {says}\n  no rule covers it"),
-    })?;
-    if !config.servers.contains_key(tool.dependency()) {
+            rule.list.key()
+        );
+    }
+    output::data(&lines)?;
+    if server.is_none() {
         let names = config.servers.keys().map(DependencyName::as_str);
         let meant = config::nearest(tool.dependency().as_str(), names)
             .map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"));
         output::note(&format!("no server `{}` is declared{meant}", tool.dependency()));
     }
     Ok(ExitCode::from(code))
+}
+
+/// Finds out what a call would do; what keeps a server from being planned or an approval from counting is noted.
+fn forecast(ground: &Ground, config: &Config, tool: &ToolName) -> Forecast {
+    let verdict = Policy::new(config).check(tool);
+    let Some(server) = config.servers.get(tool.dependency()) else {
+        return Forecast::new(verdict, None);
+    };
+    if server.disabled {
+        return Forecast::disabled(verdict);
+    }
+    let approval = match plan(tool.dependency(), server, &ground.environment) {
+        Ok(plan) => {
+            let loader = Loader::new(&ground.environment, &ground.locations, TaskTracker::new());
+            forecast::approval(&Approved::of(&ground.locations), &plan, &loader).unwrap_or_else(|error| {
+                output::note(&render_hinted(&error));
+                None
+            })
+        }
+        Err(error) => {
+            output::note(&render_hinted(&error));
+            None
+        }
+    };
+    Forecast::new(verdict, approval.as_ref())
 }
 
 #[cfg(test)]

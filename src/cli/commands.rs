@@ -52,10 +52,11 @@ What is installed and approved stays. To be rid of that too: pml uninstall NAME,
     #[command(after_help = "\
 Examples:
   pml list
-  pml list --tools                     with the names of the tools
+  pml list --tools                     with the tools, and what a call of each would do and why
   pml list --json
 
-APPROVED: `yes` by a person, `by rule` every tool is allowed, `no` the next call asks, `denied` by the rules.")]
+APPROVED: `yes` by a person, `by rule` every tool is allowed, `no` nobody approved it, `denied` by the rules.
+CALLS: `run` without a question, `ask first` before the first use, `ask each` before every call, `never`, or `mixed`.")]
     List(list::ListArguments),
     /// Serve an MCP client on standard input and output
     #[command(after_help = "\
@@ -110,7 +111,7 @@ Examples:
 
 To see what is written where: pml rules")]
     Forget(rule::ForgetArguments),
-    /// Say what the rules decide about a tool, and which of them does
+    /// Say what a call of a tool would do, and which rule or approval decides that
     #[command(after_help = "\
 Examples:
   pml check filesystem:read_file

@@ -11,14 +11,15 @@ use clap::Args;
 use serde_json::json;
 
 use self::survey::{Access, Listed, Tool};
-use super::{Ground, output};
+use super::{Ground, forecast, output};
 use crate::config::{self, Startup};
+use crate::permissions::Happens;
 use crate::protocol::Shown;
 
 /// How to print them.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Print the names of the tools too
+    /// Print the tools too, and what a call of each would do
     #[arg(long)]
     tools: bool,
     /// Print everything that is known as JSON
@@ -32,7 +33,7 @@ pub(crate) fn run(ground: &Ground, arguments: &ListArguments) -> anyhow::Result<
     let config = config::read(&files)?;
     let listed = survey::servers(ground, &config);
     if arguments.json {
-        let servers: Vec<_> = listed.iter().map(Listed::json).collect();
+        let servers: Vec<_> = listed.iter().map(|server| server.json(ground)).collect();
         output::json(&json!({ "servers": servers }))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -61,6 +62,7 @@ fn table(ground: &Ground, arguments: &ListArguments, listed: &[Listed]) -> Strin
         "VERSION",
         "INSTALLED",
         "APPROVED",
+        "CALLS",
         "TOOLS",
         "STARTUP",
         "DECLARED IN",
@@ -71,8 +73,8 @@ fn table(ground: &Ground, arguments: &ListArguments, listed: &[Listed]) -> Strin
         let cells = std::iter::once(&head).chain(&rows);
         cells.map(|row| row[column].chars().count()).max().unwrap_or(0)
     };
-    let widths: [usize; 7] = std::array::from_fn(width);
-    let line = |row: &[String; 7]| {
+    let widths: [usize; 8] = std::array::from_fn(width);
+    let line = |row: &[String; 8]| {
         let cells: Vec<_> = row
             .iter()
             .zip(widths)
@@ -89,14 +91,14 @@ fn table(ground: &Ground, arguments: &ListArguments, listed: &[Listed]) -> Strin
                     .tools
                     .iter()
                     .flatten()
-                    .map(|tool| format!("  {}", tool_line(tool))),
+                    .map(|tool| format!("  {}", tool_line(ground, tool))),
             );
         }
     }
     lines.join("\n")
 }
 
-fn row(ground: &Ground, server: &Listed) -> [String; 7] {
+fn row(ground: &Ground, server: &Listed) -> [String; 8] {
     let none = || "-".to_owned();
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let startup = match (server.disabled, server.startup) {
@@ -115,6 +117,11 @@ fn row(ground: &Ground, server: &Listed) -> [String; 7] {
             Some(Access::Asks) => "no".to_owned(),
             Some(Access::Denied) => "denied".to_owned(),
         },
+        match (&server.next, server.happens()) {
+            (None, _) => none(),
+            (Some(_), Some(happens)) => calls(happens).to_owned(),
+            (Some(_), None) => "mixed".to_owned(),
+        },
         server
             .tools
             .as_ref()
@@ -124,16 +131,31 @@ fn row(ground: &Ground, server: &Listed) -> [String; 7] {
     ]
 }
 
-fn tool_line(tool: &Tool) -> String {
+/// Says in a word or two what calls do.
+fn calls(happens: Happens) -> &'static str {
+    match happens {
+        Happens::Runs => "run",
+        Happens::AsksFirst => "ask first",
+        Happens::AsksEvery => "ask each",
+        Happens::Never => "never",
+    }
+}
+
+fn tool_line(ground: &Ground, tool: &Tool) -> String {
     let name = tool.name.to_string();
     let shown = Shown::line(&name);
     let changed = tool
         .changed()
         .then(|| format!("  (the client sees `{}`)", tool.wire_name));
-    let denied = tool.is_denied().then_some("  (denied)");
+    let says = match tool.forecast.happens {
+        Happens::Runs => "runs",
+        Happens::AsksFirst => "asks before the first use",
+        Happens::AsksEvery => "asks before every call",
+        Happens::Never => "never runs",
+    };
     format!(
-        "{shown}{}{}",
+        "{shown}{}  {says}: {}",
         changed.unwrap_or_default(),
-        denied.unwrap_or_default()
+        forecast::reason(ground, &tool.forecast)
     )
 }

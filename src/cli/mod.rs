@@ -12,6 +12,7 @@ mod commands;
 mod completions;
 mod demo;
 mod failure;
+mod forecast;
 mod inbox;
 mod init;
 mod install;

@@ -6,10 +6,12 @@
 pub mod approved;
 mod durable;
 mod edit;
+mod forecast;
 mod policy;
 pub mod writer;
 
 pub use approved::Approved;
 pub use durable::DurableError;
 pub use edit::{Change, EditError, apply, servers};
+pub use forecast::{Because, Forecast, Happens};
 pub use policy::{AskKind, CONNECT, Decision, Policy, ServerVerdict, Verdict, by_strength};

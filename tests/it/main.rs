@@ -27,6 +27,7 @@ mod disk;
 mod documents;
 mod fake_server;
 mod fidelity;
+mod forecast;
 mod forms;
 #[cfg(target_os = "linux")]
 mod hints;

@@ -150,6 +150,8 @@ fn check_names_the_rule_and_its_place() {
       "tool": "filesystem:read_file",
       "decision": "allow",
       "asks": null,
+      "reason": "rule `filesystem:read_*` in the allow list (.pml.json:4)",
+      "approval": null,
       "rule": {
         "pattern": "filesystem:read_*",
         "list": "allow",
@@ -345,7 +347,7 @@ fn help_teaches_by_examples() {
     assert_snapshot!(home.run(&["check", "--help"]), @r#"
     exit: 0
     --- stdout
-    Say what the rules decide about a tool, and which of them does
+    Say what a call of a tool would do, and which rule or approval decides that
 
     Usage: pml check [OPTIONS] <TOOL>
 
@@ -354,7 +356,7 @@ fn help_teaches_by_examples() {
 
     Options:
           --config <FILE>  Use this file instead of looking for `.pml.json` [env: PML_CONFIG]
-          --json           Print the verdict as JSON
+          --json           Print it as JSON
       -h, --help           Print help
       -V, --version        Print version
 

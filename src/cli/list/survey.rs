@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use super::super::Ground;
+use super::super::{Ground, forecast};
 use crate::config::{Config, Server, Source, Startup};
 use crate::loader::{Known, Loader, Package, Plan, PlanError, VersionSpec, plan};
-use crate::permissions::{Approved, CONNECT, Decision, Policy};
+use crate::permissions::approved::Record;
+use crate::permissions::{Approved, CONNECT, Decision, Forecast, Happens, Policy};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
 use crate::report::render_hinted;
@@ -23,6 +24,10 @@ pub(super) struct Listed {
     pub(super) installed: Option<bool>,
     /// Whether a call of it needs a person; `None` if it cannot be called at all.
     pub(super) access: Option<Access>,
+    /// The approval that covers it as it is declared and installed.
+    pub(super) approval: Option<Record>,
+    /// What a call of a tool that is not known yet would do; `None` if it cannot be called at all.
+    pub(super) next: Option<Forecast>,
     /// Its tools; `None` while nobody has seen them.
     pub(super) tools: Option<Vec<Tool>>,
     pub(super) startup: Startup,
@@ -52,14 +57,15 @@ pub(super) enum Access {
 pub(super) struct Tool {
     pub(super) name: ToolName,
     pub(super) wire_name: String,
-    decision: Decision,
+    /// What a call of it would do.
+    pub(super) forecast: Forecast,
 }
 
 impl Tool {
-    fn new(name: ToolName, policy: &Policy) -> Self {
+    fn new(name: ToolName, outlook: &Outlook<'_>) -> Self {
         Self {
             wire_name: wire_name(&name),
-            decision: policy.check(&name).decision,
+            forecast: outlook.of(&name),
             name,
         }
     }
@@ -69,35 +75,62 @@ impl Tool {
         self.wire_name != format!("{}__{}", self.name.dependency(), self.name.tool())
     }
 
-    /// Tells whether a rule takes it away.
-    pub(super) fn is_denied(&self) -> bool {
-        self.decision == Decision::Deny
+    fn json(&self, ground: &Ground) -> Value {
+        json!({
+            "tool": self.name,
+            "wireName": self.wire_name,
+            "decision": forecast::decision(self.forecast.happens),
+            "asks": forecast::asks(self.forecast.happens),
+            "reason": forecast::reason(ground, &self.forecast),
+        })
     }
+}
 
-    fn json(&self) -> Value {
-        let decision = match self.decision {
-            Decision::Allow => "allow",
-            Decision::Ask(_) => "ask",
-            Decision::Deny => "deny",
-        };
-        json!({ "tool": self.name, "wireName": self.wire_name, "decision": decision })
+/// What decides about the calls of one server.
+struct Outlook<'a> {
+    policy: &'a Policy,
+    approval: Option<&'a Record>,
+    disabled: bool,
+}
+
+impl Outlook<'_> {
+    fn of(&self, tool: &ToolName) -> Forecast {
+        let verdict = self.policy.check(tool);
+        if self.disabled {
+            Forecast::disabled(verdict)
+        } else {
+            Forecast::new(verdict, self.approval)
+        }
     }
 }
 
 impl Listed {
+    /// Returns what all calls of it do; `None` if they differ, or if it cannot be called at all.
+    pub(super) fn happens(&self) -> Option<Happens> {
+        let tools = self.tools.iter().flatten().map(|tool| tool.forecast.happens);
+        let mut all = tools.collect::<Vec<_>>();
+        if all.is_empty() {
+            all.extend(self.next.as_ref().map(|next| next.happens));
+        }
+        let first = *all.first()?;
+        all.iter().all(|happens| *happens == first).then_some(first)
+    }
+
     /// Returns everything as scripts see it.
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn json(&self, ground: &Ground) -> Value {
         let shown = self.shown.as_ref();
         let tools = self
             .tools
             .as_ref()
-            .map(|tools| tools.iter().map(Tool::json).collect::<Vec<_>>());
+            .map(|tools| tools.iter().map(|tool| tool.json(ground)).collect::<Vec<_>>());
         json!({
             "name": self.name,
             "version": self.version,
             "integrity": shown.and_then(|shown| shown.integrity.as_deref()),
             "install": shown.map(|shown| shown.install.as_str()),
             "scripts": shown.is_some_and(|shown| shown.scripts),
+            "cwd": shown.and_then(|shown| shown.cwd.as_deref()),
+            "env": shown.map(|shown| &shown.env),
             "installed": self.installed,
             "approved": self.access == Some(Access::Approved),
             "access": self.access.map(|access| match access {
@@ -106,6 +139,12 @@ impl Listed {
                 Access::Asks => "asks",
                 Access::Denied => "denied",
             }),
+            "approval": self.approval.as_ref().map(forecast::approval_json),
+            "calls": self.next.as_ref().map(|next| json!({
+                "decision": forecast::decision(next.happens),
+                "asks": forecast::asks(next.happens),
+                "reason": forecast::reason(ground, next),
+            })),
             "tools": tools,
             "startup": match self.startup {
                 Startup::Lazy => "lazy",
@@ -142,6 +181,8 @@ fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> Liste
         version: None,
         installed: None,
         access: None,
+        approval: None,
+        next: None,
         tools: None,
         startup: server.startup,
         disabled: server.disabled,
@@ -161,27 +202,32 @@ fn planned(server: &Server, plan: &Plan, loader: &Loader, policy: &Policy, appro
             false
         }
     });
-    let integrity = resolved
-        .as_ref()
-        .and_then(|resolved| resolved.integrity.as_deref());
-    let is_approved = approved.covers(plan.digest(), integrity).unwrap_or_else(|error| {
+    let approval = forecast::approval(approved, plan, loader).unwrap_or_else(|error| {
         problems.push(render_hinted(&error));
-        false
+        None
     });
+    let outlook = Outlook {
+        policy,
+        approval: approval.as_ref(),
+        disabled: server.disabled,
+    };
     if let (None, Some(VersionSpec::Floating(_))) = (&resolved, plan.package().map(Package::version)) {
         problems.push("its version is not pinned; the first use decides which one it is".to_owned());
     }
     let name = plan.dependency();
     let tools = loader
         .known(plan)
-        .map(|known| tools(name, &known, policy, &mut problems));
-    let access = access(name, tools.as_deref(), policy, is_approved);
+        .map(|known| tools(name, &known, &outlook, &mut problems));
+    let next = outlook.of(&ToolName::new(name.clone(), CONNECT));
+    let access = access(name, tools.as_deref(), policy, approval.as_ref());
     let shown = plan.shown(resolved.as_ref());
     Listed {
         name: name.clone(),
         version: shown.version.clone(),
         installed,
         access: Some(access),
+        next: Some(next),
+        approval,
         tools,
         startup: server.startup,
         disabled: server.disabled,
@@ -192,11 +238,16 @@ fn planned(server: &Server, plan: &Plan, loader: &Loader, policy: &Policy, appro
 }
 
 /// Returns the tools as the client gets them; what is lost or renamed on the way is a problem.
-fn tools(name: &DependencyName, known: &Known, policy: &Policy, problems: &mut Vec<String>) -> Vec<Tool> {
+fn tools(
+    name: &DependencyName,
+    known: &Known,
+    outlook: &Outlook<'_>,
+    problems: &mut Vec<String>,
+) -> Vec<Tool> {
     let mut seen = HashSet::new();
     let mut tools = Vec::new();
     for tool in &known.tools {
-        let tool = Tool::new(ToolName::new(name.clone(), tool.name()), policy);
+        let tool = Tool::new(ToolName::new(name.clone(), tool.name()), outlook);
         let text = tool.name.to_string();
         let shown = Shown::line(&text);
         if !seen.insert(text.clone()) {
@@ -216,14 +267,20 @@ fn tools(name: &DependencyName, known: &Known, policy: &Policy, problems: &mut V
     tools
 }
 
-fn access(name: &DependencyName, tools: Option<&[Tool]>, policy: &Policy, is_approved: bool) -> Access {
+fn access(
+    name: &DependencyName,
+    tools: Option<&[Tool]>,
+    policy: &Policy,
+    approval: Option<&Record>,
+) -> Access {
+    let decision = |tool: &ToolName| policy.check(tool).decision;
     let decisions: Vec<Decision> = match tools {
-        Some(tools) if !tools.is_empty() => tools.iter().map(|tool| tool.decision).collect(),
-        _ => vec![policy.check(&ToolName::new(name.clone(), CONNECT)).decision],
+        Some(tools) if !tools.is_empty() => tools.iter().map(|tool| decision(&tool.name)).collect(),
+        _ => vec![decision(&ToolName::new(name.clone(), CONNECT))],
     };
     if decisions.iter().all(|decision| *decision == Decision::Deny) {
         Access::Denied
-    } else if is_approved {
+    } else if approval.is_some() {
         Access::Approved
     } else if decisions
         .iter()
@@ -271,6 +328,7 @@ fn report_collisions(listed: &mut [Listed]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::permissions::Because;
 
     fn listed(name: &str, tools: &[(&str, &str)]) -> Listed {
         let name: DependencyName = name.parse().unwrap();
@@ -279,7 +337,11 @@ mod tests {
             .map(|(tool, wire)| Tool {
                 name: ToolName::new(name.clone(), *tool),
                 wire_name: (*wire).to_owned(),
-                decision: Decision::Allow,
+                forecast: Forecast {
+                    happens: Happens::Runs,
+                    because: Because::Rules,
+                    rule: None,
+                },
             })
             .collect();
         Listed {
@@ -287,6 +349,8 @@ mod tests {
             version: None,
             installed: None,
             access: None,
+            approval: None,
+            next: None,
             tools: Some(tools),
             startup: Startup::Lazy,
             disabled: false,

@@ -1,0 +1,110 @@
+//! `pml check` and `pml list` say what a call will do: the call that follows does just that.
+
+use serde_json::{Value, json};
+
+use crate::support::world::{World, asks, json_of, stdout};
+
+/// What `pml check` and `pml list` say of a tool of `fake`.
+fn forecast(world: &World, tool: &str) -> Value {
+    let checked = world.run(&["check", "--json", &format!("fake:{tool}")]);
+    let code = checked.status.code();
+    let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!(code == Some(0), checked["decision"] == "allow", "{checked}");
+    let listed = json_of(&world.run(&["list", "--json"]));
+    let server = &listed["servers"][0];
+    let of_tool = server["tools"].as_array().into_iter().flatten();
+    for listed in of_tool.filter(|listed| listed["tool"] == checked["tool"]) {
+        for member in ["decision", "asks", "reason"] {
+            assert_eq!(listed[member], checked[member], "{member}");
+        }
+    }
+    checked
+}
+
+fn said(world: &World, tool: &str) -> (String, String) {
+    let checked = stdout(&world.run(&["check", &format!("fake:{tool}")]));
+    let listed = stdout(&world.run(&["list", "--tools"]));
+    (checked, listed)
+}
+
+#[test]
+fn an_approved_server_is_said_to_run_with_the_approval_as_the_reason() {
+    let world = World::with_fake(&json!({ "ask": ["*"] }), &[]);
+    let before = forecast(&world, "echo");
+    assert_eq!(
+        (&before["decision"], &before["asks"], &before["approval"]),
+        (&json!("ask"), &json!("first"), &Value::Null)
+    );
+    let mut client = world.legacy();
+    let asked = client.call("fake__echo", &json!({}));
+    assert!(asks(&asked), "{asked}");
+    client.proceed("fake__echo", &asked, &json!({ "approved": true }));
+
+    let after = forecast(&world, "echo");
+    assert_eq!(
+        (&after["decision"], &after["asks"]),
+        (&json!("allow"), &Value::Null)
+    );
+    assert!(after["approval"]["approvedAt"].is_u64(), "{after}");
+    assert_eq!(after["rule"]["pattern"], "*");
+    let reason = after["reason"].as_str().unwrap();
+    assert!(reason.starts_with("its server was approved on 20"), "{reason}");
+    assert!(
+        !asks(&client.call("fake__echo", &json!({}))),
+        "what is said is so"
+    );
+    let (checked, listed) = said(&world, "echo");
+    assert!(
+        checked.starts_with("allow: `fake:echo` runs without a question\n"),
+        "{checked}"
+    );
+    assert!(
+        checked.contains("rule `*` in the ask list (.pml.json:"),
+        "{checked}"
+    );
+    assert!(listed.contains("  yes       run "), "{listed}");
+    assert!(
+        listed.contains(&format!("  fake:echo  runs: {reason}\n")),
+        "{listed}"
+    );
+
+    // Taken back, it asks again.
+    assert!(world.run(&["uninstall", "fake"]).status.success());
+    assert_eq!(forecast(&world, "echo")["decision"], "ask");
+    assert!(asks(&client.call("fake__echo", &json!({}))));
+}
+
+#[test]
+fn a_narrower_rule_a_deny_and_a_disabled_server_are_told_apart() {
+    let permissions = json!({ "ask": ["*", "fake:echo"], "deny": ["fake:slow"] });
+    let world = World::with_fake(&permissions, &[]);
+    let mut client = world.legacy();
+    let asked = client.call("fake__connect", &json!({}));
+    client.proceed("fake__connect", &asked, &json!({ "approved": true }));
+    let told = |tool: &str| {
+        let forecast = forecast(&world, tool);
+        let rule = forecast["rule"]["pattern"].as_str().unwrap().to_owned();
+        (forecast["decision"].clone(), forecast["asks"].clone(), rule)
+    };
+    let expected = |decision: &str, asks: Value, rule: &str| (json!(decision), asks, rule.to_owned());
+    assert_eq!(told("echo"), expected("ask", json!("every"), "fake:echo"));
+    assert_eq!(told("slow"), expected("deny", Value::Null, "fake:slow"));
+    assert_eq!(told("other"), expected("allow", Value::Null, "*"));
+    assert!(asks(&client.call("fake__echo", &json!({}))), "what is said is so");
+    let (_, listed) = said(&world, "echo");
+    assert!(
+        listed.contains("  fake:echo  asks before every call: rule `fake:echo`"),
+        "{listed}"
+    );
+    assert!(listed.contains("  yes       mixed "), "{listed}");
+
+    let mut configured: Value = serde_json::from_str(&world.read(".pml.json")).unwrap();
+    configured["mcpServers"]["fake"]["disabled"] = json!(true);
+    world.configure(&configured);
+    let (checked, listed) = said(&world, "other");
+    assert_eq!(
+        checked,
+        "deny: `fake:other` never runs\n  its server is disabled\n"
+    );
+    assert!(listed.contains(" never "), "{listed}");
+}
