@@ -111,7 +111,7 @@ impl Outcome {
             State::Installed { package, .. } => output::data(&format!("{name}: {package} is installed"))?,
             State::Command => output::data(&format!("{name}: nothing to install"))?,
             State::Refused { error } | State::Failed { error } => {
-                output::say(&format!("error: {name}: {error}"))
+                output::say(&format!("error: {name}: {error}"));
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ pub(super) fn show(dependency: &ShownDependency) {
         None => "runs",
     };
     let mut lines = vec![(verb, dependency.install.clone())];
-    lines.extend(dependency.surroundings());
+    lines.extend(dependency.surroundings.labelled());
     if let Some(version) = &dependency.version {
         lines.push(("version", version.clone()));
         let integrity = dependency.integrity.as_deref();

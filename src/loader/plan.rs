@@ -24,7 +24,7 @@ use super::packages::Resolved;
 use super::remote::Address;
 use super::runner::{Run, Runner};
 use crate::config::{Environment, Launch, Server, expand};
-use crate::protocol::approval::{ApprovalType, ShownDependency};
+use crate::protocol::approval::{ApprovalType, ShownDependency, Surroundings};
 use crate::protocol::{DependencyName, Digest, Shown, shell};
 
 /// Whether install scripts may run.
@@ -71,10 +71,7 @@ struct Line {
     steering: Vec<String>,
     runner: Option<Runner>,
     words: Vec<String>,
-    /// Where it runs, if that is not inside the directory of the declaration.
-    directory: Option<String>,
-    /// The names of the declared variables.
-    variables: Vec<String>,
+    surroundings: Surroundings,
 }
 
 /// Plans the server that is declared as `name`.
@@ -165,8 +162,7 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
             steering: surroundings::steering(server),
             runner,
             words,
-            directory: surroundings::directory(server),
-            variables: surroundings::variables(server),
+            surroundings: surroundings::of(server),
         },
     })
 }
@@ -285,8 +281,7 @@ impl Plan {
                 && self
                     .package()
                     .is_some_and(|package| package.ecosystem() == Ecosystem::Npm),
-            cwd: self.line.directory.clone(),
-            env: self.line.variables.clone(),
+            surroundings: Box::new(self.line.surroundings.clone()),
             remote: None,
         }
     }
@@ -300,8 +295,7 @@ impl Plan {
             integrity: None,
             scripts: false,
             // Nothing of it runs here.
-            cwd: None,
-            env: Vec::new(),
+            surroundings: Box::default(),
             remote: Some(Box::new(remote)),
         }
     }

@@ -20,21 +20,29 @@ pub struct ShownDependency {
     /// Whether install scripts of the package and its dependencies would run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scripts: bool,
+    /// Where it runs and which variables it gets.
+    #[serde(flatten)]
+    pub surroundings: Box<Surroundings>,
+    /// Where it is, if nothing is installed or run and a server elsewhere is connected to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Box<ShownRemote>>,
+}
+
+/// Where a server runs and which variables it gets, as far as it is declared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
     /// The working directory, if it may lie outside the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The names of the declared environment variables; never their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// Where it is, if nothing is installed or run and a server elsewhere is connected to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remote: Option<Box<ShownRemote>>,
 }
 
-impl ShownDependency {
-    /// Returns where it runs and which variables it gets, each with its label; nothing where nothing was declared.
+impl Surroundings {
+    /// Returns the directory and the variables for a person, each with its label; nothing where nothing is declared.
     #[must_use]
-    pub fn surroundings(&self) -> Vec<(&'static str, String)> {
+    pub fn labelled(&self) -> Vec<(&'static str, String)> {
         let directory = self
             .cwd
             .iter()

@@ -111,11 +111,12 @@ pub(crate) fn approval(asked: &Asked) -> Value {
         ""
     };
     // On the line that says what runs: the last one may be cut.
-    let surroundings: String = dependency
-        .surroundings()
+    let surroundings = dependency.surroundings.labelled();
+    let surroundings: Vec<String> = surroundings
         .iter()
         .map(|(label, text)| format!(" ({label} {text})"))
         .collect();
+    let surroundings = surroundings.concat();
     let integrity = match (&dependency.integrity, &dependency.remote) {
         (Some(integrity), _) => integrity,
         (None, Some(_)) => "a remote server",

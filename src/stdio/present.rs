@@ -254,7 +254,7 @@ fn instruction(asked: &Asked, wire: &str) -> String {
     let id = asked.workflow_id;
     let minutes = asked.expires_in.as_secs().div_ceil(60);
     let mut shown = format!("  {}\n", dependency.install);
-    for (label, text) in dependency.surroundings() {
+    for (label, text) in dependency.surroundings.labelled() {
         let _ = writeln!(shown, "  {label} {text}");
     }
     match &dependency.integrity {

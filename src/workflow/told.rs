@@ -52,7 +52,7 @@ impl Workflow {
                     format!("asks for   {asks} {}", Shown::line(&named)),
                     format!("{would} {}", Shown::line(&dependency.install)),
                 ];
-                let surroundings = dependency.surroundings().into_iter();
+                let surroundings = dependency.surroundings.labelled().into_iter();
                 lines.extend(surroundings.map(|(label, text)| format!("{label:10} {text}")));
                 let integrity = dependency.integrity.as_deref();
                 lines.extend(integrity.map(|integrity| format!("integrity  {}", Shown::line(integrity))));
@@ -106,8 +106,8 @@ mod tests {
         };
         dependency.integrity = Some("sha512-x".to_owned());
         dependency.scripts = true;
-        dependency.cwd = Some("/elsewhere".to_owned());
-        dependency.env = vec!["HOME".to_owned(), "TOKEN".to_owned()];
+        dependency.surroundings.cwd = Some("/elsewhere".to_owned());
+        dependency.surroundings.env = vec!["HOME".to_owned(), "TOKEN".to_owned()];
         let told = workflow(Ask::Install { dependency }).told(NOON.plus(Duration::from_secs(61)));
         assert_eq!(
             told,

@@ -38,8 +38,8 @@ pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) ->
             "integrity": shown.integrity,
             "install": shown.install,
             "scripts": shown.scripts,
-            "cwd": shown.cwd,
-            "env": shown.env,
+            "cwd": shown.surroundings.cwd,
+            "env": shown.surroundings.env,
             "approved": added.tools.is_some(),
             "tools": tools,
         }))?;

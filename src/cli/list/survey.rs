@@ -129,8 +129,8 @@ impl Listed {
             "integrity": shown.and_then(|shown| shown.integrity.as_deref()),
             "install": shown.map(|shown| shown.install.as_str()),
             "scripts": shown.is_some_and(|shown| shown.scripts),
-            "cwd": shown.and_then(|shown| shown.cwd.as_deref()),
-            "env": shown.map(|shown| &shown.env),
+            "cwd": shown.and_then(|shown| shown.surroundings.cwd.as_deref()),
+            "env": shown.map(|shown| &shown.surroundings.env),
             "installed": self.installed,
             "approved": self.access == Some(Access::Approved),
             "access": self.access.map(|access| match access {

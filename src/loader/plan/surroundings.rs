@@ -3,6 +3,7 @@
 use std::path::Component;
 
 use crate::config::Server;
+use crate::protocol::approval::Surroundings;
 use crate::protocol::{Shown, shell};
 
 /// Variables that decide which code runs; a person sees their values, because the line alone would not say it.
@@ -68,13 +69,17 @@ pub(super) fn steering(server: &Server) -> Vec<String> {
         .collect()
 }
 
-/// Returns the names of all declared variables; a name that could be taken for several is quoted.
-pub(super) fn variables(server: &Server) -> Vec<String> {
-    server.env.keys().map(|name| shell::word(name)).collect()
+/// Returns where the server runs and the names of its variables.
+pub(super) fn of(server: &Server) -> Surroundings {
+    Surroundings {
+        cwd: directory(server),
+        // A name that could be taken for several is quoted.
+        env: server.env.keys().map(|name| shell::word(name)).collect(),
+    }
 }
 
 /// Returns the working directory if it may lie outside the directory of the declaration.
-pub(super) fn directory(server: &Server) -> Option<String> {
+fn directory(server: &Server) -> Option<String> {
     let inside = server.cwd.strip_prefix(&server.directory).is_ok_and(|below| {
         // Behind a link `..` leads anywhere, so that only plain steps downwards are sure to stay inside.
         let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);

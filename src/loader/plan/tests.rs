@@ -287,8 +287,10 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
             install: "NODE_OPTIONS='--require ./evil.js' npx @scope/serena@0.5.0 '${TOKEN}'".to_owned(),
             integrity: Some("sha512-x".to_owned()),
             scripts: true,
-            cwd: None,
-            env: vec!["API_KEY".to_owned(), "NODE_OPTIONS".to_owned()],
+            surroundings: Box::new(Surroundings {
+                cwd: None,
+                env: vec!["API_KEY".to_owned(), "NODE_OPTIONS".to_owned()],
+            }),
             remote: None,
         }
     );
@@ -305,7 +307,7 @@ fn a_person_sees_where_a_server_runs_unless_it_is_surely_inside_the_project() {
             cwd: base.directory.join(cwd),
             ..base.clone()
         };
-        planned(&server).unwrap().shown(None).cwd
+        planned(&server).unwrap().shown(None).surroundings.cwd
     };
     for inside in ["", ".", "sub", "./sub/sub"] {
         assert_eq!(cwd(inside), None, "{inside}");
@@ -336,7 +338,7 @@ fn a_variable_that_steers_the_code_is_shown_with_its_value_and_every_other_by_it
         "HOME=/evil LD_BIND_NOW=1 PERL5LIB=/evil PYTHONUSERBASE=/evil XDG_CONFIG_HOME=/evil ./server"
     );
     assert_eq!(
-        shown.env,
+        shown.surroundings.env,
         [
             "'A, B'",
             "HOME",
