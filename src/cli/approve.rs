@@ -57,11 +57,12 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
 fn allow_always(ground: &Ground, workflow: &Workflow) -> anyhow::Result<()> {
     let tool = workflow.call.tool.clone();
     let change = Change::AllowTool { tool };
-    writer::edit(&workflow.origin.config, Kind::Pml, &[change])?;
+    let edited = writer::edit(&workflow.origin.config, Kind::Pml, &[change])?;
+    output::warn(&edited.durability);
     output::say(&format!(
         "`{}` is in the allow list of {}",
         Shown::line(&workflow.call.tool.to_string()),
-        ground.path(&workflow.origin.config)
+        ground.path(&edited.file)
     ));
     Ok(())
 }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::list::CONNECT;
 use super::route::{Approval, Given, Target};
 use super::{ClientScope, Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
 use crate::config::Server;
 use crate::loader::{KnownTool, Lease, LoadError, Plan, Started};
 use crate::permissions::approved::Record;
-use crate::permissions::{AskKind, Decision};
+use crate::permissions::{AskKind, CONNECT, Decision};
 use crate::protocol::approval::ApprovalType;
 use crate::protocol::{Object, ToolName};
 use crate::workflow::Arguments;

@@ -6,12 +6,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use super::list::CONNECT;
 use super::{Proxy, Runner, View};
-use crate::config::{Notices, RuleList, WatchedPath};
-use crate::loader::{Lease, Occupied, Plan};
-use crate::permissions::Decision;
-use crate::protocol::{DependencyName, Digest, ToolName};
+use crate::config::{Notices, WatchedPath};
+use crate::loader::{KnownTool, Lease, Occupied, Plan};
+use crate::permissions::ServerVerdict;
+use crate::protocol::{DependencyName, Digest};
 
 /// The variable by which Claude Code marks whatever its tools start.
 const AGENT_MARK: &str = "CLAUDECODE";
@@ -116,38 +115,18 @@ impl Proxy {
             Ok(plan) if plan.digest() == digest => plan,
             Ok(_) | Err(_) => return Some(Dismissal::Replaced),
         };
-        let decisions = self.decisions(view, &plan);
-        if decisions.iter().all(|decision| *decision == Decision::Deny) {
+        let known = self.0.loader.known(&plan);
+        let tools = known.iter().flat_map(|known| known.tools.iter());
+        let tools: Vec<&str> = tools.map(KnownTool::name).collect();
+        let verdict = view.policy.server(dependency, &tools);
+        if let ServerVerdict::Denied(_) = verdict {
             return Some(Dismissal::Forbidden("the rules deny all its tools"));
         }
         let stands = lease == Lease::OneCall
-            || decisions.contains(&Decision::Allow)
+            || verdict == ServerVerdict::Allowed
             || self.0.grants.allows_any_tool(digest)
             || self.is_approved(&plan);
         (!stands).then_some(Dismissal::Forbidden("its approval was taken back"))
-    }
-
-    /// Returns what the rules say about everything of a server that they name or that it is known to have.
-    fn decisions(&self, view: &View, plan: &Plan) -> Vec<Decision> {
-        let dependency = plan.dependency();
-        let known = self.0.loader.known(plan);
-        let tools = known
-            .iter()
-            .flat_map(|known| known.tools.iter().map(|tool| tool.name().to_owned()));
-        let named = view.config.rules.iter().filter_map(|rule| {
-            let tool: ToolName = rule.pattern.only_name()?.parse().ok()?;
-            let names = rule.list != RuleList::Deny && tool.dependency() == dependency;
-            names.then(|| tool.tool().to_owned())
-        });
-        tools
-            .chain(named)
-            .chain([CONNECT.to_owned()])
-            .map(|tool| {
-                view.policy
-                    .check(&ToolName::new(dependency.clone(), tool))
-                    .decision
-            })
-            .collect()
     }
 
     /// Tells who runs this pml: where a client marks what its agent starts, a person has a terminal.

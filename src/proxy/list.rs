@@ -3,13 +3,10 @@
 use std::collections::HashSet;
 
 use super::{Asking, Listed, Proxy, View};
-use crate::config::{RuleList, nearest};
-use crate::loader::Plan;
-use crate::permissions::{AskKind, Decision};
+use crate::config::nearest;
+use crate::loader::{KnownTool, Plan};
+use crate::permissions::{AskKind, CONNECT, Decision, ServerVerdict};
 use crate::protocol::{DependencyName, ToolName, wire_name};
-
-/// The tool of a dependency that was never seen.
-pub(super) const CONNECT: &str = "connect";
 
 impl Proxy {
     /// Lists every tool that a call could reach, in a stable order.
@@ -144,27 +141,13 @@ impl Proxy {
     /// is simply allowed.
     pub(super) fn may_start(&self, view: &View, name: &DependencyName, plan: &Plan) -> bool {
         let known = self.0.loader.known(plan);
-        let tools = known
-            .iter()
-            .flat_map(|known| known.tools.iter().map(|tool| tool.name().to_owned()));
-        let ruled = view
-            .config
-            .rules
-            .iter()
-            .filter(|rule| rule.list == RuleList::Allow)
-            .filter_map(|rule| {
-                let tool: ToolName = rule.pattern.only_name()?.parse().ok()?;
-                (tool.dependency() == name).then(|| tool.tool().to_owned())
-            });
-        let mut candidates = tools.chain(ruled).chain([CONNECT.to_owned()]);
-        let denied =
-            |tool: &str| view.policy.check(&ToolName::new(name.clone(), tool)).decision == Decision::Deny;
-        if denied(CONNECT) {
-            return false;
+        let tools = known.iter().flat_map(|known| known.tools.iter());
+        let tools: Vec<&str> = tools.map(KnownTool::name).collect();
+        match view.policy.server(name, &tools) {
+            ServerVerdict::Allowed => true,
+            ServerVerdict::Asks => self.is_approved(plan),
+            ServerVerdict::Denied(_) => false,
         }
-        self.is_approved(plan)
-            || candidates
-                .any(|tool| view.policy.check(&ToolName::new(name.clone(), tool)).decision == Decision::Allow)
     }
 }
 
