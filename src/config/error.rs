@@ -24,7 +24,7 @@ pub enum ConfigError {
         /// The path.
         path: PathBuf,
     },
-    /// The file is not the user's alone, so that somebody else would decide what runs.
+    /// The file is not the user's alone: another user could decide what runs.
     #[error("`{}` is not obeyed: {}", Shown::path(path), distrust(unowned))]
     NotObeyed {
         /// The file.

@@ -1,7 +1,7 @@
 //! Where the configuration is: the project's file and, below it, the user's.
 //!
 //! The search goes upwards to the root of the repository at most, and not into directories that every user of the
-//! machine may write: there, anybody can leave a file.
+//! machine may write: another user may have left a file there.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ enum Found {
 fn search(start: &Path) -> Found {
     let mut border = None;
     for directory in start.ancestors() {
-        // Whoever works in a shared directory means it; its file is still checked when it is read.
+        // The start itself was chosen by the user; its file is still checked when it is read.
         if border.is_none() && directory != start && is_shared(directory) {
             border = Some(Border::Shared(directory.to_owned()));
         }

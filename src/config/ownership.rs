@@ -36,7 +36,7 @@ pub struct Unowned {
     pub user: u32,
 }
 
-/// Checks that nobody but the user and root decides what an opened file says.
+/// Checks that only the user and root decide what an opened file says.
 pub(super) fn check(path: &Path, opened: &Metadata) -> Result<(), Unowned> {
     // A link in a shared directory could lead to any configuration of the user.
     if let Ok(link) = path.symlink_metadata()
@@ -144,7 +144,7 @@ mod tests {
         assert!(only_ann(1000), "the group of the same name");
         assert!(only_ann(51), "a group with its owner as only member");
         assert!(!only_ann(50), "a team");
-        assert!(!only_ann(100), "the primary group of somebody else");
+        assert!(!only_ann(100), "the primary group of another user");
         assert!(!only_ann(77), "a group of some directory service");
         assert!(
             has_only(groups, users, 1002, 1002),

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::home::names;
 use crate::support::faults::{Fault, inject};
+use crate::support::have;
 use crate::support::world::{Client, World, asks, stderr, texts};
 
 fn failing<'a>(call: &'static str, nth: u32, path: &'a Path) -> Fault<'a> {
@@ -40,6 +41,9 @@ fn approvals(world: &World) -> PathBuf {
 
 #[test]
 fn an_approval_that_the_disk_does_not_confirm_is_taken_back() {
+    if !have(&["cc"]) {
+        return;
+    }
     let world = World::with_fake(&json!({}), &[]);
     let folder = approvals(&world);
     let mut client = client(&world, &[failing("fsync", 1, &folder)]);
@@ -61,6 +65,9 @@ fn an_approval_that_the_disk_does_not_confirm_is_taken_back() {
 
 #[test]
 fn an_approval_that_cannot_be_taken_back_is_said_to_count() {
+    if !have(&["cc"]) {
+        return;
+    }
     let world = World::with_fake(&json!({}), &[]);
     let folder = approvals(&world);
     // Which file it will be is known from an approval that is forgotten again.
@@ -88,6 +95,9 @@ fn an_approval_that_cannot_be_taken_back_is_said_to_count() {
 
 #[test]
 fn a_rule_that_the_disk_does_not_confirm_stands_and_is_said_to() {
+    if !have(&["cc"]) {
+        return;
+    }
     let world = World::new();
     let project = world.project();
     for arguments in [&["allow", "a:b"][..], &["ask", "c:d"], &["forget", "a:b"]] {
@@ -105,6 +115,9 @@ fn a_rule_that_the_disk_does_not_confirm_stands_and_is_said_to() {
 
 #[test]
 fn always_says_that_a_power_cut_may_take_the_rule() {
+    if !have(&["cc"]) {
+        return;
+    }
     let world = World::with_fake(&json!({}), &[]);
     let mut client = client(&world, &[failing("fsync", 1, &world.project())]);
     let asked = client.call("fake__echo", &json!({}));
@@ -117,6 +130,9 @@ fn always_says_that_a_power_cut_may_take_the_rule() {
 
 #[test]
 fn a_write_that_fails_before_the_rename_changes_nothing() {
+    if !have(&["cc"]) {
+        return;
+    }
     let world = World::new();
     world.write(".pml.json", "{}");
     let file = world.path(".pml.json");
