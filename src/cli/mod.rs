@@ -140,6 +140,11 @@ fn visible() -> clap::Command {
 fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
     let environment = Environment::of_process()?;
     let locations = Locations::of(&environment).hint("set `HOME` to your home directory")?;
+    let files = config::find(config.as_deref(), &environment, &locations);
+    let environment = match files.project.parent() {
+        Some(directory) => environment.in_project(directory),
+        None => environment,
+    };
     Ok(Ground {
         environment,
         locations,

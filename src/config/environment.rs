@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
     working_directory: PathBuf,
+    project: Option<PathBuf>,
 }
 
 impl Environment {
@@ -24,6 +25,7 @@ impl Environment {
         Ok(Self {
             variables: std::env::vars_os().collect(),
             working_directory: std::env::current_dir()?,
+            project: None,
         })
     }
 
@@ -43,7 +45,23 @@ impl Environment {
         Self {
             variables,
             working_directory: working_directory.into(),
+            project: None,
         }
+    }
+
+    /// Names the directory of the project's file, which need not lie above the working directory.
+    #[must_use]
+    pub fn in_project(self, directory: &Path) -> Self {
+        Self {
+            project: Some(directory.to_owned()),
+            ..self
+        }
+    }
+
+    /// Returns the directory of the project's file, where it is known.
+    #[must_use]
+    pub fn project(&self) -> Option<&Path> {
+        self.project.as_deref()
     }
 
     /// Returns a variable; an empty one counts as unset, as shells and package managers do.

@@ -15,7 +15,7 @@ use crate::report::Hint;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum InstallError {
     /// A runtime or an installer is not on the user's `PATH`.
-    #[error("`{package}` needs `{program}`, which is not on the PATH")]
+    #[error("`{package}` needs `{program}`, which is not on the PATH outside the project")]
     Missing {
         /// The package.
         package: String,

@@ -77,6 +77,19 @@ pub enum SpawnError {
         /// The directory.
         directory: PathBuf,
     },
+    /// Its program is found only inside the project.
+    #[error(
+        "cannot start `{name}`: `{program}` is on the PATH only inside the project, as `{}`",
+        Shown::path(found)
+    )]
+    InProject {
+        /// The dependency.
+        name: DependencyName,
+        /// The program as declared, escaped.
+        program: String,
+        /// Where it was found.
+        found: PathBuf,
+    },
     /// The supervisor did not start.
     #[error("cannot start `{name}`: its supervisor `{}` did not start", Shown::path(.supervisor))]
     Supervisor {
@@ -95,6 +108,9 @@ impl Hint for SpawnError {
         match self {
             Self::Directory { directory, .. } => {
                 Some(format!("to create it: mkdir -p {}", shell::path(directory)))
+            }
+            Self::InProject { .. } => {
+                Some("to run the project's own program, write its path as the \"command\"".to_owned())
             }
             Self::Supervisor { .. } => None,
         }

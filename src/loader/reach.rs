@@ -2,7 +2,7 @@
 //!
 //! From here on nobody asks which of the two it is: there are lines to read, lines to write, and an end in words.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -11,9 +11,11 @@ use tokio_util::task::TaskTracker;
 
 use super::launch::Settings;
 use super::process::{self, Exit, LaunchLine, Process, SpawnError};
+use super::programs::{find_in_project, find_program};
 use super::stderr::Stderr;
 use super::{Installed, Plan, PlanSource, Urgency, remote, variables};
 use crate::config::Environment;
+use crate::protocol::Shown;
 
 /// How the lines of a dependency are reached: those of a process, or those of a server elsewhere.
 pub(super) struct Reached {
@@ -53,7 +55,7 @@ pub(super) fn reach(
             end: remote.ended,
         });
     }
-    let line = launch_line(plan, installed, &settings.environment);
+    let line = launch_line(plan, installed, &settings.environment)?;
     let supervisor = process::supervisor().map_err(|cause| SpawnError::Supervisor {
         name: plan.dependency().clone(),
         supervisor: PathBuf::from("pml"),
@@ -103,16 +105,20 @@ fn watch_over(
     (urgent, end)
 }
 
-fn launch_line(plan: &Plan, installed: Option<&Installed>, environment: &Environment) -> LaunchLine {
+fn launch_line(
+    plan: &Plan,
+    installed: Option<&Installed>,
+    environment: &Environment,
+) -> Result<LaunchLine, SpawnError> {
     let (program, leading) = match (plan.source(), installed) {
         (_, Some(installed)) => (installed.program.clone(), installed.leading.clone()),
-        (PlanSource::Command { program }, None) => (program.clone(), Vec::new()),
+        (PlanSource::Command { program }, None) => (found(plan, program, environment)?, Vec::new()),
         // A package is always installed before it is opened.
         (PlanSource::Package(package), None) => (PathBuf::from(package.name()), Vec::new()),
         // Nothing is launched for a server elsewhere.
         (PlanSource::Remote(_), None) => (PathBuf::new(), Vec::new()),
     };
-    LaunchLine {
+    Ok(LaunchLine {
         program,
         arguments: leading
             .into_iter()
@@ -120,5 +126,28 @@ fn launch_line(plan: &Plan, installed: Option<&Installed>, environment: &Environ
             .collect(),
         variables: variables::variables(environment, plan.variables()),
         directory: plan.directory().to_owned(),
+    })
+}
+
+/// Looks a bare name up on the user's `PATH`: a person who approved `node` means their own.
+///
+/// A `PATH` that the server declares is shown in the question, and counts as it is.
+fn found(plan: &Plan, program: &Path, environment: &Environment) -> Result<PathBuf, SpawnError> {
+    let name = program.to_str().filter(|name| !name.contains('/'));
+    let Some(name) = name.filter(|_| !plan.variables().contains_key("PATH")) else {
+        return Ok(program.to_owned());
+    };
+    match (
+        find_program(name, environment),
+        find_in_project(name, environment),
+    ) {
+        (Some(found), _) => Ok(found),
+        (None, Some(found)) => Err(SpawnError::InProject {
+            name: plan.dependency().clone(),
+            program: Shown::line(name).to_string(),
+            found,
+        }),
+        // It is nowhere: the supervisor says so.
+        (None, None) => Ok(program.to_owned()),
     }
 }

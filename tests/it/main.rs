@@ -49,6 +49,7 @@ mod ownership;
 mod permission_prompt;
 #[cfg(target_os = "linux")]
 mod process;
+mod programs;
 mod questions;
 mod real_servers;
 mod remote;
