@@ -55,14 +55,14 @@ pub enum ApprovedError {
         #[source]
         source: DurableError,
     },
-    /// The record cannot be removed.
-    #[error("cannot remove the approval `{}`", Shown::path(path))]
+    /// Records cannot be removed.
+    #[error("cannot remove the approvals of `{dependency}`")]
     Remove {
-        /// The file.
-        path: PathBuf,
-        /// Why.
+        /// The dependency.
+        dependency: DependencyName,
+        /// Which step failed.
         #[source]
-        source: io::Error,
+        source: DurableError,
     },
 }
 
@@ -114,17 +114,43 @@ impl Approved {
 
     /// Records an approval, durably before it returns; what the disk does not confirm is taken back.
     pub fn record(&self, digest: &Digest, record: &Record) -> Result<(), ApprovedError> {
-        let path = self.path(digest);
-        let failed = |source| ApprovedError::Write {
-            path: path.clone(),
-            source,
+        let locked = self.lock(digest)?;
+        self.write(&locked, digest, record)
+    }
+
+    /// Changes an approval that still stands, and returns what it is then; `None` if it was taken back meanwhile.
+    ///
+    /// The record is read under the lock, so a withdrawal by another process is never undone.
+    pub fn complete(
+        &self,
+        digest: &Digest,
+        change: impl FnOnce(Record) -> Record,
+    ) -> Result<Option<Record>, ApprovedError> {
+        let locked = self.lock(digest)?;
+        let Some(found) = read(&self.path(digest))? else {
+            return Ok(None);
         };
+        let changed = change(found.clone());
+        if changed != found {
+            self.write(&locked, digest, &changed)?;
+        }
+        Ok(Some(changed))
+    }
+
+    fn lock(&self, digest: &Digest) -> Result<Locked, ApprovedError> {
+        Locked::lock(&self.directory, Audience::Owner).map_err(|source| ApprovedError::Write {
+            path: self.path(digest),
+            source,
+        })
+    }
+
+    fn write(&self, locked: &Locked, digest: &Digest, record: &Record) -> Result<(), ApprovedError> {
+        let path = self.path(digest);
         let bytes =
             serde_json::to_vec_pretty(record).map_err(|_| ApprovedError::Damaged { path: path.clone() })?;
-        let locked = Locked::lock(&self.directory, Audience::Owner).map_err(failed)?;
         locked
             .replace_or_undo(Path::new(&file_name(digest)), &bytes, Audience::Owner)
-            .map_err(failed)
+            .map_err(|source| ApprovedError::Write { path, source })
     }
 
     /// Finds the approval of exactly this digest.
@@ -155,41 +181,41 @@ impl Approved {
         }))
     }
 
-    /// Forgets every approval of a dependency and returns how many there were.
+    /// Forgets every approval of a dependency, durably before it returns, and returns how many there were.
     pub fn forget(&self, dependency: &DependencyName) -> Result<usize, ApprovedError> {
-        let entries = match std::fs::read_dir(&self.directory) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-            Err(source) => {
-                return Err(ApprovedError::Read {
-                    path: self.directory.clone(),
-                    source,
-                });
-            }
+        if !self.directory.exists() {
+            return Ok(0);
+        }
+        let failed = |source| ApprovedError::Remove {
+            dependency: dependency.clone(),
+            source,
         };
-        let mut forgotten = 0;
-        for entry in entries {
-            let path = match entry {
-                Ok(entry) => entry.path(),
-                Err(source) => {
-                    return Err(ApprovedError::Read {
-                        path: self.directory.clone(),
-                        source,
-                    });
-                }
-            };
-            // A damaged record approves nothing, so there is nothing to forget.
-            let is_meant = matches!(read(&path), Ok(Some(record)) if record.dependency == *dependency);
-            if is_meant {
-                match std::fs::remove_file(&path) {
-                    Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                        return Err(ApprovedError::Remove { path, source });
-                    }
-                    _ => forgotten += 1,
-                }
+        // Whoever is about to complete a record does so before this, or finds none.
+        let locked = Locked::lock(&self.directory, Audience::Owner).map_err(failed)?;
+        let meant: Vec<PathBuf> = self
+            .records()?
+            .into_iter()
+            .filter(|(_, record)| record.dependency == *dependency)
+            .map(|(name, _)| name)
+            .collect();
+        locked.remove(&meant).map_err(failed)?;
+        Ok(meant.len())
+    }
+
+    /// Reads every approval with the name of its file. A damaged record approves nothing and is left out.
+    fn records(&self) -> Result<Vec<(PathBuf, Record)>, ApprovedError> {
+        let failed = |source| ApprovedError::Read {
+            path: self.directory.clone(),
+            source,
+        };
+        let mut records = Vec::new();
+        for entry in std::fs::read_dir(&self.directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if let Ok(Some(record)) = read(&entry.path()) {
+                records.push((PathBuf::from(entry.file_name()), record));
             }
         }
-        Ok(forgotten)
+        Ok(records)
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {
@@ -290,6 +316,27 @@ mod tests {
         there.record(&digest, &record("git")).unwrap();
         assert_eq!(here.find(&digest).unwrap(), Some(record("git")));
         assert_eq!(here.find(&Digest::of(["three"])).unwrap(), Some(record("time")));
+    }
+
+    #[test]
+    fn what_was_taken_back_is_not_completed() {
+        let root = tempfile::tempdir().unwrap();
+        let approved = Approved::new(root.path());
+        let digest = Digest::of(["one"]);
+        approved.record(&digest, &record("fs")).unwrap();
+        let complete = |record: Record| Record {
+            integrity: Some("sha512-a".to_owned()),
+            ..record
+        };
+        let completed = complete(record("fs"));
+        assert_eq!(
+            approved.complete(&digest, complete).unwrap(),
+            Some(completed.clone())
+        );
+        assert_eq!(approved.find(&digest).unwrap(), Some(completed));
+        assert_eq!(approved.forget(&"fs".parse().unwrap()).unwrap(), 1);
+        assert_eq!(approved.complete(&digest, complete).unwrap(), None);
+        assert_eq!(approved.find(&digest).unwrap(), None);
     }
 
     #[test]

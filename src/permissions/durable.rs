@@ -148,6 +148,22 @@ impl Locked {
             .map_err(|source| DurableError::Unconfirmed { path, source })
     }
 
+    /// Removes files; those that are not there count as removed. They are gone for good once it returns.
+    pub(super) fn remove(&self, names: &[PathBuf]) -> Result<(), DurableError> {
+        for name in names {
+            let path = self.directory.join(name);
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(DurableError::step("remove", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        self.handle
+            .sync_all()
+            .map_err(DurableError::step("sync the directory", &self.directory))
+    }
+
     /// Puts `bytes` in place of the file `name`, or puts the old content back if the disk does not confirm it.
     pub(super) fn replace_or_undo(
         &self,

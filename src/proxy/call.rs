@@ -219,7 +219,13 @@ impl Proxy {
                 });
             }
         };
-        notes.extend(self.record_first_use(plan, &started));
+        match self.record_first_use(&target.tool, plan, &started).await {
+            Ok(note) => notes.extend(note),
+            Err(refusal) => {
+                started.session.settle();
+                return Ok(Ran::NoLonger(refusal));
+            }
+        }
         // From here on nothing waits: what is decided now is what is sent.
         let decision = match self.still_permitted(&target.tool, plan, given)? {
             Still::Permitted(decision) => decision,
@@ -277,28 +283,39 @@ impl Proxy {
         })
     }
 
-    /// Where a person approved before the integrity was known, the first use decides what they approved.
-    fn record_first_use(&self, plan: &Plan, started: &Started) -> Option<String> {
-        let resolved = started.resolved.as_ref()?;
-        let integrity = resolved.integrity.as_ref()?;
-        let record = self.0.approved.find(plan.digest()).ok().flatten()?;
-        if record.integrity.is_some() {
-            return None;
-        }
-        let record = Record {
-            version: Some(resolved.version.clone()),
-            integrity: Some(integrity.clone()),
-            ..record
+    /// Completes an approval that was given before the integrity was known, unless it was taken back meanwhile.
+    async fn record_first_use(
+        &self,
+        tool: &ToolName,
+        plan: &Plan,
+        started: &Started,
+    ) -> Result<Option<String>, Refusal> {
+        let found = self.0.approved.find(plan.digest()).ok().flatten();
+        let (Some(resolved), Some(found)) = (started.resolved.clone(), found) else {
+            return Ok(None);
+        };
+        let (None, Some(integrity)) = (found.integrity, resolved.integrity.clone()) else {
+            return Ok(None);
         };
         let name = plan.dependency();
-        Some(match self.0.approved.record(plan.digest(), &record) {
-            Ok(()) => format!(
-                "pml: the integrity of {name}@{} was not known when it was approved; {integrity} was recorded at \
-                 this first use, and only that runs from now on",
-                resolved.version
+        let (proxy, digest, version) = (self.clone(), plan.digest().clone(), resolved.version.clone());
+        let complete = move |record: Record| Record {
+            version: Some(resolved.version),
+            integrity: resolved.integrity,
+            ..record
+        };
+        // Another process may hold the approvals, and the disk may be slow.
+        let completed =
+            tokio::task::spawn_blocking(move || proxy.0.approved.complete(&digest, complete)).await;
+        Ok(Some(match completed {
+            Ok(Ok(Some(_))) => format!(
+                "pml: the integrity of {name}@{version} was not known when it was approved; {integrity} was recorded \
+                 at this first use, and only that runs from now on"
             ),
-            Err(error) => format!("pml: the integrity of {name} could not be recorded: {error}"),
-        })
+            Ok(Ok(None)) => return Err(Refusal::Withdrawn { tool: tool.clone() }),
+            Ok(Err(error)) => format!("pml: the integrity of {name} could not be recorded: {error}"),
+            Err(_gone) => format!("pml: the integrity of {name} could not be recorded"),
+        }))
     }
 
     /// Tells whether a person approved this dependency as it is declared and installed.

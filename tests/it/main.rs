@@ -64,3 +64,4 @@ mod stdio;
 mod subscriptions;
 mod support;
 mod surroundings;
+mod uninstall;

@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
+pub(crate) mod packages;
 pub(crate) mod registry;
 pub(crate) mod sdk;
 pub(crate) mod web;
