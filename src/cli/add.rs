@@ -18,9 +18,9 @@ use tokio_util::task::TaskTracker;
 use self::draft::Draft;
 use super::failure::{Hinted as _, Refused};
 use super::terminal::{self, Passing, Reply};
-use super::{Ground, authority, output};
+use super::{Ground, authority, output, uses};
 use crate::loader::{
-    KnownTool, Lease, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency, VersionSpec,
+    Content, KnownTool, Lease, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency, VersionSpec,
 };
 use crate::permissions::Approved;
 use crate::permissions::approved::Record;
@@ -146,6 +146,8 @@ struct Added {
     edited: Edited,
     /// Its tools; `None` if it was not started.
     tools: Option<Vec<ToolName>>,
+    /// What the person should know of its installation.
+    notes: Vec<String>,
 }
 
 /// Declares, installs and starts a server, if the person agrees.
@@ -204,6 +206,7 @@ async fn add(
             resolved,
             edited,
             tools: None,
+            notes: Vec::new(),
         })));
     }
     told::before(ground, &draft, resolved.as_ref());
@@ -230,15 +233,20 @@ async fn add(
     let was_installed = !loader.needs_install(&draft.plan);
     let added = start_and_write(ground, arguments, &draft, resolved, loader).await;
     match added {
-        Ok((resolved, edited, tools)) => Ok(Outcome::Added(Box::new(Added {
+        Ok((resolved, edited, tools, notes)) => Ok(Outcome::Added(Box::new(Added {
             draft,
             resolved,
             edited,
             tools: Some(tools),
+            notes,
         }))),
         Err(error) => {
             if let (Some(package), false) = (draft.plan.package(), was_installed)
-                && let Err(left) = loader.packages().uninstall(package)
+                && let Ok(others) = uses::others(ground, &arguments.name)
+                && let Err(left) = loader
+                    .packages()
+                    .uninstall(&arguments.name, package, &others)
+                    .await
             {
                 tracing::warn!(error = %left, "what was installed could not be removed again");
             }
@@ -285,10 +293,11 @@ async fn start_and_write(
     draft: &Draft,
     resolved: Option<Resolved>,
     loader: &Loader,
-) -> anyhow::Result<(Option<Resolved>, Edited, Vec<ToolName>)> {
-    let expected = resolved
-        .as_ref()
-        .and_then(|resolved| resolved.integrity.as_deref());
+) -> anyhow::Result<(Option<Resolved>, Edited, Vec<ToolName>, Vec<String>)> {
+    let expected = Content {
+        integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
+        lock: resolved.as_ref().and_then(|resolved| resolved.lock.clone()),
+    };
     let passing = Passing::new();
     let shown = passing.clone();
     let steps: Steps = Box::new(move |text| shown.step(&text));
@@ -297,7 +306,7 @@ async fn start_and_write(
             &draft.plan,
             &draft.server,
             draft.line_limit,
-            expected,
+            &expected,
             Lease::Standing,
             Some(steps),
         )
@@ -313,6 +322,8 @@ async fn start_and_write(
         dependency: arguments.name.clone(),
         version: resolved.as_ref().map(|resolved| resolved.version.clone()),
         integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
+        package: draft.plan.package().map(ToString::to_string),
+        lock: resolved.as_ref().and_then(|resolved| resolved.lock.clone()),
         at_unix_ms: u64::try_from(now().millis()).unwrap_or_default(),
     };
     if let Err(error) = Approved::of(&ground.locations).record(draft.plan.digest(), &record) {
@@ -329,5 +340,5 @@ async fn start_and_write(
         .filter(|tool| seen.insert(*tool))
         .map(|tool| ToolName::new(arguments.name.clone(), tool))
         .collect();
-    Ok((resolved, edited, tools))
+    Ok((resolved, edited, tools, started.take_notes()))
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
     };
     let approved = inbox::answer(&mut store, &workflow, Answer::Approve { scope })?;
     output::say(&format!("approved:\n{}", approved.told(now())));
-    let kept = approval::keep(&Approved::of(&ground.locations), &approved, now());
+    let kept = approval::keep(&Approved::of(&ground.locations), &approved, None, now());
     if scope == Scope::Always {
         allow_always(ground, &approved)?;
     }

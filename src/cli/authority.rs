@@ -3,7 +3,7 @@
 use super::failure::{Hinted as _, Refused};
 use super::{Ground, forecast};
 use crate::config::Config;
-use crate::loader::{KnownTool, Loader, Plan};
+use crate::loader::{Content, KnownTool, Loader, Plan};
 use crate::permissions::{Approved, Policy, ServerVerdict};
 use crate::protocol::{DependencyName, Shown, shell};
 
@@ -11,10 +11,10 @@ use crate::protocol::{DependencyName, Shown, shell};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Authority {
     /// A rule allows a tool of the server, or a person approved the server as it is declared.
-    Granted {
-        /// The integrity that was approved: other content is refused.
-        integrity: Option<String>,
-    },
+    Granted(
+        /// The content that was approved: other content is refused.
+        Content,
+    ),
     /// Neither is so.
     Asks,
 }
@@ -30,11 +30,14 @@ pub(super) fn of(
     let tools = known.iter().flat_map(|known| known.tools.iter());
     let tools: Vec<&str> = tools.map(KnownTool::name).collect();
     if ruled(ground, config, plan.dependency(), &tools)? == Ruled::Allowed {
-        return Ok(Authority::Granted { integrity: None });
+        return Ok(Authority::Granted(Content::default()));
     }
     let approval = forecast::approval(&Approved::of(&ground.locations), plan, loader)?;
-    Ok(approval.map_or(Authority::Asks, |record| Authority::Granted {
-        integrity: record.integrity,
+    Ok(approval.map_or(Authority::Asks, |record| {
+        Authority::Granted(Content {
+            integrity: record.integrity,
+            lock: record.lock,
+        })
     }))
 }
 

@@ -15,8 +15,9 @@ pub(super) fn approval(
     plan: &Plan,
     loader: &Loader,
 ) -> Result<Option<Record>, ApprovedError> {
-    let integrity = loader.resolved(plan).and_then(|resolved| resolved.integrity);
-    if !approved.covers(plan.digest(), integrity.as_deref())? {
+    let resolved = loader.resolved(plan);
+    let (integrity, lock) = resolved.map_or((None, None), |resolved| (resolved.integrity, resolved.lock));
+    if !approved.covers(plan.digest(), integrity.as_deref(), lock.as_ref())? {
         return Ok(None);
     }
     approved.find(plan.digest())

@@ -15,7 +15,7 @@ use super::terminal::{self, Passing, Reply};
 use super::{Ground, output, shown};
 use crate::config::{Config, nearest};
 use crate::loader::process::supervisor;
-use crate::loader::{InstallStep, Installed, Loader, Package, Packages, Plan, plan};
+use crate::loader::{Content, InstallStep, Installed, Loader, Package, Packages, Plan, plan};
 use crate::protocol::DependencyName;
 
 /// Installs the packages of declared servers.
@@ -42,7 +42,7 @@ struct Outcome {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(tag = "state", rename_all = "camelCase")]
+#[serde(tag = "state", rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum State {
     /// It is in the store now, or was already.
     Installed {
@@ -50,6 +50,8 @@ enum State {
         version: String,
         integrity: Option<String>,
         directory: std::path::PathBuf,
+        at_start: Vec<String>,
+        notes: Vec<String>,
     },
     /// It is a plain command or a remote server.
     Command,
@@ -108,7 +110,12 @@ impl Outcome {
     fn print(&self) -> std::io::Result<()> {
         let name = &self.name;
         match &self.state {
-            State::Installed { package, .. } => output::data(&format!("{name}: {package} is installed"))?,
+            State::Installed { package, notes, .. } => {
+                output::data(&format!("{name}: {package} is installed"))?;
+                for note in notes {
+                    output::note(note);
+                }
+            }
             State::Command => output::data(&format!("{name}: nothing to install"))?,
             State::Refused { error } | State::Failed { error } => {
                 output::say(&format!("error: {name}: {error}"));
@@ -170,9 +177,9 @@ async fn install_one(
     };
     let loader = Loader::new(&ground.environment, &ground.locations, TaskTracker::new());
     let expected = match authority::of(ground, &config, &plan, &loader)? {
-        Authority::Granted { integrity } => integrity,
+        Authority::Granted(content) => content,
         // What is there already needs no leave to be fetched.
-        Authority::Asks if packages.installed(&plan)?.is_some() => None,
+        Authority::Asks if packages.installed(&plan)?.is_some() => Content::default(),
         Authority::Asks => {
             let shown = agreed(arguments, packages, &plan, package).await?;
             // Minutes may have passed at the question: the rules and the declaration of now count.
@@ -185,16 +192,22 @@ async fn install_one(
         }
     };
     let steps = Steps::new(&plan);
-    let result = packages
-        .install(&plan, expected.as_deref(), &|step| steps.show(step))
-        .await;
+    let result = packages.install(&plan, &expected, &|step| steps.show(step)).await;
     steps.clear();
-    let Installed { resolved, root, .. } = result?;
+    let Installed {
+        resolved,
+        root,
+        at_start,
+        notes,
+        ..
+    } = result?;
     Ok(State::Installed {
         package: package.at(&resolved.version),
         version: resolved.version,
         integrity: resolved.integrity,
         directory: root,
+        at_start,
+        notes,
     })
 }
 
@@ -210,13 +223,13 @@ fn planned(ground: &Ground, name: &DependencyName) -> anyhow::Result<(Config, Pl
     Ok((config, plan))
 }
 
-/// Shows what would be fetched and asks the person; returns the integrity they were shown.
+/// Shows what would be fetched and asks the person; returns the content they were shown.
 async fn agreed(
     arguments: &Arguments,
     packages: &Packages,
     plan: &Plan,
     package: &Package,
-) -> anyhow::Result<Option<String>> {
+) -> anyhow::Result<Content> {
     let name = plan.dependency();
     if !arguments.yes && !terminal::is_there() {
         return Err(Refused(format!(
@@ -236,7 +249,10 @@ async fn agreed(
         terminal::confirm(&format!("Install {name}?")).await?
     };
     match reply {
-        Reply::Yes => Ok(resolved.integrity),
+        Reply::Yes => Ok(Content {
+            integrity: resolved.integrity,
+            lock: resolved.lock,
+        }),
         Reply::No | Reply::Nobody => Err(Refused(format!("`{name}` was not installed")).into()),
     }
 }

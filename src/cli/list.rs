@@ -48,7 +48,7 @@ pub(crate) fn run(ground: &Ground, arguments: &ListArguments) -> anyhow::Result<
     }
     output::data(&table(ground, arguments, &listed))?;
     for server in &listed {
-        for problem in &server.problems {
+        for problem in server.problems.iter().chain(&server.notes) {
             output::note(&format!("`{}`: {problem}", server.name));
         }
     }

@@ -31,6 +31,7 @@ mod stdio;
 mod supervise;
 mod terminal;
 mod uninstall;
+mod uses;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -106,7 +106,7 @@ fn stays(ground: &Ground, name: &DependencyName, server: &Server) -> anyhow::Res
         let installed = packages.installed(&plan).ok().flatten()?;
         Some(package.at(&installed.resolved.version))
     });
-    let approved = Approved::of(&ground.locations).covers(plan.digest(), None)?;
+    let approved = Approved::of(&ground.locations).covers(plan.digest(), None, None)?;
     Ok(Stays { installed, approved })
 }
 

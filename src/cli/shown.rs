@@ -25,6 +25,7 @@ pub(super) fn show(dependency: &ShownDependency) {
         };
         lines.push(("scripts", scripts.to_owned()));
     }
+    lines.extend(dependency.notes().into_iter().map(|note| ("note", note)));
     for (label, text) in lines {
         output::say(&format!("{label:10} {text}"));
     }

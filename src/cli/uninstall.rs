@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::failure::Hinted as _;
-use super::{Ground, output};
+use super::{Ground, output, uses};
 use crate::config::{self, Config};
-use crate::loader::{Catalog, Packages, Plan, Uninstalled, plan};
+use crate::loader::{Catalog, Package, Packages, Plan, Uninstalled, plan};
 use crate::permissions::Approved;
+use crate::permissions::approved::Record;
 use crate::protocol::DependencyName;
 
 /// Takes back what was approved and installed for a server.
@@ -17,19 +19,18 @@ pub(crate) struct Arguments {
     /// The server, as `.pml.json` names it; it need not be declared any more
     #[arg(value_name = "NAME")]
     name: DependencyName,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Forgets the approval first: whatever fails after that, nothing runs unasked any more.
 pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let name = &arguments.name;
     let forgotten = Approved::of(&ground.locations).forget(name)?;
-    let approvals = match forgotten {
-        0 => "was not approved".to_owned(),
-        1 => "its approval is taken back".to_owned(),
-        count => format!("its {count} approvals are taken back"),
-    };
-    let Some(server) = config.servers.get(name) else {
-        if forgotten == 0 {
+    let declared = match config.servers.get(name) {
+        Some(server) => Some(plan(name, server, &ground.environment)?),
+        None if forgotten.is_empty() => {
             let names = config.servers.keys().map(DependencyName::as_str);
             let known = config::nearest(name.as_str(), names).map(str::to_owned);
             let error = anyhow::anyhow!("no server `{name}` is declared, and none of that name was approved");
@@ -38,28 +39,119 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
                 None => Err(error).hint("to see what is declared: pml list"),
             };
         }
-        output::data(&format!("{name}: {approvals}"))?;
-        return Ok(ExitCode::SUCCESS);
+        None => None,
     };
-    let plan = plan(name, server, &ground.environment)?;
-    Catalog::new(&ground.locations).forget(plan.catalog_key());
-    output::data(&format!("{name}: {approvals}; {}", removed(ground, &plan)?))?;
+    if let Some(plan) = &declared {
+        Catalog::new(&ground.locations).forget(plan.catalog_key());
+    }
+    let removed = removed(ground, name, packages(declared.as_ref(), &forgotten))?;
+    if arguments.json {
+        let packages: Vec<_> = removed
+            .iter()
+            .map(|(package, done)| whole(package, done))
+            .collect();
+        output::json(&json!({
+            "name": name,
+            "approvalsTakenBack": forgotten.len(),
+            "packages": packages,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let approvals = match forgotten.len() {
+        0 => "was not approved".to_owned(),
+        1 => "its approval is taken back".to_owned(),
+        count => format!("its {count} approvals are taken back"),
+    };
+    let mut told = vec![approvals];
+    told.extend(removed.iter().map(|(package, done)| in_words(package, done)));
+    if removed.is_empty() && declared.is_some() {
+        told.push("it has no package to remove".to_owned());
+    }
+    output::data(&format!("{name}: {}", told.join("; ")))?;
+    for (_, done) in &removed {
+        if let Uninstalled::Removed { kept, .. } = done {
+            for kept in kept {
+                output::note(&format!("what the server wrote is kept in {}", kept.told()));
+            }
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn removed(ground: &Ground, plan: &Plan) -> anyhow::Result<String> {
-    let Some(package) = plan.package() else {
-        return Ok("it has no package to remove".to_owned());
-    };
-    let done = Packages::new(&ground.locations, &ground.environment).uninstall(package)?;
-    Ok(match done {
+/// Returns the packages of a server: the one that is declared, and those that were approved under its name.
+fn packages(declared: Option<&Plan>, forgotten: &[Record]) -> Vec<Package> {
+    let approved = forgotten
+        .iter()
+        .filter_map(|record| Package::explicit(record.package.as_ref()?).ok());
+    let declared = declared.and_then(Plan::package).cloned();
+    let mut packages: Vec<Package> = Vec::new();
+    for package in declared.into_iter().chain(approved) {
+        if !packages
+            .iter()
+            .any(|known| known.to_string() == package.to_string())
+        {
+            packages.push(package);
+        }
+    }
+    packages
+}
+
+fn removed(
+    ground: &Ground,
+    name: &DependencyName,
+    packages: Vec<Package>,
+) -> anyhow::Result<Vec<(Package, Uninstalled)>> {
+    let others = uses::others(ground, name)?;
+    let store = Packages::new(&ground.locations, &ground.environment);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut removed = Vec::new();
+        for package in packages {
+            let done = store.uninstall(name, &package, &others).await?;
+            removed.push((package, done));
+        }
+        Ok(removed)
+    })
+}
+
+fn in_words(package: &Package, done: &Uninstalled) -> String {
+    match done {
         Uninstalled::Nothing => format!("{} was not installed", package.spec()),
-        Uninstalled::StillNeeded { version } => {
+        Uninstalled::StillNeeded { version, by } if by.is_empty() => {
             format!(
                 "{} is no longer pinned, but another declaration still uses its files",
-                package.at(&version)
+                package.at(version)
             )
         }
-        Uninstalled::Removed { version, .. } => format!("{} is removed", package.at(&version)),
-    })
+        Uninstalled::StillNeeded { version, by } => {
+            format!(
+                "{} stays, because it is used by {}",
+                package.at(version),
+                by.join(", ")
+            )
+        }
+        Uninstalled::Removed { version, .. } => format!("{} is removed", package.at(version)),
+    }
+}
+
+fn whole(package: &Package, done: &Uninstalled) -> Value {
+    let (state, version) = match done {
+        Uninstalled::Nothing => ("notInstalled", None),
+        Uninstalled::StillNeeded { version, .. } => ("stillNeeded", Some(version)),
+        Uninstalled::Removed { version, .. } => ("removed", Some(version)),
+    };
+    let mut value = json!({ "package": package.to_string(), "state": state, "version": version });
+    match done {
+        Uninstalled::Nothing => {}
+        Uninstalled::StillNeeded { by, .. } => value["usedBy"] = json!(by),
+        Uninstalled::Removed {
+            directories, kept, ..
+        } => {
+            value["directories"] = json!(directories);
+            value["kept"] = json!(kept);
+        }
+    }
+    value
 }

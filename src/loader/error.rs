@@ -73,6 +73,16 @@ pub enum InstallError {
         #[source]
         source: LockError,
     },
+    /// An archive brings a file that does not belong where it would lie.
+    #[error("`{package}` is refused: one of its archives brings `{file}`, which {reason}")]
+    Misplaced {
+        /// The package.
+        package: String,
+        /// The file below the environment, escaped.
+        file: String,
+        /// Why it does not belong there.
+        reason: &'static str,
+    },
     /// The registry serves other content than what was shown or recorded.
     #[error("`{package}` has changed: expected {expected}, found {found}")]
     Changed {
@@ -82,6 +92,12 @@ pub enum InstallError {
         expected: String,
         /// The integrity that was found.
         found: String,
+    },
+    /// The package itself is what was approved, what it depends on is not.
+    #[error("the dependencies of `{package}` are not those that were approved")]
+    Dependencies {
+        /// The package.
+        package: String,
     },
     /// It cannot be told which executable of the package is the server.
     #[error("{}", executable_text(.package, .wanted.as_deref(), .choices))]
@@ -133,12 +149,17 @@ impl Hint for InstallError {
             Self::Missing { program: "npm" | "node", .. } => {
                 Some("install Node.js 20 or later, which brings npm: https://nodejs.org/, and try again".to_owned())
             }
+            Self::Missing { program: "python", .. } => {
+                Some("install Python 3, e.g. by `uv python install`, and try again".to_owned())
+            }
+            Self::Misplaced { .. } => Some("nothing of it was run; report it to the registry".to_owned()),
             Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
             Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),
             Self::Changed { .. } => Some(
                 "nothing was installed; a published version must not change: ask its author. To accept it anyway: pml uninstall NAME, then approve it again"
                     .to_owned(),
             ),
+            Self::Dependencies { .. } => Some("call it again: a person is asked about what it depends on now".to_owned()),
             Self::Executable { choices, .. } if !choices.is_empty() => Some(format!(
                 "name the executable: npx --package=PACKAGE {0}, or uvx --from PACKAGE {0}",
                 shell::word(&choices[0])

@@ -90,6 +90,14 @@ fn wrote(stderr: &str) -> String {
     }
 }
 
+impl LoadError {
+    /// Tells whether what would run is other content than was approved, so that a person can be asked again.
+    #[must_use]
+    pub fn is_other_content(&self) -> bool {
+        matches!(self, Self::Install(InstallError::Dependencies { .. }))
+    }
+}
+
 impl Hint for LoadError {
     fn hint(&self) -> Option<String> {
         match self {
@@ -168,13 +176,16 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
         on_change,
         ..
     } = opening;
-    let resolved = installed.map(|installed| installed.resolved);
+    let (resolved, notes) = installed
+        .map(|installed| (installed.resolved, installed.notes))
+        .unzip();
     known.version = resolved.as_ref().map(|resolved| resolved.version.clone());
     known.integrity = resolved.as_ref().and_then(|resolved| resolved.integrity.clone());
     live.closing.disarm();
     let started = Started {
         session: live.session,
         resolved,
+        notes: Arc::new(Mutex::new(notes.unwrap_or_default())),
         introduced,
         known: Arc::new(Mutex::new(Arc::new(known))),
         changes: live.changes.clone(),

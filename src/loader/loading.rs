@@ -15,9 +15,11 @@ use super::launch::{Opening, Settings, open};
 use super::restart::{GivenUpError, Jitter, Start};
 use super::slot::{Lease, Slot, Startup, State, lock};
 use super::{
-    Catalog, Client, Declared, Installed, LoadError, Packages, Plan, Resolved, Session, Started, Urgency,
+    Catalog, Client, Content, Declared, Installed, LoadError, Packages, Plan, Resolved, Session, Started,
+    Urgency,
 };
 use crate::config::{Environment, Locations, Server};
+use crate::protocol::approval::ShownDependency;
 use crate::protocol::{Changes, DependencyName, Digest};
 
 /// How long dependencies may take to go when pml goes: more than their supervisors take, unless what is still to be
@@ -107,6 +109,17 @@ impl Loader {
         }
     }
 
+    /// Returns what a person is shown of a plan, with all that is known of its package.
+    #[must_use]
+    pub fn shown(&self, plan: &Plan) -> ShownDependency {
+        let mut shown = plan.shown(self.resolved(plan).as_ref());
+        if plan.package().is_some() {
+            let installed = self.0.packages.installed(plan).ok().flatten();
+            shown.installation.at_start = installed.map(|installed| installed.at_start).unwrap_or_default();
+        }
+        shown
+    }
+
     /// Tells whether a dependency answers calls.
     #[must_use]
     pub fn is_running(&self, plan: &Plan) -> bool {
@@ -140,13 +153,13 @@ impl Loader {
 
     /// Returns the running dependency, installing and starting it first where that is needed.
     ///
-    /// `expected` is the integrity a person was shown; anything else is refused.
+    /// `expected` is what a person was shown or approved; anything else is refused.
     pub async fn start(
         &self,
         plan: &Arc<Plan>,
         server: &Server,
         line_limit: usize,
-        expected: Option<&str>,
+        expected: &Content,
         lease: Lease,
         steps: Option<Steps>,
     ) -> Result<Started, Arc<LoadError>> {
@@ -158,7 +171,7 @@ impl Loader {
                 State::Running(started) if started.session.ended().is_none() => {
                     // From here on it is in use, also before the call is sent.
                     started.session.touch();
-                    return checked(plan, started.clone(), expected);
+                    return expected.checked(plan, started.clone());
                 }
                 State::Starting(startup) => startup.clone(),
                 State::Running(_) | State::Idle => {
@@ -170,7 +183,7 @@ impl Loader {
         };
         loop {
             match startup.borrow_and_update().clone() {
-                Startup::Done(Ok(started)) => return checked(plan, started, expected),
+                Startup::Done(Ok(started)) => return expected.checked(plan, started),
                 Startup::Done(Err(error)) => return Err(error),
                 Startup::Step(text) => {
                     if let Some(steps) = &steps {
@@ -234,14 +247,14 @@ impl Loader {
         plan: &Arc<Plan>,
         server: &Server,
         line_limit: usize,
-        expected: Option<&str>,
+        expected: &Content,
     ) -> watch::Receiver<Startup> {
         let (tell, startup) = watch::channel(Startup::Step(plan.opening()));
         let (loader, slot, plan, server) = (self.clone(), Arc::clone(slot), Arc::clone(plan), server.clone());
-        let expected = expected.map(str::to_owned);
+        let expected = expected.clone();
         self.0.tasks.spawn(async move {
             let shared = &loader.0;
-            let starting = loader.bring_up(&slot, &plan, &server, line_limit, expected.as_deref(), &tell);
+            let starting = loader.bring_up(&slot, &plan, &server, line_limit, &expected, &tell);
             let outcome = tokio::select! {
                 biased;
                 () = shared.closing.cancelled() => Err(LoadError::Closing),
@@ -266,7 +279,7 @@ impl Loader {
         plan: &Arc<Plan>,
         server: &Server,
         line_limit: usize,
-        expected: Option<&str>,
+        expected: &Content,
         tell: &watch::Sender<Startup>,
     ) -> Result<Started, LoadError> {
         let step = |text: String| drop(tell.send_replace(Startup::Step(text)));
@@ -331,7 +344,7 @@ impl Loader {
     async fn installed(
         &self,
         plan: &Plan,
-        expected: Option<&str>,
+        expected: &Content,
         step: &(impl Fn(String) + Send + Sync),
     ) -> Result<Option<Installed>, LoadError> {
         if plan.package().is_none() {
@@ -360,22 +373,6 @@ impl Loader {
             drop(restart);
             slot.leave(&started);
         });
-    }
-}
-
-/// Whoever was shown an integrity gets that one or nothing, also where somebody else started the dependency.
-fn checked(plan: &Plan, started: Started, expected: Option<&str>) -> Result<Started, Arc<LoadError>> {
-    let found = started
-        .resolved
-        .as_ref()
-        .and_then(|resolved| resolved.integrity.as_deref());
-    match (expected, found) {
-        (Some(expected), Some(found)) if expected != found => Err(Arc::new(LoadError::Changed {
-            dependency: plan.dependency().clone(),
-            expected: expected.to_owned(),
-            found: found.to_owned(),
-        })),
-        _ => Ok(started),
     }
 }
 

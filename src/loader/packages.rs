@@ -3,6 +3,11 @@
 //! Conducts `install` (how a package gets into a directory) and `store` (where it is kept). One installation per
 //! package and version at a time: calls of this process share one flight, processes share a lock.
 
+mod installing;
+mod uninstalling;
+
+pub use uninstalling::{Uninstalled, Use, Used};
+
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,10 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
+use super::Content;
 use super::error::{InstallError, InstallStep};
-use super::executables::{choose, is_whole};
-use super::install::{self, Order, PYTHON, Progress, Start, Tools};
-use super::package::{Package, VersionSpec};
+use super::executables::choose;
+use super::install::{self, PYTHON, Progress, Start, Tools, read_lock};
+use super::package::Package;
 use super::plan::{Plan, Scripts};
 use super::store::{self, Identity, Manifest, Store};
 use crate::config::{Environment, Locations};
@@ -27,6 +33,8 @@ pub struct Resolved {
     pub version: String,
     /// `sha512-…` of an npm package, `sha256-…` of a PyPI package; `None` if the registry did not say.
     pub integrity: Option<String>,
+    /// The digest of everything that is installed with it; `None` before its first installation.
+    pub lock: Option<Digest>,
 }
 
 /// A package in the store, ready to be started.
@@ -40,29 +48,14 @@ pub struct Installed {
     pub leading: Vec<OsString>,
     /// The directory of the installation.
     pub root: PathBuf,
+    /// Files of the package that run at every start before the server itself.
+    pub at_start: Vec<String>,
+    /// What a person should know of an installation that was just made.
+    pub notes: Vec<String>,
 }
 
-/// What `uninstall` did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Uninstalled {
-    /// The package was not known.
-    Nothing,
-    /// The version is no longer pinned for this spec; another spec still needs its files.
-    StillNeeded {
-        /// The version that was pinned.
-        version: String,
-    },
-    /// The version is no longer pinned and its files are gone.
-    Removed {
-        /// The version that was pinned.
-        version: String,
-        /// The directories that were removed.
-        directories: Vec<PathBuf>,
-    },
-}
-
-/// One running installation that calls wait for together.
-type Flight = OnceCell<Result<Resolved, InstallError>>;
+/// One running installation that calls wait for together; ends with what a person should know of it.
+type Flight = OnceCell<Result<Vec<String>, InstallError>>;
 
 /// The installed packages of the user.
 #[derive(Debug)]
@@ -112,7 +105,10 @@ impl Packages {
             return Ok(None);
         };
         let root = self.store.directory(&identity, &integrity);
-        self.open(package, &manifest, root, resolved)
+        let lock = resolved.lock.clone();
+        // An older pml kept no lock apart from the installation.
+        let lock = lock.or_else(|| Some(read_lock(package, &resolved.version, &root)?.0.digest));
+        self.open(package, &manifest, root, Resolved { lock, ..resolved })
     }
 
     /// Asks the registry for the exact version and integrity and records them; no code of the package runs.
@@ -153,59 +149,43 @@ impl Packages {
 
     /// Installs a plan's package, or waits for whoever is already installing it.
     ///
-    /// `expected` is the integrity that a person was shown; other content is refused. Dropping the future kills the
+    /// `expected` is what a person was shown or approved; other content is refused. Dropping the future kills the
     /// installer with everything it started.
     pub async fn install(
         &self,
         plan: &Plan,
-        expected: Option<&str>,
+        expected: &Content,
         progress: Progress<'_>,
     ) -> Result<Installed, InstallError> {
         let package = package_of(plan)?;
-        if self.installed(plan)?.is_none() {
-            // A step that lies behind is not told: progress must only rise.
-            let told = AtomicU32::new(0);
-            let rising = |step: InstallStep| {
-                if told.fetch_max(step.index(), Ordering::Relaxed) < step.index() {
-                    progress(step);
-                }
-            };
-            let (flight, joined) = self.flight(package, plan.scripts(), expected);
-            if joined {
-                rising(InstallStep::Waiting);
+        if let Some(installed) = self.installed(plan)? {
+            expected.check(&package.spec(), &installed.resolved)?;
+            self.freeze_installed(plan, &installed).await?;
+            return Ok(installed);
+        }
+        // A step that lies behind is not told: progress must only rise.
+        let told = AtomicU32::new(0);
+        let rising = |step: InstallStep| {
+            if told.fetch_max(step.index(), Ordering::Relaxed) < step.index() {
+                progress(step);
             }
-            flight
-                .get_or_init(|| self.install_alone(package, plan.scripts(), expected, &rising))
-                .await
-                .clone()?;
-        }
-        let installed = self.installed(plan)?.ok_or_else(|| no_executable(package))?;
-        match (expected, installed.resolved.integrity.as_deref()) {
-            (Some(expected), Some(found)) if expected != found => Err(changed(package, expected, found)),
-            _ => Ok(installed),
-        }
-    }
-
-    /// Unpins a package and removes its files, unless another spec needs them.
-    pub fn uninstall(&self, package: &Package) -> Result<Uninstalled, InstallError> {
-        let Some(Resolved { version, .. }) = self.store.record(package) else {
-            return Ok(Uninstalled::Nothing);
         };
-        self.store.forget(package)?;
-        if self.store.is_needed(package, &version) {
-            return Ok(Uninstalled::StillNeeded { version });
+        let (flight, joined) = self.flight(package, plan.scripts(), expected);
+        if joined {
+            rising(InstallStep::Waiting);
         }
-        let directories = self.store.remove_installations(package, &version)?;
-        Ok(Uninstalled::Removed { version, directories })
+        let notes = flight
+            .get_or_init(|| self.install_alone(plan, package, expected, &rising))
+            .await
+            .clone()?;
+        let installed = self.installed(plan)?.ok_or_else(|| no_executable(package))?;
+        expected.check(&package.spec(), &installed.resolved)?;
+        Ok(Installed { notes, ..installed })
     }
 
     /// Joins the running installation of the same order, or starts one.
-    fn flight(&self, package: &Package, scripts: Scripts, expected: Option<&str>) -> (Arc<Flight>, bool) {
-        let key = format!(
-            "{package} {scripts:?} {:?} {}",
-            package.python(),
-            expected.unwrap_or_default()
-        );
+    fn flight(&self, package: &Package, scripts: Scripts, expected: &Content) -> (Arc<Flight>, bool) {
+        let key = format!("{package} {scripts:?} {:?} {expected:?}", package.python());
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.retain(|_, flight| flight.strong_count() > 0);
         if let Some(flight) = flights.get(&key).and_then(Weak::upgrade) {
@@ -214,93 +194,6 @@ impl Packages {
         let flight = Arc::new(Flight::new());
         flights.insert(key, Arc::downgrade(&flight));
         (flight, false)
-    }
-
-    async fn install_alone(
-        &self,
-        package: &Package,
-        scripts: Scripts,
-        expected: Option<&str>,
-        progress: Progress<'_>,
-    ) -> Result<Resolved, InstallError> {
-        let known = match (self.store.record(package), package.version()) {
-            (Some(resolved), _) => resolved,
-            (None, VersionSpec::Exact(version)) => Resolved {
-                version: version.clone(),
-                integrity: None,
-            },
-            (None, VersionSpec::Floating(_)) => {
-                progress(InstallStep::Resolving);
-                self.resolve(package).await?
-            }
-        };
-        let identity = Identity::new(package, &known.version, scripts);
-        let key = identity.key();
-        let held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
-        // Whoever held the lock may have recorded more than was known before.
-        let known = self.store.record(package).unwrap_or(known);
-        let expected = match (expected, known.integrity.as_deref()) {
-            (Some(shown), Some(recorded)) if shown != recorded => {
-                return Err(changed(package, shown, recorded));
-            }
-            (shown, recorded) => shown.or(recorded),
-        };
-        if let Some(integrity) = expected
-            && let Some(manifest) = self.store.manifest(&identity, integrity)
-            && is_whole(&self.store.directory(&identity, integrity), &manifest)
-        {
-            return self.record(package, &known.version, manifest.integrity);
-        }
-        let (store, own) = (self.store.clone(), key.clone());
-        off_thread(move || store.sweep(&own)).await;
-        let workspace = self.store.workspace(&key)?;
-        let built = install::install(
-            &self.tools,
-            &Order {
-                package,
-                version: &known.version,
-                expected,
-                scripts,
-                directory: &workspace,
-                progress,
-            },
-        )
-        .await;
-        let built = match built {
-            Ok(built) => built,
-            Err(error) => {
-                off_thread(move || store::remove(&workspace)).await;
-                return Err(error);
-            }
-        };
-        if built.executables.is_empty() {
-            off_thread(move || store::remove(&workspace)).await;
-            return Err(no_executable(package));
-        }
-        progress(InstallStep::Activating);
-        let lock_path = workspace.join(built.lock);
-        let lock = std::fs::read(&lock_path).map_err(InstallError::file("read", &lock_path))?;
-        let manifest = Manifest::new(
-            identity,
-            built.integrity.clone(),
-            Digest::of([lock]),
-            built.executables,
-        );
-        let store = self.store.clone();
-        off_thread(move || store.activate(&workspace, &manifest))
-            .await
-            .unwrap_or(Ok(()))?;
-        let resolved = self.record(package, &known.version, built.integrity);
-        drop(held);
-        resolved
-    }
-
-    fn record(&self, package: &Package, version: &str, integrity: String) -> Result<Resolved, InstallError> {
-        let resolved = Resolved {
-            version: version.to_owned(),
-            integrity: Some(integrity),
-        };
-        self.store.keep(package, resolved)
     }
 
     /// Turns an installation into what is started; `None` if its runtime is gone.
@@ -334,6 +227,8 @@ impl Packages {
             program,
             leading,
             root,
+            at_start: manifest.at_start.clone(),
+            notes: Vec::new(),
         }))
     }
 }
@@ -349,14 +244,6 @@ fn package_of(plan: &Plan) -> Result<&Package, InstallError> {
     })
 }
 
-fn changed(package: &Package, expected: &str, found: &str) -> InstallError {
-    InstallError::Changed {
-        package: package.spec(),
-        expected: expected.to_owned(),
-        found: found.to_owned(),
-    }
-}
-
 fn no_executable(package: &Package) -> InstallError {
     InstallError::Executable {
         package: package.spec(),
@@ -366,6 +253,6 @@ fn no_executable(package: &Package) -> InstallError {
 }
 
 /// Runs slow file work beside the runtime's thread; `None` if the runtime is going away.
-async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub(super) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     tokio::task::spawn_blocking(work).await.ok()
 }

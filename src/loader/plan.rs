@@ -24,7 +24,7 @@ use super::packages::Resolved;
 use super::remote::Address;
 use super::runner::{Run, Runner};
 use crate::config::{Environment, Launch, Server, expand};
-use crate::protocol::approval::{ApprovalType, ShownDependency, Surroundings};
+use crate::protocol::approval::{ApprovalType, ShownDependency, ShownInstallation, Surroundings};
 use crate::protocol::{DependencyName, Digest, Shown, shell};
 
 /// Whether install scripts may run.
@@ -282,6 +282,10 @@ impl Plan {
                     .package()
                     .is_some_and(|package| package.ecosystem() == Ecosystem::Npm),
             surroundings: Box::new(self.line.surroundings.clone()),
+            installation: Box::new(ShownInstallation {
+                lock: resolved.and_then(|resolved| resolved.lock.clone()),
+                ..ShownInstallation::default()
+            }),
             remote: None,
         }
     }
@@ -296,6 +300,7 @@ impl Plan {
             scripts: false,
             // Nothing of it runs here.
             surroundings: Box::default(),
+            installation: Box::default(),
             remote: Some(Box::new(remote)),
         }
     }

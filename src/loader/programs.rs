@@ -39,6 +39,12 @@ pub(super) fn find_in_project(name: &str, environment: &Environment) -> Option<P
         })
 }
 
+/// Tells whether `path`, with its links followed, lies inside the project.
+#[must_use]
+pub(super) fn is_in_project(path: &Path, environment: &Environment) -> bool {
+    Inside::of(environment).contains(path)
+}
+
 fn candidates(name: &str, path: OsString) -> impl Iterator<Item = PathBuf> {
     let plain = !name.is_empty() && !name.contains('/');
     // Every entry is absolute, so the directory that `which` would start from plays no part.

@@ -20,6 +20,8 @@ pub struct Started {
     pub session: Session,
     /// Its exact version and integrity; `None` for a plain command.
     pub resolved: Option<Resolved>,
+    /// What the first caller should know of its installation.
+    pub(super) notes: Arc<Mutex<Vec<String>>>,
     pub(super) introduced: Introduced,
     /// What it has shown, the latest first-hand knowledge there is.
     pub(super) known: Arc<Mutex<Arc<Known>>>,
@@ -61,6 +63,12 @@ impl fmt::Debug for Started {
 }
 
 impl Started {
+    /// Returns what is to be known of its installation; only the first caller gets it.
+    #[must_use]
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.notes))
+    }
+
     /// Returns what it offers as it listed it last.
     #[must_use]
     pub fn known(&self) -> Arc<Known> {

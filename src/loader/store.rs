@@ -6,8 +6,11 @@
 //! free belongs to nobody.
 
 mod files;
+mod foreign;
+mod frozen;
 
 pub(super) use files::{first_bytes, first_line, remove, write_new};
+pub use foreign::Written;
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -17,12 +20,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use self::files::{create_directory, open_lock, protect, replace, sync_directory, sync_tree};
+use self::foreign::write_brought;
 use super::error::InstallError;
 use super::install::Executable;
 use super::package::{Ecosystem, Package};
 use super::packages::Resolved;
 use super::plan::Scripts;
-use crate::protocol::Digest;
+use crate::protocol::{DependencyName, Digest};
 
 /// The name of the file that makes a directory an installation.
 const MANIFEST: &str = "pml-manifest.json";
@@ -70,6 +74,19 @@ impl Identity {
         }
     }
 
+    /// Returns its name without extras.
+    fn base(&self) -> &str {
+        self.name
+            .split_once('[')
+            .map_or(self.name.as_str(), |(name, _)| name)
+    }
+
+    /// Tells whether it is `version` of a package, with whatever extras, scripts and Python.
+    fn is_of(&self, package: &Package, version: &str) -> bool {
+        let same = self.ecosystem == package.ecosystem() && self.base() == package.registry_name();
+        same && self.version == version
+    }
+
     /// Returns a file name for this identity; `more` tells apart what shares it.
     fn file_name(&self, more: &str) -> String {
         let readable: String = format!("{}@{}", self.name, self.version)
@@ -109,6 +126,9 @@ pub(super) struct Manifest {
     /// The digest of the lock: everything that was installed beside the package.
     pub(super) lock: Digest,
     pub(super) executables: BTreeMap<String, Executable>,
+    /// Files that run at every start before the server itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) at_start: Vec<String>,
 }
 
 /// What a declared spec was resolved to.
@@ -142,7 +162,9 @@ impl Store {
     pub(super) fn record(&self, package: &Package) -> Option<Resolved> {
         let text = std::fs::read(self.record_path(package)).ok()?;
         let record: Record = serde_json::from_slice(&text).ok()?;
-        (record.format == FORMAT && record.package == package.to_string()).then_some(Resolved {
+        let frozen = |version: &str| self.frozen(&Identity::new(package, version, Scripts::Off));
+        (record.format == FORMAT && record.package == package.to_string()).then(|| Resolved {
+            lock: frozen(&record.version).map(|frozen| frozen.digest),
             version: record.version,
             integrity: record.integrity,
         })
@@ -173,7 +195,10 @@ impl Store {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(InstallError::file("remove", &path)(error))
             }
-            _ => Ok(()),
+            _ => {
+                sync_directory(&self.root.join("resolved"));
+                Ok(())
+            }
         }
     }
 
@@ -278,17 +303,26 @@ impl Store {
         }
     }
 
-    /// Moves a finished workspace into place, its manifest written last.
-    pub(super) fn activate(&self, workspace: &Path, manifest: &Manifest) -> Result<(), InstallError> {
+    /// Moves a finished workspace into place, its manifest written last. Returns where it is then, and what the server
+    /// `name` wrote into an installation that was there before.
+    pub(super) fn activate(
+        &self,
+        workspace: &Path,
+        manifest: &Manifest,
+        name: &DependencyName,
+    ) -> Result<(PathBuf, Option<Written>), InstallError> {
         let target = self.directory(&manifest.identity, &manifest.integrity);
         let parent = self.root.join("store").join(manifest.identity.ecosystem.as_str());
         create_directory(&parent)?;
         protect(workspace);
+        write_brought(workspace)?;
         let path = workspace.join(MANIFEST);
         write_new(&path, &json(manifest)).map_err(InstallError::file("write", &path))?;
         sync_tree(workspace);
         // What is there was not whole, or its runtime is gone: it makes room.
+        let mut kept = None;
         if target.exists() {
+            kept = self.keep_foreign(&target, name)?;
             let aside = self.workspaces().join(format!(
                 "{}~{}",
                 manifest.identity.key(),
@@ -299,31 +333,29 @@ impl Store {
         }
         std::fs::rename(workspace, &target).map_err(InstallError::file("move into place", &target))?;
         sync_directory(&parent);
-        Ok(())
+        Ok((target, kept))
     }
 
-    /// Removes every installation of this version of a package and returns where they were.
+    /// Removes every installation of this version of a package and its lock. Returns where they were, and what the
+    /// server `name` wrote into them.
     pub(super) fn remove_installations(
         &self,
+        name: &DependencyName,
         package: &Package,
         version: &str,
-    ) -> Result<Vec<PathBuf>, InstallError> {
+    ) -> Result<(Vec<PathBuf>, Vec<Written>), InstallError> {
+        self.thaw(package, version)?;
         let parent = self.root.join("store").join(package.ecosystem().as_str());
         let Ok(entries) = std::fs::read_dir(&parent) else {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         };
-        let wanted = |manifest: &Manifest| {
-            let name = manifest
-                .identity
-                .name
-                .split_once('[')
-                .map_or(manifest.identity.name.as_str(), |(name, _)| name);
-            name == package.registry_name() && manifest.identity.version == version
-        };
-        let mut removed = Vec::new();
+        let wanted = |manifest: &Manifest| manifest.identity.is_of(package, version);
+        let (mut removed, mut kept) = (Vec::new(), Vec::new());
         for entry in entries.flatten() {
             let path = entry.path();
             if let Some(manifest) = read_manifest(&path).filter(wanted) {
+                // First of all: what lies among the workspaces is removed by whoever sweeps them.
+                kept.extend(self.keep_foreign(&path, name)?);
                 create_directory(&self.workspaces())?;
                 let aside = self.workspaces().join(format!(
                     "{}~{}",
@@ -336,7 +368,7 @@ impl Store {
             }
         }
         removed.sort();
-        Ok(removed)
+        Ok((removed, kept))
     }
 }
 
@@ -352,6 +384,7 @@ impl Manifest {
         integrity: String,
         lock: Digest,
         executables: BTreeMap<String, Executable>,
+        at_start: Vec<String>,
     ) -> Self {
         Self {
             format: FORMAT,
@@ -359,6 +392,7 @@ impl Manifest {
             integrity,
             lock,
             executables,
+            at_start,
         }
     }
 }
@@ -380,6 +414,7 @@ mod tests {
         Resolved {
             version: version.to_owned(),
             integrity: Some("sha512-x".to_owned()),
+            lock: None,
         }
     }
 

@@ -24,6 +24,12 @@ pub struct Record {
     pub version: Option<String>,
     /// Its integrity, where there is one.
     pub integrity: Option<String>,
+    /// Its package, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// The digest of everything that is installed with its package, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<Digest>,
     /// When it was approved.
     pub at_unix_ms: u64,
 }
@@ -174,32 +180,47 @@ impl Approved {
 
     /// Tells whether a person approved this digest, with the content that is known of it now.
     ///
-    /// Where either integrity is not known yet, there is nothing that could differ.
-    pub fn covers(&self, digest: &Digest, integrity: Option<&str>) -> Result<bool, ApprovedError> {
+    /// Where a part is not known on either side yet, there is nothing that could differ.
+    pub fn covers(
+        &self,
+        digest: &Digest,
+        integrity: Option<&str>,
+        lock: Option<&Digest>,
+    ) -> Result<bool, ApprovedError> {
         Ok(self.find(digest)?.is_some_and(|record| {
-            record.integrity.is_none() || integrity.is_none() || record.integrity.as_deref() == integrity
+            let same_integrity =
+                record.integrity.is_none() || integrity.is_none() || record.integrity.as_deref() == integrity;
+            let same_lock = record.lock.is_none() || lock.is_none() || record.lock.as_ref() == lock;
+            same_integrity && same_lock
         }))
     }
 
-    /// Forgets every approval of a dependency, durably before it returns, and returns how many there were.
-    pub fn forget(&self, dependency: &DependencyName) -> Result<usize, ApprovedError> {
-        if !self.directory.exists() {
-            return Ok(0);
-        }
+    /// Forgets every approval of a dependency, durably before it returns, and returns what they were.
+    pub fn forget(&self, dependency: &DependencyName) -> Result<Vec<Record>, ApprovedError> {
         let failed = |source| ApprovedError::Remove {
             dependency: dependency.clone(),
             source,
         };
+        if !self.directory.exists() {
+            return Ok(Vec::new());
+        }
         // Whoever is about to complete a record does so before this, or finds none.
         let locked = Locked::lock(&self.directory, Audience::Owner).map_err(failed)?;
-        let meant: Vec<PathBuf> = self
+        let (names, meant): (Vec<PathBuf>, Vec<Record>) = self
             .records()?
             .into_iter()
             .filter(|(_, record)| record.dependency == *dependency)
-            .map(|(name, _)| name)
-            .collect();
-        locked.remove(&meant).map_err(failed)?;
-        Ok(meant.len())
+            .unzip();
+        locked.remove(&names).map_err(failed)?;
+        Ok(meant)
+    }
+
+    /// Returns every approval there is.
+    pub fn all(&self) -> Result<Vec<Record>, ApprovedError> {
+        if !self.directory.exists() {
+            return Ok(Vec::new());
+        }
+        Ok(self.records()?.into_iter().map(|(_, record)| record).collect())
     }
 
     /// Reads every approval with the name of its file. A damaged record approves nothing and is left out.
@@ -254,6 +275,8 @@ mod tests {
             dependency: dependency.parse().unwrap(),
             version: Some("1.2.3".to_owned()),
             integrity: None,
+            package: None,
+            lock: None,
             at_unix_ms: 7,
         }
     }
@@ -289,7 +312,7 @@ mod tests {
                 },
             )
             .unwrap();
-        let covers = |digest, found| approved.covers(digest, found).unwrap();
+        let covers = |digest, found| approved.covers(digest, found, None).unwrap();
         assert_eq!(
             (covers(&early, None), covers(&early, Some("sha512-a"))),
             (true, true)
@@ -300,6 +323,14 @@ mod tests {
         );
         assert!(!covers(&exact, Some("sha512-b")));
         assert!(!covers(&Digest::of(["none"]), None));
+        let lock = |name: &str| Digest::of([name]);
+        let whole = Record {
+            lock: Some(lock("a")),
+            ..record("fs")
+        };
+        approved.record(&exact, &whole).unwrap();
+        let covers = |found: Option<Digest>| approved.covers(&exact, None, found.as_ref()).unwrap();
+        assert!(covers(None) && covers(Some(lock("a"))) && !covers(Some(lock("b"))));
     }
 
     #[test]
@@ -311,7 +342,7 @@ mod tests {
         here.record(&Digest::of(["two"]), &record("fs")).unwrap();
         here.record(&Digest::of(["three"]), &record("time")).unwrap();
         assert_eq!(here.find(&digest).unwrap(), Some(record("fs")));
-        assert_eq!(there.forget(&"fs".parse().unwrap()).unwrap(), 2);
+        assert_eq!(there.forget(&"fs".parse().unwrap()).unwrap().len(), 2);
         assert_eq!(here.find(&digest).unwrap(), None);
         there.record(&digest, &record("git")).unwrap();
         assert_eq!(here.find(&digest).unwrap(), Some(record("git")));
@@ -334,7 +365,7 @@ mod tests {
             Some(completed.clone())
         );
         assert_eq!(approved.find(&digest).unwrap(), Some(completed));
-        assert_eq!(approved.forget(&"fs".parse().unwrap()).unwrap(), 1);
+        assert_eq!(approved.forget(&"fs".parse().unwrap()).unwrap().len(), 1);
         assert_eq!(approved.complete(&digest, complete).unwrap(), None);
         assert_eq!(approved.find(&digest).unwrap(), None);
     }
@@ -349,7 +380,7 @@ mod tests {
         std::fs::write(approved.path(&digest), "{").unwrap();
         let error = approved.find(&digest).unwrap_err();
         assert!(matches!(error, ApprovedError::Damaged { .. }), "{error}");
-        assert_eq!(approved.forget(&"fs".parse().unwrap()).unwrap(), 0);
+        assert_eq!(approved.forget(&"fs".parse().unwrap()).unwrap().len(), 0);
         approved.record(&digest, &record("fs")).unwrap();
         assert_eq!(approved.find(&digest).unwrap(), Some(record("fs")));
     }

@@ -85,6 +85,8 @@ mod tests {
             dependency: "fs".parse().unwrap(),
             version: None,
             integrity: None,
+            package: None,
+            lock: None,
             at_unix_ms: 7,
         };
         let happens = |decision, approval| {

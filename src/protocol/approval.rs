@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Shown, ToolName};
+use super::{Digest, Shown, ToolName};
 
 /// What a person is shown of a dependency before it is installed or started; exactly this is granted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub struct ShownDependency {
     /// Where it runs and which variables it gets.
     #[serde(flatten)]
     pub surroundings: Box<Surroundings>,
+    /// What is known of its installation beyond the package itself.
+    #[serde(flatten)]
+    pub installation: Box<ShownInstallation>,
     /// Where it is, if nothing is installed or run and a server elsewhere is connected to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<Box<ShownRemote>>,
@@ -51,6 +54,43 @@ impl Surroundings {
         let variables = variables.map(|names| ("variables", Shown::line(&names.join(", ")).to_string()));
         directory.chain(variables).collect()
     }
+}
+
+/// What is known of an installation beyond the package itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownInstallation {
+    /// The digest of everything that is installed with the package, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<Digest>,
+    /// Whether it was approved before with other dependencies.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dependencies_changed: bool,
+    /// Files of the package that run at every start before the server itself, where it is installed already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_start: Vec<String>,
+}
+
+impl ShownDependency {
+    /// Returns in words what a person should know beside the line that is run.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let changed = "it was approved before, but the packages it depends on have changed since";
+        let changed = self.installation.dependencies_changed.then(|| changed.to_owned());
+        changed
+            .into_iter()
+            .chain(told_at_start(&self.installation.at_start))
+            .collect()
+    }
+}
+
+/// Returns in words that `files` of a package run at every start; `None` if there are none.
+#[must_use]
+pub fn told_at_start(files: &[String]) -> Option<String> {
+    let files: Vec<_> = files
+        .iter()
+        .map(|file| format!("`{}`", Shown::line(file)))
+        .collect();
+    (!files.is_empty()).then(|| format!("code of the package runs at every start: {}", files.join(", ")))
 }
 
 /// What a person is shown of a server elsewhere before it is connected to.

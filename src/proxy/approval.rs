@@ -15,7 +15,14 @@ pub enum Kept {
 }
 
 /// Records the approval that an answered workflow stands for; blocking.
-pub fn keep(approved: &Approved, workflow: &Workflow, now: Timestamp) -> Result<Kept, ApprovedError> {
+///
+/// Where `package` is not known here, the first use adds it.
+pub fn keep(
+    approved: &Approved,
+    workflow: &Workflow,
+    package: Option<String>,
+    now: Timestamp,
+) -> Result<Kept, ApprovedError> {
     let (State::Answered { answer, .. } | State::Taken { answer, .. }) = &workflow.state else {
         return Ok(Kept::Nothing);
     };
@@ -32,6 +39,8 @@ pub fn keep(approved: &Approved, workflow: &Workflow, now: Timestamp) -> Result<
         dependency: workflow.call.tool.dependency().clone(),
         version: dependency.version.clone(),
         integrity: dependency.integrity.clone(),
+        package,
+        lock: dependency.installation.lock.clone(),
         at_unix_ms: u64::try_from(now.millis()).unwrap_or_default(),
     };
     approved.record(&workflow.call.launch, &record)?;

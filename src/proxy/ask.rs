@@ -26,8 +26,10 @@ impl Proxy {
         kind: ApprovalType,
         carried: &Carried,
     ) -> Result<Outcome, Refusal> {
-        let resolved = self.0.loader.resolved(plan);
-        let dependency = plan.shown(resolved.as_ref());
+        let mut dependency = self.0.loader.shown(plan);
+        let before = self.approved_content(plan).lock;
+        let now = &mut dependency.installation;
+        now.dependencies_changed = before.is_some() && now.lock.is_some() && before != now.lock;
         let installs = self.0.loader.needs_install(plan);
         if installs && dependency.integrity.is_none() {
             self.0.loader.resolve_in_background(plan);

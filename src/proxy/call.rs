@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::route::{Approval, Given, Target};
 use super::{ClientScope, Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
 use crate::config::Server;
-use crate::loader::{KnownTool, Lease, LoadError, Plan, Started};
+use crate::loader::{Content, KnownTool, Lease, LoadError, Plan, Started};
 use crate::permissions::approved::Record;
 use crate::permissions::{AskKind, CONNECT, Decision};
 use crate::protocol::approval::ApprovalType;
@@ -65,8 +65,8 @@ pub(super) struct Permitted<'a> {
     pub(super) target: Target,
     pub(super) server: &'a Server,
     pub(super) plan: &'a Arc<Plan>,
-    /// The integrity a person was shown: nothing else may run under their approval.
-    pub(super) shown_integrity: Option<&'a str>,
+    /// The content a person was shown or approved: nothing else may run under their approval.
+    pub(super) expected: Content,
     /// For what their approval was given, where one was needed.
     pub(super) given: Given,
     pub(super) notes: Vec<String>,
@@ -126,19 +126,31 @@ impl Proxy {
         }
         // An allow rule covers whatever version is declared; an approval covers what was approved.
         let approved = match decision {
-            Decision::Allow | Decision::Deny => None,
-            Decision::Ask(_) => self.approved_integrity(&plan),
+            Decision::Allow | Decision::Deny => Content::default(),
+            Decision::Ask(_) => self.approved_content(&plan),
         };
         let permitted = Permitted {
             target,
             server,
             plan: &plan,
-            shown_integrity: approved.as_deref(),
+            expected: approved,
             given: Given::Standing,
             notes: Vec::new(),
             suspended: None,
         };
-        let ran = self.run(view, permitted, carried.progress.clone()).await?;
+        let ran = match self.run(view, permitted, carried.progress.clone()).await {
+            // What would have to be installed now was never shown: the call becomes a question about it.
+            Err(Refusal::Load { source, .. })
+                if source.is_other_content()
+                    && decision == Decision::Ask(AskKind::First)
+                    && !self.is_approved(&plan) =>
+            {
+                let kind = plan.first_use();
+                let asked = self.ask(view, wanted, &tool, &plan, kind, carried);
+                return Box::pin(asked).await.map(Ran::To);
+            }
+            ran => ran?,
+        };
         // What a person granted for one tool until the end of the session is not looked up by its launch.
         let memorable = matches!(decision, Decision::Allow | Decision::Ask(AskKind::First));
         if let (Ran::To(Outcome::Ready(ready)), Wanted::Tool(name), true) = (&ran, wanted, memorable)
@@ -183,7 +195,7 @@ impl Proxy {
             target,
             server,
             plan,
-            shown_integrity,
+            expected,
             given,
             mut notes,
             suspended,
@@ -201,7 +213,7 @@ impl Proxy {
                 plan,
                 server,
                 view.config.line_limit.0,
-                shown_integrity,
+                &expected,
                 lease,
                 progress.map(step_sender),
             )
@@ -219,6 +231,8 @@ impl Proxy {
                 });
             }
         };
+        let told = started.take_notes().into_iter();
+        notes.extend(told.map(|note| format!("pml: {note}")));
         match self.record_first_use(&target.tool, plan, &started).await {
             Ok(note) => notes.extend(note),
             Err(refusal) => {
@@ -248,7 +262,13 @@ impl Proxy {
         let approval = match decision {
             Decision::Ask(_) => Some(Approval {
                 launch: plan.digest().clone(),
-                integrity: started.resolved.and_then(|resolved| resolved.integrity),
+                content: Content {
+                    integrity: started
+                        .resolved
+                        .as_ref()
+                        .and_then(|resolved| resolved.integrity.clone()),
+                    lock: started.resolved.and_then(|resolved| resolved.lock),
+                },
                 given,
             }),
             Decision::Allow | Decision::Deny => None,
@@ -294,20 +314,29 @@ impl Proxy {
         let (Some(resolved), Some(found)) = (started.resolved.clone(), found) else {
             return Ok(None);
         };
-        let (None, Some(integrity)) = (found.integrity, resolved.integrity.clone()) else {
+        let Some(integrity) = resolved.integrity.clone() else {
             return Ok(None);
         };
+        // An approval of an older pml names neither its package nor its lock.
+        let package = plan.package().map(ToString::to_string);
+        let lacks_lock = found.lock.is_none() && resolved.lock.is_some();
+        if found.integrity.is_some() && found.package == package && !lacks_lock {
+            return Ok(None);
+        }
         let name = plan.dependency();
         let (proxy, digest, version) = (self.clone(), plan.digest().clone(), resolved.version.clone());
         let complete = move |record: Record| Record {
             version: Some(resolved.version),
-            integrity: resolved.integrity,
+            integrity: record.integrity.clone().or(resolved.integrity),
+            package,
+            lock: record.lock.clone().or(resolved.lock),
             ..record
         };
         // Another process may hold the approvals, and the disk may be slow.
         let completed =
             tokio::task::spawn_blocking(move || proxy.0.approved.complete(&digest, complete)).await;
         Ok(Some(match completed {
+            Ok(Ok(Some(_))) if found.integrity.is_some() => return Ok(None),
             Ok(Ok(Some(_))) => format!(
                 "pml: the integrity of {name}@{version} was not known when it was approved; {integrity} was recorded \
                  at this first use, and only that runs from now on"
@@ -323,12 +352,13 @@ impl Proxy {
         if self.0.grants.allows_launch(plan.digest()) {
             return true;
         }
-        let resolved = self
+        let resolved = self.0.loader.resolved(plan);
+        let (integrity, lock) = resolved.map_or((None, None), |resolved| (resolved.integrity, resolved.lock));
+        let covers = self
             .0
-            .loader
-            .resolved(plan)
-            .and_then(|resolved| resolved.integrity);
-        match self.0.approved.covers(plan.digest(), resolved.as_deref()) {
+            .approved
+            .covers(plan.digest(), integrity.as_deref(), lock.as_ref());
+        match covers {
             Ok(covers) => covers,
             Err(error) => {
                 tracing::warn!(dependency = %plan.dependency(), %error, "an approval cannot be read and does not count");
@@ -337,13 +367,13 @@ impl Proxy {
         }
     }
 
-    pub(super) fn approved_integrity(&self, plan: &Plan) -> Option<String> {
-        self.0
-            .approved
-            .find(plan.digest())
-            .ok()
-            .flatten()
-            .and_then(|record| record.integrity)
+    /// Returns the content that a person approved; nothing else may run under their approval.
+    pub(super) fn approved_content(&self, plan: &Plan) -> Content {
+        let record = self.0.approved.find(plan.digest()).ok().flatten();
+        record.map_or_else(Content::default, |record| Content {
+            integrity: record.integrity,
+            lock: record.lock,
+        })
     }
 }
 

@@ -49,7 +49,7 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{ConfigError, Environment, Files, Locations, Startup, Watched};
-use crate::loader::{Lease, Loader};
+use crate::loader::{Content, Lease, Loader};
 use crate::permissions::Approved;
 use crate::protocol::{Changes, Kind};
 use crate::workflow::{Place, Workflows};
@@ -146,10 +146,8 @@ impl Proxy {
             self.watch_for_changes();
             let (proxy, server, limit) = (self.clone(), server.clone(), view.config.line_limit.0);
             self.0.tasks.spawn(async move {
-                let starting = proxy
-                    .0
-                    .loader
-                    .start(&plan, &server, limit, None, Lease::Standing, None);
+                let (content, lease) = (Content::default(), Lease::Standing);
+                let starting = proxy.0.loader.start(&plan, &server, limit, &content, lease, None);
                 match starting.await {
                     // No call is under way that could carry its questions.
                     Ok(started) => started.session.settle(),

@@ -175,14 +175,14 @@ impl Proxy {
 
     async fn keep_answer(&self, view: &View, answered: Workflow) -> Result<Workflow, Refusal> {
         // What changed since the person was asked is not what they approved.
-        let launches = self
-            .planned(view, &answered.call.tool)
-            .is_ok_and(|(_, plan)| *plan.digest() == answered.call.launch);
-        if !launches {
-            return Ok(answered);
-        }
+        let plan = match self.planned(view, &answered.call.tool) {
+            Ok((_, plan)) if *plan.digest() == answered.call.launch => plan,
+            Ok(_) | Err(_) => return Ok(answered),
+        };
         let (proxy, workflow) = (self.clone(), answered.clone());
-        let kept = tokio::task::spawn_blocking(move || approval::keep(&proxy.0.approved, &workflow, now()));
+        let package = plan.package().map(ToString::to_string);
+        let kept =
+            tokio::task::spawn_blocking(move || approval::keep(&proxy.0.approved, &workflow, package, now()));
         match kept.await {
             Ok(Ok(_)) => Ok(answered),
             Ok(Err(error)) => Err(Refusal::NotRecorded(Box::new(error))),

@@ -8,7 +8,7 @@ use super::outcome::place;
 use super::route::{Given, PROMPTS, RESOURCES, Target};
 use super::{Asked, Carried, ClientScope, Outcome, Proxy, Refusal, View, Wanted};
 use crate::config::By;
-use crate::loader::Plan;
+use crate::loader::{Content, Plan};
 use crate::permissions::Change;
 use crate::permissions::writer::{Kind, edit};
 use crate::protocol::continuation::{Decision, Scope};
@@ -118,10 +118,13 @@ impl Proxy {
             target,
             server,
             plan: &plan,
-            shown_integrity: taken
+            expected: taken
                 .ask
                 .dependency()
-                .and_then(|dependency| dependency.integrity.as_deref()),
+                .map_or_else(Content::default, |dependency| Content {
+                    integrity: dependency.integrity.clone(),
+                    lock: dependency.installation.lock.clone(),
+                }),
             given: match taken.ask {
                 Ask::Install { .. } | Ask::Connect { .. } => Given::Standing,
                 Ask::Permit { .. } | Ask::Use { .. } | Ask::Questions { .. } => Given::Once,
@@ -277,7 +280,7 @@ impl Proxy {
         };
         match (&taken.ask, scope) {
             (Ask::Install { .. } | Ask::Connect { .. }, Scope::Once | Scope::Always) => {
-                self.keep_approval(taken).await?;
+                self.keep_approval(taken, plan).await?;
             }
             (Ask::Install { .. } | Ask::Connect { .. }, Scope::Session) => {
                 self.0.grants.allow_launch(plan.digest().clone());
@@ -296,10 +299,11 @@ impl Proxy {
     }
 
     /// Records the approval of a dependency, off the thread of the conversation: it waits for a lock and the disk.
-    async fn keep_approval(&self, workflow: &Workflow) -> Result<(), Refusal> {
+    async fn keep_approval(&self, workflow: &Workflow, plan: &Plan) -> Result<(), Refusal> {
         let (proxy, workflow) = (self.clone(), workflow.clone());
+        let package = plan.package().map(ToString::to_string);
         let kept = tokio::task::spawn_blocking(move || {
-            super::approval::keep(&proxy.0.approved, &workflow, super::now())
+            super::approval::keep(&proxy.0.approved, &workflow, package, super::now())
         });
         match kept.await {
             Ok(Ok(_)) => Ok(()),

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::call::{Permitted, Ran};
 use super::{Outcome, Proxy, Refusal, View};
-use crate::loader::{Plan, Session};
+use crate::loader::{Content, Plan, Session};
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::{DependencyName, Digest, ToolName, quoted};
 use crate::workflow::Arguments;
@@ -111,7 +111,7 @@ impl Route {
 #[derive(Debug)]
 pub(super) struct Approval {
     pub(super) launch: Digest,
-    pub(super) integrity: Option<String>,
+    pub(super) content: Content,
     pub(super) given: Given,
 }
 
@@ -197,16 +197,16 @@ impl Proxy {
             .approval
             .as_ref()
             .filter(|approval| approval.launch == *plan.digest());
-        let integrity = match (answered, decision) {
-            (Some(approval), _) if self.holds(approval) => approval.integrity.clone(),
+        let expected = match (answered, decision) {
+            (Some(approval), _) if self.holds(approval) => approval.content.clone(),
             (Some(_), _) if !self.is_simple(&view, tool, &plan) => {
                 return Err(Refusal::Withdrawn { tool: tool.clone() });
             }
             (None, _) if !self.is_simple(&view, tool, &plan) => {
                 return Err(Refusal::Changed { tool: tool.clone() });
             }
-            (_, Decision::Ask(_)) => self.approved_integrity(&plan),
-            (_, Decision::Allow | Decision::Deny) => None,
+            (_, Decision::Ask(_)) => self.approved_content(&plan),
+            (_, Decision::Allow | Decision::Deny) => Content::default(),
         };
         let permitted = Permitted {
             target: Target {
@@ -215,7 +215,7 @@ impl Proxy {
             },
             server,
             plan: &plan,
-            shown_integrity: integrity.as_deref(),
+            expected,
             given: answered.map_or(Given::Standing, |approval| approval.given),
             notes: Vec::new(),
             suspended: None,
@@ -276,11 +276,12 @@ impl Proxy {
     }
 
     fn still_approved(&self, approval: &Approval) -> bool {
-        let Approval {
-            launch, integrity, ..
-        } = approval;
+        let Approval { launch, content, .. } = approval;
         let approved = &self.0.approved;
-        self.0.grants.allows_launch(launch) || approved.covers(launch, integrity.as_deref()).unwrap_or(false)
+        self.0.grants.allows_launch(launch)
+            || approved
+                .covers(launch, content.integrity.as_deref(), content.lock.as_ref())
+                .unwrap_or(false)
     }
 
     /// Finds out whose a wanted thing is.

@@ -116,7 +116,8 @@ pub(crate) fn approval(asked: &Asked) -> Value {
         .iter()
         .map(|(label, text)| format!(" ({label} {text})"))
         .collect();
-    let surroundings = surroundings.concat();
+    let run = format!("{}{scripts}{}", dependency.install, surroundings.concat());
+    let lines: Vec<String> = std::iter::once(run).chain(dependency.notes()).collect();
     let integrity = match (&dependency.integrity, &dependency.remote) {
         (Some(integrity), _) => integrity,
         (None, Some(_)) => "a remote server",
@@ -127,8 +128,8 @@ pub(crate) fn approval(asked: &Asked) -> Value {
         .parent()
         .map(|folder| Shown::line(&folder.display().to_string()).to_string());
     let message = format!(
-        "{what}\n{}{scripts}{surroundings}\nin {} \u{b7} {integrity} \u{b7} code {}",
-        dependency.install,
+        "{what}\n{}\nin {} \u{b7} {integrity} \u{b7} code {}",
+        lines.join("\n"),
         project.unwrap_or_default(),
         asked.code
     );

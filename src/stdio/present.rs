@@ -271,6 +271,9 @@ fn instruction(asked: &Asked, wire: &str) -> String {
     if dependency.scripts {
         shown.push_str("  install scripts of the package WILL run (\"allowScripts\")\n");
     }
+    for note in dependency.notes() {
+        let _ = writeln!(shown, "  {note}");
+    }
     let would = match &dependency.remote {
         Some(_) => "what would be connected to",
         None => "what would run",

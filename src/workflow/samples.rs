@@ -52,6 +52,7 @@ pub(super) fn new(arguments: &str) -> New {
                 integrity: None,
                 scripts: false,
                 surroundings: Box::default(),
+                installation: Box::default(),
                 remote: None,
             },
         },

@@ -59,6 +59,7 @@ impl Workflow {
                 if dependency.scripts {
                     lines.push("scripts    install scripts of the package WILL run".to_owned());
                 }
+                lines.extend(dependency.notes().iter().map(|note| format!("note       {note}")));
                 lines
             }
             Ask::Use { shown } => vec![format!("would run  {}", Shown::line(shown))],

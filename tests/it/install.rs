@@ -5,9 +5,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
 use pml::config::{Environment, Locations};
-use pml::loader::{InstallError, InstallStep, Installed, Packages, Plan, plan};
+use pml::loader::{Content, InstallError, InstallStep, Installed, Packages, Plan, plan};
 use serde_json::{Value, json};
 
+use crate::support::packages::sha256;
 use crate::support::registry::{Body, Registry, archive, integrity};
 use crate::support::world::World;
 use crate::support::{DEADLINE, eventually, have};
@@ -282,6 +283,9 @@ fn a_recorded_version_whose_content_changes_is_refused() {
     std::fs::remove_dir_all(world.home().join(".local/share/pml/store")).unwrap();
     std::fs::remove_dir_all(world.home().join(".cache/pml")).unwrap();
     registry.publish("hello", "1.0.0", &executable(), &[("where.js", "evil")]);
+    assert_refuses(&world, "EINTEGRITY");
+    // Without its lock it is resolved anew, and is still not what was recorded.
+    std::fs::remove_dir_all(world.home().join(".local/share/pml/frozen")).unwrap();
     assert_refuses(&world, "`hello@1.0.0` has changed: expected sha512-");
 }
 
@@ -380,7 +384,11 @@ fn calls_that_install_the_same_package_at_once_share_one_outcome() {
         .enable_all()
         .build()
         .unwrap();
-    let together = |expected: Option<&str>| {
+    let together = |integrity: Option<&str>| {
+        let expected = &Content {
+            integrity: integrity.map(str::to_owned),
+            lock: None,
+        };
         let steps = Mutex::new(Vec::new());
         let note = |step: InstallStep| steps.lock().unwrap().push(step);
         let (packages, plan) = (&packages, &plan);
@@ -539,16 +547,6 @@ fn publish_python(registry: &Registry, file: &str, archive: &[u8], sha256: &str)
     let page = format!("<a href=\"/files/{file}#sha256={sha256}\">{file}</a>");
     registry.serve("/simple/hello/", page.as_bytes());
     registry.serve(&format!("/files/{file}"), archive);
-}
-
-fn sha256(archive: &[u8]) -> String {
-    use sha2::Digest as _;
-    use std::fmt::Write as _;
-    let mut text = String::new();
-    for byte in sha2::Sha256::digest(archive) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 /// Packs a wheel that would write `evil` as soon as any Python of its environment starts.

@@ -40,6 +40,7 @@ pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) ->
             "scripts": shown.scripts,
             "cwd": shown.surroundings.cwd,
             "env": shown.surroundings.env,
+            "notes": added.notes,
             "approved": added.tools.is_some(),
             "tools": tools,
         }))?;
@@ -72,6 +73,9 @@ pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) ->
         }
     }
     output::warn(&added.edited.durability);
+    for note in &added.notes {
+        output::note(note);
+    }
     note_other_file(ground, arguments);
     Ok(())
 }

@@ -37,6 +37,8 @@ pub(super) struct Listed {
     pub(super) shown: Option<ShownDependency>,
     /// What keeps it or one of its tools from working, or from being found under its name.
     pub(super) problems: Vec<String>,
+    /// What else a person should know of it.
+    pub(super) notes: Vec<String>,
 }
 
 /// Whether a call of a server needs a person.
@@ -131,6 +133,7 @@ impl Listed {
             "scripts": shown.is_some_and(|shown| shown.scripts),
             "cwd": shown.and_then(|shown| shown.surroundings.cwd.as_deref()),
             "env": shown.map(|shown| &shown.surroundings.env),
+            "atStart": shown.map(|shown| shown.installation.at_start.as_slice()).unwrap_or_default(),
             "installed": self.installed,
             "approved": self.access == Some(Access::Approved),
             "access": self.access.map(|access| match access {
@@ -189,11 +192,12 @@ fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> Liste
         source: server.source.clone(),
         shown: None,
         problems: vec![render_hinted(error)],
+        notes: Vec::new(),
     }
 }
 
 fn planned(server: &Server, plan: &Plan, loader: &Loader, policy: &Policy, approved: &Approved) -> Listed {
-    let mut problems = Vec::new();
+    let (mut problems, mut notes) = (Vec::new(), Vec::new());
     let resolved = loader.resolved(plan);
     let installed = plan.package().map(|_| match loader.packages().installed(plan) {
         Ok(installed) => installed.is_some(),
@@ -220,7 +224,8 @@ fn planned(server: &Server, plan: &Plan, loader: &Loader, policy: &Policy, appro
         .map(|known| tools(name, &known, &outlook, &mut problems));
     let next = outlook.of(&ToolName::new(name.clone(), CONNECT));
     let access = access(name, tools.as_deref(), policy, approval.as_ref());
-    let shown = plan.shown(resolved.as_ref());
+    let shown = loader.shown(plan);
+    notes.extend(shown.notes());
     Listed {
         name: name.clone(),
         version: shown.version.clone(),
@@ -234,6 +239,7 @@ fn planned(server: &Server, plan: &Plan, loader: &Loader, policy: &Policy, appro
         source: server.source.clone(),
         shown: Some(shown),
         problems,
+        notes,
     }
 }
 
@@ -361,6 +367,7 @@ mod tests {
             },
             shown: None,
             problems: Vec::new(),
+            notes: Vec::new(),
         }
     }
 

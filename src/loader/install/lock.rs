@@ -54,6 +54,17 @@ pub enum LockError {
     },
 }
 
+/// What a lock that was checked says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::loader) struct Checked {
+    /// The version of the package itself.
+    pub(in crate::loader) version: String,
+    /// The integrity of the package itself.
+    pub(in crate::loader) integrity: String,
+    /// The digest of everything that the lock pins, whatever its spelling and wherever it was made.
+    pub(in crate::loader) digest: Digest,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Lock {
@@ -80,8 +91,8 @@ struct Entry {
     peer_dependencies: BTreeMap<String, String>,
 }
 
-/// Checks an npm lock and returns the integrity of `name` at `version`.
-pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<String, LockError> {
+/// Checks an npm lock that must hold `name` at `version`.
+pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<Checked, LockError> {
     let lock: Lock = serde_json::from_str(text).map_err(|error| LockError::Unreadable {
         reason: Shown::line(&error.to_string()).to_string(),
     })?;
@@ -114,10 +125,33 @@ pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<String,
         entry.version.as_deref() == Some(version) && entry.name.as_deref().is_none_or(|found| found == name)
     })
     .and_then(|entry| strong(entry.integrity.as_deref()?))
+    .map(|integrity| Checked {
+        version: version.to_owned(),
+        integrity,
+        digest: npm_digest(&lock.packages),
+    })
     .ok_or_else(|| LockError::Absent {
         name: name.to_owned(),
         version: version.to_owned(),
     })
+}
+
+/// Digests where each package lies, what it is and what it contains. From which address it came does not count:
+/// its content is the same from every mirror.
+fn npm_digest(packages: &BTreeMap<String, Entry>) -> Digest {
+    let parts = packages
+        .iter()
+        .filter(|(path, _)| !path.is_empty())
+        .flat_map(|(path, entry)| {
+            [
+                path.clone(),
+                entry.name.clone().unwrap_or_default(),
+                entry.version.clone().unwrap_or_default(),
+                // A bundled package has none: it lies in the archive of another.
+                entry.integrity.as_deref().and_then(strong).unwrap_or_default(),
+            ]
+        });
+    Digest::of(std::iter::once("npm lock 1".to_owned()).chain(parts))
 }
 
 fn check_entry(path: &str, entry: &Entry, packages: &BTreeMap<String, Entry>) -> Result<(), LockError> {
@@ -195,7 +229,7 @@ fn is_registry_spec(spec: &str) -> bool {
         || spec.starts_with('~') && !spec.contains([':', '/', '\\'])
 }
 
-/// Checks compiled requirements and returns the integrity of `name` at `version`.
+/// Checks compiled requirements that must hold `name`, at `version` where one is given.
 ///
 /// Every line is `name==version` with at least one SHA-256. The integrity is the hash of the only archive, or a
 /// digest over the hashes of all archives of that version.
@@ -203,9 +237,10 @@ pub(super) fn check_requirements(
     text: &str,
     name: &str,
     version: Option<&str>,
-) -> Result<(String, String), LockError> {
+) -> Result<Checked, LockError> {
     let joined = text.replace("\\\n", " ");
     let mut found = None;
+    let mut pins = Vec::new();
     for line in joined.lines().map(str::trim) {
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -235,9 +270,10 @@ pub(super) fn check_requirements(
                 algorithm: "sha256",
             });
         }
+        hashes.sort_unstable();
+        hashes.dedup();
+        pins.push(format!("{}=={pinned} {}", normalize(entry), hashes.join(" ")));
         if normalize(entry) == normalize(name) {
-            hashes.sort_unstable();
-            hashes.dedup();
             let integrity = match hashes.as_slice() {
                 [hash] => format!("sha256-{hash}"),
                 hashes => format!("sha256-{}", Digest::of(hashes)),
@@ -245,8 +281,14 @@ pub(super) fn check_requirements(
             found = Some((pinned.to_owned(), integrity));
         }
     }
+    pins.sort();
     found
-        .filter(|(pinned, _)| version.is_none_or(|version| version == pinned))
+        .map(|(version, integrity)| Checked {
+            version,
+            integrity,
+            digest: Digest::of(std::iter::once("pypi lock 1").chain(pins.iter().map(String::as_str))),
+        })
+        .filter(|Checked { version: pinned, .. }| version.is_none_or(|version| version == pinned))
         .ok_or_else(|| LockError::Absent {
             name: name.to_owned(),
             version: version.unwrap_or("any").to_owned(),

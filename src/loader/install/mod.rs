@@ -10,7 +10,9 @@ mod process;
 mod pypi;
 mod tail;
 mod tools;
+mod venv;
 
+pub(super) use lock::Checked;
 pub use lock::LockError;
 pub use tail::Tail;
 pub(super) use tools::Tools;
@@ -20,6 +22,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Content;
 use super::error::{InstallError, InstallStep};
 use super::package::{Ecosystem, Package};
 use super::packages::Resolved;
@@ -32,8 +35,10 @@ pub type Progress<'a> = &'a (dyn Fn(InstallStep) + Send + Sync);
 pub(super) struct Order<'a> {
     pub(super) package: &'a Package,
     pub(super) version: &'a str,
-    /// The integrity that was shown or recorded.
-    pub(super) expected: Option<&'a str>,
+    /// What was shown, approved or recorded.
+    pub(super) expected: &'a Content,
+    /// The lock of an earlier installation: nothing is resolved anew.
+    pub(super) frozen: Option<&'a str>,
     pub(super) scripts: Scripts,
     /// An empty directory of its own.
     pub(super) directory: &'a Path,
@@ -45,16 +50,14 @@ impl Order<'_> {
         self.package.at(self.version)
     }
 
-    /// Refuses content other than what was shown or recorded.
-    fn check(&self, found: &str) -> Result<(), InstallError> {
-        match self.expected {
-            Some(expected) if expected != found => Err(InstallError::Changed {
-                package: self.spec(),
-                expected: expected.to_owned(),
-                found: found.to_owned(),
-            }),
-            _ => Ok(()),
-        }
+    /// Refuses other content than what was shown, approved or recorded.
+    fn check(&self, found: &lock::Checked) -> Result<(), InstallError> {
+        let found = Resolved {
+            version: found.version.clone(),
+            integrity: Some(found.integrity.clone()),
+            lock: Some(found.digest.clone()),
+        };
+        self.expected.check(&self.spec(), &found)
     }
 }
 
@@ -62,8 +65,8 @@ impl Order<'_> {
 pub(super) struct Built {
     pub(super) integrity: String,
     pub(super) executables: BTreeMap<String, Executable>,
-    /// The lock or requirements file, whose content pins everything.
-    pub(super) lock: &'static str,
+    /// Files that run at every start before the server itself.
+    pub(super) at_start: Vec<String>,
 }
 
 /// One executable of an installed package.
@@ -90,6 +93,25 @@ pub(super) enum Start {
 
 /// Where a PyPI installation keeps its Python, below the installation.
 pub(super) const PYTHON: &str = "env/bin/python";
+
+/// Reads and checks the lock that a recipe left in `directory`; `None` if there is no valid one.
+pub(super) fn read_lock(package: &Package, version: &str, directory: &Path) -> Option<(Checked, String)> {
+    let file = match package.ecosystem() {
+        Ecosystem::Npm => npm::LOCK,
+        Ecosystem::Pypi => pypi::LOCK,
+    };
+    let text = std::fs::read_to_string(directory.join(file)).ok()?;
+    Some((check_lock(package, version, &text)?, text))
+}
+
+/// Checks a lock; `None` if it is not a valid one of the package at `version`.
+pub(super) fn check_lock(package: &Package, version: &str, text: &str) -> Option<Checked> {
+    let checked = match package.ecosystem() {
+        Ecosystem::Npm => lock::check_npm(text, package.name(), version),
+        Ecosystem::Pypi => lock::check_requirements(text, package.name(), Some(version)),
+    };
+    checked.ok()
+}
 
 /// Asks the registry for the exact version and its integrity; runs no code of the package.
 pub(super) async fn resolve(

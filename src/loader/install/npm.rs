@@ -19,7 +19,7 @@ use crate::loader::packages::Resolved;
 use crate::loader::plan::Scripts;
 use crate::loader::store;
 
-const LOCK: &str = "package-lock.json";
+pub(super) const LOCK: &str = "package-lock.json";
 
 /// What `npm install` must do whatever the user's settings say; versions that do not know a flag ignore it, and
 /// the lock is checked all the same.
@@ -108,6 +108,7 @@ pub(super) async fn resolve(
     Ok(Resolved {
         version: view.version,
         integrity: view.integrity.as_deref().and_then(strong),
+        lock: None,
     })
 }
 
@@ -124,18 +125,30 @@ pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, I
         "dependencies": { order.package.name(): order.version },
     });
     write_manifest(order.directory, &manifest.to_string())?;
-    let arguments = std::iter::once("install").chain(FLAGS).map(OsString::from);
-    run(tools, &npm, &spec, order.directory, arguments).await?;
-
-    (order.progress)(InstallStep::Verifying);
     let path = order.directory.join(LOCK);
-    let lock = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
-    let integrity =
-        check_npm(&lock, order.package.name(), order.version).map_err(|source| InstallError::Refused {
+    let checked = |text: &str| {
+        let checked = check_npm(text, order.package.name(), order.version);
+        let checked = checked.map_err(|source| InstallError::Refused {
             package: spec.clone(),
             source,
         })?;
-    order.check(&integrity)?;
+        order.check(&checked).map(|()| checked.integrity)
+    };
+    let command = match order.frozen {
+        None => "install",
+        Some(text) => {
+            checked(text)?;
+            store::write_new(&path, text.as_bytes()).map_err(InstallError::file("write", &path))?;
+            // Installs what the lock says and never writes it.
+            "ci"
+        }
+    };
+    let arguments = std::iter::once(command).chain(FLAGS).map(OsString::from);
+    run(tools, &npm, &spec, order.directory, arguments).await?;
+
+    (order.progress)(InstallStep::Verifying);
+    let lock = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
+    let integrity = checked(&lock)?;
 
     if order.scripts == Scripts::Allowed {
         (order.progress)(InstallStep::RunningScripts);
@@ -156,7 +169,8 @@ pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, I
     Ok(Built {
         integrity,
         executables,
-        lock: LOCK,
+        // Node loads nothing of a package that it is not told to load.
+        at_start: Vec::new(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! The PyPI recipe: an environment of its own, filled from wheels whose hashes are known.
 //!
-//! No build runs, neither to resolve nor to install. Bytecode is compiled by a Python that does not read the
-//! environment's `.pth` files: their `import` lines are code of a package that nobody has started yet.
+//! No build runs, neither to resolve nor to install. Bytecode is compiled by the interpreter that the environment was
+//! made from, never by the environment's own Python: once packages are unpacked, that one may run their code.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,14 +9,17 @@ use std::path::{Path, PathBuf};
 
 use super::lock::check_requirements;
 use super::process::{Finished, Program};
+use super::venv::{self, Fresh, Problem};
 use super::{Built, Executable, Order, PYTHON, Start, Tail, Tools, indexes, stays_below};
 use crate::loader::error::{InstallError, InstallStep};
 use crate::loader::package::{Package, VersionSpec, normalize};
-use crate::loader::packages::Resolved;
+use crate::loader::packages::{Resolved, off_thread};
+use crate::loader::programs::is_in_project;
 use crate::loader::store;
 
+const ENVIRONMENT: &str = "env";
 const WANTED: &str = "requirements.in";
-const LOCK: &str = "requirements.txt";
+pub(super) const LOCK: &str = "requirements.txt";
 
 /// Wheels only, every archive with its hashes, nothing but requirements in the output.
 const COMPILE: [&str; 8] = [
@@ -50,15 +53,15 @@ pub(super) async fn resolve(
     arguments.extend(["--", WANTED]);
     let finished = run(tools, &uv, &package.spec(), directory, arguments).await?;
     let text = String::from_utf8_lossy(&finished.stdout);
-    let (version, integrity) =
-        check_requirements(&text, package.name(), None).map_err(|_| InstallError::Answer {
-            package: package.spec(),
-            program: "uv",
-            source: Tail::of(&finished.stdout),
-        })?;
+    let checked = check_requirements(&text, package.name(), None).map_err(|_| InstallError::Answer {
+        package: package.spec(),
+        program: "uv",
+        source: Tail::of(&finished.stdout),
+    })?;
     Ok(Resolved {
-        version,
-        integrity: Some(integrity),
+        version: checked.version,
+        integrity: Some(checked.integrity),
+        lock: None,
     })
 }
 
@@ -74,19 +77,30 @@ pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, I
     if let Some(version) = order.package.python() {
         arguments.extend(["--python", version]);
     }
-    arguments.push("env");
+    arguments.push(ENVIRONMENT);
     run(tools, &uv, &spec, order.directory, arguments).await?;
-    write(order.directory, WANTED, &spec)?;
-    let mut arguments = COMPILE.to_vec();
-    arguments.extend(["--python", PYTHON, "--output-file", LOCK, "--", WANTED]);
-    run(tools, &uv, &spec, order.directory, arguments).await?;
+    let environment = order.directory.join(ENVIRONMENT);
+    let fresh = Fresh::read(&environment).map_err(InstallError::file("read", &environment))?;
+    if is_in_project(&fresh.python, tools.environment()) {
+        return Err(InstallError::Missing {
+            package: spec,
+            program: "python",
+        });
+    }
+    if let Some(text) = order.frozen {
+        write(order.directory, LOCK, text.trim_end())?;
+    } else {
+        write(order.directory, WANTED, &spec)?;
+        let mut arguments = COMPILE.to_vec();
+        arguments.extend(["--python", PYTHON, "--output-file", LOCK, "--", WANTED]);
+        run(tools, &uv, &spec, order.directory, arguments).await?;
+    }
 
     // Checked before anything is fetched: uv holds every archive to these hashes.
     let path = order.directory.join(LOCK);
     let text = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
-    let (_, integrity) =
-        check_requirements(&text, order.package.name(), Some(order.version)).map_err(refused)?;
-    order.check(&integrity)?;
+    let checked = check_requirements(&text, order.package.name(), Some(order.version)).map_err(refused)?;
+    order.check(&checked)?;
 
     (order.progress)(InstallStep::Downloading);
     let arguments = [
@@ -105,13 +119,15 @@ pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, I
     run(tools, &uv, &spec, order.directory, arguments).await?;
 
     (order.progress)(InstallStep::Verifying);
-    let packages = site_packages(order.directory)?;
-    compile(tools, order.directory, &packages).await;
+    let packages = Path::new(ENVIRONMENT).join(fresh.packages());
+    let python = fresh.python.clone();
+    let at_start = inspected(fresh, &spec, environment).await?;
+    compile(tools, python, order.directory, &packages).await;
     let executables = executables(order.directory, &packages, order.package.name())?;
     Ok(Built {
-        integrity,
+        integrity: checked.integrity,
         executables,
-        lock: LOCK,
+        at_start,
     })
 }
 
@@ -134,14 +150,34 @@ async fn run(
     tools.run(uv, spec, directory, all, extra).await
 }
 
-/// Compiles bytecode; without it the first start takes three times as long. A file that does not compile is not
-/// a failure: packages carry files for other versions of Python.
-async fn compile(tools: &Tools, directory: &Path, packages: &Path) {
+/// Refuses what packages put where they do not belong, and returns what of them runs at every start.
+async fn inspected(fresh: Fresh, spec: &str, environment: PathBuf) -> Result<Vec<String>, InstallError> {
+    let packages = environment.join(fresh.packages());
+    let inspected = off_thread(move || {
+        fresh.check()?;
+        Ok(venv::at_start(&packages)?)
+    });
+    inspected
+        .await
+        .unwrap_or_else(|| Err(std::io::Error::other("pml is going away").into()))
+        .map_err(|problem| match problem {
+            Problem::Misplaced(misplaced) => InstallError::Misplaced {
+                package: spec.to_owned(),
+                file: misplaced.file,
+                reason: misplaced.reason,
+            },
+            Problem::Unreadable(error) => InstallError::file("read", &environment)(error),
+        })
+}
+
+/// Compiles bytecode with `python`; without it the first start takes three times as long. A file that does not
+/// compile is not a failure: packages carry files for other versions of Python.
+async fn compile(tools: &Tools, python: PathBuf, directory: &Path, packages: &Path) {
     let program = Program {
         name: "python",
-        path: directory.join(PYTHON),
+        path: python,
     };
-    // Isolated and without `site`, which would run the `.pth` files.
+    // Isolated and without `site`, which would run code of the user's own packages.
     let arguments: [OsString; 9] = [
         "-I".into(),
         "-S".into(),
@@ -159,18 +195,6 @@ async fn compile(tools: &Tools, directory: &Path, packages: &Path) {
 fn write(directory: &Path, name: &str, text: &str) -> Result<(), InstallError> {
     let path = directory.join(name);
     store::write_new(&path, format!("{text}\n").as_bytes()).map_err(InstallError::file("write", &path))
-}
-
-/// Finds `env/lib/python3.x/site-packages`, relative to the installation.
-fn site_packages(directory: &Path) -> Result<PathBuf, InstallError> {
-    let library = Path::new("env/lib");
-    let path = directory.join(library);
-    let entries = std::fs::read_dir(&path).map_err(InstallError::file("read", &path))?;
-    let found = entries
-        .flatten()
-        .map(|entry| library.join(entry.file_name()).join("site-packages"))
-        .find(|path| directory.join(path).is_dir());
-    found.ok_or_else(|| InstallError::file("find packages below", &path)(std::io::ErrorKind::NotFound.into()))
 }
 
 /// Reads which scripts a package has put into `env/bin`, from the record of its installation.

@@ -276,6 +276,7 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
     server.env.insert("API_KEY".to_owned(), "${TOKEN}".to_owned());
     let plan = planned(&server).unwrap();
     let resolved = Resolved {
+        lock: None,
         version: "0.5.0".to_owned(),
         integrity: Some("sha512-x".to_owned()),
     };
@@ -291,6 +292,7 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
                 cwd: None,
                 env: vec!["API_KEY".to_owned(), "NODE_OPTIONS".to_owned()],
             }),
+            installation: Box::default(),
             remote: None,
         }
     );

@@ -1,6 +1,7 @@
-//! Packages with a small MCP server in them, made on the fly: npm archives.
+//! Packages with a small MCP server in them, made on the fly: npm archives and Python wheels.
 
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use super::registry::Registry;
 
 /// A server in JavaScript. Its tool `look` says what its dependency `dep` is, and its tool `note` writes a file beside
 /// its own code. It waits for the file `$GATE`, where that is set, before it answers.
-pub(crate) const SERVER_JS: &str = r#"#!/usr/bin/env node
+pub(crate) const SERVER_JS: &str = r"#!/usr/bin/env node
 const fs = require('fs'), path = require('path');
 while (process.env.GATE && !fs.existsSync(process.env.GATE)) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2);
@@ -30,12 +31,102 @@ require('readline').createInterface({ input: process.stdin }).on('line', line =>
   const answer = result ? { result: result(params) } : { error: { code: -32601, message: 'no' } };
   process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...answer }) + '\n');
 });
-"#;
+";
+
+/// The same server in Python, as the module `hello`.
+pub(crate) const SERVER_PY: &str = r"
+import json, os, sys
+def main():
+    try:
+        from dep import version
+    except ImportError:
+        version = 'none'
+    for line in sys.stdin:
+        message = json.loads(line)
+        if 'id' not in message:
+            continue
+        method, params = message['method'], message.get('params', {})
+        if method == 'initialize':
+            result = {'protocolVersion': params['protocolVersion'], 'capabilities': {'tools': {}},
+                      'serverInfo': {'name': 'x', 'version': '1'}}
+        elif method == 'tools/list':
+            result = {'tools': [{'name': name, 'inputSchema': {'type': 'object'}} for name in ('look', 'note')]}
+        elif method == 'tools/call':
+            if params['name'] == 'note':
+                path = os.path.join(os.path.dirname(__file__), params['arguments']['file'])
+                with open(path, 'w') as file:
+                    file.write(params['arguments']['text'])
+            result = {'content': [{'type': 'text', 'text': 'dep ' + version}]}
+        else:
+            continue
+        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result}), flush=True)
+";
 
 /// Publishes the JavaScript server as `hello`, with the dependencies `dependencies`.
 pub(crate) fn publish_server(registry: &Registry, version: &str, dependencies: &Value) {
     let manifest = json!({ "bin": "server.js", "dependencies": dependencies });
     registry.publish("hello", version, &manifest, &[("server.js", SERVER_JS)]);
+}
+
+/// Packs a wheel of `name` with `files` and a script of its name; a text that begins with `->` is a link.
+pub(crate) fn wheel(name: &str, version: &str, requires: &[&str], files: &[(&str, &str)]) -> Vec<u8> {
+    const SCRIPT: &str = "
+import json, sys, zipfile
+path, name, version, requires, files = sys.argv[1], sys.argv[2], sys.argv[3], json.loads(sys.argv[4]), json.loads(sys.argv[5])
+info = f'{name}-{version}.dist-info'
+metadata = f'Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n' + ''.join(f'Requires-Dist: {r}\\n' for r in requires)
+files += [
+    [f'{info}/METADATA', metadata],
+    [f'{info}/WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n'],
+    [f'{info}/entry_points.txt', f'[console_scripts]\\n{name} = {name}:main\\n'],
+]
+files += [[f'{info}/RECORD', ''.join(f'{f},,\\n' for f, _ in files)]]
+with zipfile.ZipFile(path, 'w') as wheel:
+    for file, text in files:
+        entry = zipfile.ZipInfo(file)
+        entry.external_attr = (0o120777 if text.startswith('->') else 0o100755) << 16
+        entry.create_system = 3
+        wheel.writestr(entry, text.removeprefix('->'))
+";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wheel");
+    let status = Command::new("python3")
+        .args(["-c", SCRIPT])
+        .arg(&path)
+        .args([
+            name,
+            version,
+            &json!(requires).to_string(),
+            &json!(files).to_string(),
+        ])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    std::fs::read(path).unwrap()
+}
+
+/// Serves wheels of one Python package, each at its version, and nothing else of it.
+pub(crate) fn publish_wheels(registry: &Registry, name: &str, wheels: &[(&str, &[u8])]) {
+    use std::fmt::Write as _;
+    let mut page = String::new();
+    for (version, wheel) in wheels {
+        let file = format!("{name}-{version}-py3-none-any.whl");
+        let hash = sha256(wheel);
+        let _ = writeln!(page, "<a href=\"/files/{file}#sha256={hash}\">{file}</a>");
+        registry.serve(&format!("/files/{file}"), wheel);
+    }
+    registry.serve(&format!("/simple/{name}/"), page.as_bytes());
+}
+
+/// The SHA-256 of an archive in hexadecimal.
+pub(crate) fn sha256(archive: &[u8]) -> String {
+    use sha2::Digest as _;
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for byte in sha2::Sha256::digest(archive) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// Lists the files below a directory, relative to it and sorted; links are not followed.

@@ -28,7 +28,46 @@ fn lock() -> Value {
 }
 
 fn check(lock: &Value) -> Result<String, LockError> {
+    check_npm(&lock.to_string(), "@scope/serena", "1.0.0").map(|checked| checked.integrity)
+}
+
+fn digest(lock: &Value) -> Digest {
     check_npm(&lock.to_string(), "@scope/serena", "1.0.0")
+        .unwrap()
+        .digest
+}
+
+#[test]
+fn the_digest_of_a_lock_covers_every_package_and_no_address() {
+    let before = digest(&lock());
+    let mut mirrored = lock();
+    mirrored["packages"]["node_modules/@scope/serena"]["resolved"] = "https://mirror.test/serena.tgz".into();
+    mirrored["packages"]["node_modules/dep"]["license"] = "MIT".into();
+    assert_eq!(digest(&mirrored), before);
+    for changed in [
+        with(
+            "node_modules/dep",
+            json!({ "version": "1.0.1", "integrity": hash('B') }),
+        ),
+        with(
+            "node_modules/dep",
+            json!({ "version": "1.0.0", "integrity": hash('C') }),
+        ),
+        with(
+            "node_modules/dep",
+            json!({ "name": "other", "version": "1.0.0", "integrity": hash('B') }),
+        ),
+        with(
+            "node_modules/more",
+            json!({ "version": "1.0.0", "integrity": hash('B') }),
+        ),
+        with(
+            "node_modules/dep/node_modules/inner",
+            json!({ "version": "1.0.1", "inBundle": true }),
+        ),
+    ] {
+        assert_ne!(digest(&changed), before, "{changed}");
+    }
 }
 
 fn with(path: &str, entry: Value) -> Value {
@@ -157,14 +196,30 @@ fn requirements_need_a_version_and_hashes_on_every_line() {
         "Dep==1.0 \\\n    --hash=sha256:{one}\nSer_ena==2.0 \\\n    --hash=sha256:{two} \\\n    --hash=sha256:{one}\n"
     );
     let digest = format!("sha256-{}", Digest::of([&one, &two]));
+    let checked = |text: &str, name: &str, version| {
+        check_requirements(text, name, version).map(|checked| (checked.version, checked.integrity))
+    };
     assert_eq!(
-        check_requirements(&good, "ser-ena", Some("2.0")),
+        checked(&good, "ser-ena", Some("2.0")),
         Ok(("2.0".to_owned(), digest))
     );
     assert_eq!(
-        check_requirements(&good, "dep", None),
+        checked(&good, "dep", None),
         Ok(("1.0".to_owned(), format!("sha256-{one}")))
     );
+    let digest = |text: &str| check_requirements(text, "dep", None).unwrap().digest;
+    // The order of lines and hashes, and the spelling of names, do not count; versions and hashes do.
+    let same = format!(
+        "# other\nser.ena==2.0 --hash=sha256:{one} --hash=sha256:{two}\ndep==1.0 --hash=sha256:{one}\n"
+    );
+    assert_eq!(digest(&same), digest(&good));
+    for other in [
+        good.replace("==2.0", "==2.1"),
+        good.replace(&two, &"c".repeat(64)),
+        format!("{good}more==1.0 --hash=sha256:{one}\n"),
+    ] {
+        assert_ne!(digest(&other), digest(&good), "{other}");
+    }
     assert!(matches!(
         check_requirements(&good, "dep", Some("2.0")),
         Err(LockError::Absent { .. })

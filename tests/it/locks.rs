@@ -1,0 +1,209 @@
+//! What was approved is what runs later, down to the last dependency.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::support::have;
+use crate::support::packages::{SERVER_PY, files_below, publish_server, publish_wheels, wheel};
+use crate::support::registry::Registry;
+use crate::support::world::{World, asks, texts};
+
+/// A world whose user has `registry` for both ecosystems, with one server `hello`.
+fn world(registry: &Registry, line: &[&str]) -> World {
+    let world = World::new();
+    std::fs::write(world.home().join(".npmrc"), registry.npmrc()).unwrap();
+    world.set("UV_DEFAULT_INDEX", &format!("{}simple", registry.url()));
+    world.configure(&json!({
+        "permissions": { "ask": ["*"] },
+        "mcpServers": { "hello": { "command": line[0], "args": line[1..] } },
+    }));
+    world
+}
+
+fn publish_dependency(registry: &Registry, version: &str) {
+    let text = format!("module.exports = '{version}';");
+    registry.publish(
+        "dep",
+        version,
+        &json!({ "main": "index.js" }),
+        &[("index.js", &text)],
+    );
+}
+
+/// Publishes the Python server, and its dependency in each of `versions`.
+fn publish_python(registry: &Registry, versions: &[&str]) {
+    let hello = wheel("hello", "1.0", &["dep"], &[("hello.py", SERVER_PY)]);
+    publish_wheels(registry, "hello", &[("1.0", &hello)]);
+    let wheels: Vec<_> = versions
+        .iter()
+        .map(|version| {
+            let text = format!("version = '{version}'\n");
+            (*version, wheel("dep", version, &[], &[("dep.py", &text)]))
+        })
+        .collect();
+    let wheels: Vec<_> = wheels
+        .iter()
+        .map(|(version, wheel)| (*version, &wheel[..]))
+        .collect();
+    publish_wheels(registry, "dep", &wheels);
+}
+
+fn data(world: &World) -> PathBuf {
+    world.home().join(".local/share/pml")
+}
+
+/// Removes what can be fetched again, so that the registry is asked.
+fn forget_downloads(world: &World) {
+    std::fs::remove_dir_all(world.home().join(".cache/pml")).unwrap();
+}
+
+/// Calls the server in a conversation of its own and, where it asks, agrees.
+fn called(world: &World) -> (Value, Value) {
+    let mut client = world.legacy();
+    let first = client.call("hello__look", &json!({}));
+    let last = if asks(&first) {
+        client.proceed("hello__look", &first, &json!({ "approved": true }))
+    } else {
+        first.clone()
+    };
+    client.close();
+    (first, last)
+}
+
+/// The version of the dependency that the server saw.
+fn dependency(result: &Value) -> &str {
+    let found = texts(result)
+        .into_iter()
+        .find_map(|text| text.strip_prefix("dep "));
+    found.unwrap_or_else(|| panic!("{result}"))
+}
+
+fn assert_runs_unasked(world: &World, version: &str) {
+    let (first, _) = called(world);
+    assert!(!asks(&first), "{first}");
+    assert_eq!(dependency(&first), version);
+}
+
+const CHANGED: &str = "it was approved before, but the packages it depends on have changed since";
+
+/// Wipes everything that was installed and recorded; a newer dependency has been published.
+fn assert_asks_about(world: &World, version: &str) {
+    std::fs::remove_dir_all(data(world)).unwrap();
+    forget_downloads(world);
+    let (asked, answered) = called(world);
+    assert!(asks(&asked), "{asked}");
+    assert!(texts(&asked).join("\n").contains(CHANGED), "{asked}");
+    assert_eq!(dependency(&answered), version);
+    assert_runs_unasked(world, version);
+}
+
+#[test]
+fn another_version_of_an_npm_dependency_does_not_run_under_an_old_approval() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish_dependency(&registry, "1.0.0");
+    publish_server(&registry, "1.0.0", &json!({ "dep": "^1.0.0" }));
+    let world = world(&registry, &["npx", "hello@1.0.0"]);
+    let (asked, answered) = called(&world);
+    assert!(asks(&asked));
+    assert_eq!(dependency(&answered), "1.0.0");
+
+    publish_dependency(&registry, "1.1.0");
+    std::fs::remove_dir_all(data(&world).join("store")).unwrap();
+    forget_downloads(&world);
+    assert_runs_unasked(&world, "1.0.0");
+    assert_asks_about(&world, "1.1.0");
+}
+
+#[test]
+fn another_version_of_a_python_dependency_does_not_run_under_an_old_approval() {
+    if !have(&["uv", "python3"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish_python(&registry, &["1.0"]);
+    let world = world(&registry, &["uvx", "hello==1.0"]);
+    let (asked, answered) = called(&world);
+    assert!(asks(&asked));
+    assert_eq!(dependency(&answered), "1.0");
+
+    publish_python(&registry, &["1.0", "1.1"]);
+    forget_downloads(&world);
+    // As after an upgrade of Python: the link of the environment leads nowhere.
+    let store = data(&world).join("store/pypi");
+    let python = |file: &String| file.ends_with("env/bin/python");
+    let python = store.join(files_below(&store).into_iter().find(python).unwrap());
+    std::fs::remove_file(&python).unwrap();
+    std::os::unix::fs::symlink("/nowhere/python", &python).unwrap();
+    assert_runs_unasked(&world, "1.0");
+    assert_asks_about(&world, "1.1");
+}
+
+#[test]
+fn an_approval_that_says_nothing_of_dependencies_is_completed_at_its_next_use() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish_dependency(&registry, "1.0.0");
+    publish_server(&registry, "1.0.0", &json!({ "dep": "^1.0.0" }));
+    let world = world(&registry, &["npx", "hello@1.0.0"]);
+    called(&world);
+    // As an older pml has left it: no lock anywhere but in the installation.
+    let folder = world.home().join(".local/state/pml/approved");
+    let file = folder.join(&files_below(&folder)[0]);
+    let read = |file: &Path| serde_json::from_str::<Value>(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let mut older = read(&file);
+    let recorded = older.clone();
+    for member in ["lock", "package"] {
+        assert!(
+            older.as_object_mut().unwrap().remove(member).is_some(),
+            "{recorded}"
+        );
+    }
+    std::fs::write(&file, older.to_string()).unwrap();
+    std::fs::remove_dir_all(data(&world).join("frozen")).unwrap();
+    assert_runs_unasked(&world, "1.0.0");
+    assert_eq!(read(&file), recorded);
+
+    publish_dependency(&registry, "1.1.0");
+    std::fs::remove_dir_all(data(&world).join("store")).unwrap();
+    forget_downloads(&world);
+    assert_runs_unasked(&world, "1.0.0");
+    assert_asks_about(&world, "1.1.0");
+}
+
+#[test]
+fn a_damaged_lock_is_not_installed_from() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish_dependency(&registry, "1.0.0");
+    publish_server(&registry, "1.0.0", &json!({ "dep": "^1.0.0" }));
+    let world = world(&registry, &["npx", "hello@1.0.0"]);
+    called(&world);
+    publish_dependency(&registry, "1.1.0");
+    let folder = data(&world).join("frozen");
+    let file = folder.join(&files_below(&folder)[0]);
+    // Another dependency under the digest of the old one.
+    let newer = {
+        let other = self::world(&registry, &["npx", "hello@1.0.0"]);
+        called(&other);
+        let folder = data(&other).join("frozen");
+        std::fs::read_to_string(folder.join(&files_below(&folder)[0])).unwrap()
+    };
+    let [mut kept, newer] = [&std::fs::read_to_string(&file).unwrap(), &newer]
+        .map(|text| serde_json::from_str::<Value>(text).unwrap());
+    assert_ne!(kept["text"], newer["text"]);
+    kept["text"] = newer["text"].clone();
+    std::fs::write(&file, kept.to_string()).unwrap();
+    std::fs::remove_dir_all(data(&world).join("store")).unwrap();
+    forget_downloads(&world);
+    let (asked, answered) = called(&world);
+    assert!(asks(&asked), "{asked}");
+    assert_eq!(dependency(&answered), "1.1.0");
+}
