@@ -69,10 +69,10 @@ fn a_program_inside_the_project_is_not_used_to_install() {
             "js": { "command": "npx", "args": ["hello@1.0.0"] },
             "py": { "command": "uvx", "args": ["hello==1.0"] },
         }}));
-        let output = world.run(&["install", "js"]);
+        let output = world.run(&["install", "--yes", "js"]);
         assert!(output.status.success(), "{folder}: {output:?}");
         // The registry has no such Python package; asking it takes uv and a Python.
-        let output = world.run(&["install", "py"]);
+        let output = world.run(&["install", "--yes", "py"]);
         assert_eq!(output.status.code(), Some(2), "{folder}: {output:?}");
         assert_untouched(&world);
     }
@@ -102,28 +102,28 @@ fn a_project_is_recognised_wherever_pml_is_started_in_it() {
     let world = planted(".venv/bin", "/nowhere");
     world.configure(&config);
     std::fs::create_dir_all(world.path("deep/below")).unwrap();
-    install(&world, "project/deep/below", &["install"]);
+    install(&world, "project/deep/below", &["install", "--yes"]);
     // Elsewhere, with the file given.
     std::fs::create_dir(world.home().join("elsewhere")).unwrap();
     install(
         &world,
         "elsewhere",
-        &["install", "--config", "../project/.pml.json"],
+        &["install", "--yes", "--config", "../project/.pml.json"],
     );
     world.set("CLAUDE_PROJECT_DIR", world.project().to_str().unwrap());
-    install(&world, "elsewhere", &["install"]);
+    install(&world, "elsewhere", &["install", "--yes"]);
     // In a part of a repository whose root holds the shims.
     let world = planted(".venv/bin", "/nowhere");
     std::fs::create_dir_all(world.path("part")).unwrap();
     std::fs::create_dir(world.path(".git")).unwrap();
     world.write("part/.pml.json", &config.to_string());
-    install(&world, "project/part", &["install"]);
+    install(&world, "project/part", &["install", "--yes"]);
     // Through a link that hides it.
     let world = planted("tools", "/nowhere");
     world.configure(&config);
     std::os::unix::fs::symlink(world.path("tools"), world.home().join("bin")).unwrap();
     world.set("PATH", world.home().join("bin").to_str().unwrap());
-    install(&world, "project", &["install"]);
+    install(&world, "project", &["install", "--yes"]);
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn a_package_that_another_server_uses_stays() {
     let user = world.home().join(".config/pml/pml.json");
     std::fs::create_dir_all(user.parent().unwrap()).unwrap();
     std::fs::write(&user, json!({ "mcpServers": { "four": exact } }).to_string()).unwrap();
-    assert!(world.run(&["install"]).status.success());
+    assert!(world.run(&["install", "--yes"]).status.success());
     assert_eq!(store(&world).len(), 1);
 
     let of = |state: &str, by: &[&str]| json!({ "package": "npm:hello@1.0.0", "state": state, "version": "1.0.0", "usedBy": by });
@@ -235,7 +235,7 @@ fn a_changed_file_of_the_package_is_kept_too() {
     registry.publish("hello", "1.0.0", &manifest, &files);
     let server = json!({ "command": "npx", "args": ["hello@1.0.0"] });
     let world = world(&registry, &json!({ "hello": server }));
-    assert!(world.run(&["install"]).status.success());
+    assert!(world.run(&["install", "--yes"]).status.success());
     let settings = store(&world)[0].join("node_modules/hello/settings.json");
     std::fs::remove_file(&settings).unwrap();
     std::fs::write(&settings, "{ }").unwrap();
@@ -261,7 +261,7 @@ fn another_version_or_a_repair_says_where_the_files_of_the_server_are() {
 
     // A repair: the installation lost its executable.
     std::fs::remove_file(before.join("node_modules/hello/server.js")).unwrap();
-    let repaired = json_of(&world.run(&["install", "--json"]));
+    let repaired = json_of(&world.run(&["install", "--yes", "--json"]));
     let kept = world.home().join(".local/share/pml/kept/hello");
     let told = format!(
         "files that the server wrote into its installation are kept in `{}`: `{file}`",
@@ -284,7 +284,7 @@ fn another_version_or_a_repair_says_where_the_files_of_the_server_are() {
         "{first}"
     );
     world.configure(&json!({ "mcpServers": { "hello": server("1.2.0") } }));
-    let output = world.run(&["install"]);
+    let output = world.run(&["install", "--yes"]);
     assert!(
         stderr(&output).contains(&format!("hello@1.2.0: {told}")),
         "{}",

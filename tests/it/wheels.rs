@@ -62,7 +62,7 @@ fn a_wheel_with_a_standard_library_of_its_own_does_not_run_while_it_is_installed
     }
     let registry = Registry::start();
     let world = world(&registry, library_of_its_own);
-    let output = world.run(&["install"]);
+    let output = world.run(&["install", "--yes"]);
     assert!(!marker(&world).exists(), "code of the wheel ran");
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let said = stderr(&output);
@@ -92,7 +92,7 @@ fn a_wheel_that_writes_where_packages_do_not_belong_is_refused_by_the_name_of_th
         let world = world(&registry, |marker| {
             vec![(format!("hello-1.0.data/data/{file}"), evil(marker))]
         });
-        let output = world.run(&["install"]);
+        let output = world.run(&["install", "--yes"]);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{file}: {said}");
         assert!(
@@ -107,7 +107,7 @@ fn a_wheel_that_writes_where_packages_do_not_belong_is_refused_by_the_name_of_th
             let script = format!("#!/bin/sh\n: > '{}'\n", marker.display());
             vec![(format!("hello-1.0.data/{file}"), script)]
         });
-        assert_eq!(world.run(&["install"]).status.code(), Some(2), "{file}");
+        assert_eq!(world.run(&["install", "--yes"]).status.code(), Some(2), "{file}");
         assert!(!marker(&world).exists(), "{file}");
     }
     // What many packages bring is no harm.
@@ -123,7 +123,7 @@ fn a_wheel_that_writes_where_packages_do_not_belong_is_refused_by_the_name_of_th
         .map(named)
         .to_vec()
     });
-    let output = world.run(&["install"]);
+    let output = world.run(&["install", "--yes"]);
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
@@ -146,7 +146,7 @@ fn code_that_runs_at_every_start_is_shown_before_a_person_agrees() {
     let registry = Registry::start();
     let world = world(&registry, at_start);
     let files = json!(["hello.pth", "sitecustomize.py"]);
-    let installed = json_of(&world.run(&["install", "--json"]));
+    let installed = json_of(&world.run(&["install", "--yes", "--json"]));
     assert_eq!(installed[0]["atStart"], files);
     assert_eq!(
         json_of(&world.run(&["list", "--json"]))["servers"][0]["atStart"],
@@ -262,7 +262,7 @@ fn nothing_of_an_npm_package_runs_while_it_is_installed() {
     let promised = integrity(&archive);
     registry.publish_as("hello", "1.0.0", &manifest, Body::Whole(archive), &promised);
     // Whether npm takes such an archive is its own affair; what counts is that nothing of it runs or lies outside.
-    let output = world.run(&["install"]);
+    let output = world.run(&["install", "--yes"]);
     assert!(!marker.exists(), "{output:?}");
     let planted = world.files().into_iter().find(|file| file.ends_with("planted"));
     assert_eq!(
@@ -276,7 +276,7 @@ fn nothing_of_an_npm_package_runs_while_it_is_installed() {
     assert_eq!(beside, Vec::<PathBuf>::new());
     assert!(output.status.success(), "{}", stderr(&output));
     let root = PathBuf::from(
-        json_of(&world.run(&["install", "--json"]))[0]["directory"]
+        json_of(&world.run(&["install", "--yes", "--json"]))[0]["directory"]
             .as_str()
             .unwrap(),
     );
