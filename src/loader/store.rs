@@ -8,6 +8,7 @@
 mod files;
 mod foreign;
 mod frozen;
+mod placing;
 
 pub(super) use files::{first_bytes, first_line, remove, write_new};
 pub use foreign::Written;
@@ -19,14 +20,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::files::{create_directory, open_lock, protect, replace, sync_directory, sync_tree};
-use self::foreign::write_brought;
+use self::files::{create_directory, open_lock, replace, sync_directory};
 use super::error::InstallError;
 use super::install::Executable;
 use super::package::{Ecosystem, Package};
 use super::packages::Resolved;
 use super::plan::Scripts;
-use crate::protocol::{DependencyName, Digest};
+use crate::protocol::Digest;
 
 /// The name of the file that makes a directory an installation.
 const MANIFEST: &str = "pml-manifest.json";
@@ -301,74 +301,6 @@ impl Store {
                 remove(&entry.path());
             }
         }
-    }
-
-    /// Moves a finished workspace into place, its manifest written last. Returns where it is then, and what the server
-    /// `name` wrote into an installation that was there before.
-    pub(super) fn activate(
-        &self,
-        workspace: &Path,
-        manifest: &Manifest,
-        name: &DependencyName,
-    ) -> Result<(PathBuf, Option<Written>), InstallError> {
-        let target = self.directory(&manifest.identity, &manifest.integrity);
-        let parent = self.root.join("store").join(manifest.identity.ecosystem.as_str());
-        create_directory(&parent)?;
-        protect(workspace);
-        write_brought(workspace)?;
-        let path = workspace.join(MANIFEST);
-        write_new(&path, &json(manifest)).map_err(InstallError::file("write", &path))?;
-        sync_tree(workspace);
-        // What is there was not whole, or its runtime is gone: it makes room.
-        let mut kept = None;
-        if target.exists() {
-            kept = self.keep_foreign(&target, name)?;
-            let aside = self.workspaces().join(format!(
-                "{}~{}",
-                manifest.identity.key(),
-                uuid::Uuid::new_v4().simple()
-            ));
-            std::fs::rename(&target, &aside).map_err(InstallError::file("replace", &target))?;
-            remove(&aside);
-        }
-        std::fs::rename(workspace, &target).map_err(InstallError::file("move into place", &target))?;
-        sync_directory(&parent);
-        Ok((target, kept))
-    }
-
-    /// Removes every installation of this version of a package and its lock. Returns where they were, and what the
-    /// server `name` wrote into them.
-    pub(super) fn remove_installations(
-        &self,
-        name: &DependencyName,
-        package: &Package,
-        version: &str,
-    ) -> Result<(Vec<PathBuf>, Vec<Written>), InstallError> {
-        self.thaw(package, version)?;
-        let parent = self.root.join("store").join(package.ecosystem().as_str());
-        let Ok(entries) = std::fs::read_dir(&parent) else {
-            return Ok((Vec::new(), Vec::new()));
-        };
-        let wanted = |manifest: &Manifest| manifest.identity.is_of(package, version);
-        let (mut removed, mut kept) = (Vec::new(), Vec::new());
-        for entry in entries.flatten() {
-            let path = entry.path();
-            if let Some(manifest) = read_manifest(&path).filter(wanted) {
-                // First of all: what lies among the workspaces is removed by whoever sweeps them.
-                kept.extend(self.keep_foreign(&path, name)?);
-                create_directory(&self.workspaces())?;
-                let aside = self.workspaces().join(format!(
-                    "{}~{}",
-                    manifest.identity.key(),
-                    uuid::Uuid::new_v4().simple()
-                ));
-                std::fs::rename(&path, &aside).map_err(InstallError::file("remove", &path))?;
-                remove(&aside);
-                removed.push(path);
-            }
-        }
-        removed.sort();
-        Ok((removed, kept))
     }
 }
 

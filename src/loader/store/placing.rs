@@ -1,0 +1,80 @@
+//! Puts finished installations into their place, and takes them away again.
+
+use std::path::{Path, PathBuf};
+
+use super::files::{create_directory, protect, remove, sync_directory, sync_tree, write_new};
+use super::foreign::{Written, write_brought};
+use super::{MANIFEST, Manifest, Store, json, read_manifest};
+use crate::loader::error::InstallError;
+use crate::loader::package::Package;
+use crate::protocol::DependencyName;
+
+impl Store {
+    /// Moves a finished workspace into place, its manifest written last. Returns where it is then, and what the server
+    /// `name` wrote into an installation that was there before.
+    pub(in crate::loader) fn activate(
+        &self,
+        workspace: &Path,
+        manifest: &Manifest,
+        name: &DependencyName,
+    ) -> Result<(PathBuf, Option<Written>), InstallError> {
+        let target = self.directory(&manifest.identity, &manifest.integrity);
+        let parent = self.root.join("store").join(manifest.identity.ecosystem.as_str());
+        create_directory(&parent)?;
+        protect(workspace);
+        write_brought(workspace)?;
+        let path = workspace.join(MANIFEST);
+        write_new(&path, &json(manifest)).map_err(InstallError::file("write", &path))?;
+        sync_tree(workspace);
+        // What is there was not whole, or its runtime is gone: it makes room.
+        let mut kept = None;
+        if target.exists() {
+            kept = self.keep_foreign(&target, name)?;
+            let aside = self.workspaces().join(format!(
+                "{}~{}",
+                manifest.identity.key(),
+                uuid::Uuid::new_v4().simple()
+            ));
+            std::fs::rename(&target, &aside).map_err(InstallError::file("replace", &target))?;
+            remove(&aside);
+        }
+        std::fs::rename(workspace, &target).map_err(InstallError::file("move into place", &target))?;
+        sync_directory(&parent);
+        Ok((target, kept))
+    }
+
+    /// Removes every installation of this version of a package and its lock. Returns where they were, and what the
+    /// server `name` wrote into them.
+    pub(in crate::loader) fn remove_installations(
+        &self,
+        name: &DependencyName,
+        package: &Package,
+        version: &str,
+    ) -> Result<(Vec<PathBuf>, Vec<Written>), InstallError> {
+        self.thaw(package, version)?;
+        let parent = self.root.join("store").join(package.ecosystem().as_str());
+        let Ok(entries) = std::fs::read_dir(&parent) else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let wanted = |manifest: &Manifest| manifest.identity.is_of(package, version);
+        let (mut removed, mut kept) = (Vec::new(), Vec::new());
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if let Some(manifest) = read_manifest(&path).filter(wanted) {
+                // First of all: what lies among the workspaces is removed by whoever sweeps them.
+                kept.extend(self.keep_foreign(&path, name)?);
+                create_directory(&self.workspaces())?;
+                let aside = self.workspaces().join(format!(
+                    "{}~{}",
+                    manifest.identity.key(),
+                    uuid::Uuid::new_v4().simple()
+                ));
+                std::fs::rename(&path, &aside).map_err(InstallError::file("remove", &path))?;
+                remove(&aside);
+                removed.push(path);
+            }
+        }
+        removed.sort();
+        Ok((removed, kept))
+    }
+}
