@@ -152,7 +152,7 @@ impl Hint for InstallError {
             Self::Missing { program: "python", .. } => {
                 Some("install Python 3, e.g. by `uv python install`, and try again".to_owned())
             }
-            Self::Misplaced { .. } => Some("nothing of it was run; report it to the registry".to_owned()),
+            Self::Misplaced { .. } => Some("nothing of it was run; ask its authors what that file is for".to_owned()),
             Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
             Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),
             Self::Changed { .. } => Some(

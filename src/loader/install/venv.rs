@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::protocol::{Digest, Shown};
 
 /// Where packages may put data beside their code, below the environment.
-const DATA: [&str; 6] = ["share", "etc", "include", "man", "doc", "docs"];
+const DATA: [&str; 7] = ["share", "etc", "include", "man", "doc", "docs", "opt"];
 
 /// Lists longer than this are cut: a person would not read them.
 const AT_START_LIMIT: usize = 20;
@@ -156,8 +156,10 @@ fn is_of_the_environment(name: &str) -> bool {
     };
     name.strip_prefix("python")
         .is_some_and(|rest| version(rest.trim_end_matches(".exe")))
-        || name.starts_with("activate")
-        || name.starts_with("deactivate")
+        || ["activate", "deactivate"]
+            .iter()
+            .filter_map(|script| name.strip_prefix(script))
+            .any(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with("_this"))
         || matches!(name, "pyvenv.cfg" | "pybuilddir.txt")
         || name.ends_with("._pth")
 }
@@ -274,6 +276,8 @@ mod tests {
             ".lock",
             "bin/hello",
             "bin/python-argcomplete-check",
+            "bin/activate-global-python-argcomplete",
+            "opt/compiler/lib/libiomp5.so",
             "bin/pip3",
             "lib/libmkl.so.2",
             "lib/python3.11/site-packages/hello/__init__.py",
@@ -303,6 +307,8 @@ mod tests {
             ("bin/PYTHON3.12", "", outside),
             ("bin/pybuilddir.txt", "", outside),
             ("bin/activate.csh", "", outside),
+            ("bin/activate", "", outside),
+            ("bin/activate_this.py", "", outside),
             ("lib/python3.11/os.py", "", outside),
             ("lib/python3.12/site-packages/hello.py", "", outside),
             ("lib/Python311.zip", "", outside),
