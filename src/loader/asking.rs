@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::client::{Caller, Inquiry, Taken};
 use super::session::{Session, lock};
-use crate::protocol::{Json, Payload};
+use crate::protocol::{Json, Object, Payload, Twin};
 use crate::wire::{Frame, Outbox};
 
 /// More requests than any server has for its client at once; a server in a loop is told so instead of filling memory.
@@ -38,6 +38,13 @@ impl Session {
         };
         if method == "ping" {
             return self.answer(id.get(), Bytes::from_static(b"{}"));
+        }
+        if let Err(twin) = params.and_then(Payload::object).map_or(Ok(()), without_twins) {
+            let message = serde_json::Value::from(twin.to_string());
+            return self.refuse(
+                id.get(),
+                format!(r#"{{"code":-32602,"message":{message}}}"#).into(),
+            );
         }
         let inquiry = Arc::new(Inquiry {
             id: id.get().to_owned(),
@@ -150,4 +157,12 @@ impl Session {
         }
         self.0.unread_answers.store(0, Ordering::Relaxed);
     }
+}
+
+/// Fails if the parameters of a question mean different things to different readers.
+fn without_twins(params: &Object<'_>) -> Result<(), Twin> {
+    params.without_twins(&["_meta", "mode", "message", "systemPrompt", "messages"])?;
+    let meta = params.value("_meta").and_then(|raw| Object::parse(raw.get()));
+    meta.map_or(Ok(()), |meta| meta.without_meta_twins())
+        .map_err(|twin| twin.within("_meta"))
 }

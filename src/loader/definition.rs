@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::protocol::Object;
+use crate::protocol::{Object, Twin};
 
 /// Names the member of a definition that tells it from others.
 pub trait Identity {
@@ -64,10 +64,16 @@ pub type KnownResource = Definition<ByUri>;
 /// A template of resources.
 pub type KnownTemplate = Definition<ByTemplate>;
 
-/// A definition without the member that tells it from others.
+/// Says why a definition names nothing.
 #[derive(Debug, thiserror::Error)]
-#[error("a definition has no `{0}`")]
-pub struct Nameless(&'static str);
+pub enum Nameless {
+    /// The member that tells it from others is missing.
+    #[error("a definition has no `{0}`")]
+    Missing(&'static str),
+    /// It would be listed under one name and called by another.
+    #[error("in a definition {0}")]
+    Twin(#[from] Twin),
+}
 
 impl<I> Definition<I> {
     /// Returns what the dependency calls it: a name, a URI or a template.
@@ -117,10 +123,14 @@ impl<I: Identity> TryFrom<Box<RawValue>> for Definition<I> {
     type Error = Nameless;
 
     fn try_from(definition: Box<RawValue>) -> Result<Self, Nameless> {
-        let named = Object::parse(definition.get())
-            .and_then(|object| Some((object.text(I::MEMBER)?.into_owned(), object.place(I::MEMBER)?)));
-        let named = named.filter(|(name, _)| !name.is_empty());
-        let (name, place) = named.ok_or(Nameless(I::MEMBER))?;
+        let object = Object::parse(definition.get()).ok_or(Nameless::Missing(I::MEMBER))?;
+        object.without_twins(&[I::MEMBER])?;
+        object.without_twins(&["inputSchema", "outputSchema", "description", "title", "_meta"])?;
+        let named = object.text(I::MEMBER).zip(object.place(I::MEMBER));
+        let (name, place) = named
+            .map(|(name, place)| (name.into_owned(), place))
+            .filter(|(name, _)| !name.is_empty())
+            .ok_or(Nameless::Missing(I::MEMBER))?;
         Ok(Self {
             name,
             place,

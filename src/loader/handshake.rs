@@ -218,11 +218,15 @@ impl Introduced {
                 .value(list.member)
                 .and_then(|raw| serde_json::from_str::<Vec<Box<RawValue>>>(raw.get()).ok())
                 .ok_or_else(|| unfit(list.method, format!("it has no list `{}`", list.member)))?;
-            definitions.extend(
-                listed
-                    .into_iter()
-                    .filter_map(|definition| Definition::try_from(definition).ok()),
-            );
+            for definition in listed {
+                match Definition::try_from(definition) {
+                    Ok(definition) => definitions.push(definition),
+                    Err(error) => {
+                        let dependency = self.session.dependency();
+                        tracing::warn!(%dependency, list = list.method, %error, "a definition is left out");
+                    }
+                }
+            }
             match object.text("nextCursor").filter(|cursor| !cursor.is_empty()) {
                 Some(cursor) => members = format!(r#""cursor":{}"#, json!(cursor)),
                 None => return Ok(definitions),

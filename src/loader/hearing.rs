@@ -94,6 +94,12 @@ impl Session {
                 .and_then(Payload::object)
                 .and_then(|object| object.value(name))
         };
+        let object = params.and_then(Payload::object);
+        let judged = ["progressToken", "requestId", "uri", "_meta"];
+        if let Some(Err(twin)) = object.map(|object| object.without_twins(&judged)) {
+            let dependency = &self.0.dependency;
+            return tracing::warn!(%dependency, method = %Shown::line(method), %twin, "a notification is passed over");
+        }
         match method {
             "notifications/progress" => {
                 let token = member("progressToken").and_then(|raw| own_id(raw.get()));

@@ -10,6 +10,9 @@ use super::{Json, Shown};
 /// The member of a tool's arguments that continues a suspended call.
 pub const MEMBER: &str = "continue_workflow";
 
+/// What a continuation may have.
+pub const MEMBERS: [&str; 5] = ["workflow_id", "approved", "always", "scope", "input"];
+
 /// How far an approval reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -99,12 +102,7 @@ impl Continuation {
     }
 
     fn from_members(members: &Map<String, Value>) -> Result<Self, ContinuationError> {
-        if let Some(member) = members.keys().find(|name| {
-            !matches!(
-                name.as_str(),
-                "workflow_id" | "approved" | "always" | "scope" | "input"
-            )
-        }) {
+        if let Some(member) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
             return Err(ContinuationError::Unknown {
                 member: Shown::line(member).to_string(),
             });

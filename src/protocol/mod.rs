@@ -15,8 +15,10 @@ mod object;
 mod pattern;
 mod remains;
 mod removal;
+mod reserved;
 mod scan;
 mod shown;
+mod twins;
 
 pub use batch::elements;
 pub use canonical::canonical;
@@ -30,7 +32,9 @@ pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
 pub use object::{Object, Splice};
 pub use pattern::{Pattern, PatternError, Specificity};
 pub use remains::{Remains, Skim};
+pub use reserved::{RESERVED, may_continue, may_hold_reserved};
 pub use shown::Shown;
+pub use twins::Twin;
 
 pub mod approval;
 pub mod continuation;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::object::place_of;
-use super::{Object, Splice};
+use super::{Json, Object, Splice};
 
 impl Object<'_> {
     /// Returns the ranges to cut so that the named members are gone; they do not overlap.
@@ -43,6 +43,23 @@ impl Object<'_> {
         cuts
     }
 
+    /// Returns where the name of a member stands, quotes included; `value` is one of its members' values.
+    #[must_use]
+    pub fn key_place(&self, value: Json<'_>) -> Range<usize> {
+        let source = self.source();
+        let value = place_of(value.get(), source).start;
+        let start = key_start(source, value);
+        let end = source[start..value]
+            .rfind('"')
+            .map_or(value, |quote| start + quote + 1);
+        start..end
+    }
+
+    /// Returns the name of a member as it is written, quotes included.
+    pub(super) fn key_of(&self, value: Json<'_>) -> &str {
+        &self.source()[self.key_place(value)]
+    }
+
     /// Tells whether any member is not among `names`.
     #[must_use]
     pub fn has_others(&self, names: &[&str]) -> bool {
@@ -72,12 +89,12 @@ fn key_start(source: &str, value: usize) -> usize {
     let mut at = at.saturating_sub(1);
     while at > 0 {
         at -= 1;
-        let escapes = bytes[..at]
-            .iter()
-            .rev()
-            .take_while(|byte| **byte == b'\\')
-            .count();
-        if bytes[at] == b'"' && escapes % 2 == 0 {
+        if bytes[at] != b'"' {
+            continue;
+        }
+        // Counted before quotes only: a name of nothing but backslashes costs no more than its length.
+        let before = bytes[..at].iter().rev();
+        if before.take_while(|byte| **byte == b'\\').count() % 2 == 0 {
             break;
         }
     }

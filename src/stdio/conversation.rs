@@ -25,9 +25,9 @@ use super::request::{Continuing, Method, Request};
 use super::requests::{NotTaken, Requests, UnderWay};
 use super::subscriptions::Subscriptions;
 use super::watching::Watching;
-use super::{greeting, listing, offered, told};
+use super::{greeting, listing, offered, readings, told};
 use crate::config::Dialog;
-use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Payload, Remains, elements};
+use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Payload, Remains, Shown, elements};
 use crate::proxy::{Client, ClientScope, Declared, Proxy};
 use crate::wire::{Outbox, Part};
 
@@ -174,6 +174,9 @@ impl Conversation {
                 return self.respond(id.get(), fault.into());
             }
         };
+        if let Err(twin) = readings::check(method, params) {
+            return self.respond(&under_way.id, Fault::from(twin).into());
+        }
         let answer = match (method, self.era(params)) {
             ("initialize", _) => self.initialize(params),
             ("server/discover", _) => greeting::discover(&self.0.proxy.introduction()),
@@ -212,6 +215,9 @@ impl Conversation {
     }
 
     fn notified(&self, method: &str, params: Option<&Payload<'_>>) {
+        if let Err(twin) = readings::check(method, params) {
+            return tracing::warn!(method = %Shown::line(method), %twin, "a notification of the client is passed over");
+        }
         match (method, params) {
             ("notifications/initialized", _) => {}
             ("notifications/cancelled", Some(params)) => {

@@ -27,6 +27,7 @@ mod present;
 mod progress;
 mod promises;
 mod prompts;
+mod readings;
 mod relaying;
 mod request;
 mod requests;

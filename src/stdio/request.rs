@@ -1,13 +1,10 @@
 //! A request of the client that a dependency may have to answer.
 
-use std::sync::LazyLock;
-
 use bytes::Bytes;
-use memchr::memmem::Finder;
 
 use super::era::{Era, Fault};
 use crate::protocol::continuation::MEMBER;
-use crate::protocol::{Digest, Object, canonical};
+use crate::protocol::{Digest, Object, canonical, may_continue};
 use crate::proxy::Wanted;
 
 /// What a client asks a dependency for.
@@ -99,11 +96,13 @@ pub(super) enum Continuing {
 }
 
 impl Continuing {
-    /// Looks for one by a search, which is many times cheaper than reading the arguments, and only once.
+    /// Looks for one by a search first, which is many times cheaper than reading the arguments.
     pub(super) fn of(params: Option<&Object<'_>>) -> Self {
-        static MENTION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(MEMBER));
         let arguments = params.and_then(|params| params.value("arguments"));
-        match arguments.and_then(|raw| MENTION.find(raw.get().as_bytes())) {
+        let found = arguments
+            .filter(|raw| may_continue(raw.get()))
+            .and_then(|raw| Object::parse(raw.get())?.value(MEMBER));
+        match found {
             Some(_) => Self::Perhaps,
             None => Self::No,
         }

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::conversation::{Conversation, Shared};
 use super::era::{self, Covered, Era};
 use super::incoming;
 use super::inquiries::Pending;
+use super::readings::FILLED;
 use crate::protocol::{Json, Object, Outcome, Payload, Splice};
 use crate::proxy::{Client, Inquiry, Session};
 use crate::wire::{Frame, Outbox};
@@ -120,7 +121,7 @@ impl Conversation {
         match self.inquiries().take(id) {
             Some(Pending::Dialog(waiting)) => {
                 let result = match outcome {
-                    Outcome::Result(payload) => serde_json::from_str(payload.get()).ok(),
+                    Outcome::Result(payload) => filled(payload),
                     Outcome::Error(_) => None,
                 };
                 let _ = waiting.send(result);
@@ -186,4 +187,10 @@ impl Conversation {
         frame.push("}");
         let _ = self.0.outbox.send_now(frame);
     }
+}
+
+/// Reads what a person filled in; what means different things to different readers is no answer.
+fn filled(payload: &Payload<'_>) -> Option<Value> {
+    payload.object()?.without_twins(&FILLED).ok()?;
+    serde_json::from_str(payload.get()).ok()
 }

@@ -52,6 +52,7 @@ mod permission_prompt;
 mod process;
 mod programs;
 mod questions;
+mod readings;
 mod real_servers;
 mod remote;
 mod remove;
