@@ -28,6 +28,10 @@ pub(crate) struct CheckArguments {
 /// Reads both spellings, and the one with which clients show a tool to the model.
 fn tool(name: &str) -> Result<ToolName, crate::protocol::NameError> {
     let own = name.strip_prefix("mcp__pml__").unwrap_or(name);
+    if own.starts_with("mcp__") {
+        // A server that the client has beside pml: its tools are the client's own.
+        return Ok(ToolName::new(DependencyName::client(), own));
+    }
     match own.split_once("__") {
         Some((dependency, tool)) if !own.contains(':') && !tool.is_empty() => {
             Ok(ToolName::new(dependency.parse()?, tool))
@@ -125,6 +129,8 @@ mod tests {
         for spelling in ["fs:read_file", "fs__read_file", "mcp__pml__fs__read_file"] {
             assert_eq!(tool(spelling).unwrap().to_string(), "fs:read_file");
         }
+        let beside = tool("mcp__github__create_issue").unwrap();
+        assert_eq!(beside.to_string(), "client:mcp__github__create_issue");
         assert_eq!(tool("fs:a__b").unwrap().to_string(), "fs:a__b");
         assert_eq!(tool("a_b__c__d").unwrap().to_string(), "a_b:c__d");
         assert!(tool("fs").is_err());

@@ -32,7 +32,7 @@ pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
 pub use object::{Object, Splice};
 pub use pattern::{Pattern, PatternError, Specificity};
 pub use remains::{Remains, Skim};
-pub use reserved::{RESERVED, may_continue, may_hold_reserved};
+pub use reserved::{OWN_TOOLS, RESERVED, may_continue, may_hold_reserved};
 pub use shown::Shown;
 pub use twins::Twin;
 

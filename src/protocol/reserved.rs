@@ -17,6 +17,15 @@ pub const RESERVED: [&str; 4] = [
     "input_required",
 ];
 
+/// The tools of pml itself, by the names that clients see.
+pub const OWN_TOOLS: [&str; 5] = [
+    "pml_continue",
+    "pml_status",
+    "ask_user",
+    "ask_user_questions",
+    "approval_prompt",
+];
+
 /// Tells whether a text may hold one of pml's words as the name of a member.
 ///
 /// May say yes where there is none; never says no where there is one.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Asking, Listed, Proxy, View};
+use super::{Asking, Listed, Proxy, Refusal, View};
 use crate::config::nearest;
 use crate::loader::{KnownTool, Plan};
 use crate::permissions::{AskKind, CONNECT, Decision, ServerVerdict};
@@ -104,6 +104,16 @@ impl Proxy {
         looked_up
             .or_else(|| view.split(name))
             .ok_or_else(|| self.nearest(view, name))
+    }
+
+    /// Returns the tool that pml lists under exactly this name, if it lists one.
+    pub fn listed_as(&self, wire: &str) -> Result<Option<ToolName>, Refusal> {
+        let view = self.view().map_err(Refusal::Config)?;
+        let enabled = |tool: &ToolName| {
+            view.server(tool.dependency())
+                .is_some_and(|server| !server.disabled)
+        };
+        Ok(self.spelled(&view, wire).filter(enabled))
     }
 
     fn spelled(&self, view: &View, wire: &str) -> Option<ToolName> {

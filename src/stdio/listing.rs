@@ -164,6 +164,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_reserved_is_what_pml_lists_of_its_own() {
+        let own = crate::stdio::told::definitions(crate::config::AskUserTools::Listed);
+        let listed: Value = serde_json::from_str(&tools(&[], &own, By::Client)).unwrap();
+        let mut names: Vec<&str> = listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        let mut reserved = crate::protocol::OWN_TOOLS;
+        reserved.sort_unstable();
+        assert_eq!(names, reserved);
+    }
+
+    #[test]
     fn an_allowed_tool_is_listed_as_it_was_sent_but_for_its_name() {
         let definition = r#"{"name":"read","x-long":12345678901234567890123,"outputSchema":{ "type":"object" },"inputSchema":{"type":"object"},"icons":[]}"#;
         assert_eq!(

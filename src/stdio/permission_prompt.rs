@@ -11,7 +11,7 @@ use super::dialog::Ended;
 use super::form::{self, Filled};
 use crate::protocol::continuation::{Decision, Scope};
 use crate::protocol::question::{Given, Question};
-use crate::protocol::{DependencyName, Json, Shown, ToolName};
+use crate::protocol::{DependencyName, Json, OWN_TOOLS, Shown, ToolName};
 use crate::proxy::{Answer, Provenance, Questioned, Refusal, Ruled, State, Workflow, came_second};
 use crate::report;
 
@@ -20,6 +20,9 @@ pub(super) const APPROVAL_PROMPT: &str = "approval_prompt";
 
 /// The client's own tool that asks questions; it comes through the permission prompt.
 const QUESTIONS: &str = "AskUserQuestion";
+
+/// What the client puts before the names of the tools that pml lists.
+const LISTED: &str = "mcp__pml__";
 
 /// What the client asks permission for.
 struct Wanted {
@@ -49,14 +52,10 @@ impl Conversation {
     }
 
     async fn permission(&self, calling: &Calling<'_>, wanted: &Wanted) -> Result<Value, Refusal> {
-        // What goes through pml is gated by pml when it is called; asking twice would ask about nothing.
-        if wanted.name.starts_with("mcp__pml__") {
+        let tool = ToolName::new(DependencyName::client(), wanted.name.as_str());
+        let ruled = self.0.proxy.ruled_for(&tool)?;
+        if ruled == Ruled::Allow || self.goes_through_pml(&wanted.name)? {
             return Ok(allow(&wanted.input, None));
-        }
-        let tool = policy_name(&wanted.name);
-        match self.0.proxy.ruled_for(&tool)? {
-            Ruled::Allow => return Ok(allow(&wanted.input, None)),
-            Ruled::Ask(_) | Ruled::Deny => {}
         }
         let input = Value::Object(wanted.input.clone()).to_string();
         let shown = format!("{} {}", Shown::line(&wanted.name), Shown::line(&input));
@@ -88,6 +87,22 @@ impl Conversation {
             Answer::Refuse { reason: Some(reason) } => deny(&format!("The person refused: {reason}")),
             Answer::Refuse { reason: None } | Answer::Answers { .. } => deny("The person refused."),
         })
+    }
+
+    /// Tells whether a tool of the client is one of pml's own, or one that pml gates when it is called.
+    ///
+    /// Fails if a rule denies the tool behind it.
+    fn goes_through_pml(&self, name: &str) -> Result<bool, Refusal> {
+        let Some(listed) = name.strip_prefix(LISTED) else {
+            return Ok(false);
+        };
+        if OWN_TOOLS.contains(&listed) {
+            return Ok(true);
+        }
+        match self.0.proxy.listed_as(listed)? {
+            Some(tool) => self.0.proxy.ruled_for(&tool).map(|_ruled| true),
+            None => Ok(false),
+        }
     }
 
     /// Gets a person's decision by dialog or inbox; `None` if nobody answers in time.
@@ -211,16 +226,6 @@ fn wanted(arguments: Option<Json<'_>>) -> Result<Wanted, String> {
     })
 }
 
-/// The name rules know a client's tool by: `mcp__github__create_issue` is `github:create_issue`, `Bash` is
-/// `client:Bash`.
-fn policy_name(name: &str) -> ToolName {
-    let of_server = name.strip_prefix("mcp__").and_then(|rest| {
-        let (server, tool) = rest.split_once("__")?;
-        Some(ToolName::new(server.parse::<DependencyName>().ok()?, tool))
-    });
-    of_server.unwrap_or_else(|| ToolName::new(DependencyName::client(), name))
-}
-
 /// Several choices are joined as the client itself would join them.
 fn joined(questions: &[Question], answers: &[Given]) -> Value {
     let pairs = questions.iter().zip(answers);
@@ -268,18 +273,6 @@ pub(super) fn definition() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tools_of_clients_have_policy_names() {
-        for (name, policy) in [
-            ("Bash", "client:Bash"),
-            ("mcp__github__create_issue", "github:create_issue"),
-            ("mcp__a__b__c", "a:b__c"),
-            ("mcp__odd name__x", "client:mcp__odd name__x"),
-        ] {
-            assert_eq!(policy_name(name).to_string(), policy);
-        }
-    }
 
     #[test]
     fn several_labels_are_joined_and_free_text_stays() {

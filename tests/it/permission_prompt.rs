@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::world::{Client, World, texts};
+use crate::support::world::{Client, World, asks, json_of, texts};
 use crate::support::{DEADLINE, eventually};
 
 fn prompt(client: &mut Client, tool: &str, input: &Value) -> u64 {
@@ -53,12 +53,11 @@ fn find_code(value: &Value) -> Option<String> {
 #[test]
 fn rules_decide_what_they_can() {
     let world = World::new();
-    world.configure(
-        &json!({ "permissions": { "allow": ["client:Read", "github:get_*"], "deny": ["client:Bash"] } }),
-    );
+    let allow = ["client:Read", "client:mcp__github__get_*"];
+    world.configure(&json!({ "permissions": { "allow": allow, "deny": ["client:Bash"] } }));
     let mut client = world.legacy();
     let input = json!({ "path": "a" });
-    for tool in ["Read", "mcp__github__get_issue", "mcp__pml__anything"] {
+    for tool in ["Read", "mcp__github__get_issue", "mcp__pml__ask_user"] {
         let id = prompt(&mut client, tool, &input);
         assert_eq!(
             reply(&mut client, id),
@@ -123,6 +122,78 @@ fn always_is_a_rule_about_the_clients_tool() {
     );
     assert_eq!(reply(&mut client, id)["behavior"], "allow");
     assert!(world.read(".pml.json").contains("client:Bash"));
+}
+
+#[test]
+fn a_grant_for_a_tool_of_the_client_reaches_no_server_of_pml() {
+    for scope in ["--session", "--always"] {
+        let world = World::new();
+        world.configure(&json!({ "mcpServers": { "github": world.fake(&["--started", "started"]) } }));
+        let mut client = world.legacy();
+        let id = prompt(&mut client, "mcp__github__echo", &json!({}));
+        let code = code(&world);
+        let shown = json_of(&world.run(&["pending", "--json"]));
+        assert!(world.run(&["approve", &code, scope]).status.success());
+        assert_eq!(reply(&mut client, id)["behavior"], "allow");
+        assert!(shown.to_string().contains("client:mcp__github__echo"), "{shown}");
+        let asked = client.call("github__echo", &json!({}));
+        assert!(asks(&asked), "{scope}: {asked}");
+        assert!(!world.path("started").exists(), "{scope}");
+        // The client's tool itself is granted.
+        let id = prompt(&mut client, "mcp__github__echo", &json!({ "again": true }));
+        assert_eq!(reply(&mut client, id)["behavior"], "allow", "{scope}");
+    }
+}
+
+#[test]
+fn a_rule_for_a_server_of_pml_says_nothing_about_a_tool_of_the_client() {
+    let world = World::new();
+    let permissions = json!({ "allow": ["github"], "deny": ["client:mcp__github__danger"] });
+    world.configure(&json!({ "permissions": permissions, "mcpServers": { "github": world.fake(&[]) } }));
+    let mut client = world.legacy();
+    let id = prompt(&mut client, "mcp__github__echo", &json!({}));
+    assert!(
+        world.run(&["refuse", &code(&world)]).status.success(),
+        "it is asked for"
+    );
+    assert_eq!(reply(&mut client, id)["behavior"], "deny");
+    let id = prompt(&mut client, "mcp__github__danger", &json!({}));
+    assert_eq!(reply(&mut client, id)["behavior"], "deny");
+}
+
+#[test]
+fn rules_come_before_what_goes_through_pml_and_nothing_else_passes_unasked() {
+    let world = World::with_fake(&json!({ "allow": ["fake"], "deny": ["fake:crash"] }), &[]);
+    let mut client = world.legacy();
+    client.call("fake__connect", &json!({}));
+    for (tool, behavior) in [
+        ("mcp__pml__fake__echo", "allow"),
+        ("mcp__pml__pml_status", "allow"),
+        ("mcp__pml__fake__crash", "deny"),
+    ] {
+        let id = prompt(&mut client, tool, &json!({}));
+        assert_eq!(reply(&mut client, id)["behavior"], behavior, "{tool}");
+    }
+    // What pml does not list is a tool of the client like any other: a person is asked.
+    for tool in [
+        "mcp__pml__x__echo",
+        "mcp__pml__fake__nothing",
+        "mcp__pml__anything",
+        "mcp__pml__",
+    ] {
+        let id = prompt(&mut client, tool, &json!({}));
+        assert!(world.run(&["refuse", &code(&world)]).status.success(), "{tool}");
+        assert_eq!(reply(&mut client, id)["behavior"], "deny", "{tool}");
+    }
+    world.configure(&json!({ "permissions": { "deny": ["*"] }, "mcpServers": { "fake": world.fake(&[]) } }));
+    for tool in [
+        "mcp__pml__x__echo",
+        "mcp__pml__fake__echo",
+        "mcp__pml__pml_status",
+    ] {
+        let id = prompt(&mut client, tool, &json!({}));
+        assert_eq!(reply(&mut client, id)["behavior"], "deny", "{tool}");
+    }
 }
 
 #[test]
