@@ -14,4 +14,4 @@ pub use approved::Approved;
 pub use durable::DurableError;
 pub use edit::{Change, EditError, apply, servers};
 pub use forecast::{Because, Forecast, Happens};
-pub use policy::{AskKind, CONNECT, Decision, Policy, ServerVerdict, Verdict, by_strength};
+pub use policy::{AskKind, CONNECT, Decision, Policy, RESOURCES, ServerVerdict, Verdict, by_strength};

@@ -2,13 +2,16 @@
 //!
 //! Pure. The rules of every file count together: whose file a rule stands in gives it no weight, so a project can
 //! never loosen what the user narrowed to an exact name, and a deny anywhere is final.
+//!
+//! A resource is judged by its URI as it is written and by every spelling of it that some server reads in its place:
+//! the strictest verdict counts. That is done here, so that no caller can forget it.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::config::{Config, Rule, RuleList};
-use crate::protocol::{DependencyName, Specificity, ToolName};
+use crate::protocol::{DependencyName, Pattern, Specificity, Spellings, ToolName};
 
 /// The rules, ready to decide.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +20,8 @@ pub struct Policy {
     exact: HashMap<String, Vec<Arc<Rule>>>,
     /// Rules with wildcards, tried one by one.
     wild: Vec<Arc<Rule>>,
+    /// Whether any rule tells one resource of a server from another; otherwise its spelling does not matter.
+    tells_resources_apart: bool,
 }
 
 /// What the rules say about a tool, and which of them said it.
@@ -28,8 +33,8 @@ pub struct Verdict {
     pub rule: Option<Arc<Rule>>,
 }
 
-/// What is to be done with a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What is to be done with a call; the stricter is the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Decision {
     /// It runs.
     Allow,
@@ -53,14 +58,17 @@ pub enum ServerVerdict {
 /// The tool that stands for a server whose tools are not known.
 pub const CONNECT: &str = "connect";
 
-/// How often a person is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// How often a person is asked; the more often is the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AskKind {
     /// Before the dependency is first installed or started at this version: a rule about everything, or no rule.
     First,
     /// Before every call: a narrower rule wants a person to see it.
     Every,
 }
+
+/// What rules call a resource: this and its URI.
+pub const RESOURCES: &str = "resources/";
 
 impl Policy {
     /// Prepares the rules of `config`.
@@ -69,8 +77,13 @@ impl Policy {
         let mut policy = Self::default();
         for rule in &config.rules {
             let rule = Arc::new(rule.clone());
+            policy.tells_resources_apart |= tells_resources_apart(&rule.pattern);
             match rule.pattern.only_name() {
-                Some(name) => policy.exact.entry(name.to_owned()).or_default().push(rule),
+                Some(name) => {
+                    for name in covered(rule.list, name) {
+                        policy.exact.entry(name).or_default().push(Arc::clone(&rule));
+                    }
+                }
                 None => policy.wild.push(rule),
             }
         }
@@ -80,7 +93,34 @@ impl Policy {
     /// Decides about one call of `tool`.
     #[must_use]
     pub fn check(&self, tool: &ToolName) -> Verdict {
-        let rule = self.strongest(&tool.to_string());
+        let name = tool.to_string();
+        let written = self.check_name(&name);
+        let resource = tool.tool().strip_prefix(RESOURCES);
+        let Some(uri) = resource.filter(|_uri| self.tells_resources_apart) else {
+            return written;
+        };
+        // Where a rule allows this very text, only a deny of another spelling says otherwise.
+        let named = written.rule.as_ref().is_some_and(|rule| {
+            rule.list == RuleList::Allow && rule.pattern.only_name() == Some(name.as_str())
+        });
+        let counts = |verdict: &Verdict| !named || verdict.decision == Decision::Deny;
+        let spelled = |uri: &String| self.check_name(&format!("{}:{RESOURCES}{uri}", tool.dependency()));
+        let spellings = Spellings::of(uri);
+        let normal = spellings.normal.iter().map(spelled).filter(counts);
+        // What only some server might read counts where a rule of its own says so.
+        let further = spellings.further.iter().map(spelled).filter(counts);
+        let further = further.filter(|verdict| verdict.decision > Decision::Ask(AskKind::First));
+        normal.chain(further).fold(written, |strictest, verdict| {
+            if verdict.decision > strictest.decision {
+                verdict
+            } else {
+                strictest
+            }
+        })
+    }
+
+    fn check_name(&self, name: &str) -> Verdict {
+        let rule = self.strongest(name);
         let decision = match rule {
             None => Decision::Ask(AskKind::First),
             Some(rule) => match rule.list {
@@ -125,9 +165,11 @@ impl Policy {
     #[must_use]
     pub fn obstacle(&self, tool: &ToolName) -> Option<Arc<Rule>> {
         let allowed = strength(RuleList::Allow, Specificity::Exact);
-        self.strongest(&tool.to_string())
-            .filter(|rule| strength(rule.list, rule.pattern.specificity()) > allowed)
-            .cloned()
+        let written = self
+            .strongest(&tool.to_string())
+            .filter(|rule| strength(rule.list, rule.pattern.specificity()) > allowed);
+        let denied = || self.check(tool).rule.filter(|rule| rule.list == RuleList::Deny);
+        written.cloned().or_else(denied)
     }
 
     /// Of equally strong rules the first counts: the user's before the project's, each in the order of its file.
@@ -142,6 +184,35 @@ impl Policy {
             }
         })
     }
+}
+
+/// Tells whether a pattern may cover one resource of a server and not another.
+fn tells_resources_apart(pattern: &Pattern) -> bool {
+    match pattern.only_name() {
+        Some(name) => name.contains(RESOURCES),
+        None if pattern.is_catch_all() => pattern.as_str() != "*",
+        None => {
+            let text = pattern.as_str();
+            let server = text.strip_suffix(":*").unwrap_or(text);
+            server.parse::<DependencyName>().is_err()
+        }
+    }
+}
+
+/// Returns the names that a rule without wildcards covers: one that narrows covers every spelling of a resource.
+fn covered(list: RuleList, name: &str) -> Vec<String> {
+    let mut names = vec![name.to_owned()];
+    let resource = name.split_once(':').and_then(|(dependency, thing)| {
+        let uri = thing
+            .strip_prefix(RESOURCES)
+            .filter(|_uri| list != RuleList::Allow)?;
+        Some((dependency, uri))
+    });
+    if let Some((dependency, uri)) = resource {
+        let spelled = |uri: String| format!("{dependency}:{RESOURCES}{uri}");
+        names.extend(Spellings::of(uri).normal.into_iter().map(spelled));
+    }
+    names
 }
 
 /// Orders two rules by which of them decides where both cover a tool; the greater one does.

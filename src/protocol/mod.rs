@@ -19,6 +19,7 @@ mod reserved;
 mod scan;
 mod shown;
 mod twins;
+mod uri;
 
 pub use batch::elements;
 pub use canonical::canonical;
@@ -35,6 +36,7 @@ pub use remains::{Remains, Skim};
 pub use reserved::{OWN_TOOLS, RESERVED, may_continue, may_hold_reserved};
 pub use shown::Shown;
 pub use twins::Twin;
+pub use uri::{Spellings, UriError, check_uri};
 
 pub mod approval;
 pub mod continuation;

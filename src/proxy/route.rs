@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::call::{Permitted, Ran};
 use super::{Outcome, Proxy, Refusal, View};
 use crate::loader::{Content, Plan, Session};
+pub(super) use crate::permissions::RESOURCES;
 use crate::permissions::{AskKind, Decision};
 use crate::protocol::{DependencyName, Digest, ToolName, quoted};
 use crate::workflow::Arguments;
@@ -40,8 +41,6 @@ pub(super) struct Target {
 
 /// What rules call a prompt: this and its name.
 pub(super) const PROMPTS: &str = "prompts/";
-/// What rules call a resource: this and its address.
-pub(super) const RESOURCES: &str = "resources/";
 
 impl Target {
     pub(super) fn tool(tool: ToolName) -> Self {

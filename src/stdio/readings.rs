@@ -14,6 +14,14 @@ use crate::protocol::{Json, Object, Payload, Twin, may_continue};
 /// What pml reads in the parameters of every request.
 const COMMON: [&str; 3] = ["_meta", STATE, RESPONSES];
 
+/// What pml reads in the wishes of a subscription.
+const WISHES: [&str; 4] = [
+    "toolsListChanged",
+    "promptsListChanged",
+    "resourcesListChanged",
+    "resourceSubscriptions",
+];
+
 /// What pml reads in what a person filled in.
 pub(super) const FILLED: [&str; 2] = ["action", "content"];
 
@@ -70,6 +78,10 @@ fn inside(method: &str, params: &Object<'_>) -> Result<(), Twin> {
             };
             found.map_err(|twin| twin.within("arguments"))
         }
+        "subscriptions/listen" => opened("notifications").map_or(Ok(()), |wishes| {
+            let found = wishes.without_twins(&WISHES);
+            found.map_err(|twin| twin.within("notifications"))
+        }),
         "completion/complete" => opened("ref").map_or(Ok(()), |reference| {
             let found = reference.without_twins(&["type", "name", "uri"]);
             found.map_err(|twin| twin.within("ref"))

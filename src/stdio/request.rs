@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::era::{Era, Fault};
 use crate::protocol::continuation::MEMBER;
-use crate::protocol::{Digest, Object, canonical, may_continue};
+use crate::protocol::{Digest, Object, canonical, check_uri, may_continue};
 use crate::proxy::Wanted;
 
 /// What a client asks a dependency for.
@@ -75,10 +75,10 @@ impl Method {
         match self {
             Self::Call | Self::Prompt => &["name"],
             Self::Read | Self::Subscribe | Self::Unsubscribe => &["uri"],
-            Self::Complete if reference(params).is_some_and(|found| found.value("uri").is_some()) => {
-                &["ref", "uri"]
-            }
-            Self::Complete => &["ref", "name"],
+            Self::Complete => match reference(params).map(|found| Reference::of(&found)) {
+                Some(Ok(Reference::Resource)) => &["ref", "uri"],
+                _ => &["ref", "name"],
+            },
             Self::Other(_) => &[],
         }
     }
@@ -86,6 +86,28 @@ impl Method {
 
 fn reference<'a>(params: &Object<'a>) -> Option<Object<'a>> {
     Object::parse(params.value("ref")?.get())
+}
+
+/// What a completion is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reference {
+    Prompt,
+    Resource,
+}
+
+impl Reference {
+    /// Reads the type of a reference, which alone says what is completed.
+    fn of(reference: &Object<'_>) -> Result<Self, Fault> {
+        let invalid = |reason: &str| Err(Fault::new(Fault::INVALID_PARAMS, reason));
+        if reference.value("name").is_some() && reference.value("uri").is_some() {
+            return invalid("`params.ref` has both `name` and `uri`; it names a prompt or a resource");
+        }
+        match reference.text("type").as_deref() {
+            Some("ref/prompt") => Ok(Self::Prompt),
+            Some("ref/resource") => Ok(Self::Resource),
+            _ => invalid("`params.ref.type` must be `ref/prompt` or `ref/resource`"),
+        }
+    }
 }
 
 /// Whether the arguments of a request may hold a continuation.
@@ -139,16 +161,24 @@ impl Request {
 /// Returns the name of what is wanted, as the client knows it.
 pub(super) fn name(method: &Method, params: &Object<'_>) -> Result<String, Fault> {
     let invalid = |path: &str| Fault::new(Fault::INVALID_PARAMS, format!("`params.{path}` is not a string"));
-    match method.naming(params) {
-        [] => Ok(method.name().to_owned()),
+    if let (Method::Complete, Some(reference)) = (method, reference(params)) {
+        Reference::of(&reference)?;
+    }
+    let naming = method.naming(params);
+    let name = match naming {
+        [] => return Ok(method.name().to_owned()),
         [member] => params
             .text(member)
             .map(std::borrow::Cow::into_owned)
-            .ok_or_else(|| invalid(member)),
+            .ok_or_else(|| invalid(member))?,
         [outer, inner, ..] => reference(params)
             .and_then(|found| found.text(inner).map(std::borrow::Cow::into_owned))
-            .ok_or_else(|| invalid(&format!("{outer}.{inner}"))),
+            .ok_or_else(|| invalid(&format!("{outer}.{inner}")))?,
+    };
+    if naming.last() == Some(&"uri") {
+        check_uri(&name).map_err(|error| Fault::new(Fault::INVALID_PARAMS, error.to_string()))?;
     }
+    Ok(name)
 }
 
 /// Says what a name stands for.

@@ -16,7 +16,7 @@ use super::era::Era;
 use super::offered;
 use super::request::Method;
 use super::requests::UnderWay;
-use crate::protocol::{Kind, Object, Payload, Splice};
+use crate::protocol::{Kind, Object, Payload, Splice, check_uri};
 use crate::proxy::{Carried, Outcome, Patience, Reply, Session, Wanted};
 
 /// How long a dependency may take to acknowledge a subscription before its client is told that it has one.
@@ -346,11 +346,13 @@ fn with_meta(params: &str, member: &str) -> String {
 
 /// Reads which resources a Modern subscription wants to hear of.
 fn resources(params: Option<&Payload<'_>>) -> Vec<String> {
-    params
+    let mut resources: Vec<String> = params
         .and_then(Payload::object)
         .and_then(|params| Object::parse(params.value("notifications")?.get()))
         .and_then(|filter| serde_json::from_str(filter.value(RESOURCES)?.get()).ok())
-        .unwrap_or_default()
+        .unwrap_or_default();
+    resources.retain(|uri| check_uri(uri).is_ok());
+    resources
 }
 
 #[cfg(test)]

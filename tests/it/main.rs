@@ -56,6 +56,7 @@ mod readings;
 mod real_servers;
 mod remote;
 mod remove;
+mod resource_spellings;
 mod road_orders;
 mod rule_commands;
 mod rule_writers;

@@ -210,3 +210,41 @@ fn a_server_is_denied_only_if_no_tool_of_it_can_run() {
     assert_eq!(verdict(&[(Allow, "fs:read")], &["write"]), ServerVerdict::Allowed);
     assert_eq!(verdict(&[(Allow, "fsx"), (Ask, "*")], &[]), ServerVerdict::Asks);
 }
+
+#[test]
+fn the_strictest_verdict_on_any_spelling_of_a_resource_counts() {
+    let check = |rules: &[(RuleList, &str)], uri: &str| {
+        let rules: Vec<_> = rules.iter().map(|(list, pattern)| rule(*list, pattern)).collect();
+        policy(&rules)
+            .check(&tool(&format!("fs:resources/{uri}")))
+            .decision
+    };
+    let narrowed = [(Allow, "fs"), (Deny, "fs:resources/file:///etc/*")];
+    let listed = [(Allow, "fs:resources/file:///pub/*"), (Ask, "*")];
+    let asked = [(Allow, "fs"), (Ask, "fs:resources/file:///pub/\u{e4}*")];
+    let exact = [(Allow, "fs"), (Deny, "fs:resources/FILE:/etc/./secret")];
+    let one = [
+        (Allow, "fs:resources/file:///pub/a\\?x"),
+        (Ask, "fs:resources/file:///pub/*"),
+    ];
+    for (rules, uri, expected) in [
+        (&narrowed[..], "file:///home/a", Decision::Allow),
+        (&narrowed, "file:///pub/../etc/x", Decision::Deny),
+        (&narrowed, "FILE://LocalHost/%65tc/x", Decision::Deny),
+        (&listed, "file:///pub/my%20notes/\u{e4}", Decision::Allow),
+        (&listed, "file:///pub/../home/a", FIRST),
+        (&listed, "file:///pub/a?/../../home/a", FIRST),
+        (&asked, "file:///pub/%C3%A4", EVERY),
+        (&exact, "file:///etc/secret", Decision::Deny),
+        (&exact, "file://localhost/etc/secret", Decision::Deny),
+        (&one, "file:///pub/a?x", Decision::Allow),
+        (&one, "file:///pub/a", EVERY),
+        // A tool is no resource.
+        (&[(Allow, "fs")], "x", Decision::Allow),
+    ] {
+        assert_eq!(check(rules, uri), expected, "{rules:?} {uri}");
+    }
+    let denied = policy(&[rule(Deny, "fs:resources/file:///etc/*")]);
+    let obstacle = denied.obstacle(&tool("fs:resources/file:///%65tc/x"));
+    assert_eq!(obstacle.unwrap().pattern.as_str(), "fs:resources/file:///etc/*");
+}
