@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::handshake::LIST_PATIENCE;
 use super::slot::lock;
 use super::{Catalog, Declared, Known, Loader, Plan};
-use crate::protocol::{Changes, Kind};
+use crate::protocol::{Changes, Imitation, Kind, Shown};
 
 impl Loader {
     /// Returns the catalog of what dependencies offer.
@@ -104,6 +104,12 @@ impl Loader {
     }
 
     fn remember(&self, plan: &Plan, known: &Known) -> Vec<Kind> {
+        for tool in &known.tools {
+            for imitation in Imitation::of(tool.name(), tool.definition().get()) {
+                let told = imitation.told();
+                tracing::warn!(dependency = %plan.dependency(), tool = %Shown::line(tool.name()), told, "a tool imitates pml");
+            }
+        }
         self.0
             .catalog
             .remember(plan.catalog_key(), known)

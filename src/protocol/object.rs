@@ -89,6 +89,12 @@ impl<'a> Object<'a> {
         self.value(name).map(|value| place_of(value.get(), self.source))
     }
 
+    /// Returns the place of a value, which is one of its members', in the source.
+    #[must_use]
+    pub fn value_place(&self, value: Json<'_>) -> Range<usize> {
+        place_of(value.get(), self.source)
+    }
+
     /// Returns where a member can be inserted before all others: right behind the opening brace.
     #[must_use]
     pub fn front(&self) -> usize {

@@ -1,5 +1,6 @@
 //! Taking members out of an object while every other byte stays.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -13,13 +14,24 @@ impl Object<'_> {
     /// What stands between two members that stay is kept as it is, but for one comma.
     #[must_use]
     pub fn cuts(&self, names: &[&str]) -> Vec<Range<usize>> {
+        self.cuts_where(|name, _value| name.is_some_and(|name| names.contains(&name)))
+    }
+
+    /// Returns the ranges to cut so that the members with these values, which are its own, are gone.
+    #[must_use]
+    pub fn cuts_of(&self, values: &[Json<'_>]) -> Vec<Range<usize>> {
+        let taken: HashSet<*const u8> = values.iter().map(|value| value.get().as_ptr()).collect();
+        self.cuts_where(|_name, value| taken.contains(&value.get().as_ptr()))
+    }
+
+    fn cuts_where(&self, takes: impl Fn(Option<&str>, Json<'_>) -> bool) -> Vec<Range<usize>> {
         let source = self.source();
         let mut cuts = Vec::new();
         let mut last_kept: Option<usize> = None;
         let mut cut: Option<Range<usize>> = None;
         for (name, value) in self.members() {
             let place = place_of(value.get(), source);
-            if name.is_some_and(|name| names.contains(&name)) {
+            if takes(name, value) {
                 let start = cut
                     .take()
                     .map(|cut| cut.start)

@@ -26,14 +26,14 @@ pub const OWN_TOOLS: [&str; 5] = [
     "approval_prompt",
 ];
 
-/// Tells whether a text may hold one of pml's words as the name of a member.
+/// Tells whether a text may hold one of pml's words, or the name of what continues a call.
 ///
 /// May say yes where there is none; never says no where there is one.
 #[must_use]
 pub fn may_hold_reserved(text: &str) -> bool {
     let bytes = text.as_bytes();
     // The letters right before the underscore of each word; none of them is another letter in another case.
-    underscored(bytes, &[b"val", b"flow", b"put"]) || escapes_a_letter(bytes)
+    underscored(bytes, &[b"val", b"flow", b"put", b"nue", b"pml"]) || escapes_a_letter(bytes)
 }
 
 /// Tells whether a text may hold the member that continues a workflow.

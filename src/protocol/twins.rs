@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::{Era, Object};
+use super::{Era, Json, Object};
 
 /// A member that pml reads stands twice or under another spelling of its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +26,30 @@ impl Twin {
     }
 }
 
-impl Object<'_> {
+impl<'a> Object<'a> {
+    /// Returns the members that some reader takes for one of these names, and for which of them.
+    #[must_use]
+    pub fn reading_as(&self, names: &[&'static str]) -> Vec<(&'static str, Json<'a>)> {
+        let mut reading = Vec::new();
+        for (name, value) in self.members() {
+            let found = self.found(name, value);
+            reading.extend(
+                names
+                    .iter()
+                    .find(|name| found.reads_as(name))
+                    .map(|name| (*name, value)),
+            );
+        }
+        reading
+    }
+
+    fn found<'s>(&'s self, name: Option<&'s str>, value: Json<'a>) -> Found<'s> {
+        match name {
+            Some(name) => Found::new(name),
+            None => Found::Odd(Cow::Owned(without_halves(self.key_of(value)))),
+        }
+    }
+
     /// Fails if any of these names stands twice, or beside or in place of another spelling of it.
     ///
     /// The names are ASCII. The time is linear in the members, for a constant number of names.
@@ -34,10 +57,7 @@ impl Object<'_> {
         // One bit per name that was met.
         let mut met: u32 = 0;
         for (name, value) in self.members() {
-            let found = match name {
-                Some(name) => Found::new(name),
-                None => Found::Odd(Cow::Owned(without_halves(self.key_of(value)))),
-            };
+            let found = self.found(name, value);
             for (bit, judged) in names.iter().enumerate() {
                 if !found.reads_as(judged) {
                     continue;

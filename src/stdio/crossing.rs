@@ -12,8 +12,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::disguise::Disguise;
 use super::era::{self, Covered, Era};
 use super::inquiries::Pending;
+use super::label::{REQUESTS, label_all, labelled};
 use super::open_call::{Collecting, End, Open, OpenCall, Parked, State, token_of, weight};
 use super::outgoing::{Input, RESPONSES, STATE, meta_of};
 use super::parking::{Granted, State as Returned};
@@ -24,7 +26,7 @@ use super::request::{Method, Request};
 use super::requests::UnderWay;
 use crate::config::By;
 use crate::protocol::{Json, Message, Object, Outcome, Payload, Splice};
-use crate::proxy::{GoingOn, Inquiry, Refusal, Taken};
+use crate::proxy::{Failure, GoingOn, Inquiry, Refusal, Taken};
 
 /// More rounds of questions than any dependency has; one that asks for ever must end here.
 const ROUNDS: u32 = 100;
@@ -119,9 +121,13 @@ impl OpenCall {
     fn park(self: &Arc<Self>, open: &Open, inquiries: Vec<(String, Arc<Inquiry>)>) {
         let id = self.conversation.park(Arc::clone(self));
         let mut asked = String::new();
+        let server = self.route.tool.dependency();
         for (key, inquiry) in &inquiries {
             let comma = if asked.is_empty() { "" } else { "," };
             let params = inquiry.params.as_deref().map(String::from_utf8_lossy);
+            let params = params
+                .as_deref()
+                .map(|params| labelled(server, &inquiry.method, params));
             let params = params.map_or_else(String::new, |params| format!(r#","params":{params}"#));
             let (key, method) = (json!(key), json!(inquiry.method));
             let _ = write!(asked, r#"{comma}{key}:{{"method":{method}{params}}}"#);
@@ -166,6 +172,10 @@ impl OpenCall {
     /// Passes a question of a Modern dependency to a Modern client, its state wrapped so that it finds its way back.
     pub(super) fn pass_question(self: &Arc<Self>, open: &Open, line: &Bytes, payload: &Payload<'_>) {
         let Some(object) = payload.object() else { return };
+        let labels = match label_all(self.route.tool.dependency(), object) {
+            Ok(labels) => labels,
+            Err(twin) => return self.fail(open, Failure::Unusable(format!("in its question {twin}"))),
+        };
         let theirs = object.text(STATE).map(std::borrow::Cow::into_owned);
         let id = self.conversation.remember(Granted::of(self));
         let state = json!(Returned::Owned(id, theirs).text()).to_string();
@@ -174,16 +184,24 @@ impl OpenCall {
             Some(place) => splice.replace(place, state),
             None => splice.replace(object.front()..object.front(), format!(r#""{STATE}":{state},"#)),
         }
+        let disguise = Disguise::of_result(object, self.route.tool.dependency());
+        for (place, text) in labels.into_iter().chain(disguise.renamed) {
+            splice.replace(place, text);
+        }
         self.answer(&open.under_way, Answer::Result(splice.into_parts()));
     }
 
     /// Asks a Legacy client for what a Modern dependency requires.
     pub(super) fn collect(self: &Arc<Self>, mut open: Open, payload: &Payload<'_>) {
         let object = payload.object();
+        let ambiguous = object.map(|object| label_all(self.route.tool.dependency(), object));
+        if let Some(Err(twin)) = ambiguous {
+            return self.fail(&open, Failure::Unusable(format!("in its question {twin}")));
+        }
         let state = object
             .and_then(|object| object.value(STATE))
             .map(|raw| raw.get().to_owned());
-        let requests = object.and_then(|object| object.value("inputRequests"));
+        let requests = object.and_then(|object| object.value(REQUESTS));
         let requests = requests.and_then(|raw| Object::parse(raw.get()));
         open.rounds += 1;
         let mut asked = Vec::new();
@@ -233,7 +251,9 @@ impl OpenCall {
             responses: Vec::new(),
             state,
         });
+        let server = self.route.tool.dependency();
         for ((id, _), (_, method, params)) in waiting.iter().zip(&asked) {
+            let params = params.as_deref().map(|params| labelled(server, method, params));
             let params = params.as_deref().map(|params| for_legacy(id, method, params));
             self.conversation.ask_client(id, method, params.as_deref());
         }

@@ -31,6 +31,10 @@ impl Fault {
     pub(crate) const REFUSED: i64 = -31001;
     /// pml's own.
     pub(crate) const APPROVAL_REQUIRED: i64 = -31002;
+    /// The codes that pml alone uses.
+    pub(crate) const OWN: [i32; 2] = [-31001, -31002];
+    /// What JSON-RPC leaves to servers.
+    pub(crate) const SERVER: i64 = -32000;
     const UNSUPPORTED_VERSION: i64 = -32022;
 
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {

@@ -8,9 +8,12 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json::json;
 
+use super::disguise::Disguise;
 use super::era::{self, Era};
+use super::label::REQUESTS;
+use super::outgoing::STATE;
 use super::request::Method;
-use crate::protocol::{Object, Payload, Splice};
+use crate::protocol::{DependencyName, Json, Object, Payload, Splice, Twin};
 
 /// What a Modern result says of itself.
 const KIND: &str = "resultType";
@@ -26,6 +29,12 @@ pub(super) fn requires_input(result: &Payload<'_>) -> bool {
         .is_some_and(|kind| kind == "input_required")
 }
 
+/// Fails if a Modern result asks in a way that different readers understand differently.
+pub(super) fn without_twins(result: &Payload<'_>) -> Result<(), Twin> {
+    let object = result.object();
+    object.map_or(Ok(()), |object| object.without_twins(&[KIND, STATE, REQUESTS]))
+}
+
 /// Which way a result goes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passage<'a> {
@@ -34,6 +43,8 @@ pub(super) struct Passage<'a> {
     pub(super) from: Era,
     /// The era of the client.
     pub(super) to: Era,
+    /// Whose result it is.
+    pub(super) server: &'a DependencyName,
     /// What pml has to say about it.
     pub(super) notes: &'a [String],
 }
@@ -44,18 +55,30 @@ pub(super) fn result(raw: Bytes, payload: &Payload<'_>, passage: Passage<'_>) ->
         method,
         from,
         to,
+        server,
         notes,
     } = passage;
-    let unchanged = from == to && notes.is_empty();
-    let Some(object) = payload.object().filter(|_object| !unchanged) else {
+    let Some(object) = payload.object() else {
         return vec![raw];
     };
+    let Disguise { renamed, note } = Disguise::of_result(object, server);
+    let asking = questions(object, from, to);
+    if from == to && notes.is_empty() && renamed.is_empty() && note.is_none() && asking.is_empty() {
+        return vec![raw];
+    }
+    let notes: Vec<&String> = notes.iter().chain(&note).collect();
     let mut splice = Splice::new(raw);
     let mut front = String::new();
     let mut cut: Vec<&str> = Vec::new();
+    for (place, name) in renamed {
+        splice.replace(place, name);
+    }
+    for range in object.cuts_of(&asking) {
+        splice.replace(range, "");
+    }
     match (from, to) {
         (Era::Legacy, Era::Modern) => {
-            if object.value(KIND).is_none() {
+            if object.value(KIND).is_none_or(|kind| asking.contains(&kind)) {
                 add(&mut front, r#""resultType":"complete""#);
             }
             // Nobody knows how long a Legacy dependency's answer holds.
@@ -100,12 +123,34 @@ pub(super) fn result(raw: Bytes, payload: &Payload<'_>, passage: Passage<'_>) ->
         }
     }
     if !front.is_empty() {
-        if object.has_others(&cut) {
+        if object.has_others(&cut) && object.members().count() > asking.len() {
             front.push(',');
         }
         splice.replace(object.front()..object.front(), front);
     }
     splice.into_parts()
+}
+
+/// Returns the members by which a result asks a Modern client, where it may not.
+///
+/// What a Modern server may ask is passed on elsewhere, its state wrapped. Everything else could bring a state of
+/// pml's own, with which the client's next request would answer a question that the person was never shown.
+fn questions<'a>(result: &Object<'a>, from: Era, to: Era) -> Vec<Json<'a>> {
+    if to == Era::Legacy {
+        return Vec::new();
+    }
+    let asking = result.reading_as(&[KIND, STATE, REQUESTS]);
+    let complete = |(name, raw): &(&str, Json<'_>)| *name == KIND && raw.get() == r#""complete""#;
+    let kinds = asking.iter().filter(|(name, _)| *name == KIND).count();
+    let kept = |found: &(&str, Json<'a>)| {
+        found.0 == KIND
+            && (from == Era::Modern || (kinds == 1 && complete(found) && result.value(KIND).is_some()))
+    };
+    asking
+        .iter()
+        .filter(|found| !kept(found))
+        .map(|(_, raw)| *raw)
+        .collect()
 }
 
 fn add(front: &mut String, member: &str) {
@@ -171,6 +216,7 @@ mod tests {
             method,
             from,
             to,
+            server: &"fake".parse().unwrap(),
             notes: &notes,
         };
         let payload = Payload::parse(raw).unwrap();
@@ -219,6 +265,41 @@ mod tests {
             passed(only, &[], Era::Modern, Era::Legacy),
             r#"{"x":{"_meta":{}}}"#
         );
+    }
+
+    #[test]
+    fn no_result_asks_a_modern_client_but_a_modern_servers_question() {
+        for (raw, expected) in [
+            (
+                r#"{"resultType":"input_required","inputRequests":{},"requestState":"x","a":1}"#,
+                r#"{"resultType":"complete","a":1}"#,
+            ),
+            (
+                r#"{"RESULTTYPE":"input_required","request\u0053tate":"x"}"#,
+                r#"{"resultType":"complete"}"#,
+            ),
+            (
+                r#"{"resultType":"complete","resultType":"input_required","a":1}"#,
+                r#"{"resultType":"complete","a":1}"#,
+            ),
+            (
+                r#"{"a":1,"requestState":"x","resultType":"complete"}"#,
+                r#"{"a":1,"resultType":"complete"}"#,
+            ),
+        ] {
+            assert_eq!(passed(raw, &[], Era::Legacy, Era::Modern), expected);
+        }
+        assert_eq!(
+            passed(
+                r#"{"resultType":"complete","a":1.0,"requestState":"x"}"#,
+                &[],
+                Era::Modern,
+                Era::Modern
+            ),
+            r#"{"resultType":"complete","a":1.0}"#
+        );
+        let legacy = r#"{"resultType":"input_required","requestState":"x"}"#;
+        assert_eq!(passed(legacy, &[], Era::Legacy, Era::Legacy), legacy);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::config::By;
 use crate::protocol::continuation::{self, MEMBER};
-use crate::protocol::{Object, Splice, quoted, wire_name};
+use crate::protocol::{Object, Splice, quoted, wire_name, without_imitation};
 use crate::proxy::{Asking, Listed};
 
 /// The tool that continues any workflow, for clients that check arguments against a tool's own schema.
@@ -33,14 +33,23 @@ pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], by: By) -> Str
                 tool,
                 definition,
                 place,
-                asking: Asking::Never,
+                asking: asks,
             } => {
-                let definition = definition.get();
-                text.push_str(&definition[..place.start]);
-                text.push_str(&quoted(&wire_name(tool)));
-                text.push_str(&definition[place.end..]);
+                let changed = without_imitation(tool.dependency(), tool.tool(), definition.get());
+                let moved = changed
+                    .as_deref()
+                    .and_then(|changed| Object::parse(changed)?.place("name"));
+                let place = moved.as_ref().unwrap_or(place);
+                let definition = changed.as_deref().unwrap_or(definition.get());
+                match asks {
+                    Asking::Never => {
+                        text.push_str(&definition[..place.start]);
+                        text.push_str(&quoted(&wire_name(tool)));
+                        text.push_str(&definition[place.end..]);
+                    }
+                    Asking::Possible => asking(&mut text, definition, &wire_name(tool)),
+                }
             }
-            Listed::Known { tool, definition, .. } => asking(&mut text, definition.get(), &wire_name(tool)),
             Listed::Connect { tool, about } => text.push_str(&connect(&wire_name(tool), about)),
         }
         text.push(',');

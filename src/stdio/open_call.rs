@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::conversation::Conversation;
 use super::deadline::Deadline;
+use super::disguise;
 use super::era::{self, Era};
 use super::incoming::{self, Passage};
 use super::outgoing::{self, Address, Input, STATE};
@@ -261,7 +262,8 @@ impl OpenCall {
         let payload = match outcome {
             Outcome::Error(raw) => {
                 let raw = line.slice_ref(raw.get().as_bytes());
-                return self.answer(&open.under_way, Answer::Error(vec![raw]));
+                let error = disguise::error(raw, self.route.tool.dependency());
+                return self.answer(&open.under_way, Answer::Error(error));
             }
             Outcome::Result(payload) => payload,
         };
@@ -269,6 +271,9 @@ impl OpenCall {
             self.watched();
         }
         let from = self.route.session.era();
+        if let (Era::Modern, Err(twin)) = (from, incoming::without_twins(payload)) {
+            return self.fail(&open, Failure::Unusable(format!("in its answer {twin}")));
+        }
         if from == Era::Modern && incoming::requires_input(payload) {
             return match self.request.era {
                 Era::Modern => self.pass_question(&open, line, payload),
@@ -279,6 +284,7 @@ impl OpenCall {
             method: &self.request.method,
             from,
             to: self.request.era,
+            server: self.route.tool.dependency(),
             notes: &self.notes,
         };
         let raw = line.slice_ref(payload.get().as_bytes());

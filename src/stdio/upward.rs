@@ -12,6 +12,7 @@ use super::conversation::{Conversation, Shared};
 use super::era::{self, Covered, Era};
 use super::incoming;
 use super::inquiries::Pending;
+use super::label::label;
 use super::readings::FILLED;
 use crate::protocol::{Json, Object, Outcome, Payload, Splice};
 use crate::proxy::{Client, Inquiry, Session};
@@ -92,6 +93,12 @@ impl Conversation {
                 && let Some(at) = meta.place("progressToken")
             {
                 splice.replace(place.start + at.start..place.start + at.end, id.clone());
+            }
+            let label = object
+                .as_ref()
+                .and_then(|object| label(session.dependency(), &inquiry.method, object));
+            if let Some((place, text)) = label {
+                splice.replace(place, text);
             }
             frame.push(r#","params":"#);
             frame.extend(splice.into_parts());

@@ -70,8 +70,8 @@ fn expected() -> Value {
         "cancelled": true,
         "echo": "still here",
         "asked": [
-            ["elicitation/create", "All of it?"],
-            ["elicitation/create", "What is your name?"],
+            ["elicitation/create", "[server] All of it?"],
+            ["elicitation/create", "[server] What is your name?"],
             ["roots/list", ""],
             ["roots/list", ""],
             ["sampling/createMessage", "Say something"],

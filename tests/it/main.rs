@@ -22,6 +22,7 @@ mod completions;
 mod demo;
 mod dialogs;
 mod differential;
+mod disguise;
 #[cfg(target_os = "linux")]
 mod disk;
 mod documents;

@@ -134,7 +134,7 @@ fn a_question_of_a_modern_server_does_not_cost_a_second_approval() {
     });
     let asked = call(&mut client, "Who?", &decided);
     assert_eq!(
-        asked["inputRequests"]["person"]["params"]["message"], "Who?",
+        asked["inputRequests"]["person"]["params"]["message"], "[server] Who?",
         "{asked}"
     );
     let answers = answered(&asked);

@@ -11,7 +11,7 @@ use crate::loader::{Known, Loader, Package, Plan, PlanError, VersionSpec, plan};
 use crate::permissions::approved::Record;
 use crate::permissions::{Approved, CONNECT, Decision, Forecast, Happens, Policy};
 use crate::protocol::approval::ShownDependency;
-use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
+use crate::protocol::{DependencyName, Imitation, Shown, ToolName, wire_name};
 use crate::report::render_hinted;
 
 /// One declared server.
@@ -253,6 +253,10 @@ fn tools(
     let mut seen = HashSet::new();
     let mut tools = Vec::new();
     for tool in &known.tools {
+        for imitation in Imitation::of(tool.name(), tool.definition().get()) {
+            let text = format!("{name}:{}", tool.name());
+            problems.push(format!("`{}` {}", Shown::line(&text), imitation.told()));
+        }
         let tool = Tool::new(ToolName::new(name.clone(), tool.name()), outlook);
         let text = tool.name.to_string();
         let shown = Shown::line(&text);
