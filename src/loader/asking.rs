@@ -39,7 +39,7 @@ impl Session {
         if method == "ping" {
             return self.answer(id.get(), Bytes::from_static(b"{}"));
         }
-        if let Err(twin) = params.and_then(Payload::object).map_or(Ok(()), without_twins) {
+        if let Err(twin) = without_twins(method, params.and_then(Payload::object)) {
             let message = serde_json::Value::from(twin.to_string());
             return self.refuse(
                 id.get(),
@@ -160,8 +160,13 @@ impl Session {
 }
 
 /// Fails if the parameters of a question mean different things to different readers.
-fn without_twins(params: &Object<'_>) -> Result<(), Twin> {
-    params.without_twins(&["_meta", "mode", "message", "systemPrompt", "messages"])?;
+fn without_twins(method: &str, params: Option<&Object<'_>>) -> Result<(), Twin> {
+    let Some(params) = params else { return Ok(()) };
+    params.without_twins(match method {
+        "elicitation/create" => &["_meta", "mode", "message"],
+        "sampling/createMessage" => &["_meta", "systemPrompt", "messages"],
+        _ => &["_meta"],
+    })?;
     let meta = params.value("_meta").and_then(|raw| Object::parse(raw.get()));
     meta.map_or(Ok(()), |meta| meta.without_meta_twins())
         .map_err(|twin| twin.within("_meta"))

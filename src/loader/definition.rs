@@ -125,7 +125,8 @@ impl<I: Identity> TryFrom<Box<RawValue>> for Definition<I> {
     fn try_from(definition: Box<RawValue>) -> Result<Self, Nameless> {
         let object = Object::parse(definition.get()).ok_or(Nameless::Missing(I::MEMBER))?;
         object.without_twins(&[I::MEMBER])?;
-        object.without_twins(&["inputSchema", "outputSchema", "description", "title", "_meta"])?;
+        // What pml changes in a list must be what is read there.
+        object.without_twins(&["inputSchema", "outputSchema"])?;
         let named = object.text(I::MEMBER).zip(object.place(I::MEMBER));
         let (name, place) = named
             .map(|(name, place)| (name.into_owned(), place))

@@ -95,8 +95,13 @@ impl Session {
                 .and_then(|object| object.value(name))
         };
         let object = params.and_then(Payload::object);
-        let judged = ["progressToken", "requestId", "uri", "_meta"];
-        if let Some(Err(twin)) = object.map(|object| object.without_twins(&judged)) {
+        let judged: &[&str] = match method {
+            "notifications/progress" => &["progressToken"],
+            "notifications/cancelled" => &["requestId"],
+            "notifications/resources/updated" => &["uri", "_meta"],
+            _ => &["_meta"],
+        };
+        if let Some(Err(twin)) = object.map(|object| object.without_twins(judged)) {
             let dependency = &self.0.dependency;
             return tracing::warn!(%dependency, method = %Shown::line(method), %twin, "a notification is passed over");
         }

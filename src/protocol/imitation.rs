@@ -58,22 +58,24 @@ pub fn without_imitation(server: &DependencyName, name: &str, definition: &str) 
     }
     if imitations.contains(&Imitation::OwnTool) {
         let whose = format!("A tool of the server `{server}`, not of pml. ");
-        match tool.value("description") {
-            Some(text) if text.get().starts_with('"') => {
-                let place = tool.place("description").map_or(0, |place| place.start + 1);
-                splice.replace(place..place, escaped(&whose).into_owned());
-            }
-            Some(_) => splice.replace(tool.place("description")?, quoted(whose.trim_end())),
-            None => {
-                let front = tool.front();
-                splice.replace(
-                    front..front,
-                    format!(r#""description":{},"#, quoted(whose.trim_end())),
-                );
+        let descriptions = tool.reading_as(&["description"]);
+        for (_, text) in &descriptions {
+            let place = tool.value_place(*text);
+            if text.get().starts_with('"') {
+                splice.replace(place.start + 1..place.start + 1, escaped(&whose).into_owned());
+            } else {
+                splice.replace(place, quoted(whose.trim_end()));
             }
         }
-        if let Some(place) = tool.place("title") {
-            splice.replace(place, quoted(&format!("{server}: {name}")));
+        if descriptions.is_empty() {
+            let front = tool.front();
+            splice.replace(
+                front..front,
+                format!(r#""description":{},"#, quoted(whose.trim_end())),
+            );
+        }
+        for (_, title) in tool.reading_as(&["title"]) {
+            splice.replace(tool.value_place(title), quoted(&format!("{server}: {name}")));
         }
     }
     Some(splice.into_text())
@@ -103,7 +105,7 @@ fn requires(schema: &Object<'_>) -> bool {
 /// Takes the continuation out of the properties and out of what is required.
 fn without_continuation(schema: &Object<'_>) -> String {
     let mut splice = Splice::new(Bytes::copy_from_slice(schema.source().as_bytes()));
-    let place = |raw: Json<'_>| super::object::place_of(raw.get(), schema.source());
+    let place = |raw: Json<'_>| schema.value_place(raw);
     for (_, raw) in schema.reading_as(&["properties"]) {
         if let Some(properties) = Object::parse(raw.get()) {
             let taken: Vec<Json<'_>> = properties

@@ -174,7 +174,8 @@ impl Conversation {
                 return self.respond(id.get(), fault.into());
             }
         };
-        if let Err(twin) = readings::check(method, params) {
+        let continuing = Continuing::of(params.and_then(Payload::object));
+        if let Err(twin) = readings::check(method, params.and_then(Payload::object), continuing) {
             return self.respond(&under_way.id, Fault::from(twin).into());
         }
         let answer = match (method, self.era(params)) {
@@ -205,7 +206,7 @@ impl Conversation {
                         |params| line.slice_ref(params.get().as_bytes()),
                     ),
                     era,
-                    continuing: Continuing::of(params.and_then(Payload::object)),
+                    continuing,
                     batch,
                 };
                 return self.carry(request, params.and_then(Payload::object), under_way);
@@ -215,7 +216,7 @@ impl Conversation {
     }
 
     fn notified(&self, method: &str, params: Option<&Payload<'_>>) {
-        if let Err(twin) = readings::check(method, params) {
+        if let Err(twin) = readings::check(method, params.and_then(Payload::object), Continuing::No) {
             return tracing::warn!(method = %Shown::line(method), %twin, "a notification of the client is passed over");
         }
         match (method, params) {

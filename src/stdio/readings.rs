@@ -8,11 +8,10 @@ use std::collections::HashSet;
 use super::era::Fault;
 use super::listing::CONTINUE;
 use super::outgoing::{RESPONSES, STATE};
+use super::permission_prompt::APPROVAL_PROMPT;
+use super::request::Continuing;
 use crate::protocol::continuation::{MEMBER, MEMBERS};
-use crate::protocol::{Json, Object, Payload, Twin, may_continue};
-
-/// What pml reads in the parameters of every request.
-const COMMON: [&str; 3] = ["_meta", STATE, RESPONSES];
+use crate::protocol::{Json, Object, Twin};
 
 /// What pml reads in the wishes of a subscription.
 const WISHES: [&str; 4] = [
@@ -31,35 +30,36 @@ impl From<Twin> for Fault {
     }
 }
 
-/// Names what pml reads in the parameters of a method, beside what it reads in all.
+/// Names what pml reads in the parameters of a method.
 fn judged(method: &str) -> &'static [&'static str] {
     match method {
-        "tools/call" | "prompts/get" => &["name", "arguments"],
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => &["uri"],
-        "completion/complete" => &["ref"],
-        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => &["cursor"],
-        "initialize" => &["protocolVersion", "capabilities", "clientInfo"],
-        "subscriptions/listen" => &["notifications"],
-        "logging/setLevel" => &["level"],
-        "notifications/cancelled" => &["requestId"],
-        "notifications/progress" => &["progressToken"],
-        _ => &[],
+        "tools/call" | "prompts/get" => &["name", "arguments", "_meta", STATE, RESPONSES],
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+            &["uri", "_meta", STATE, RESPONSES]
+        }
+        "completion/complete" => &["ref", "_meta", STATE, RESPONSES],
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => &["cursor", "_meta"],
+        "initialize" => &["protocolVersion", "capabilities", "clientInfo", "_meta"],
+        "subscriptions/listen" => &["notifications", "_meta"],
+        "logging/setLevel" => &["level", "_meta"],
+        "notifications/cancelled" => &["requestId", "_meta"],
+        "notifications/progress" => &["progressToken", "_meta"],
+        _ => &["_meta", STATE, RESPONSES],
     }
 }
 
 /// Fails if the parameters of a request or a notification mean different things to different readers.
-pub(super) fn check(method: &str, params: Option<&Payload<'_>>) -> Result<(), Twin> {
-    let Some(object) = params.and_then(Payload::object) else {
+pub(super) fn check(method: &str, params: Option<&Object<'_>>, continuing: Continuing) -> Result<(), Twin> {
+    let Some(object) = params else {
         return Ok(());
     };
     object
         .without_twins(judged(method))
-        .and_then(|()| object.without_twins(&COMMON))
-        .and_then(|()| inside(method, object))
+        .and_then(|()| inside(method, object, continuing))
         .map_err(|twin| twin.within("params"))
 }
 
-fn inside(method: &str, params: &Object<'_>) -> Result<(), Twin> {
+fn inside(method: &str, params: &Object<'_>, continuing: Continuing) -> Result<(), Twin> {
     let opened = |name: &str| params.value(name).and_then(|raw| Object::parse(raw.get()));
     if let Some(meta) = opened("_meta") {
         meta.without_meta_twins().map_err(|twin| twin.within("_meta"))?;
@@ -74,7 +74,10 @@ fn inside(method: &str, params: &Object<'_>) -> Result<(), Twin> {
             };
             let found = match params.text("name").as_deref() {
                 Some(CONTINUE) => continuation(arguments),
-                _ => call(arguments),
+                Some(APPROVAL_PROMPT) => Object::parse(arguments.get())
+                    .map_or(Ok(()), |members| members.without_twins(&["tool_name", "input"])),
+                _ if continuing == Continuing::Perhaps => call(arguments),
+                _ => Ok(()),
             };
             found.map_err(|twin| twin.within("arguments"))
         }
@@ -92,9 +95,6 @@ fn inside(method: &str, params: &Object<'_>) -> Result<(), Twin> {
 
 /// Checks the arguments of a call, which may have a continuation.
 fn call(arguments: Json<'_>) -> Result<(), Twin> {
-    if !may_continue(arguments.get()) {
-        return Ok(());
-    }
     let Some(members) = Object::parse(arguments.get()) else {
         return Ok(());
     };
@@ -128,11 +128,14 @@ fn filled_in(responses: &Object<'_>) -> Result<(), Twin> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Payload;
     use proptest::prelude::*;
 
     fn found(method: &str, params: &str) -> Option<String> {
         let payload = Payload::parse(params).unwrap();
-        check(method, Some(&payload)).err().map(|twin| twin.path)
+        let continuing = Continuing::of(payload.object());
+        let found = check(method, payload.object(), continuing);
+        found.err().map(|twin| twin.path)
     }
 
     #[test]
@@ -171,6 +174,11 @@ mod tests {
                 "tools/call",
                 r#"{"name":"a","arguments":{"continue\u005fworkflow":{"approved":false,"approved":true}}}"#,
                 "params.arguments.continue_workflow.approved",
+            ),
+            (
+                "tools/call",
+                r#"{"name":"approval_prompt","arguments":{"tool_name":"Read","Tool_Name":"Bash"}}"#,
+                "params.arguments.tool_name",
             ),
             (
                 "tools/call",
@@ -284,7 +292,7 @@ mod tests {
         fn what_passes_is_read_alike_by_every_reader(params in nodes(), method in prop::sample::select(vec!["tools/call", "completion/complete", "resources/read"])) {
             let text = params.text();
             let payload = Payload::parse(&text).unwrap();
-            if check(method, Some(&payload)).is_err() {
+            if check(method, payload.object(), Continuing::of(payload.object())).is_err() {
                 return Ok(());
             }
             let mut paths: Vec<&[&str]> = vec![&["_meta"], &["_meta", "progressToken"], &["requestState"]];

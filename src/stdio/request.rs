@@ -123,10 +123,11 @@ impl Continuing {
         let arguments = params.and_then(|params| params.value("arguments"));
         let found = arguments
             .filter(|raw| may_continue(raw.get()))
-            .and_then(|raw| Object::parse(raw.get())?.value(MEMBER));
+            .and_then(|raw| Object::parse(raw.get()));
         match found {
-            Some(_) => Self::Perhaps,
-            None => Self::No,
+            // In whatever spelling: one that different readers read differently is refused.
+            Some(arguments) if !arguments.reading_as(&[MEMBER]).is_empty() => Self::Perhaps,
+            _ => Self::No,
         }
     }
 }
