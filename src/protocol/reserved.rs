@@ -32,6 +32,9 @@ pub const OWN_TOOLS: [&str; 5] = [
 #[must_use]
 pub fn may_hold_reserved(text: &str) -> bool {
     let bytes = text.as_bytes();
+    if is_plain(bytes) {
+        return false;
+    }
     // The letters right before the underscore of each word; none of them is another letter in another case.
     underscored(bytes, &[b"val", b"flow", b"put", b"nue", b"pml"]) || escapes_a_letter(bytes)
 }
@@ -40,7 +43,15 @@ pub fn may_hold_reserved(text: &str) -> bool {
 #[must_use]
 pub fn may_continue(text: &str) -> bool {
     debug_assert!(continuation::MEMBER.contains("nue_"));
-    underscored(text.as_bytes(), &[b"nue"]) || escapes_a_letter(text.as_bytes())
+    let bytes = text.as_bytes();
+    !is_plain(bytes) && (underscored(bytes, &[b"nue"]) || escapes_a_letter(bytes))
+}
+
+/// Tells whether a short text has neither an underscore nor an escape, which one search finds out.
+fn is_plain(bytes: &[u8]) -> bool {
+    /// In longer texts there are escapes, which end such a search again and again.
+    const SHORT: usize = 256;
+    bytes.len() <= SHORT && memchr::memchr2(b'_', b'\\', bytes).is_none()
 }
 
 /// Tells whether an underscore stands behind one of these beginnings, in any case.

@@ -54,6 +54,11 @@ impl<'a> Object<'a> {
     ///
     /// The names are ASCII. The time is linear in the members, for a constant number of names.
     pub fn without_twins(&self, names: &[&'static str]) -> Result<(), Twin> {
+        self.met(names).map(|_met| ())
+    }
+
+    /// Does the same, and returns a bit for each of the names that stands here, the first name's lowest.
+    pub fn met(&self, names: &[&'static str]) -> Result<u32, Twin> {
         // One bit per name that was met.
         let mut met: u32 = 0;
         for (name, value) in self.members() {
@@ -70,7 +75,7 @@ impl<'a> Object<'a> {
                 met |= 1 << bit;
             }
         }
-        Ok(())
+        Ok(met)
     }
 
     /// Fails if a `_meta` has twins of what pml reads there: the progress token and the Modern envelope.

@@ -30,21 +30,33 @@ impl From<Twin> for Fault {
     }
 }
 
-/// Names what pml reads in the parameters of a method.
+/// The bits of what stands first among what is judged, so that what is not there is not looked for.
+const META: u32 = 1;
+const ANSWERS: u32 = 2;
+
+/// Names what pml reads in the parameters of a method: `_meta` first, then the answers of a retry.
 fn judged(method: &str) -> &'static [&'static str] {
     match method {
-        "tools/call" | "prompts/get" => &["name", "arguments", "_meta", STATE, RESPONSES],
+        "tools/call" | "prompts/get" => &["_meta", RESPONSES, STATE, "name", "arguments"],
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
-            &["uri", "_meta", STATE, RESPONSES]
+            &["_meta", RESPONSES, STATE, "uri"]
         }
-        "completion/complete" => &["ref", "_meta", STATE, RESPONSES],
-        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => &["cursor", "_meta"],
-        "initialize" => &["protocolVersion", "capabilities", "clientInfo", "_meta"],
-        "subscriptions/listen" => &["notifications", "_meta"],
-        "logging/setLevel" => &["level", "_meta"],
-        "notifications/cancelled" => &["requestId", "_meta"],
-        "notifications/progress" => &["progressToken", "_meta"],
-        _ => &["_meta", STATE, RESPONSES],
+        "completion/complete" => &["_meta", RESPONSES, STATE, "ref"],
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
+            &["_meta", RESPONSES, "cursor"]
+        }
+        "initialize" => &[
+            "_meta",
+            RESPONSES,
+            "protocolVersion",
+            "capabilities",
+            "clientInfo",
+        ],
+        "subscriptions/listen" => &["_meta", RESPONSES, "notifications"],
+        "logging/setLevel" => &["_meta", RESPONSES, "level"],
+        "notifications/cancelled" => &["_meta", RESPONSES, "requestId"],
+        "notifications/progress" => &["_meta", RESPONSES, "progressToken"],
+        _ => &["_meta", RESPONSES, STATE],
     }
 }
 
@@ -53,30 +65,30 @@ pub(super) fn check(method: &str, params: Option<&Object<'_>>, continuing: Conti
     let Some(object) = params else {
         return Ok(());
     };
-    object
-        .without_twins(judged(method))
-        .and_then(|()| inside(method, object, continuing))
+    let met = object.met(judged(method));
+    met.and_then(|met| inside(method, object, met, continuing))
         .map_err(|twin| twin.within("params"))
 }
 
-fn inside(method: &str, params: &Object<'_>, continuing: Continuing) -> Result<(), Twin> {
+fn inside(method: &str, params: &Object<'_>, met: u32, continuing: Continuing) -> Result<(), Twin> {
     let opened = |name: &str| params.value(name).and_then(|raw| Object::parse(raw.get()));
-    if let Some(meta) = opened("_meta") {
+    if met & META != 0
+        && let Some(meta) = opened("_meta")
+    {
         meta.without_meta_twins().map_err(|twin| twin.within("_meta"))?;
     }
-    if let Some(responses) = opened(RESPONSES) {
+    if met & ANSWERS != 0
+        && let Some(responses) = opened(RESPONSES)
+    {
         filled_in(&responses).map_err(|twin| twin.within(RESPONSES))?;
     }
     match method {
         "tools/call" => {
-            let Some(arguments) = params.value("arguments") else {
-                return Ok(());
-            };
             let found = match params.text("name").as_deref() {
-                Some(CONTINUE) => continuation(arguments),
-                Some(APPROVAL_PROMPT) => Object::parse(arguments.get())
+                Some(CONTINUE) => params.value("arguments").map_or(Ok(()), continuation),
+                Some(APPROVAL_PROMPT) => opened("arguments")
                     .map_or(Ok(()), |members| members.without_twins(&["tool_name", "input"])),
-                _ if continuing == Continuing::Perhaps => call(arguments),
+                _ if continuing == Continuing::Perhaps => params.value("arguments").map_or(Ok(()), call),
                 _ => Ok(()),
             };
             found.map_err(|twin| twin.within("arguments"))
