@@ -78,7 +78,7 @@ fn a_denied_resource_is_not_read_by_another_spelling() {
 }
 
 #[test]
-fn a_uri_with_blanks_or_invisible_characters_is_refused() {
+fn a_uri_with_blanks_around_it_or_invisible_characters_is_refused() {
     let world = world();
     let mut client = world.legacy();
     client.call("fake__connect", &json!({}));

@@ -223,6 +223,11 @@ fn the_strictest_verdict_on_any_spelling_of_a_resource_counts() {
     let listed = [(Allow, "fs:resources/file:///pub/*"), (Ask, "*")];
     let asked = [(Allow, "fs"), (Ask, "fs:resources/file:///pub/\u{e4}*")];
     let exact = [(Allow, "fs"), (Deny, "fs:resources/FILE:/etc/./secret")];
+    let blank = [
+        (Allow, "fs"),
+        (Deny, "fs:resources/file:///my notes/*"),
+        (Deny, "fs:resources/file:///your%20notes/*"),
+    ];
     let one = [
         (Allow, "fs:resources/file:///pub/a\\?x"),
         (Ask, "fs:resources/file:///pub/*"),
@@ -232,6 +237,9 @@ fn the_strictest_verdict_on_any_spelling_of_a_resource_counts() {
         (&narrowed, "file:///pub/../etc/x", Decision::Deny),
         (&narrowed, "FILE://LocalHost/%65tc/x", Decision::Deny),
         (&listed, "file:///pub/my%20notes/\u{e4}", Decision::Allow),
+        (&listed, "file:///pub/my notes/\u{e4}", Decision::Allow),
+        (&blank, "file:///my%20notes/a", Decision::Deny),
+        (&blank, "file:///my notes/../your notes/a", Decision::Deny),
         (&listed, "file:///pub/../home/a", FIRST),
         (&listed, "file:///pub/a?/../../home/a", FIRST),
         (&asked, "file:///pub/%C3%A4", EVERY),

@@ -4,23 +4,19 @@ use std::fmt::Write as _;
 
 /// Takes the percent-encoding off the characters of a kind; other encodings are written in upper case.
 pub(super) fn decoded(text: &str, takes: impl Fn(char) -> bool) -> String {
-    let mut bytes = text.as_bytes();
     let mut plain = String::with_capacity(text.len());
-    while !bytes.is_empty() {
-        let Some(encoded) = character(bytes) else {
-            let rest = std::str::from_utf8(bytes).unwrap_or_default();
-            let next = rest.char_indices().nth(1).map_or(rest.len(), |(next, _)| next);
-            plain.push_str(&rest[..next]);
-            bytes = &bytes[next..];
-            continue;
-        };
-        let (length, found) = encoded;
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (length, found) = character(rest.as_bytes()).unwrap_or((1, None));
         match found {
             Some(found) if takes(found) && !found.is_control() => plain.push(found),
-            _ => plain.push_str(&String::from_utf8_lossy(&bytes[..length]).to_ascii_uppercase()),
+            _ => plain.push_str(&rest[..length].to_ascii_uppercase()),
         }
-        bytes = &bytes[length..];
+        rest = &rest[length..];
     }
+    plain.push_str(rest);
     plain
 }
 
@@ -55,11 +51,11 @@ fn byte(bytes: &[u8]) -> Option<u8> {
     }
 }
 
-/// Writes every character beyond ASCII percent-encoded.
+/// Writes blanks and every character beyond ASCII percent-encoded.
 pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for found in text.chars() {
-        if found.is_ascii() {
+        if found.is_ascii() && found != ' ' {
             encoded.push(found);
         } else {
             for byte in found.encode_utf8(&mut [0; 4]).bytes() {
