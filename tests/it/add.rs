@@ -1,13 +1,13 @@
 //! `pml add`: shown, agreed to, started, learned, approved; or nothing at all.
 
-use std::io::Write as _;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use crate::support::have;
+use crate::support::terminal::typed;
 use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
-use crate::support::{DEADLINE, eventually, fake_server, pml};
+use crate::support::{DEADLINE, eventually, fake_server};
 
 const COMMENTED: &str =
     "{\n  // mine\n  \"mcpServers\": {\n    \"other\": { \"command\": \"./other\" }, // stays\n  },\n}\n";
@@ -230,36 +230,10 @@ fn the_person_at_the_terminal_decides() {
     if !have(&["script"]) {
         return;
     }
-    for (typed, code) in [("n\n", 1), ("\n", 1), ("y\n", 0)] {
+    for (line, code) in [("n\n", 1), ("\n", 1), ("y\n", 0)] {
         let world = World::new();
-        let line = format!("{} add fake -- {}", pml().display(), fake());
-        let mut command = world.command(&[]);
-        let variables: Vec<_> = command
-            .get_envs()
-            .map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned)))
-            .collect();
-        let directory = command.get_current_dir().unwrap().to_owned();
-        command = std::process::Command::new("script");
-        command
-            .args(["-qec", &line, "/dev/null"])
-            .env_clear()
-            .current_dir(directory);
-        for (name, value) in variables {
-            command.env(name, value.unwrap_or_default());
-        }
-        let mut script = command
-            .env("SHELL", "/bin/sh")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = script.stdin.take().unwrap();
-        stdin.write_all(typed.as_bytes()).unwrap();
-        stdin.flush().unwrap();
-        let output = script.wait_with_output().unwrap();
-        drop(stdin);
-        let said = stdout(&output);
-        assert_eq!(output.status.code(), Some(code), "{typed:?}: {said}");
+        let (status, said) = typed(&world, &format!("add fake -- {}", fake()), line);
+        assert_eq!(status, Some(code), "{line:?}: {said}");
         assert!(said.contains("Start and add it? [y/N]"), "{said}");
         assert_eq!(world.path(".pml.json").exists(), code == 0, "{said}");
     }

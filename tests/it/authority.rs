@@ -1,13 +1,11 @@
 //! A command that fetches or starts a server is under the same rules, approvals and guard as a call.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use serde_json::{Value, json};
 
 use crate::support::registry::Registry;
+use crate::support::terminal::typed;
 use crate::support::world::{World, json_of, stderr, stdout};
-use crate::support::{fake_server, have, pml};
+use crate::support::{fake_server, have};
 
 /// A package whose install script leaves `ran` in the home.
 fn published(world: &World) -> Registry {
@@ -118,26 +116,12 @@ fn the_person_at_the_terminal_decides_what_is_installed() {
     if !have(&["node", "npm", "script"]) {
         return;
     }
-    for (typed, code) in [("n\n", 1), ("\n", 1), ("y\n", 0)] {
+    for (line, code) in [("n\n", 1), ("\n", 1), ("y\n", 0)] {
         let world = World::new();
         let registry = published(&world);
         world.configure(&configuration(&json!({})));
-        let line = format!("{} install", pml().display());
-        let mut script = world
-            .program(&which::which("script").unwrap())
-            .args(["-qec", &line, "/dev/null"])
-            .env("SHELL", "/bin/sh")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = script.stdin.take().unwrap();
-        stdin.write_all(typed.as_bytes()).unwrap();
-        stdin.flush().unwrap();
-        let output = script.wait_with_output().unwrap();
-        drop(stdin);
-        let said = stdout(&output);
-        assert_eq!(output.status.code(), Some(code), "{typed:?}: {said}");
+        let (status, said) = typed(&world, "install", line);
+        assert_eq!(status, Some(code), "{line:?}: {said}");
         assert!(said.contains("Install hello? [y/N]"), "{said}");
         let fetched = registry.hits(&Registry::tarball("hello", "1.0.0"));
         assert_eq!(

@@ -98,18 +98,24 @@ fn assert_asks_about(world: &World, version: &str) {
     assert_runs_unasked(world, version);
 }
 
+/// A world in which an npm server runs with version 1.0.0 of its dependency, as a person approved it.
+fn approved(registry: &Registry) -> World {
+    publish_dependency(registry, "1.0.0");
+    publish_server(registry, "1.0.0", &json!({ "dep": "^1.0.0" }));
+    let world = world(registry, &["npx", "hello@1.0.0"]);
+    let (asked, answered) = called(&world);
+    assert!(asks(&asked));
+    assert_eq!(dependency(&answered), "1.0.0");
+    world
+}
+
 #[test]
 fn another_version_of_an_npm_dependency_does_not_run_under_an_old_approval() {
     if !have(&["node", "npm"]) {
         return;
     }
     let registry = Registry::start();
-    publish_dependency(&registry, "1.0.0");
-    publish_server(&registry, "1.0.0", &json!({ "dep": "^1.0.0" }));
-    let world = world(&registry, &["npx", "hello@1.0.0"]);
-    let (asked, answered) = called(&world);
-    assert!(asks(&asked));
-    assert_eq!(dependency(&answered), "1.0.0");
+    let world = approved(&registry);
 
     publish_dependency(&registry, "1.1.0");
     std::fs::remove_dir_all(data(&world).join("store")).unwrap();
@@ -148,10 +154,7 @@ fn an_approval_that_says_nothing_of_dependencies_is_completed_at_its_next_use() 
         return;
     }
     let registry = Registry::start();
-    publish_dependency(&registry, "1.0.0");
-    publish_server(&registry, "1.0.0", &json!({ "dep": "^1.0.0" }));
-    let world = world(&registry, &["npx", "hello@1.0.0"]);
-    called(&world);
+    let world = approved(&registry);
     // As an older pml has left it: no lock anywhere but in the installation.
     let folder = world.home().join(".local/state/pml/approved");
     let file = folder.join(&files_below(&folder)[0]);
@@ -182,10 +185,7 @@ fn a_damaged_lock_is_not_installed_from() {
         return;
     }
     let registry = Registry::start();
-    publish_dependency(&registry, "1.0.0");
-    publish_server(&registry, "1.0.0", &json!({ "dep": "^1.0.0" }));
-    let world = world(&registry, &["npx", "hello@1.0.0"]);
-    called(&world);
+    let world = approved(&registry);
     publish_dependency(&registry, "1.1.0");
     let folder = data(&world).join("frozen");
     let file = folder.join(&files_below(&folder)[0]);

@@ -1,8 +1,5 @@
 //! Questions in the inbox: shown without deceit, answered strictly.
 
-use std::io::Write as _;
-use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +14,10 @@ use pml::workflow::{
 use serde_json::json;
 
 use super::{log, refused};
+use crate::support::DEADLINE;
 use crate::support::have;
+use crate::support::terminal::typed;
 use crate::support::world::{World, json_of, stderr, stdout};
-use crate::support::{DEADLINE, pml};
 
 /// Puts questions into the store, as a pml that has died since.
 pub(super) fn put(world: &World, questions: Vec<Question>) -> Workflow {
@@ -221,25 +219,6 @@ fn nothing_that_came_from_outside_can_move_the_cursor_or_turn_the_text() {
         clean(&stderr(&output));
     }
     assert_eq!(log(&world)[0]["answer"]["reason"], evil, "JSON loses nothing");
-}
-
-/// Types into a terminal in which `pml` runs with `arguments`; returns its exit code and what stood there.
-fn typed(world: &World, arguments: &str, typed: &str) -> (Option<i32>, String) {
-    let line = format!("{} {arguments}", pml().display());
-    let mut script = world
-        .program(Path::new("script"))
-        .args(["-qec", &line, "/dev/null"])
-        .env("SHELL", "/bin/sh")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = script.stdin.take().unwrap();
-    stdin.write_all(typed.as_bytes()).unwrap();
-    stdin.flush().unwrap();
-    let output = script.wait_with_output().unwrap();
-    drop(stdin);
-    (output.status.code(), stdout(&output).replace('\r', ""))
 }
 
 #[test]
