@@ -253,6 +253,12 @@ fn no_executable(package: &Package) -> InstallError {
 }
 
 /// Runs slow file work beside the runtime's thread; `None` if the runtime is going away.
+///
+/// A panic goes on here: work that broke off must not count as done.
 pub(super) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    tokio::task::spawn_blocking(work).await.ok()
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Some(done),
+        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+        Err(_cancelled) => None,
+    }
 }
