@@ -613,3 +613,27 @@ fn add_connects_learns_and_approves() {
     );
     assert_eq!(texts(&world.legacy().call("web__echo", &json!({}))), ["{}"]);
 }
+
+#[test]
+fn what_stays_on_this_machine_goes_through_no_proxy() {
+    let proxy = Web::start(|_request| Answer::status(502));
+    let through = |url: &str| {
+        let world = allowed(url);
+        world.set("HTTP_PROXY", &proxy.url(""));
+        world.set("NO_PROXY", "");
+        world.legacy().call("web__echo", &json!({}))
+    };
+    let web = Web::mcp(|_| None);
+    let here = web.url("/mcp");
+    for host in ["localhost", "127.0.0.1", "0.0.0.0", "[::ffff:127.0.0.1]"] {
+        let url = here.replace("127.0.0.1", host);
+        assert_eq!(texts(&through(&url)), ["{}"], "{url}");
+        assert_eq!(proxy.asked().len(), 0, "{url}");
+    }
+    // Not every resolver knows it in this spelling; a proxy is not asked either way.
+    let _ = through(&here.replace("127.0.0.1", "localhost."));
+    assert_eq!(proxy.asked().len(), 0);
+    // Whatever else is asked for goes there.
+    let _ = through("http://pml.invalid/mcp");
+    assert!(!proxy.asked().is_empty());
+}

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use url::Host;
 
 use crate::loader::secrets::Secrets;
 use crate::protocol::Shown;
@@ -155,14 +157,21 @@ impl Address {
         }
     }
 
-    fn is_loopback(&self) -> bool {
-        let host = self.url.host_str().unwrap_or_default();
-        let address = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost"
-            || address
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|address| address.is_loopback())
+    /// Tells whether what is sent there stays on this machine.
+    pub(super) fn is_loopback(&self) -> bool {
+        match self.url.host() {
+            // Also with the dot that ends a whole name. Names below it are looked up elsewhere by some resolvers.
+            Some(Host::Domain(name)) => name.strip_suffix('.').unwrap_or(name) == "localhost",
+            Some(Host::Ipv4(address)) => stays_here(address.into()),
+            Some(Host::Ipv6(address)) => stays_here(address.to_canonical()),
+            None => false,
+        }
     }
+}
+
+/// A connection to the unspecified address reaches this machine, too.
+fn stays_here(address: IpAddr) -> bool {
+    address.is_loopback() || address.is_unspecified()
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), AddressError> {
@@ -216,6 +225,11 @@ mod tests {
             "http://localhost:1/x",
             "http://127.0.0.9/x",
             "http://[::1]:3/x",
+            "http://LOCALHOST.:1/x",
+            "http://0.0.0.0:1/x",
+            "http://[::]/x",
+            "http://[::ffff:127.0.0.1]/x",
+            "http://2130706433/x",
             "https://example.com/x",
         ] {
             assert_eq!(shown(url, url).2, None, "{url}");
@@ -224,6 +238,8 @@ mod tests {
             "http://example.com/x",
             "http://10.0.0.1/x",
             "http://localhost.example.com/x",
+            "http://x.localhost/x",
+            "http://[::ffff:10.0.0.1]/x",
         ] {
             assert!(
                 shown(url, url)

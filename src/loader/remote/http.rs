@@ -78,7 +78,12 @@ pub(super) enum Carried<'a> {
 impl Http {
     /// Makes ready to speak to `address`; nothing is sent yet.
     pub(super) async fn new(address: Address, environment: &Environment) -> Result<Self, Failure> {
-        let proxies = proxies(environment);
+        // What stays on this machine goes through no proxy: its headers would leave it.
+        let proxies = if address.is_loopback() {
+            Vec::new()
+        } else {
+            proxies(environment)
+        };
         let certificates = if address.url().scheme() == "https" || !proxies.is_empty() {
             Certificates::OfTheMachine
         } else {
@@ -271,8 +276,7 @@ fn root(error: reqwest::Error, secrets: &Secrets) -> String {
     Shown::line(&secrets.hide(&cause.to_string())).to_string()
 }
 
-/// Returns the proxies that the environment names. What stays on this machine goes through none: its headers would
-/// leave it.
+/// Returns the proxies that the environment names.
 fn proxies(environment: &Environment) -> Vec<Proxy> {
     let named = |name: &str| {
         [name.to_owned(), name.to_ascii_lowercase()]
@@ -280,8 +284,7 @@ fn proxies(environment: &Environment) -> Vec<Proxy> {
             .find_map(|name| environment.variable(name)?.to_str())
             .map(str::to_owned)
     };
-    let excepted = named("NO_PROXY").map_or_else(String::new, |list| format!("{list},"));
-    let excepted = NoProxy::from_string(&format!("{excepted}localhost,127.0.0.0/8,::1"));
+    let excepted = NoProxy::from_string(&named("NO_PROXY").unwrap_or_default());
     [
         named("HTTP_PROXY").map(Proxy::http),
         named("HTTPS_PROXY").map(Proxy::https),
