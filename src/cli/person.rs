@@ -8,17 +8,14 @@ use std::io::IsTerminal as _;
 
 use super::Ground;
 use crate::config::{self, By, Files};
-use crate::proxy::{Relation, Runner, Worth, may_answer, stricter};
+use crate::proxy::{AGENT_MARK, Relation, Runner, Terminal, Worth, may_answer, stricter};
 use crate::report::Hint;
 use crate::workflow::{Provenance, Workflow};
-
-/// The variable by which Claude Code marks whatever its tools start.
-const MARK: &str = "CLAUDECODE";
 
 /// Says that a command was run by an agent and not by a person.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`pml {command}` is for a person, and an agent runs it: `{MARK}` is set, there is no terminal, \
+    "`pml {command}` is for a person, and an agent runs it: `{AGENT_MARK}` is set, there is no terminal, \
      and \"approvals.by\" is not \"client\""
 )]
 pub(crate) struct NotAPerson {
@@ -61,12 +58,12 @@ fn decides(by: By, ground: &Ground, command: &str) -> Result<(), NotAPerson> {
 }
 
 fn runner(ground: &Ground) -> Runner {
-    let terminal = std::io::stdin().is_terminal() || std::io::stderr().is_terminal();
-    if ground.environment.variable(MARK).is_some() && !terminal {
-        Runner::Agent
+    let terminal = if std::io::stdin().is_terminal() || std::io::stderr().is_terminal() {
+        Terminal::Present
     } else {
-        Runner::Person
-    }
+        Terminal::Missing
+    };
+    Runner::of(&ground.environment, terminal)
 }
 
 /// Returns who may approve; a configuration that cannot be read takes a person's word only.

@@ -5,7 +5,7 @@
 //! asks of its own conversation, unless an agent runs the process. A terminal counts for every ask of the user, with the same
 //! exception. What remains open: a process of the same user can always pretend to be another one.
 
-use crate::config::By;
+use crate::config::{By, Environment};
 use crate::workflow::Provenance;
 
 /// How the conversation that brings an answer relates to the one that asked.
@@ -26,6 +26,29 @@ pub enum Runner {
     Person,
     /// An agent: its client's mark is set, and there is no terminal.
     Agent,
+}
+
+/// The variable by which Claude Code marks the processes that its tools start.
+pub const AGENT_MARK: &str = "CLAUDECODE";
+
+/// Whether a process can be typed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terminal {
+    /// It has a terminal.
+    Present,
+    /// It has none.
+    Missing,
+}
+
+impl Runner {
+    /// Tells who runs a process: where a client marks what its agent starts, a person has a terminal.
+    #[must_use]
+    pub fn of(environment: &Environment, terminal: Terminal) -> Self {
+        match (environment.variable(AGENT_MARK), terminal) {
+            (Some(_), Terminal::Missing) => Self::Agent,
+            _ => Self::Person,
+        }
+    }
 }
 
 /// What an answer is worth.
@@ -162,5 +185,17 @@ mod tests {
             }
         }
         assert_eq!(stricter(By::Client, By::Client), By::Client);
+    }
+
+    #[test]
+    fn an_agent_is_known_by_its_mark_and_a_missing_terminal() {
+        let environment = |names: &[&str]| {
+            let variables = names.iter().map(|name| (*name, "1"));
+            Environment::new(variables, std::path::Path::new("/project"))
+        };
+        let runner = |names: &[&str], terminal| Runner::of(&environment(names), terminal);
+        assert_eq!(runner(&[AGENT_MARK], Terminal::Missing), Runner::Agent);
+        assert_eq!(runner(&[AGENT_MARK], Terminal::Present), Runner::Person);
+        assert_eq!(runner(&["PATH"], Terminal::Missing), Runner::Person);
     }
 }

@@ -6,14 +6,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use super::{Proxy, Runner, View};
+use super::{Proxy, View};
 use crate::config::{Notices, WatchedPath};
 use crate::loader::{KnownTool, Lease, Occupied, Plan};
 use crate::permissions::ServerVerdict;
 use crate::protocol::{DependencyName, Digest};
-
-/// The variable by which Claude Code marks whatever its tools start.
-const AGENT_MARK: &str = "CLAUDECODE";
 
 /// Why a server must go.
 enum Dismissal {
@@ -127,17 +124,5 @@ impl Proxy {
             || self.0.grants.allows_any_tool(digest)
             || self.is_approved(&plan);
         (!stands).then_some(Dismissal::Forbidden("its approval was taken back"))
-    }
-
-    /// Tells who runs this pml: where a client marks what its agent starts, a person has a terminal.
-    ///
-    /// A client in a terminal hands that terminal to the servers it starts; what its agent starts gets none.
-    pub(super) fn runner(&self) -> Runner {
-        let marked = self.0.environment.variable(AGENT_MARK).is_some();
-        if marked && std::fs::File::open("/dev/tty").is_err() {
-            Runner::Agent
-        } else {
-            Runner::Person
-        }
     }
 }

@@ -23,7 +23,7 @@ mod route;
 mod status;
 mod view;
 
-pub use authority::{NotEntitled, Relation, Runner, Worth, may_answer, stricter};
+pub use authority::{AGENT_MARK, NotEntitled, Relation, Runner, Terminal, Worth, may_answer, stricter};
 pub use call::{Carried, Patience, Progress};
 pub use client_scope::{Claim, ClientScope};
 pub use clock::now;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::authority::{NotEntitled, Relation, Worth, may_answer, stricter};
+use super::authority::{NotEntitled, Relation, Runner, Terminal, Worth, may_answer, stricter};
 use super::call::{Permitted, Ran, arguments_of};
 use super::outcome::place;
 use super::route::{Given, PROMPTS, RESOURCES, Target};
@@ -169,11 +169,15 @@ impl Proxy {
         scope: &ClientScope,
     ) -> Result<Worth, Refusal> {
         let by: By = stricter(view.config.approvals.by, workflow.origin.by);
-        may_answer(by, road, self.relation(workflow, scope), self.runner()).map_err(|why| {
-            Refusal::NotEntitled {
-                code: workflow.code.clone(),
-                why,
-            }
+        // A client in a terminal hands it to the servers it starts; what its agent starts gets none.
+        let terminal = match std::fs::File::open("/dev/tty") {
+            Ok(_) => Terminal::Present,
+            Err(_) => Terminal::Missing,
+        };
+        let runner = Runner::of(&self.0.environment, terminal);
+        may_answer(by, road, self.relation(workflow, scope), runner).map_err(|why| Refusal::NotEntitled {
+            code: workflow.code.clone(),
+            why,
         })
     }
 
