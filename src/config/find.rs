@@ -33,7 +33,7 @@ pub struct Files {
 pub enum Chosen {
     /// By the search: obeyed if it belongs to the user or root and no other user may write it.
     Found,
-    /// By `--config` or `PML_CONFIG`, which is the user's own word: obeyed whoever owns it.
+    /// By `--config` or `PML_CONFIG`, which is the user's own word: obeyed without a look at its owner.
     Named,
 }
 

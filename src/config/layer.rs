@@ -29,7 +29,7 @@ const WILDCARD_LIMIT: usize = 1000;
 /// How long a server may take to start unless it says otherwise: a cold package on a slow disk takes most of it.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Reads a file as text, whoever owns it; `None` if there is no such file.
+/// Reads a file as text without a look at its owner; `None` if there is no such file.
 pub(crate) fn load(path: &Path) -> Result<Option<String>, ConfigError> {
     read(path, |_opened| Ok(()))
 }

@@ -34,7 +34,7 @@ impl Content {
         }
     }
 
-    /// Returns a dependency that runs, unless it is other content than this; somebody else may have started it.
+    /// Returns a started dependency, unless it is other content than this: another call may have started it.
     pub(super) fn checked(&self, plan: &Plan, started: Started) -> Result<Started, Arc<LoadError>> {
         let (Some(package), Some(resolved)) = (plan.package(), &started.resolved) else {
             return Ok(started);

@@ -3,10 +3,10 @@
 //! Conducts `install` (how a package gets into a directory) and `store` (where it is kept). One installation per
 //! package and version at a time: calls of this process share one flight, processes share a lock.
 
-mod installing;
-mod uninstalling;
+mod installation;
+mod uninstallation;
 
-pub use uninstalling::{Uninstalled, Use, Used};
+pub use uninstallation::{Uninstalled, Use, Used};
 
 use std::collections::HashMap;
 use std::ffi::OsString;

@@ -313,7 +313,7 @@ impl Session {
         }
     }
 
-    /// Ends the conversation because the dependency may no longer run; whatever it still says is not heard.
+    /// Ends the conversation because the dependency may no longer run; its further messages are dropped.
     pub(super) fn dismiss(&self, reason: &str) {
         self.end(Ended {
             reason: format!("was stopped: {reason}"),

@@ -8,7 +8,7 @@
 mod files;
 mod foreign;
 mod frozen;
-mod placing;
+mod placement;
 
 pub(super) use files::{first_bytes, first_line, remove, write_new};
 pub use foreign::Written;
@@ -81,7 +81,7 @@ impl Identity {
             .map_or(self.name.as_str(), |(name, _)| name)
     }
 
-    /// Tells whether it is `version` of a package, with whatever extras, scripts and Python.
+    /// Tells whether it is `version` of a package; extras, scripts and Python do not count.
     fn is_of(&self, package: &Package, version: &str) -> bool {
         let same = self.ecosystem == package.ecosystem() && self.base() == package.registry_name();
         same && self.version == version

@@ -1,12 +1,12 @@
 //! Definitions of tools that imitate pml: a `continue_workflow` of their own, or the name of one of pml's tools.
 //!
-//! A model that fills in such a member answers pml, whatever the server says it is for. So it is taken out of what is
+//! A model that fills in such a member answers pml, and not the server that declared it. So it is taken out of what is
 //! listed, and a tool with the name of one of pml's says whose it is.
 
 use bytes::Bytes;
 
 use super::continuation::MEMBER;
-use super::reserved::{OWN_TOOLS, may_continue};
+use super::reserved_words::{OWN_TOOLS, may_continue};
 use super::{DependencyName, Json, Object, Splice, escaped, quoted};
 
 /// In which way a definition imitates pml.

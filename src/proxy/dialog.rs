@@ -10,7 +10,7 @@ use crate::workflow::{Answer, Provenance, Refusal as Unmoved, State, Workflow, W
 const LOOKS: usize = 4;
 
 impl Proxy {
-    /// Carries out what a person said in a dialog that this conversation showed; `said` is `None` where it reached nobody.
+    /// Carries out what a person said in a dialog that this conversation showed; `said` is `None` where it brought no answer.
     ///
     /// Where another road was faster, its answer counts, and the result says so if the two differ. Where the ask has
     /// reached its deadline or was used by an identical call, what the person said is put to the same call again.

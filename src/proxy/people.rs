@@ -66,7 +66,7 @@ impl Proxy {
             .map_or_else(|_broken| AskUser::default(), |view| view.config.ask_user.clone())
     }
 
-    /// Puts questions to a person; the very same questions are put once, and their answer serves whoever asks again.
+    /// Puts questions to a person; the very same questions are put once, and a second call for them gets the same answer.
     pub async fn question(
         &self,
         tool: &str,

@@ -122,7 +122,7 @@ impl Dialog<'_> {
     }
 }
 
-/// A call that waits for a person, whoever asks them.
+/// A call that waits for the answer of a person.
 pub(super) struct Waiting<'a> {
     pub(super) proxy: &'a Proxy,
     pub(super) id: WorkflowId,

@@ -61,7 +61,7 @@ pub(in crate::loader) struct Checked {
     pub(in crate::loader) version: String,
     /// The integrity of the package itself.
     pub(in crate::loader) integrity: String,
-    /// The digest of everything that the lock pins, whatever its spelling and wherever it was made.
+    /// The digest of everything that the lock pins; layout, order and registry address do not count.
     pub(in crate::loader) digest: Digest,
 }
 

@@ -23,7 +23,7 @@ pub struct Use {
 pub enum Used {
     /// A package as it is declared.
     Package(Package),
-    /// Whatever package has this integrity.
+    /// The package that has this integrity.
     Integrity(String),
 }
 
