@@ -141,8 +141,8 @@ async fn play(ground: &Ground, wire: Wire, answer: Option<Answer>) -> anyhow::Re
 
     heading("A person decides")?;
     indented(&format!(
-        "{}  Continue  run this call; exactly this server is approved from now on, on this machine\n\
-         {}  Always    the same, and a rule in .pml.json allows {} wherever the file goes\n\
+        "{}  Continue  run this call, and approve exactly this server on this machine\n\
+         {}  Always    the same, and write a rule for {} into .pml.json\n\
          {}  Abort     nothing runs",
         "c".cyan().bold(),
         "a".cyan().bold(),

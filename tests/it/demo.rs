@@ -71,8 +71,8 @@ fn always_asks_runs_writes_the_rule_and_asks_no_more() {
       rule `*` in the ask list (.pml.json:6)
 
 > A person decides
-    c  Continue  run this call; exactly this server is approved from now on, on this machine
-    a  Always    the same, and a rule in .pml.json allows sample:greet wherever the file goes
+    c  Continue  run this call, and approve exactly this server on this machine
+    a  Always    the same, and write a rule for sample:greet into .pml.json
     x  Abort     nothing runs
   The answer is given: Always.
 
