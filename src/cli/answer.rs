@@ -111,7 +111,7 @@ pub(crate) fn run(ground: &Ground, arguments: &AnswerArguments) -> anyhow::Resul
     let answers = match &workflow.ask {
         Ask::Questions { questions } => answers(&workflow, questions, arguments)?,
         // The store says what is asked instead.
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use { .. } => Vec::new(),
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => Vec::new(),
     };
     let told: Vec<_> = answers.iter().map(Given::told).collect();
     inbox::answer(&mut store, &workflow, Answer::Answers { answers })?;
@@ -141,7 +141,7 @@ fn answers(
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
             return Err(AnswerError::Nobody { code: code.clone() }.into());
         }
-        return questions.iter().map(|question| ask(code, question)).collect();
+        return ask_all(code, questions);
     }
     let given = Given {
         labels: arguments.labels.clone(),
@@ -175,22 +175,49 @@ fn checked(code: &Code, questions: &[Question], given: Vec<Given>) -> Result<Vec
         })
 }
 
+/// Puts questions to the person at the terminal until they agree to send what they said, or leave.
+fn ask_all(code: &Code, questions: &[Question]) -> anyhow::Result<Vec<Given>> {
+    loop {
+        let answers = questions.iter().map(|question| ask(code, question));
+        let answers = answers.collect::<anyhow::Result<Vec<Given>>>()?;
+        for (question, given) in questions.iter().zip(&answers) {
+            let topic = match (&question.header, questions.len()) {
+                (Some(header), 2..) => format!("{}: ", Shown::line(header)),
+                _ => String::new(),
+            };
+            output::say(&format!("  {topic}{}", Shown::line(&given.values().join(", "))));
+        }
+        // An answer is final, so it is read back before it is sent.
+        let line = typed(code, "Send this? [Y/n] ")?;
+        match line.trim().to_ascii_lowercase().as_str() {
+            "" | "y" | "yes" => return Ok(answers),
+            _ => output::say("Nothing was sent. Once more:"),
+        }
+    }
+}
+
 /// Puts a question to the person at the terminal until they have answered it or leave.
 fn ask(code: &Code, question: &Question) -> anyhow::Result<Given> {
     output::say(&question.told().join("\n"));
     loop {
-        let mut out = anstream::stderr();
-        write!(out, "> ")?;
-        out.flush()?;
-        let mut line = String::new();
-        if std::io::stdin().read_line(&mut line)? == 0 {
-            return Err(Refused(format!("`{code}` is not answered: it still waits")).into());
-        }
+        let line = typed(code, "> ")?;
         match question.read("answer", &line) {
             Ok(given) => return Ok(given),
             Err(error) => output::note(&error.to_string()),
         }
     }
+}
+
+/// Reads a line from the person; their leaving leaves the question open.
+fn typed(code: &Code, prompt: &str) -> anyhow::Result<String> {
+    let mut out = anstream::stderr();
+    write!(out, "{prompt}")?;
+    out.flush()?;
+    let mut line = String::new();
+    if std::io::stdin().read_line(&mut line)? == 0 {
+        return Err(Refused(format!("`{code}` is not answered: it still waits")).into());
+    }
+    Ok(line)
 }
 
 #[cfg(test)]

@@ -104,6 +104,16 @@ pub enum QuestionError {
         /// The nearest option, escaped.
         nearest: Option<String>,
     },
+    /// An answer is a number that no option has.
+    #[error("`{field}` has no option {number}; its options are 1 to {last}")]
+    NoSuchNumber {
+        /// The field.
+        field: String,
+        /// The number, escaped.
+        number: String,
+        /// The number of the last option.
+        last: usize,
+    },
     /// An answer says nothing.
     #[error("`{field}` is empty; choose an option or write something")]
     Empty {

@@ -30,9 +30,15 @@ impl Question {
         lines
     }
 
-    /// Reads a typed line: numbers of options or their labels, several by commas; anything else is free text.
+    /// Reads a typed line: numbers of options or their labels, several by commas or spaces; other words are free text.
+    ///
+    /// Numbers alone are never free text: a slip of the finger must not become an answer.
     pub fn read(&self, field: &str, typed: &str) -> Result<Given, QuestionError> {
         let typed = typed.trim();
+        if let Some(numbers) = self.numbers(typed) {
+            let labels = numbers.into_iter().map(|number| self.numbered(field, number));
+            return self.check(field, labels.collect::<Result<_, _>>()?, None);
+        }
         let labels = match (self.named(typed), self.selection) {
             (Some(label), _) => Some(vec![label]),
             (None, Selection::One) => None,
@@ -42,6 +48,29 @@ impl Question {
             Some(labels) => self.check(field, labels, None),
             None => self.check(field, Vec::new(), Some(typed.to_owned())),
         }
+    }
+
+    /// Returns the numbers of a line that consists of nothing else; `None` where a label is written so.
+    fn numbers<'a>(&self, typed: &'a str) -> Option<Vec<&'a str>> {
+        let is_label = self.options.iter().any(|option| option.label == typed);
+        if self.options.is_empty() || is_label {
+            return None;
+        }
+        let parts = typed.split([',', ' ', '\t']).filter(|part| !part.is_empty());
+        let numbers: Vec<&str> = parts
+            .map(|part| part.bytes().all(|byte| byte.is_ascii_digit()).then_some(part))
+            .collect::<Option<_>>()?;
+        (!numbers.is_empty()).then_some(numbers)
+    }
+
+    /// Returns the label that a number stands for: an option called so, or the option at that place.
+    fn numbered(&self, field: &str, number: &str) -> Result<String, QuestionError> {
+        let named = self.named(number);
+        named.ok_or_else(|| QuestionError::NoSuchNumber {
+            field: field.to_owned(),
+            number: Shown::line(number).to_string(),
+            last: self.options.len(),
+        })
     }
 
     /// Checks an answer that names its labels: what is not among the options is refused, with the nearest that is.
@@ -115,16 +144,30 @@ mod tests {
             (&one, "4", "User selected: Blue"),
             (&one, "blue", "User selected: blue"),
             (&one, "BLUE", "User answered: BLUE"),
-            (&one, "5", "User answered: 5"),
-            (&one, "0", "User answered: 0"),
             (&one, "red, blue", "User answered: red, blue"),
             (&several, "1, blue", "User selected: Red, Blue"),
             (&several, "green, light", "User selected: Green, light"),
             (&several, "1, and more", "User answered: 1, and more"),
+            (&several, "1 3", "User selected: Red, Blue"),
+            (&several, "1,3", "User selected: Red, Blue"),
+            (&several, " 3 ,1 ", "User selected: Blue, Red"),
+            (&question(&[], Selection::One), "5", "User answered: 5"),
         ] {
             assert_eq!(question.read("answer", typed).unwrap().told(), told, "{typed}");
         }
         assert!(one.read("answer", "  \n").is_err());
+        for (question, typed, reason) in [
+            (&one, "5", "`answer` has no option 5; its options are 1 to 4"),
+            (&one, "0", "`answer` has no option 0; its options are 1 to 4"),
+            (
+                &several,
+                "1 7",
+                "`answer` has no option 7; its options are 1 to 3",
+            ),
+            (&one, "1 2", "`answer` takes 2 choices; only one is allowed"),
+        ] {
+            assert_eq!(question.read("answer", typed).unwrap_err().to_string(), reason);
+        }
     }
 
     #[test]

@@ -235,11 +235,21 @@ fn a_person_at_a_terminal_is_asked_one_question_after_the_other() {
     let (left, screen) = typed(&world, &answer, "2\n\u{4}");
     assert_eq!(left, Some(1), "{screen}");
     assert!(screen.contains("is not answered: it still waits"), "{screen}");
-    let (done, screen) = typed(&world, &answer, "\n2\nit is cold, and late\n");
+    let (done, screen) = typed(&world, &answer, "\n7\n1\nwarm\nn\n2\nit is cold, and late\n\n");
     assert_eq!(done, Some(0), "{screen}");
     assert!(
         screen.contains("  2. Blue: means Blue") && screen.contains("note: `answer` is empty"),
         "{screen}"
+    );
+    assert!(
+        screen.contains("note: `answer` has no option 7; its options are 1 to"),
+        "a number is never free text: {screen}"
+    );
+    assert!(
+        screen.contains("  Red")
+            && screen.contains("Send this? [Y/n]")
+            && screen.contains("Nothing was sent"),
+        "what is final is read back first: {screen}"
     );
     assert_eq!(
         log(&world)[0]["answer"]["answers"],
