@@ -47,7 +47,7 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
     }
     output::say(&granted(&approved, scope, kept?));
     output::say(match &approved.ask {
-        Ask::Use { .. } => "the client that waits for it goes on by itself",
+        Ask::Use => "the client that waits for it goes on by itself",
         _ => "a call that waits goes on by itself; otherwise the next identical call runs",
     });
     Ok(ExitCode::SUCCESS)

@@ -47,7 +47,7 @@ pub(super) fn answer(store: &mut Store, workflow: &Workflow, answer: Answer) -> 
         }
         Err(error @ WorkflowError::Unfit { .. }) => Err(error).hint(match &workflow.ask {
             Ask::Questions { .. } => format!("to answer it: pml answer {code}"),
-            Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use { .. } => {
+            Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
                 format!("to decide it: pml approve {code}, or pml refuse {code}")
             }
         }),

@@ -44,8 +44,11 @@ fn whole(workflow: &Workflow) -> serde_json::Value {
         Ask::Install { dependency } | Ask::Connect { dependency } | Ask::Permit { dependency } => {
             value["dependency"] = json!(dependency);
         }
-        Ask::Use { shown } => value["shown"] = json!(shown),
+        Ask::Use => {}
         Ask::Questions { questions } => value["questions"] = json!(questions),
+    }
+    if let Some(arguments) = workflow.shown_arguments() {
+        value["arguments"] = json!(arguments);
     }
     value
 }
@@ -54,7 +57,7 @@ fn next_step(workflow: &Workflow) -> String {
     let code = &workflow.code;
     match &workflow.ask {
         Ask::Questions { .. } => format!("answer     pml answer {code}"),
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use { .. } => {
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
             format!("decide     pml approve {code}, or pml refuse {code}")
         }
     }

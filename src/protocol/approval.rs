@@ -148,6 +148,9 @@ pub struct ApprovalContext {
     pub tool: ToolName,
     /// What would be installed and run, or connected to.
     pub dependency: ShownDependency,
+    /// The arguments of the call where the call itself is asked about: escaped, shortened, their secrets hidden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
     /// The id that continues the suspended call.
     pub workflow_id: uuid::Uuid,
 }

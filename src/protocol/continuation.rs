@@ -3,6 +3,8 @@
 //! The member is written by a model, so nothing is guessed: `"false"` is an error and not a yes, an unknown member
 //! is named, a contradiction is refused.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::{Json, Shown};
@@ -11,7 +13,17 @@ use super::{Json, Shown};
 pub const MEMBER: &str = "continue_workflow";
 
 /// What a continuation may have.
-pub const MEMBERS: [&str; 5] = ["workflow_id", "approved", "always", "scope", "input"];
+pub const MEMBERS: [&str; 6] = [
+    "workflow_id",
+    "approved",
+    "always",
+    "scope",
+    "input",
+    "wait_seconds",
+];
+
+/// The longest a continuation may wait for a person: some clients give up after a minute.
+pub const LONGEST_WAIT: u64 = 50;
 
 /// How far an approval reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -34,6 +46,8 @@ pub struct Continuation {
     pub decision: Option<Decision>,
     /// What a person answered to the questions of a server, by the server's names for them.
     pub input: Option<Map<String, Value>>,
+    /// How long to wait for a person who has not decided yet.
+    pub wait: Duration,
 }
 
 /// What was decided.
@@ -72,7 +86,7 @@ pub enum ContinuationError {
     },
     /// A member is not known.
     #[error(
-        "`{MEMBER}` has no member `{member}`; it takes `workflow_id`, `approved`, `always`, `scope`, `input`"
+        "`{MEMBER}` has no member `{member}`; it takes `workflow_id`, `approved`, `always`, `scope`, `input`, `wait_seconds`"
     )]
     Unknown {
         /// The member, escaped.
@@ -153,10 +167,18 @@ impl Continuation {
             Some(Value::Object(input)) => Some(input.clone()),
             Some(other) => return Err(wrong("input", "an object", other)),
         };
+        let wait = match members.get("wait_seconds") {
+            None | Some(Value::Null) => Duration::ZERO,
+            Some(value) => match value.as_u64().filter(|seconds| *seconds <= LONGEST_WAIT) {
+                Some(seconds) => Duration::from_secs(seconds),
+                None => return Err(wrong("wait_seconds", "a whole number from 0 to 50", value)),
+            },
+        };
         Ok(Self {
             workflow_id,
             decision,
             input,
+            wait,
         })
     }
 }
@@ -206,7 +228,13 @@ pub fn schema() -> Value {
                 "enum": ["once", "session", "always"],
                 "description": "How far the approval reaches; `once` if left out"
             },
-            "input": { "type": "object", "description": "What the person answered, only after `input_required`" }
+            "input": { "type": "object", "description": "What the person answered, only after `input_required`" },
+            "wait_seconds": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": LONGEST_WAIT,
+                "description": "How long to wait for a person who decides elsewhere"
+            }
         },
         "required": ["workflow_id"],
         "additionalProperties": false
@@ -292,7 +320,11 @@ mod tests {
             ),
             (
                 r#"{"workflow_id":"x","approved":true,"allways":true}"#,
-                "`continue_workflow` has no member `allways`; it takes `workflow_id`, `approved`, `always`, `scope`, `input`",
+                "`continue_workflow` has no member `allways`; it takes `workflow_id`, `approved`, `always`, `scope`, `input`, `wait_seconds`",
+            ),
+            (
+                r#"{"workflow_id":"x","wait_seconds":51}"#,
+                "`continue_workflow.wait_seconds` must be a whole number from 0 to 50, not the number 51",
             ),
             (
                 r#"{"workflow_id":"x","approved":false,"always":true}"#,

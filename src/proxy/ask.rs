@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::authority::stricter;
+use super::authority::{PersonalRoad, stricter};
 use super::call::{Carried, Patience, arguments_of};
 use super::resume::{Carrier, Decided};
 use super::{Asked, ClientScope, Outcome, Proxy, Refusal, View, Wanted};
@@ -109,7 +109,7 @@ impl Proxy {
             Ask::Install { dependency } => (ApprovalType::DependencyInstall, dependency),
             Ask::Connect { dependency } => (ApprovalType::RemoteConnect, dependency),
             Ask::Permit { dependency } => (ApprovalType::ToolPermission, dependency),
-            Ask::Use { .. } | Ask::Questions { .. } => {
+            Ask::Use | Ask::Questions { .. } => {
                 return Err(WorkflowError::Unfit {
                     code: workflow.code.clone(),
                     wanted: workflow.ask.wants(),
@@ -123,12 +123,14 @@ impl Proxy {
         Ok(Asked {
             kind,
             tool: workflow.call.tool.clone(),
-            dependency: dependency.clone(),
+            dependency: Box::new(dependency.clone()),
+            arguments: workflow.call.arguments.clone(),
             installs,
             workflow_id: workflow.id.uuid(),
             code: workflow.code.clone(),
             by: stricter(view.config.approvals.by, workflow.origin.by),
             file: self.0.files.project.clone(),
+            road: PersonalRoad::of(&self.0.environment),
             expires_in: workflow.expires_at.since(super::now()),
             claim: None,
         })

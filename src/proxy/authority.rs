@@ -51,6 +51,29 @@ impl Runner {
     }
 }
 
+/// Where a person can answer an ask of their client, besides its dialog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PersonalRoad {
+    /// In the client itself, by a prompt of pml that only a person can run, or in a terminal.
+    SlashCommand,
+    /// In a terminal.
+    Terminal,
+}
+
+/// The variable by which Claude Code tells its servers how it was started.
+const ENTRY: &str = "CLAUDE_CODE_ENTRYPOINT";
+
+impl PersonalRoad {
+    /// Tells where a person can answer: Claude Code takes slash commands only where it is not run by `claude -p`.
+    #[must_use]
+    pub fn of(environment: &Environment) -> Self {
+        match environment.variable(ENTRY) {
+            Some(entry) if entry == "cli" => Self::SlashCommand,
+            _ => Self::Terminal,
+        }
+    }
+}
+
 /// What an answer is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worth {

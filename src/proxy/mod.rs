@@ -23,7 +23,9 @@ mod route;
 mod status;
 mod view;
 
-pub use authority::{AGENT_MARK, NotEntitled, Relation, Runner, Terminal, Worth, may_answer, stricter};
+pub use authority::{
+    AGENT_MARK, NotEntitled, PersonalRoad, Relation, Runner, Terminal, Worth, may_answer, stricter,
+};
 pub use call::{Carried, Patience, Progress};
 pub use client_scope::{Claim, ClientScope};
 pub use clock::now;
@@ -214,6 +216,12 @@ impl Proxy {
     }
 
     /// Returns the directory of the project whose file is read.
+    /// Returns the project's file, into which rules are written.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.0.files.project
+    }
+
     fn project(&self) -> &Path {
         self.0
             .files

@@ -15,9 +15,9 @@ use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::continuation::ContinuationError;
 use crate::protocol::{DependencyName, Shown, ToolName, shell};
 use crate::report::Hint;
-use crate::workflow::{Code, WorkflowError, WorkflowId};
+use crate::workflow::{Answer, Arguments, Code, Refusal as Unmoved, WorkflowError, WorkflowId};
 
-use super::authority::NotEntitled;
+use super::authority::{NotEntitled, PersonalRoad};
 use super::{Claim, Ready, Unknown};
 
 /// What became of a call.
@@ -68,7 +68,9 @@ pub struct Asked {
     /// The tool that was called.
     pub tool: ToolName,
     /// What would be installed and run.
-    pub dependency: ShownDependency,
+    pub dependency: Box<ShownDependency>,
+    /// The arguments of the call.
+    pub arguments: Arguments,
     /// Whether anything would be installed before it runs.
     pub installs: bool,
     /// The id that continues the call.
@@ -79,6 +81,8 @@ pub struct Asked {
     pub by: By,
     /// The project's file, into which `always` writes.
     pub file: PathBuf,
+    /// Where the person can answer besides a dialog.
+    pub road: PersonalRoad,
     /// How long the id is valid.
     pub expires_in: Duration,
     /// The right of the call to the answer, where it is the one that waits for it.
@@ -244,6 +248,31 @@ pub enum Refusal {
     NotRecorded(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// Says what a client whose answer did not count should do next.
+fn next_step(error: &WorkflowError) -> Option<&'static str> {
+    let WorkflowError::Refused { refusal, .. } = error else {
+        return None;
+    };
+    match refusal {
+        Unmoved::AlreadyUsed { .. } => Some(
+            "it has run, and its result went to the call that continued it; for another run, call the tool again \
+             with its arguments",
+        ),
+        Unmoved::AlreadyAnswered {
+            answer: Answer::Refuse { .. },
+            ..
+        }
+        | Unmoved::Refused { .. } => Some("do not call it again unless the person asks for it"),
+        Unmoved::AlreadyAnswered { .. } => {
+            Some("do not answer it again; to take the first answer, continue with its `workflow_id` alone")
+        }
+        Unmoved::Expired { .. } | Unmoved::Withdrawn => {
+            Some("call the tool again with its arguments; a person is asked anew")
+        }
+        Unmoved::NotAnswered | Unmoved::NotDue { .. } => None,
+    }
+}
+
 fn shown(tool: &ToolName) -> String {
     Shown::line(&tool.to_string()).to_string()
 }
@@ -303,7 +332,7 @@ impl Hint for Refusal {
             Self::NeedsPerson { code } => Some(format!(
                 "they can run `pml answer {code}` in a terminal, or the prompt `answer {code}` of pml"
             )),
-            Self::Workflow(error) => error.hint(),
+            Self::Workflow(error) => next_step(error).map(str::to_owned).or_else(|| error.hint()),
             Self::NotRecorded(error) => error.downcast_ref::<ApprovedError>().and_then(Hint::hint),
             Self::Disabled { .. }
             | Self::Unusable { .. }

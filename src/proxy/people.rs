@@ -262,7 +262,6 @@ impl Proxy {
     pub async fn use_of(
         &self,
         tool: ToolName,
-        shown: String,
         input: String,
         scope: &Arc<ClientScope>,
     ) -> Result<(Workflow, Option<Claim>), Refusal> {
@@ -270,10 +269,10 @@ impl Proxy {
         let call = Call {
             launch: Digest::of(["client", input.as_str()]),
             tool,
-            arguments: Arguments::Absent,
+            arguments: Arguments::Json(input),
         };
         let mut new = New {
-            ask: Ask::Use { shown },
+            ask: Ask::Use,
             call,
             time_to_live: view.config.approvals.time_to_live,
             project: self.project().to_owned(),
@@ -316,7 +315,7 @@ pub fn came_second(refusal: &Refusal) -> bool {
 fn given(workflow: &Workflow, answers: Vec<Given>, by: Provenance) -> Questioned {
     let questions = match &workflow.ask {
         Ask::Questions { questions } => questions.clone(),
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use { .. } => Vec::new(),
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => Vec::new(),
     };
     Questioned::Answered {
         questions,

@@ -127,7 +127,7 @@ impl Proxy {
                 }),
             given: match taken.ask {
                 Ask::Install { .. } | Ask::Connect { .. } => Given::Standing,
-                Ask::Permit { .. } | Ask::Use { .. } | Ask::Questions { .. } => Given::Once,
+                Ask::Permit { .. } | Ask::Use | Ask::Questions { .. } => Given::Once,
             },
             notes,
             suspended: Some(taken.call.arguments.clone()),
@@ -293,11 +293,13 @@ impl Proxy {
                 let (tool, launch) = (taken.call.tool.clone(), plan.digest().clone());
                 self.0.grants.allow_tool(tool, launch);
             }
-            (Ask::Permit { .. }, Scope::Once | Scope::Always)
-            | (Ask::Use { .. } | Ask::Questions { .. }, _) => {}
+            (Ask::Permit { .. }, Scope::Once | Scope::Always) | (Ask::Use | Ask::Questions { .. }, _) => {}
         }
         match scope {
-            Scope::Always => Ok(vec![self.allow_always(taken.call.tool.clone()).await]),
+            Scope::Always => {
+                let written = self.allow_always(taken.call.tool.clone()).await;
+                Ok(vec![written.unwrap_or_else(|failed| failed)])
+            }
             Scope::Once | Scope::Session => Ok(Vec::new()),
         }
     }
@@ -317,12 +319,18 @@ impl Proxy {
     }
 
     /// Adds the exact tool to the allow list; whatever comes of it, the call runs and its result says so.
-    pub async fn allow_always(&self, tool: ToolName) -> String {
+    ///
+    /// Returns what to say, as an error where no rule was written.
+    pub async fn allow_always(&self, tool: ToolName) -> Result<String, String> {
         let path = self.0.files.project.clone();
         let text = Pattern::exact_text(&tool);
         let pattern = match text.parse::<Pattern>() {
             Ok(pattern) => pattern,
-            Err(error) => return format!("pml: the call ran, but no rule can be written for it: {error}"),
+            Err(error) => {
+                return Err(format!(
+                    "pml: the call ran, but no rule can be written for it: {error}"
+                ));
+            }
         };
         let change = Change::AllowTool { tool: tool.clone() };
         // The writer waits for its lock and for the disk.
@@ -333,19 +341,19 @@ impl Proxy {
                 let unconfirmed = edited.durability.warning().map(|warning| format!("; {warning}"));
                 let winner = self.view().ok().and_then(|view| obstacle(&view, &tool));
                 let winner = winner.map(|winner| format!(", but {winner} still wins"));
-                format!(
+                Ok(format!(
                     "pml: `{pattern}` is in the allow list of {file}{}{}",
                     winner.unwrap_or_default(),
                     unconfirmed.unwrap_or_default()
-                )
+                ))
             }
-            Ok(Err(error)) => format!(
+            Ok(Err(error)) => Err(format!(
                 "pml: the call ran, but `{pattern}` could not be added to the allow list: {}",
                 crate::report::render_hinted(&error)
-            ),
-            Err(_panicked) => {
-                format!("pml: the call ran, but `{pattern}` could not be added to the allow list")
-            }
+            )),
+            Err(_panicked) => Err(format!(
+                "pml: the call ran, but `{pattern}` could not be added to the allow list"
+            )),
         }
     }
 }

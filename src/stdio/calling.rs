@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::conversation::Conversation;
 use super::dialog::{Dialog, Ended, Waiting};
@@ -72,14 +72,36 @@ pub(super) enum Reached {
     /// A result of pml's own tools.
     Own(Value),
     /// A form for the client's own dialog.
-    InputRequired {
-        /// The workflow it is about.
-        id: WorkflowId,
-        /// The elicitation parameters.
-        form: Value,
-        /// The right of the call to the answer.
-        claim: Option<Claim>,
-    },
+    InputRequired(ModernForm),
+}
+
+/// A form for the dialog of a Modern client.
+pub(super) struct ModernForm {
+    /// The workflow it is about.
+    pub(super) id: WorkflowId,
+    /// The elicitation parameters.
+    pub(super) params: Value,
+    /// The right of the call to the answer.
+    pub(super) claim: Option<Claim>,
+    /// What the form before this one was filled in with.
+    pub(super) earlier: Map<String, Value>,
+}
+
+impl ModernForm {
+    /// Returns the first form about a workflow.
+    pub(super) fn new(id: WorkflowId, params: Value) -> Self {
+        Self {
+            id,
+            params,
+            claim: None,
+            earlier: Map::new(),
+        }
+    }
+
+    /// Returns the form with the right of its call to the answer.
+    pub(super) fn claimed(self, claim: Option<Claim>) -> Self {
+        Self { claim, ..self }
+    }
 }
 
 impl Conversation {
@@ -108,6 +130,21 @@ impl Conversation {
                     None => Decided::Elsewhere,
                 };
                 let id = &continuation.workflow_id;
+                let outcome = self.0.proxy.resume(on, id, decided, carried.clone()).await;
+                let Outcome::Waiting(asked) = &outcome else {
+                    return Reached::Outcome(outcome);
+                };
+                if continuation.wait.is_zero() {
+                    return Reached::Outcome(outcome);
+                }
+                let waiting = Waiting {
+                    proxy: &self.0.proxy,
+                    id: WorkflowId::new(asked.workflow_id),
+                    patience: continuation.wait,
+                    progress: calling.carried.progress.as_ref(),
+                };
+                waiting.join().await;
+                let decided = Decided::Elsewhere;
                 Reached::Outcome(self.0.proxy.resume(on, id, decided, carried).await)
             }
             (Ok(None), Some(retry)) => {
@@ -132,11 +169,10 @@ impl Conversation {
         let id = WorkflowId::new(asked.workflow_id);
         match calling.road {
             Road::None => Reached::Outcome(Outcome::Asked(asked)),
-            Road::Dialog => Reached::InputRequired {
-                id,
-                form: form::approval(&asked),
-                claim: asked.claim,
-            },
+            Road::Dialog => {
+                let form = ModernForm::new(id, form::approval(&asked));
+                Reached::InputRequired(form.claimed(asked.claim))
+            }
             Road::Elicitation => {
                 let ended = self
                     .show(calling, id, form::approval(&asked), asked.expires_in)
@@ -230,11 +266,10 @@ impl Conversation {
         let said = match &retry.filled {
             None => {
                 return match self.0.proxy.describe(id).await {
-                    Ok(asked) => Reached::InputRequired {
-                        id,
-                        form: form::approval(&asked),
-                        claim: form.claim,
-                    },
+                    Ok(asked) => {
+                        let shown = ModernForm::new(id, form::approval(&asked));
+                        Reached::InputRequired(shown.claimed(form.claim))
+                    }
                     Err(refusal) => Reached::Outcome(Outcome::Refused(refusal)),
                 };
             }
@@ -268,18 +303,18 @@ impl Conversation {
     }
 
     /// Asks a Modern client to show a form and to call again.
-    pub(super) fn input_required(
-        &self,
-        request: &Request,
-        id: WorkflowId,
-        mut form: Value,
-        claim: Option<Claim>,
-    ) -> Answer {
-        self.0.forms.show(id, request.gist(), claim);
-        form["mode"] = json!("form");
+    pub(super) fn input_required(&self, request: &Request, form: ModernForm) -> Answer {
+        let ModernForm {
+            id,
+            mut params,
+            claim,
+            earlier,
+        } = form;
+        self.0.forms.show(id, request.gist(), claim, earlier);
+        params["mode"] = json!("form");
         let result = json!({
             "resultType": "input_required",
-            "inputRequests": { FORM: { "method": "elicitation/create", "params": form } },
+            "inputRequests": { FORM: { "method": "elicitation/create", "params": params } },
             STATE: id.to_string(),
         });
         Answer::Result(vec![Bytes::from(result.to_string())])

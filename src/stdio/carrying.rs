@@ -93,9 +93,7 @@ impl Conversation {
                 present::outcome(outcome, expected, &request)
             }
             (Ok(Reached::Own(result)), _) => present::own_result(result, request.era),
-            (Ok(Reached::InputRequired { id, form, claim }), _) => {
-                self.input_required(&request, id, form, claim)
-            }
+            (Ok(Reached::InputRequired(form)), _) => self.input_required(&request, form),
             (Err(fault), _) => fault.into(),
         };
         self.respond(&under_way.id, answer);
@@ -184,7 +182,8 @@ impl Conversation {
     /// Finds out what becomes of a request.
     async fn called(&self, request: &Request) -> (Result<Reached, Fault>, Told) {
         let mut told = Told::default();
-        let reached = self.called_telling(request, &mut told).await;
+        // Most of it is the asking of a person, which few calls need.
+        let reached = Box::pin(self.called_telling(request, &mut told)).await;
         (reached, told)
     }
 
@@ -248,7 +247,7 @@ impl Conversation {
                 Some(raw) => Continuation::parse(raw),
                 None => Ok(None),
             };
-            self.reach(&calling, continuation).await
+            Box::pin(self.reach(&calling, continuation)).await
         };
         Ok(self
             .with_progress(reached, token.as_deref(), progressed, told)

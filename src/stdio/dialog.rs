@@ -21,6 +21,9 @@ pub(crate) const READING: Duration = Duration::from_millis(400);
 /// How often a waiting call shows that it lives; clients give up after a minute of silence.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
+/// What clients show under a call that waits.
+const WAITING: &str = "waiting for a person; in a terminal: pml pending";
+
 /// How a dialog ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
@@ -149,10 +152,10 @@ impl Waiting<'_> {
             if rest.is_zero() {
                 return;
             }
-            tokio::time::sleep(rest.min(HEARTBEAT)).await;
             if let Some(progress) = self.progress {
-                let _ = progress.try_send(Progress("waiting for a person".to_owned()));
+                let _ = progress.try_send(Progress(WAITING.to_owned()));
             }
+            tokio::time::sleep(rest.min(HEARTBEAT)).await;
         }
     }
 }

@@ -1,18 +1,19 @@
 //! Forms: what a client's own dialog shows, and what comes back from it.
 //!
-//! A form always has a property: some clients accept an empty one by themselves. A message has three short lines,
-//! because that is what a dialog shows; what each choice grants stands in its title. Everything that comes from
-//! outside is escaped, and nothing is cut that would be granted.
-
-use std::path::Path;
+//! A form always has a property: some clients accept an empty one by themselves. Everything that comes from outside is
+//! escaped, and what does not fit into a dialog is said not to be shown whole.
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::approval::ApprovalType;
+use crate::protocol::Shown;
 use crate::protocol::continuation::{Decision, Scope};
-use crate::protocol::question::{Given, Question, Selection};
-use crate::protocol::{Shown, ToolName};
-use crate::proxy::Asked;
+
+mod approval;
+mod message;
+mod questions;
+
+pub(crate) use approval::{approval, permission};
+pub(crate) use questions::{answers, own_words, questions};
 
 /// What a person did with a form.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,112 +75,23 @@ fn plain(field: &mut Map<String, Value>) {
         field.insert("enum".to_owned(), json!(column(&choices, "const")));
         field.insert("enumNames".to_owned(), json!(column(&choices, "title")));
     } else if let Some(items) = field.shift_remove("items") {
-        let titles: Vec<String> = column(&items["anyOf"], "title")
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
+        field.shift_remove("minItems");
+        let labels = column(&items["anyOf"], "const").into_iter().enumerate();
+        let labels: Vec<String> = labels
+            // Where everything is typed, own words need no choice of their own.
+            .filter(|(_, label)| !questions::is_other(label))
+            .filter_map(|(index, label)| Some(format!("{} {}", index + 1, Shown::line(label.as_str()?))))
             .collect();
-        let question = field
-            .get("description")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let description = format!("{question} (several, separated by commas: {})", titles.join("; "));
+        let question = field.get("description").and_then(Value::as_str);
+        let question = question.map_or_else(String::new, |question| format!("{question} "));
+        let description = format!("{question}(one or several, by commas: {})", labels.join("; "));
         field.insert("type".to_owned(), json!("string"));
         field.insert("description".to_owned(), json!(description));
     }
 }
 
-/// The elicitation parameters that ask for an approval.
-pub(crate) fn approval(asked: &Asked) -> Value {
-    let dependency = &asked.dependency;
-    let tool = Shown::line(&asked.tool.to_string()).to_string();
-    let version = dependency
-        .version
-        .as_ref()
-        .map_or_else(String::new, |version| format!("@{version}"));
-    let what = match (asked.kind, asked.installs) {
-        (ApprovalType::DependencyInstall, true) => {
-            format!("Install {}{version} for {tool}?", dependency.name)
-        }
-        (ApprovalType::DependencyInstall, false) => format!("Run {}{version} for {tool}?", dependency.name),
-        (ApprovalType::RemoteConnect, _) => format!("Connect to {} for {tool}?", dependency.name),
-        (ApprovalType::ToolPermission, _) => format!("Call {tool}?"),
-    };
-    let scripts = if dependency.scripts {
-        " (install scripts WILL run)"
-    } else {
-        ""
-    };
-    // On the line that says what runs: the last one may be cut.
-    let surroundings = dependency.surroundings.labelled();
-    let surroundings: Vec<String> = surroundings
-        .iter()
-        .map(|(label, text)| format!(" ({label} {text})"))
-        .collect();
-    let run = format!("{}{scripts}{}", dependency.install, surroundings.concat());
-    let lines: Vec<String> = std::iter::once(run).chain(dependency.notes()).collect();
-    let integrity = match (&dependency.integrity, &dependency.remote) {
-        (Some(integrity), _) => integrity,
-        (None, Some(_)) => "a remote server",
-        (None, None) => "integrity recorded at first use",
-    };
-    let project = asked
-        .file
-        .parent()
-        .map(|folder| Shown::line(&folder.display().to_string()).to_string());
-    let message = format!(
-        "{what}\n{}\nin {} \u{b7} {integrity} \u{b7} code {}",
-        lines.join("\n"),
-        project.unwrap_or_default(),
-        asked.code
-    );
-    let file = asked
-        .file
-        .file_name()
-        .map_or_else(|| ".pml.json".to_owned(), |name| Shown::path(Path::new(name)));
-    let (once, session) = match asked.kind {
-        ApprovalType::DependencyInstall => (
-            format!("Continue: {} may run here at this exact version", dependency.name),
-            format!("Session: {} may run until this session ends", dependency.name),
-        ),
-        ApprovalType::RemoteConnect => (
-            format!(
-                "Continue: {} may be connected to as it is declared here",
-                dependency.name
-            ),
-            format!(
-                "Session: {} may be connected to until this session ends",
-                dependency.name
-            ),
-        ),
-        ApprovalType::ToolPermission => (
-            "Continue: this call only".to_owned(),
-            format!("Session: {tool} may run until this session ends"),
-        ),
-    };
-    let always = format!("Always allow {tool} in {file}");
-    decide(
-        &message,
-        [&once, &session, &always, "Abort: nothing is installed or run"],
-    )
-}
-
-/// The elicitation parameters that ask whether the client may use one of its own tools.
-pub(crate) fn permission(tool: &ToolName, shown: &str) -> Value {
-    let tool = Shown::line(&tool.to_string()).to_string();
-    let session = format!("Session: {tool} until this session ends");
-    let always = format!("Always allow {tool} in .pml.json");
-    let titles = [
-        "Continue: this use only",
-        session.as_str(),
-        always.as_str(),
-        "Abort: it is not used",
-    ];
-    decide(&format!("Allow {tool}?\n{shown}"), titles)
-}
-
 /// A form with the one required decision; the titles say what each choice grants, and none is chosen beforehand.
-fn decide(message: &str, titles: [&str; 4]) -> Value {
+fn decide(message: &str, titles: &[String; 4]) -> Value {
     let choices = ["continue", "session", "always", "abort"].into_iter().zip(titles);
     let choices: Vec<Value> = choices
         .map(|(word, title)| json!({ "const": word, "title": title }))
@@ -202,108 +114,10 @@ pub(crate) fn decision(content: &Map<String, Value>) -> Option<Decision> {
     }
 }
 
-/// The elicitation parameters that put questions to a person: one field a question, free text always possible.
-pub(crate) fn questions(questions: &[Question]) -> Value {
-    let mut properties = Map::new();
-    let mut required = Vec::new();
-    for (index, question) in questions.iter().enumerate() {
-        let title = question.header.as_deref().unwrap_or("Answer");
-        let title = Shown::line(title).to_string();
-        let text = Shown::line(&question.question).to_string();
-        let choices: Vec<Value> = question
-            .options
-            .iter()
-            .map(|option| {
-                let label = Shown::line(&option.label).to_string();
-                let shown = match &option.description {
-                    Some(description) => format!("{label}: {}", Shown::line(description)),
-                    None => label,
-                };
-                json!({ "const": option.label, "title": shown })
-            })
-            .collect();
-        let field = match (choices.is_empty(), question.selection) {
-            (true, _) => {
-                required.push(field_name(index));
-                json!({ "type": "string", "title": title, "description": text })
-            }
-            (false, Selection::One) => {
-                json!({ "type": "string", "title": title, "description": text, "oneOf": choices })
-            }
-            (false, Selection::Several) => {
-                json!({ "type": "array", "title": title, "description": text, "items": { "anyOf": choices } })
-            }
-        };
-        properties.insert(field_name(index), field);
-        if !question.options.is_empty() {
-            let other = json!({ "type": "string", "title": format!("{title}: other"), "description": "Your own answer" });
-            properties.insert(other_name(index), other);
-        }
-    }
-    let message: Vec<String> = questions
-        .iter()
-        .map(|question| Shown::line(&question.question).to_string())
-        .collect();
-    json!({
-        "message": message.join("\n"),
-        "requestedSchema": { "type": "object", "properties": properties, "required": required },
-    })
-}
-
-/// Reads the answers out of a filled form; `None` if a question has none.
-pub(crate) fn answers(questions: &[Question], content: &Map<String, Value>) -> Option<Vec<Given>> {
-    questions
-        .iter()
-        .enumerate()
-        .map(|(index, question)| {
-            let chosen = match content.get(&field_name(index)) {
-                // Where a form has no lists, several choices come as one text.
-                Some(Value::String(text)) if question.selection == Selection::Several => {
-                    let known = |part: &str| question.options.iter().any(|option| option.label == part);
-                    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
-                    let all_known = !known(text) && parts.iter().all(|part| known(part));
-                    if all_known {
-                        parts.into_iter().map(str::to_owned).collect()
-                    } else {
-                        vec![text.clone()]
-                    }
-                }
-                Some(Value::String(label)) => vec![label.clone()],
-                Some(Value::Array(labels)) => labels
-                    .iter()
-                    .filter_map(Value::as_str)
-                    .map(str::to_owned)
-                    .collect(),
-                _ => Vec::new(),
-            };
-            let other = content
-                .get(&other_name(index))
-                .and_then(Value::as_str)
-                .filter(|text| !text.trim().is_empty());
-            // One answer is wanted and two were given: what the person wrote is the more deliberate one.
-            let chosen = if question.selection == Selection::One && other.is_some() {
-                Vec::new()
-            } else {
-                chosen
-            };
-            question
-                .check(&field_name(index), chosen, other.map(str::to_owned))
-                .ok()
-        })
-        .collect()
-}
-
-fn field_name(index: usize) -> String {
-    format!("answer{}", index + 1)
-}
-
-fn other_name(index: usize) -> String {
-    format!("answer{}_other", index + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::question::{Given, Question, Selection};
 
     fn question(selection: Selection) -> Question {
         let arguments = json!({ "question": "Which\u{202e}?", "options": [{ "label": "A", "description": "first" }, { "label": "B" }] });
@@ -349,7 +163,7 @@ mod tests {
     #[test]
     fn an_older_client_gets_choices_it_can_read_and_its_answers_are_understood() {
         let form = styled(
-            questions(&[question(Selection::One), question(Selection::Several)]),
+            questions(&[question(Selection::One), question(Selection::Several)], "kfmbe"),
             Style::Plain,
         );
         let fields = &form["requestedSchema"]["properties"];
@@ -359,7 +173,11 @@ mod tests {
                 &fields["answer1"]["enumNames"],
                 fields["answer1"].get("oneOf")
             ),
-            (&json!(["A", "B"]), &json!(["A: first", "B"]), None)
+            (
+                &json!(["A", "B", "Other…"]),
+                &json!(["A: first", "B", "Other, in your own words"]),
+                None
+            )
         );
         assert_eq!(
             (&fields["answer2"]["type"], fields["answer2"].get("items")),
@@ -377,36 +195,88 @@ mod tests {
     }
 
     #[test]
-    fn questions_become_fields_and_answers_come_back() {
+    fn questions_become_required_fields_and_answers_come_back() {
         let one = [question(Selection::One)];
-        let form = questions(&one);
+        let form = questions(&one, "kfmbe");
         assert_eq!(form["message"], "Which\\u{202e}?");
-        let fields = &form["requestedSchema"]["properties"];
+        let schema = &form["requestedSchema"];
+        assert_eq!(schema["required"], json!(["answer1"]));
         assert_eq!(
-            fields["answer1"]["oneOf"][0],
-            json!({ "const": "A", "title": "A: first" })
+            schema["properties"],
+            json!({ "answer1": {
+                "type": "string",
+                "title": "Answer",
+                "oneOf": [
+                    { "const": "A", "title": "A: first" },
+                    { "const": "B", "title": "B" },
+                    { "const": "Other…", "title": "Other, in your own words" },
+                ],
+            } })
         );
-        assert!(fields.get("answer1_other").is_some());
         assert_eq!(
             read(&one, &json!({ "answer1": "B" })),
             Some(vec!["User selected: B".to_owned()])
         );
-        assert_eq!(
-            read(&one, &json!({ "answer1_other": "C" })),
-            Some(vec!["User answered: C".to_owned()])
-        );
         assert_eq!(read(&one, &json!({})), None);
         let several = [question(Selection::Several)];
         assert_eq!(
-            questions(&several)["requestedSchema"]["properties"]["answer1"]["type"],
-            "array"
+            read(&several, &json!({ "answer1": ["A", "B"] })),
+            Some(vec!["User selected: A, B".to_owned()])
         );
+    }
+
+    #[test]
+    fn own_words_are_asked_for_in_a_second_form() {
+        let words = |questions: &[Question], content: &Value| {
+            own_words(questions, content.as_object().unwrap(), "kfmbe")
+        };
+        let one = [question(Selection::One)];
+        assert_eq!(words(&one, &json!({ "answer1": "A" })), None);
+        let form = words(&one, &json!({ "answer1": "Other…" })).unwrap();
+        assert_eq!(form["message"], "In your own words:\nWhich\\u{202e}?");
+        assert_eq!(form["requestedSchema"]["required"], json!(["answer1_other"]));
+        assert_eq!(
+            read(&one, &json!({ "answer1": "Other…", "answer1_other": "C" })),
+            Some(vec!["User answered: C".to_owned()])
+        );
+        assert_eq!(
+            read(&one, &json!({ "answer1": "Other…" })),
+            None,
+            "chosen and not written"
+        );
+        let several = [question(Selection::Several)];
+        assert!(words(&several, &json!({ "answer1": ["A", "Other…"] })).is_some());
         assert_eq!(
             read(
                 &several,
-                &json!({ "answer1": ["A", "B"], "answer1_other": "and C" })
+                &json!({ "answer1": ["A", "Other…"], "answer1_other": "and C" })
             ),
-            Some(vec!["User selected: A, B, and C".to_owned()])
+            Some(vec!["User selected: A, and C".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_long_question_says_where_it_is_shown_whole_and_long_options_are_explained() {
+        let arguments = json!({
+            "question": "word ".repeat(100),
+            "options": [{ "label": "A", "description": "much longer than a choice can be in the dialog of a client" }],
+        });
+        let question = Question::single(arguments.as_object().unwrap()).unwrap();
+        let form = questions(&[question], "kfmbe");
+        let message = form["message"].as_str().unwrap();
+        assert!(
+            message.starts_with(
+                "not all is shown here: `pml pending` in a terminal shows kfmbe whole\nword word"
+            ),
+            "{message}"
+        );
+        assert!(
+            message.ends_with("A: much longer than a choice can be in the dialog of a client"),
+            "{message}"
+        );
+        assert_eq!(
+            form["requestedSchema"]["properties"]["answer1"]["oneOf"][0]["title"],
+            "A"
         );
     }
 }

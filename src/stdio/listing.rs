@@ -134,21 +134,27 @@ fn connect(wire: &str, about: &str) -> String {
     .to_string()
 }
 
-/// Where only a person counts, clients that know the flag ask one on every call.
+/// Where only a person counts, a continuation fetches what they decided: clients need not ask one before it.
 fn continuing(by: By) -> serde_json::Value {
-    let mut meta = json!({ "anthropic/alwaysLoad": true });
-    if by == By::Human {
-        meta["anthropic/requiresUserInteraction"] = json!(true);
-    }
+    let description = match by {
+        By::Client => {
+            "Continues a tool call that answered `approval_required`, after a person has decided about it. \
+             Ask the person first; never decide for them. The suspended call runs with its original arguments and its \
+             result is returned here."
+        }
+        By::Human => {
+            "Fetches what became of a tool call that answered `approval_required`. A person decides about it outside \
+             this tool; `approved` does not count here. Once they have approved, the suspended call runs with its \
+             original arguments and its result is returned here; `wait_seconds` waits for them."
+        }
+    };
     json!({
         "name": CONTINUE,
         "title": "Continue a suspended call",
-        "description": "Continues a tool call that answered `approval_required`, after a person has decided about it. \
-            Ask the person first; never decide for them. The suspended call runs with its original arguments and its \
-            result is returned here.",
+        "description": description,
         "inputSchema": continuation::schema(),
         "annotations": { "readOnlyHint": false, "destructiveHint": true, "openWorldHint": true },
-        "_meta": meta,
+        "_meta": { "anthropic/alwaysLoad": true },
     })
 }
 

@@ -3,6 +3,7 @@
 //! stdout is the wire: nothing but JSON-RPC is ever written there, and only by the one writer of the client's
 //! outbox. Requests run concurrently; none of them can hold up the reader.
 
+mod approval_result;
 mod calling;
 mod carrying;
 mod conversation;
@@ -29,6 +30,7 @@ mod present;
 mod progress;
 mod promises;
 mod prompts;
+mod question_forms;
 mod readings;
 mod relaying;
 mod request;

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde_json::{Map, Value};
+
 use super::dialog::READING;
 use crate::protocol::Digest;
 use crate::proxy::{Claim, WorkflowId};
@@ -22,6 +24,8 @@ pub(super) struct OpenForm {
     call: Option<Digest>,
     /// The right of that call to the answer.
     pub(super) claim: Option<Claim>,
+    /// What the form before this one was filled in with.
+    pub(super) earlier: Map<String, Value>,
 }
 
 impl OpenForm {
@@ -37,7 +41,13 @@ pub(super) struct OpenForms(Mutex<HashMap<WorkflowId, OpenForm>>);
 
 impl OpenForms {
     /// Takes note of a form that is being shown for `call`.
-    pub(super) fn show(&self, id: WorkflowId, call: Option<Digest>, claim: Option<Claim>) {
+    pub(super) fn show(
+        &self,
+        id: WorkflowId,
+        call: Option<Digest>,
+        claim: Option<Claim>,
+        earlier: Map<String, Value>,
+    ) {
         let mut forms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         forms.retain(|_, form| form.shown_at.elapsed() < LIFE);
         if forms.len() >= LIMIT
@@ -55,6 +65,7 @@ impl OpenForms {
                 shown_at,
                 call,
                 claim,
+                earlier,
             },
         );
     }
@@ -79,7 +90,7 @@ mod tests {
         let id = WorkflowId::new(uuid::Uuid::new_v4());
         let (call, other) = (Digest::of(["call"]), Digest::of(["other"]));
         assert!(forms.take(id, Some(&call)).is_none(), "nothing was shown");
-        forms.show(id, Some(call.clone()), None);
+        forms.show(id, Some(call.clone()), None, Map::new());
         assert!(forms.take(id, Some(&other)).is_none());
         assert!(forms.take(id, None).is_none());
         assert!(forms.take(id, Some(&call)).is_some());
@@ -91,9 +102,14 @@ mod tests {
         let forms = OpenForms::default();
         let first = WorkflowId::new(uuid::Uuid::new_v4());
         let call = Digest::of(["call"]);
-        forms.show(first, Some(call.clone()), None);
+        forms.show(first, Some(call.clone()), None, Map::new());
         for _ in 0..LIMIT {
-            forms.show(WorkflowId::new(uuid::Uuid::new_v4()), Some(call.clone()), None);
+            forms.show(
+                WorkflowId::new(uuid::Uuid::new_v4()),
+                Some(call.clone()),
+                None,
+                Map::new(),
+            );
         }
         assert!(forms.take(first, Some(&call)).is_none());
     }

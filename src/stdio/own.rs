@@ -9,28 +9,23 @@ use serde_json::{Map, Value};
 
 use super::calling::{Calling, Reached, Retry, Road};
 use super::conversation::Conversation;
-use super::dialog::Ended;
-use super::form::{self, Filled};
+use super::dialog::Waiting;
 use super::permission_prompt::APPROVAL_PROMPT;
 use super::present;
+use super::question_forms::Reply;
 use super::status::STATUS;
 use super::told::{result, timed_out};
 use crate::config::{AskUserMode, AskUserTools};
 use crate::protocol::Json;
-use crate::protocol::continuation::MEMBER;
+use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::question::{Given, Question, QuestionError};
-use crate::proxy::{
-    Answer, Ask, Provenance, Questioned, Refusal, State, Workflow, WorkflowId, came_second, now,
-};
+use crate::proxy::{Answer, Ask, Provenance, Questioned, Refusal, State, Workflow, WorkflowId, now};
 use crate::report::{self, Hint as _};
 
 /// One question.
 pub(super) const ASK_USER: &str = "ask_user";
 /// One to four questions with choices.
 pub(super) const ASK_USER_QUESTIONS: &str = "ask_user_questions";
-
-/// The longest a continuation may wait: some clients give up after a minute.
-pub(super) const LONGEST_WAIT: u64 = 50;
 
 /// Which tool asks: they differ in what they take and in how they tell an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -127,59 +122,34 @@ impl Conversation {
             return self.told(asking, &workflow.id.to_string(), Duration::ZERO).await;
         }
         match calling.road {
-            Road::Dialog => Ok(Reached::InputRequired {
-                id: workflow.id,
-                form: form::questions(&questions),
-                claim: None,
-            }),
+            Road::Dialog => Ok(Reached::InputRequired(Self::question_form(&workflow, &questions))),
             Road::None => self.without_dialog(calling, asking, workflow).await,
             Road::Elicitation => {
                 let patience = self.0.proxy.ask_user().timeout;
-                let ended = self
-                    .show(calling, workflow.id, form::questions(&questions), patience)
-                    .await;
-                match ended {
-                    Ended::Filled(filled @ (Filled::Accepted(_) | Filled::Refused)) => {
-                        let state = workflow.id.to_string();
-                        if self
-                            .recorded(&workflow, &questions, &filled, Provenance::Elicitation)
-                            .await?
-                        {
-                            self.told(asking, &state, Duration::ZERO).await
-                        } else {
-                            self.without_dialog(calling, asking, workflow).await
-                        }
-                    }
-                    Ended::Elsewhere(moved) => self.told(asking, &moved.id.to_string(), Duration::ZERO).await,
-                    Ended::Filled(Filled::Unreadable) | Ended::Unavailable => {
-                        self.without_dialog(calling, asking, workflow).await
-                    }
-                }
+                let reply = self.show_questions(calling, &workflow, &questions, patience);
+                let reply = reply.await;
+                self.replied(calling, asking, workflow, reply, Provenance::Elicitation)
+                    .await
             }
         }
     }
 
-    /// Records what a form says; `false` if it says nothing.
-    async fn recorded(
+    /// Goes on after a dialog with what the person did in it.
+    async fn replied(
         &self,
-        workflow: &Workflow,
-        questions: &[Question],
-        filled: &Filled,
+        calling: &Calling<'_>,
+        asking: Asking,
+        workflow: Workflow,
+        reply: Reply,
         by: Provenance,
-    ) -> Result<bool, Refusal> {
-        let answer = match filled {
-            Filled::Accepted(content) => match form::answers(questions, content) {
-                Some(answers) => Answer::Answers { answers },
-                None => return Ok(false),
-            },
-            Filled::Refused => Answer::Refuse { reason: None },
-            Filled::Unreadable => return Ok(false),
-        };
-        match self.0.proxy.answer(workflow.id, answer, by, &self.0.scope).await {
-            Ok(_) => Ok(true),
-            // The answer that was first is the one that is told.
-            Err(refusal) if came_second(&refusal) => Ok(true),
-            Err(refusal) => Err(refusal),
+    ) -> Result<Reached, Refusal> {
+        match reply {
+            Reply::Said(answer) => {
+                self.record(&workflow, answer, by).await?;
+                self.told(asking, &workflow.id.to_string(), Duration::ZERO).await
+            }
+            Reply::Nothing => self.without_dialog(calling, asking, workflow).await,
+            Reply::Next(form) => Ok(Reached::InputRequired(form)),
         }
     }
 
@@ -196,36 +166,19 @@ impl Conversation {
         if workflow.state != State::Pending && workflow.state != State::Expired {
             return self.told(asking, state, Duration::ZERO).await;
         }
-        let form = retry.take_form();
-        let (Some(filled), Some(form)) = (retry.filled.as_ref(), form) else {
-            return Ok(Reached::InputRequired {
-                id: workflow.id,
-                form: form::questions(&questions),
-                claim: None,
-            });
-        };
-        if *filled == Filled::Refused && !form.was_read() {
-            return self.without_dialog(calling, asking, workflow).await;
-        }
-        let workflow = if workflow.expires_at > now() {
-            workflow
-        } else {
+        let reply = Self::question_reply(&workflow, &questions, retry);
+        let workflow = match &reply {
             // The person took longer than the question lived: what they said is put to it again.
-            self.0
-                .proxy
-                .question(asking.name(), questions.clone(), &self.0.scope)
-                .await?
+            Reply::Said(_) if workflow.expires_at <= now() => {
+                self.0
+                    .proxy
+                    .question(asking.name(), questions, &self.0.scope)
+                    .await?
+            }
+            Reply::Said(_) | Reply::Nothing | Reply::Next(_) => workflow,
         };
-        let state = &workflow.id.to_string();
-        if self
-            .recorded(&workflow, &questions, filled, Provenance::Dialog)
-            .await?
-        {
-            self.told(asking, state, Duration::ZERO).await
-        } else {
-            // Not asked again: what accepts forms without filling them in would do so for ever.
-            self.without_dialog(calling, asking, workflow).await
-        }
+        self.replied(calling, asking, workflow, reply, Provenance::Dialog)
+            .await
     }
 
     /// What happens where no dialog reaches a person: an id at once, or a call that waits.
@@ -240,22 +193,19 @@ impl Conversation {
             // Somebody may have answered elsewhere while a dialog was open.
             return self.told(asking, &workflow.id.to_string(), Duration::ZERO).await;
         }
-        let waiting = self.0.proxy.questioned(workflow.id, settings.timeout);
-        tokio::pin!(waiting);
-        let questioned = loop {
-            tokio::select! {
-                questioned = &mut waiting => break questioned?,
-                () = tokio::time::sleep(Duration::from_secs(15)) => {
-                    if let Some(progress) = &calling.carried.progress {
-                        let _ = progress.try_send(crate::proxy::Progress("waiting for a person".to_owned()));
-                    }
-                }
-            }
+        let waiting = Waiting {
+            proxy: &self.0.proxy,
+            id: workflow.id,
+            patience: settings.timeout,
+            progress: calling.carried.progress.as_ref(),
         };
-        Ok(Reached::Own(match questioned {
-            Questioned::Pending(workflow) => timed_out(asking, &workflow),
-            questioned => result(asking, questioned),
-        }))
+        waiting.join().await;
+        Ok(Reached::Own(
+            match self.0.proxy.questioned(workflow.id, Duration::ZERO).await? {
+                Questioned::Pending(workflow) => timed_out(asking, &workflow),
+                questioned => result(asking, questioned),
+            },
+        ))
     }
 
     /// Continues a question: with the answer a client relays, or by asking how it stands.

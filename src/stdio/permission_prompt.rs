@@ -3,16 +3,20 @@
 //! Decided by the same rules as everything else; what they leave to a person waits for one. The reply is exactly one
 //! text block of JSON: the client reads nothing else. Nobody answering is told as that, never as a refusal.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
-use super::calling::{Calling, Reached, Road};
+use super::calling::{Calling, ModernForm, Reached, Retry, Road};
 use super::conversation::Conversation;
-use super::dialog::Ended;
+use super::dialog::{Ended, Waiting};
 use super::form::{self, Filled};
+use super::open_forms::OpenForm;
+use super::question_forms::Reply;
 use crate::protocol::continuation::{Decision, Scope};
 use crate::protocol::question::{Given, Question};
-use crate::protocol::{DependencyName, Json, OWN_TOOLS, Shown, ToolName};
-use crate::proxy::{Answer, Provenance, Questioned, Refusal, Ruled, State, Workflow, came_second};
+use crate::protocol::{DependencyName, Json, OWN_TOOLS, ToolName};
+use crate::proxy::{Answer, Progress, Provenance, Questioned, Refusal, Ruled, State, Workflow, now};
 use crate::report;
 
 /// The name clients give to `--permission-prompt-tool`.
@@ -23,6 +27,21 @@ const QUESTIONS: &str = "AskUserQuestion";
 
 /// What the client puts before the names of the tools that pml lists.
 const LISTED: &str = "mcp__pml__";
+
+/// What a client is told where no person answered in time.
+const UNANSWERED: &str =
+    "No person answered in time, and none refused. Tell the person that it waits for them, then try again.";
+
+/// What a model is told after a refusal, so that it does not ask for the same again.
+const NOT_AGAIN: &str = "Do not try it again unless they ask for it.";
+
+/// What the permission prompt comes to.
+enum Prompted {
+    /// What the client is told.
+    Reply(Value),
+    /// A form for its dialog.
+    Form(ModernForm),
+}
 
 /// What the client asks permission for.
 struct Wanted {
@@ -37,41 +56,71 @@ impl Conversation {
         calling: &Calling<'_>,
         arguments: Option<Json<'_>>,
     ) -> Reached {
-        let reply = match wanted(arguments) {
-            Err(reason) => deny(&reason),
-            Ok(wanted) => {
-                let answered = if wanted.name == QUESTIONS {
-                    self.questions_of_client(calling, &wanted).await
-                } else {
-                    self.permission(calling, &wanted).await
-                };
-                answered.unwrap_or_else(|refused| deny(&report::render_hinted(&refused)))
-            }
+        let prompted = match wanted(arguments) {
+            Err(reason) => Ok(Prompted::Reply(deny(&reason))),
+            Ok(wanted) if wanted.name == QUESTIONS => self.questions_of_client(calling, &wanted).await,
+            Ok(wanted) => self.permission(calling, &wanted).await,
         };
-        Reached::Own(json!({ "content": [{ "type": "text", "text": reply.to_string() }] }))
+        match prompted {
+            Ok(Prompted::Form(form)) => Reached::InputRequired(form),
+            Ok(Prompted::Reply(reply)) => reached(&reply),
+            Err(refused) => reached(&deny(&report::render_hinted(&refused))),
+        }
     }
 
-    async fn permission(&self, calling: &Calling<'_>, wanted: &Wanted) -> Result<Value, Refusal> {
+    async fn permission(&self, calling: &Calling<'_>, wanted: &Wanted) -> Result<Prompted, Refusal> {
         let tool = ToolName::new(DependencyName::client(), wanted.name.as_str());
         let ruled = self.0.proxy.ruled_for(&tool)?;
         if ruled == Ruled::Allow || self.goes_through_pml(&wanted.name)? {
-            return Ok(allow(&wanted.input, None));
+            return Ok(Prompted::Reply(allow(&wanted.input, None)));
         }
         let input = Value::Object(wanted.input.clone()).to_string();
-        let shown = format!("{} {}", Shown::line(&wanted.name), Shown::line(&input));
-        let scope = &self.0.scope;
-        let (workflow, _claim) = self
-            .0
-            .proxy
-            .use_of(tool.clone(), shown.clone(), input, scope)
-            .await?;
-        let Some(answer) = self.decision(calling, &workflow, &tool, &shown).await? else {
-            self.0.proxy.withdraw(workflow.id).await;
-            return Ok(deny(
-                "Nobody answered in time; nobody refused. Ask the person, then try again.",
-            ));
+        let brought = calling.retry.as_ref().and_then(|retry| {
+            let form = retry.take_form()?;
+            Some((retry.state.parse().ok()?, decision_in(retry, &form), form))
+        });
+        // The claim is held to the end: it is the right of this call to the answer.
+        let (workflow, _claim, said, by) = if let Some((id, said, form)) = brought {
+            let workflow = self.0.proxy.workflow_here(id, &self.0.scope).await?;
+            (workflow, form.claim, said, Provenance::Dialog)
+        } else {
+            let (workflow, claim) = self
+                .0
+                .proxy
+                .use_of(tool.clone(), input.clone(), &self.0.scope)
+                .await?;
+            let file = self.0.proxy.file();
+            let form = form::permission(&tool, &input, &workflow.code.to_string(), file);
+            let said = match (calling.road, &workflow.state) {
+                (Road::Dialog, State::Pending) => {
+                    let form = ModernForm::new(workflow.id, form).claimed(claim);
+                    return Ok(Prompted::Form(form));
+                }
+                (Road::Elicitation, State::Pending) => {
+                    let patience = workflow.expires_at.since(now());
+                    match self.show(calling, workflow.id, form, patience).await {
+                        Ended::Filled(filled) => decision_of(&filled),
+                        Ended::Unavailable | Ended::Elsewhere(_) => None,
+                    }
+                }
+                _ => None,
+            };
+            (workflow, claim, said, Provenance::Elicitation)
         };
-        Ok(match answer {
+        let said = said.map(|decision| match decision {
+            Decision::Approve(scope) => Answer::Approve { scope },
+            Decision::Refuse => Answer::Refuse { reason: None },
+        });
+        if let Some(answer) = said {
+            self.record(&workflow, answer, by).await?;
+        }
+        // Where no dialog reached a person, the ask stands in the inbox.
+        self.wait(calling, &workflow).await;
+        let Some(answer) = self.0.proxy.take_answer(workflow.id).await? else {
+            self.0.proxy.withdraw(workflow.id).await;
+            return Ok(Prompted::Reply(deny(UNANSWERED)));
+        };
+        Ok(Prompted::Reply(match answer {
             Answer::Approve { scope: Scope::Once } => allow(&wanted.input, None),
             Answer::Approve {
                 scope: Scope::Session,
@@ -80,13 +129,42 @@ impl Conversation {
                 allow(&wanted.input, Some(&wanted.name))
             }
             Answer::Approve { scope: Scope::Always } => {
-                // A rule that could not be written changes nothing about this use.
-                let _note = self.0.proxy.allow_always(tool).await;
+                let written = self.0.proxy.allow_always(tool).await;
+                Self::note_rule(calling, &written);
                 allow(&wanted.input, None)
             }
-            Answer::Refuse { reason: Some(reason) } => deny(&format!("The person refused: {reason}")),
-            Answer::Refuse { reason: None } | Answer::Answers { .. } => deny("The person refused."),
-        })
+            Answer::Refuse { reason: Some(reason) } => {
+                deny(&format!("The person refused: {reason}\n{NOT_AGAIN}"))
+            }
+            Answer::Refuse { reason: None } | Answer::Answers { .. } => {
+                deny(&format!("The person refused.\n{NOT_AGAIN}"))
+            }
+        }))
+    }
+
+    /// Says what became of a rule that a person wanted: the reply itself has no room for it.
+    fn note_rule(calling: &Calling<'_>, written: &Result<String, String>) {
+        let note = match written {
+            Ok(note) => note,
+            Err(note) => {
+                tracing::warn!("{note}");
+                note
+            }
+        };
+        if let Some(progress) = &calling.carried.progress {
+            let _ = progress.try_send(Progress(note.clone()));
+        }
+    }
+
+    /// Waits for an answer on any road, and shows the client meanwhile that the call lives.
+    async fn wait(&self, calling: &Calling<'_>, workflow: &Workflow) {
+        let waiting = Waiting {
+            proxy: &self.0.proxy,
+            id: workflow.id,
+            patience: workflow.expires_at.since(now()),
+            progress: calling.carried.progress.as_ref(),
+        };
+        waiting.join().await;
     }
 
     /// Tells whether a tool of the client is one of pml's own, or one that pml gates when it is called.
@@ -105,59 +183,13 @@ impl Conversation {
         }
     }
 
-    /// Gets a person's decision by dialog or inbox; `None` if nobody answers in time.
-    async fn decision(
-        &self,
-        calling: &Calling<'_>,
-        workflow: &Workflow,
-        tool: &ToolName,
-        shown: &str,
-    ) -> Result<Option<Answer>, Refusal> {
-        let patience = self.0.proxy.approvals().time_to_live;
-        let begun = std::time::Instant::now();
-        if calling.road == Road::Elicitation && workflow.state == State::Pending {
-            let filled = match self
-                .show(calling, workflow.id, form::permission(tool, shown), patience)
-                .await
-            {
-                Ended::Filled(filled) => filled,
-                Ended::Unavailable | Ended::Elsewhere(_) => Filled::Unreadable,
-            };
-            let decision = match filled {
-                Filled::Accepted(content) => form::decision(&content),
-                Filled::Refused => Some(Decision::Refuse),
-                Filled::Unreadable => None,
-            };
-            let answer = match decision {
-                Some(Decision::Approve(scope)) => Some(Answer::Approve { scope }),
-                Some(Decision::Refuse) => Some(Answer::Refuse { reason: None }),
-                None => None,
-            };
-            if let Some(answer) = answer {
-                let by = Provenance::Elicitation;
-                match self.0.proxy.answer(workflow.id, answer, by, &self.0.scope).await {
-                    Ok(_) => {}
-                    // The answer that was first counts.
-                    Err(refusal) if came_second(&refusal) => {}
-                    Err(refusal) => return Err(refusal),
-                }
-            }
-        }
-        // No dialog reached anybody; the ask stands in the inbox.
-        let rest = patience.saturating_sub(begun.elapsed());
-        match tokio::time::timeout(rest, self.0.proxy.decided(workflow.id)).await {
-            Ok(moved) => self.0.proxy.take_answer(moved?.id).await,
-            Err(_elapsed) => Ok(None),
-        }
-    }
-
-    async fn questions_of_client(&self, calling: &Calling<'_>, wanted: &Wanted) -> Result<Value, Refusal> {
+    async fn questions_of_client(&self, calling: &Calling<'_>, wanted: &Wanted) -> Result<Prompted, Refusal> {
         let Some(Value::Array(list)) = wanted.input.get("questions") else {
-            return Ok(deny("`questions` must be a list"));
+            return Ok(Prompted::Reply(deny("`questions` must be a list")));
         };
         let questions = match Question::from_list("questions", list) {
             Ok(questions) => questions,
-            Err(error) => return Ok(deny(&error.to_string())),
+            Err(error) => return Ok(Prompted::Reply(deny(&error.to_string()))),
         };
         let workflow = self
             .0
@@ -165,34 +197,36 @@ impl Conversation {
             .question(APPROVAL_PROMPT, questions.clone(), &self.0.scope)
             .await?;
         let patience = self.0.proxy.approvals().time_to_live;
-        let begun = std::time::Instant::now();
-        if calling.road == Road::Elicitation
-            && workflow.state == State::Pending
-            && let Ended::Filled(filled) = self
-                .show(calling, workflow.id, form::questions(&questions), patience)
-                .await
-        {
-            let answer = match filled {
-                Filled::Accepted(content) => {
-                    form::answers(&questions, &content).map(|answers| Answer::Answers { answers })
-                }
-                Filled::Refused => Some(Answer::Refuse { reason: None }),
-                Filled::Unreadable => None,
-            };
-            if let Some(answer) = answer {
-                let by = Provenance::Elicitation;
-                match self.0.proxy.answer(workflow.id, answer, by, &self.0.scope).await {
-                    Ok(_) => {}
-                    Err(refusal) if came_second(&refusal) => {}
-                    Err(refusal) => return Err(refusal),
-                }
+        let (reply, by) = match (&workflow.state, &calling.retry, calling.road) {
+            (State::Pending, Some(retry), _) => {
+                let reply = Self::question_reply(&workflow, &questions, retry);
+                (reply, Provenance::Dialog)
             }
+            (State::Pending, None, Road::Dialog) => {
+                let form = Self::question_form(&workflow, &questions);
+                (Reply::Next(form), Provenance::Dialog)
+            }
+            (State::Pending, None, Road::Elicitation) => {
+                let reply = self.show_questions(calling, &workflow, &questions, patience);
+                (reply.await, Provenance::Elicitation)
+            }
+            _ => (Reply::Nothing, Provenance::Elicitation),
+        };
+        match reply {
+            Reply::Next(form) => return Ok(Prompted::Form(form)),
+            Reply::Said(answer) => self.record(&workflow, answer, by).await?,
+            Reply::Nothing => {}
         }
-        let rest = patience.saturating_sub(begun.elapsed());
-        Ok(match self.0.proxy.questioned(workflow.id, rest).await? {
-            Questioned::Pending(_) | Questioned::TimedOut | Questioned::Withdrawn => {
-                deny("Nobody answered in time; nobody refused. Ask the person, then try again.")
-            }
+        let waiting = Waiting {
+            proxy: &self.0.proxy,
+            id: workflow.id,
+            patience,
+            progress: calling.carried.progress.as_ref(),
+        };
+        waiting.join().await;
+        let stands = self.0.proxy.questioned(workflow.id, Duration::ZERO).await?;
+        Ok(Prompted::Reply(match stands {
+            Questioned::Pending(_) | Questioned::TimedOut | Questioned::Withdrawn => deny(UNANSWERED),
             Questioned::Rejected { reason: Some(reason) } => {
                 deny(&format!("The person would not answer: {reason}"))
             }
@@ -204,7 +238,28 @@ impl Conversation {
                 input.insert("answers".to_owned(), joined(&questions, &answers));
                 allow(&input, None)
             }
-        })
+        }))
+    }
+}
+
+/// Writes the reply as the client reads it: one text block of JSON.
+fn reached(reply: &Value) -> Reached {
+    Reached::Own(json!({ "content": [{ "type": "text", "text": reply.to_string() }] }))
+}
+
+/// Reads the decision in a form that a Modern client brings back; a refusal faster than a person reads is none.
+fn decision_in(retry: &Retry, form: &OpenForm) -> Option<Decision> {
+    match retry.filled.as_ref()? {
+        Filled::Refused if !form.was_read() => None,
+        filled => decision_of(filled),
+    }
+}
+
+fn decision_of(filled: &Filled) -> Option<Decision> {
+    match filled {
+        Filled::Accepted(content) => form::decision(content),
+        Filled::Refused => Some(Decision::Refuse),
+        Filled::Unreadable => None,
     }
 }
 

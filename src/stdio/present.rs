@@ -8,15 +8,12 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::approval_result::{approval_fault, approval_required, waiting};
 use super::era::{Era, Fault};
-use super::listing::CONTINUE;
 use super::promises::Expected;
 use super::request::{Method, Request};
-use crate::config::By;
-use crate::protocol::approval::{ApprovalContext, ApprovalType};
-use crate::protocol::continuation::MEMBER;
 use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
-use crate::proxy::{Asked, Outcome, Refusal, Unknown};
+use crate::proxy::{Outcome, Refusal, Unknown};
 use crate::report;
 
 /// An answer on its way to the client, without its envelope.
@@ -64,7 +61,9 @@ pub(super) fn outcome(outcome: Outcome, expected: Expected, request: &Request) -
         }
         (Outcome::Aborted { reason, notes }, method) if *method != Method::Call => {
             let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            let mut words = vec![format!("Aborted by user{reason}")];
+            let mut words = vec![format!(
+                "Aborted by user{reason}. Do not ask for it again unless they want it"
+            )];
             words.extend(notes);
             Fault::new(Fault::REFUSED, words.join("\n")).into()
         }
@@ -146,22 +145,6 @@ pub(super) fn refused(refusal: &Refusal, method: &Method, era: Era) -> Answer {
     Fault::new(Fault::REFUSED, format!("{text}{hint}")).into()
 }
 
-/// Only a tool's result can hold a question: whoever wants something else is told how to get there.
-fn approval_fault(asked: &Asked) -> Fault {
-    let connect = wire_name(&ToolName::new(asked.tool.dependency().clone(), "connect"));
-    let mut fault = Fault::new(
-        Fault::APPROVAL_REQUIRED,
-        format!(
-            "{}. A person must decide this: call the tool `{connect}`, or let them run `pml approve {}` in a terminal",
-            headline(asked),
-            asked.code
-        ),
-    );
-    fault.detail =
-        Some(json!({ "approval_required": true, "workflow_id": asked.workflow_id, "code": asked.code }));
-    fault
-}
-
 /// A refusal as a result the model can read: first what happened, then what would help.
 fn refused_result(refused: &Refusal) -> Value {
     use report::Hint as _;
@@ -175,134 +158,22 @@ pub(crate) fn refusal(what: &str, hint: Option<&str>) -> Value {
     json!({ "content": content, "isError": true })
 }
 
-fn approval_required(asked: &Asked) -> Value {
-    let wire = wire_name(&asked.tool);
-    let context = ApprovalContext {
-        kind: asked.kind,
-        tool: asked.tool.clone(),
-        dependency: asked.dependency.clone(),
-        workflow_id: asked.workflow_id,
-    };
-    let what = headline(asked);
-    let instruction = instruction(asked, &wire);
-    json!({
-        "content": [{ "type": "text", "text": what }, { "type": "text", "text": instruction }],
-        "approval_required": true,
-        "approval_context": context,
-        "structuredContent": {
-            "approval_required": true,
-            "approval_context": context,
-            "message": what,
-            "instructions": instruction,
-        },
-    })
-}
-
 /// An error result: a program that looks at nothing else must not take it for success.
 fn aborted(reason: Option<&str>, notes: &[String]) -> Value {
     let what = "Workflow aborted by user";
+    let next = "It did not run. Do not call it again unless the person asks for it; go on without it, or ask them what they want instead.";
     let mut content = vec![json!({ "type": "text", "text": what })];
-    let mut told = json!({ "status": "aborted", "message": what });
+    let mut told = json!({ "status": "aborted", "message": what, "instructions": next });
     if let Some(reason) = reason {
         content.push(json!({ "type": "text", "text": format!("Their reason: {reason}") }));
         told["reason"] = json!(reason);
     }
+    content.push(json!({ "type": "text", "text": next }));
     if !notes.is_empty() {
         content.extend(notes.iter().map(|note| json!({ "type": "text", "text": note })));
         told["notes"] = json!(notes);
     }
     json!({ "content": content, "structuredContent": told, "isError": true })
-}
-
-/// How a call stands that only a person may let go on.
-fn waiting(asked: &Asked) -> Value {
-    let what = format!("Waiting for a person to decide: {}", headline(asked));
-    let instruction = instruction(asked, &wire_name(&asked.tool));
-    json!({
-        "content": [{ "type": "text", "text": what }, { "type": "text", "text": instruction }],
-        "structuredContent": {
-            "status": "waiting_for_person",
-            "message": what,
-            "instructions": instruction,
-            "workflow_id": asked.workflow_id,
-            "code": asked.code,
-        },
-    })
-}
-
-fn headline(asked: &Asked) -> String {
-    let dependency = &asked.dependency;
-    let named = match &dependency.version {
-        Some(version) => format!("{}@{version}", dependency.name),
-        None => dependency.name.clone(),
-    };
-    match (asked.kind, asked.installs) {
-        (ApprovalType::DependencyInstall, true) => format!("Approval required to install {named}"),
-        (ApprovalType::DependencyInstall, false) => format!("Approval required to run {named}"),
-        (ApprovalType::RemoteConnect, _) => format!("Approval required to connect to {named}"),
-        (ApprovalType::ToolPermission, _) => {
-            format!(
-                "Approval required to call {}",
-                Shown::line(&asked.tool.to_string())
-            )
-        }
-    }
-}
-
-fn instruction(asked: &Asked, wire: &str) -> String {
-    let dependency = &asked.dependency;
-    let id = asked.workflow_id;
-    let minutes = asked.expires_in.as_secs().div_ceil(60);
-    let mut shown = format!("  {}\n", dependency.install);
-    for (label, text) in dependency.surroundings.labelled() {
-        let _ = writeln!(shown, "  {label} {text}");
-    }
-    match &dependency.integrity {
-        Some(integrity) => {
-            let _ = writeln!(shown, "  integrity {integrity}");
-        }
-        None if asked.installs => {
-            shown.push_str(
-                "  (integrity not known yet: it is recorded at first use, and the result says so)\n",
-            );
-        }
-        None => {}
-    }
-    if dependency.scripts {
-        shown.push_str("  install scripts of the package WILL run (\"allowScripts\")\n");
-    }
-    for note in dependency.notes() {
-        let _ = writeln!(shown, "  {note}");
-    }
-    let would = match &dependency.remote {
-        Some(_) => "what would be connected to",
-        None => "what would run",
-    };
-    let valid = format!(
-        "The id is valid for {minutes} minute{}.",
-        if minutes == 1 { "" } else { "s" }
-    );
-    match asked.by {
-        By::Client => format!(
-            "A person must decide this; do not decide for them. Show them exactly {would}:\n\
-             {shown}\
-             If they say yes, call `{wire}` with the arguments\n  \
-             {{\"{MEMBER}\":{{\"workflow_id\":\"{id}\",\"approved\":true}}}}\n\
-             and nothing else: the original call is kept and runs as it was. If they want this tool allowed from now \
-             on, add \"always\":true. If they say no, send \"approved\":false. \
-             A client that rejects those arguments can call `{CONTINUE}` with \
-             {{\"workflow_id\":\"{id}\",\"approved\":true}} instead. {valid}"
-        ),
-        By::Human => format!(
-            "Only a person can approve this, and not through you. Show them exactly {would}:\n\
-             {shown}\
-             and how to decide: `pml approve {code}` or `pml refuse {code}` in a terminal, or the prompt \
-             `approve {code}` of pml (in Claude Code: /mcp__pml__approve {code}). Once they have decided, call \
-             `{CONTINUE}` with {{\"workflow_id\":\"{id}\",\"approved\":true}} to go on: the original call is kept \
-             and runs as it was. {valid}",
-            code = asked.code,
-        ),
-    }
 }
 
 #[cfg(test)]
@@ -327,12 +198,16 @@ mod tests {
             Answer::Result(parts) => serde_json::from_slice::<Value>(&parts.concat()).unwrap(),
             Answer::Error(_) => panic!("not an error of the protocol"),
         };
-        let content = json!([{ "type": "text", "text": "Workflow aborted by user" }]);
+        let next = "It did not run. Do not call it again unless the person asks for it; go on without it, or ask them what they want instead.";
+        let content = json!([
+            { "type": "text", "text": "Workflow aborted by user" },
+            { "type": "text", "text": next },
+        ]);
         assert_eq!(
             aborted(Expected::Anything),
             json!({
                 "content": content,
-                "structuredContent": { "status": "aborted", "message": "Workflow aborted by user" },
+                "structuredContent": { "status": "aborted", "message": "Workflow aborted by user", "instructions": next },
                 "isError": true,
             })
         );

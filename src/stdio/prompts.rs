@@ -49,7 +49,7 @@ pub(super) fn definitions() -> Vec<Value> {
             "name": "approve",
             "title": "Approve a call",
             "description": "Let a call run that waits for you",
-            "arguments": [code, optional("scope", "once (the default), session or always")],
+            "arguments": [code, optional("scope", "once (the default: this server as it is shown, or this call), session or always")],
         },
         {
             "name": "refuse",
@@ -180,7 +180,7 @@ impl Prompt {
                         several => return Ok(too_many(&workflow, several)),
                     },
                     // Whatever is said: the store knows that it is no answer to this.
-                    Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use { .. } => {
+                    Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
                         Ok(Given::default())
                     }
                 };
@@ -211,14 +211,15 @@ fn named(workflow: &Workflow) -> String {
 }
 
 fn approval(workflow: &Workflow, scope: Scope) -> String {
-    let reach = match scope {
-        Scope::Once => "this once",
-        Scope::Session => "for this session",
-        Scope::Always => "from now on",
+    let reach = match (scope, &workflow.ask) {
+        (Scope::Once, Ask::Install { .. } | Ask::Connect { .. }) => "as it was shown, from now on",
+        (Scope::Once, Ask::Permit { .. } | Ask::Use | Ask::Questions { .. }) => "this call only",
+        (Scope::Session, _) => "for this session",
+        (Scope::Always, _) => "from now on",
     };
     let approved = format!("The person approved {}, {reach}.", named(workflow));
     match &workflow.ask {
-        Ask::Use { .. } | Ask::Questions { .. } => format!("{approved} What waits for it goes on by itself."),
+        Ask::Use | Ask::Questions { .. } => format!("{approved} What waits for it goes on by itself."),
         Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } => {
             let arguments = json!({ "workflow_id": workflow.id, "approved": true });
             format!(

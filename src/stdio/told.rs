@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::own::{ASK_USER, ASK_USER_QUESTIONS, Asking, LONGEST_WAIT};
+use super::own::{ASK_USER, ASK_USER_QUESTIONS, Asking};
 use super::{permission_prompt, status};
 use crate::config::AskUserTools;
-use crate::protocol::continuation::MEMBER;
+use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::question::{Given, Question};
 use crate::proxy::{Provenance, Questioned, Workflow};
 

@@ -34,11 +34,8 @@ pub enum Ask {
         /// What the person is shown of the dependency it goes to.
         dependency: ShownDependency,
     },
-    /// May the client use one of its own tools?
-    Use {
-        /// What the person is shown of the call, escaped.
-        shown: String,
-    },
+    /// May the client use one of its own tools, with the arguments of the call?
+    Use,
     /// What does the person say to these?
     Questions {
         /// The questions.
@@ -63,7 +60,7 @@ impl Ask {
     #[must_use]
     pub fn wants(&self) -> &'static str {
         match self {
-            Self::Install { .. } | Self::Connect { .. } | Self::Permit { .. } | Self::Use { .. } => {
+            Self::Install { .. } | Self::Connect { .. } | Self::Permit { .. } | Self::Use => {
                 "an approval or a refusal"
             }
             Self::Questions { .. } => "an answer to each of its questions",
@@ -77,7 +74,7 @@ impl Ask {
             Self::Install { .. } => "install",
             Self::Connect { .. } => "connect",
             Self::Permit { .. } => "permit",
-            Self::Use { .. } => "use",
+            Self::Use => "use",
             Self::Questions { .. } => "questions",
         }
     }
@@ -89,7 +86,7 @@ impl Ask {
             Self::Install { dependency } | Self::Connect { dependency } | Self::Permit { dependency } => {
                 Some(dependency)
             }
-            Self::Use { .. } | Self::Questions { .. } => None,
+            Self::Use | Self::Questions { .. } => None,
         }
     }
 }

@@ -5,9 +5,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{Ask, Timestamp, Workflow};
-use crate::protocol::Shown;
+use super::{Arguments, Ask, Timestamp, Workflow};
 use crate::protocol::question::Question;
+use crate::protocol::{Excerpt, Shown};
+
+/// What is shown at most of a call's arguments, in columns: what a person reads before they decide, about two pages.
+const PAGES: usize = 4_000;
 
 impl Workflow {
     /// Tells what is asked, by whom and until when, on several lines.
@@ -32,24 +35,41 @@ impl Workflow {
         text
     }
 
+    /// Returns the arguments that a person decides about, escaped and shortened, their secrets hidden; `None` where
+    /// they are not what is asked about, or gone.
+    #[must_use]
+    pub fn shown_arguments(&self) -> Option<String> {
+        match (&self.ask, &self.call.arguments) {
+            (Ask::Permit { .. } | Ask::Use, Arguments::Json(json)) => {
+                Some(Excerpt::of_json(json, PAGES).text)
+            }
+            _ => None,
+        }
+    }
+
     /// Tells what is asked, line by line.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         match &self.ask {
-            Ask::Install { dependency } | Ask::Connect { dependency } | Ask::Permit { dependency } => {
+            // What the server runs as was approved before; the question is this call.
+            Ask::Permit { .. } => {
+                let tool = self.call.tool.to_string();
+                let arguments = self.shown_arguments();
+                vec![
+                    format!("asks for   one call of {}", Shown::line(&tool)),
+                    format!("with       {}", arguments.as_deref().unwrap_or("no arguments")),
+                ]
+            }
+            Ask::Install { dependency } | Ask::Connect { dependency } => {
                 let version = dependency.version.as_deref();
                 let named = version.map_or_else(String::new, |version| format!("@{version}"));
                 let named = format!("{}{named}", dependency.name);
-                let asks = match &self.ask {
-                    Ask::Permit { .. } => "one call of",
-                    _ => "first use of",
-                };
                 let would = match &dependency.remote {
                     Some(_) => "connect to",
                     None => "would run ",
                 };
                 let mut lines = vec![
-                    format!("asks for   {asks} {}", Shown::line(&named)),
+                    format!("asks for   first use of {}", Shown::line(&named)),
                     format!("{would} {}", Shown::line(&dependency.install)),
                 ];
                 let surroundings = dependency.surroundings.labelled().into_iter();
@@ -62,7 +82,12 @@ impl Workflow {
                 lines.extend(dependency.notes().iter().map(|note| format!("note       {note}")));
                 lines
             }
-            Ask::Use { shown } => vec![format!("would run  {}", Shown::line(shown))],
+            Ask::Use => {
+                let tool = self.call.tool.tool();
+                let asks = format!("asks for   one use of {}", Shown::line(tool));
+                let arguments = self.shown_arguments().unwrap_or_default();
+                vec![asks, format!("with       {arguments}")]
+            }
             Ask::Questions { questions } => questions.iter().flat_map(Question::told).collect(),
         }
     }
@@ -121,6 +146,25 @@ mod tests {
                scripts    install scripts of the package WILL run\n  \
                project    /pro\\u{1b}ject"
         );
+    }
+
+    #[test]
+    fn a_call_is_told_with_its_arguments_and_without_the_command_of_its_server() {
+        let Ask::Install { dependency } = new("{}").ask else {
+            panic!("the sample installs")
+        };
+        let mut permit = workflow(Ask::Permit { dependency });
+        permit.call.arguments =
+            Arguments::Json("{\"path\":\"/etc/pass\u{202e}wd\",\"token\":\"t0p\"}".to_owned());
+        assert_eq!(
+            permit.asked(),
+            [
+                "asks for   one call of serena:analyze",
+                "with       {\"path\": \"/etc/pass\\u202ewd\", \"token\": [hidden]}",
+            ]
+        );
+        permit.call.arguments = Arguments::Absent;
+        assert_eq!(permit.asked()[1], "with       no arguments");
     }
 
     #[test]

@@ -90,7 +90,7 @@ async function scenario(client, person) {
   const which = { question: "Which way?", options: [{ label: "Left", description: "shorter" }, { label: "Right" }] };
   const chosen = await call("ask_user", which, { answer1: "Right" });
   seen.chosen = [text(chosen), chosen.structuredContent.by];
-  seen.other = text(await call("ask_user", which, { answer1_other: "Back" }));
+  seen.other = text(await call("ask_user", which, { answer1: "Other…" }, { answer1_other: "Back" }));
   seen.plain = text(await call("ask_user", { question: "Your name?" }, { answer1: "Ada" }));
   seen.empty = (await call("ask_user", which, {})).structuredContent.status;
   seen.unasked = (await call("ask_user", which, "decline at once")).structuredContent.status;
@@ -100,8 +100,8 @@ async function scenario(client, person) {
     { question: "One of them?", header: "One", options, multiSelect: false },
     { question: "Some of them?", header: "Some", options, multiSelect: true },
   ];
-  const content = { answer1: "A", answer2: ["A", "B"], answer2_other: "C" };
-  const several = await call("ask_user_questions", { questions }, content);
+  const replies = [{ answer1: "A", answer2: ["A", "B", "Other…"] }, { answer2_other: "C" }];
+  const several = await call("ask_user_questions", { questions }, ...replies);
   seen.several = several.structuredContent.answers;
   seen.forms = person.forms;
   return seen;

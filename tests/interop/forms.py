@@ -97,7 +97,7 @@ async def scenario(client, person):
     which = {"question": "Which way?", "options": options}
     chosen = await call("ask_user", which, {"answer1": "Right"})
     seen["chosen"] = [text(chosen), chosen["structuredContent"]["by"]]
-    seen["other"] = text(await call("ask_user", which, {"answer1_other": "Back"}))
+    seen["other"] = text(await call("ask_user", which, {"answer1": "Other…"}, {"answer1_other": "Back"}))
     seen["plain"] = text(await call("ask_user", {"question": "Your name?"}, {"answer1": "Ada"}))
     seen["empty"] = (await call("ask_user", which, {}))["structuredContent"]["status"]
     seen["unasked"] = (await call("ask_user", which, "decline at once"))["structuredContent"]["status"]
@@ -107,8 +107,8 @@ async def scenario(client, person):
         {"question": "One of them?", "header": "One", "options": options, "multiSelect": False},
         {"question": "Some of them?", "header": "Some", "options": options, "multiSelect": True},
     ]
-    content = {"answer1": "A", "answer2": ["A", "B"], "answer2_other": "C"}
-    several = await call("ask_user_questions", {"questions": questions}, content)
+    replies = {"answer1": "A", "answer2": ["A", "B", "Other…"]}, {"answer2_other": "C"}
+    several = await call("ask_user_questions", {"questions": questions}, *replies)
     seen["several"] = several["structuredContent"]["answers"]
     seen["forms"] = person.forms
     return seen

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use crate::support::world::{Client, World, asks, expire_workflows, json_of, stderr, texts};
 use crate::support::{DEADLINE, eventually, pml};
 
+/// What a model is told after a refusal.
+const NOT_AGAIN: &str = "It did not run. Do not call it again unless the person asks for it; go on without it, or ask them what they want instead.";
+
 /// Longer than pml takes for a person's shortest reading time.
 const READ: Duration = Duration::from_millis(450);
 
@@ -388,7 +391,7 @@ fn a_continuation_that_names_only_the_workflow_takes_what_was_answered_meanwhile
     let refused = client.proceed("fake__echo", &asked, &json!({}));
     assert_eq!(
         texts(&refused),
-        ["Workflow aborted by user", "Their reason: not now"]
+        ["Workflow aborted by user", "Their reason: not now", NOT_AGAIN]
     );
 }
 
@@ -417,7 +420,8 @@ fn an_aborted_call_is_an_error_result_on_every_road() {
     };
     for result in [by_continuation, by_dialog, by_elicitation] {
         assert_eq!(result["isError"], true, "{result}");
-        assert_eq!(texts(&result), ["Workflow aborted by user"]);
+        assert_eq!(texts(&result), ["Workflow aborted by user", NOT_AGAIN]);
+        assert_eq!(result["structuredContent"]["instructions"], NOT_AGAIN);
     }
 }
 

@@ -131,16 +131,22 @@ fn a_legacy_client_shows_several_questions_in_one_form() {
         .unwrap();
     // The version of this client knows no lists.
     assert_eq!(fields["answer2"]["type"], "string");
-    let content = json!({ "answer1": "A", "answer2": "A, B", "answer2_other": "C" });
+    let content = json!({ "answer1": "Other…", "answer2": "A, B" });
+    client.reply(&request, &json!({ "action": "accept", "content": content }));
+    // Own words are asked for in a form of their own.
+    let request = client.notified("elicitation/create");
+    let required = &request["params"]["requestedSchema"]["required"];
+    assert_eq!(*required, json!(["answer1_other"]));
+    let content = json!({ "answer1_other": "C" });
     client.reply(&request, &json!({ "action": "accept", "content": content }));
     let result = client.answer(id)["result"].clone();
     assert_eq!(
         result["structuredContent"]["answers"],
-        json!({ "First?": ["A"], "Second?": ["A", "B", "C"] })
+        json!({ "First?": ["C"], "Second?": ["A", "B"] })
     );
     assert_eq!(
         texts(&result),
-        ["First?\nUser selected: A\n\nSecond?\nUser selected: A, B, C"]
+        ["First?\nUser answered: C\n\nSecond?\nUser selected: A, B"]
     );
 }
 

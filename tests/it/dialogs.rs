@@ -61,8 +61,8 @@ fn a_modern_client_is_asked_by_a_form_and_its_retry_runs_the_call() {
         (&json!("elicitation/create"), &json!("form"))
     );
     let message = form["params"]["message"].as_str().unwrap();
-    assert_eq!(message.lines().count(), 3, "{message}");
-    assert!(message.starts_with("Run fake for fake:echo?"), "{message}");
+    assert_eq!(message.lines().count(), 4, "{message}");
+    assert!(message.starts_with("Run fake for fake:echo?\n"), "{message}");
     let decision = &form["params"]["requestedSchema"]["properties"]["decision"];
     let choices: Vec<&Value> = decision["oneOf"]
         .as_array()
@@ -71,9 +71,20 @@ fn a_modern_client_is_asked_by_a_form_and_its_retry_runs_the_call() {
         .map(|choice| &choice["const"])
         .collect();
     assert_eq!(choices, ["continue", "session", "always", "abort"]);
+    let titles: Vec<&Value> = decision["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|choice| &choice["title"])
+        .collect();
     assert_eq!(
-        decision["oneOf"][2]["title"],
-        "Always allow fake:echo in .pml.json"
+        titles,
+        [
+            "Continue – this command, from now on",
+            "Only this session",
+            "Always (writes .pml.json)",
+            "Abort"
+        ]
     );
     assert_eq!(form["params"]["requestedSchema"]["required"], json!(["decision"]));
     assert_eq!(decision.get("default"), None);
@@ -228,6 +239,7 @@ fn a_legacy_dialog_that_reaches_nobody_falls_back_and_a_decline_by_a_person_refu
 /// Approves from another process what a form asks.
 fn approve_elsewhere(world: &World, form: &Value) {
     let (_, code) = form["message"].as_str().unwrap().rsplit_once("code ").unwrap();
+    let code = code.split_whitespace().next().unwrap();
     assert!(world.run(&["approve", code]).status.success());
 }
 
@@ -302,7 +314,8 @@ fn where_only_a_person_counts_a_continuation_only_asks_how_it_stands() {
     let listed = client.request("tools/list", &json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap();
     let continuing = tools.iter().find(|tool| tool["name"] == "pml_continue").unwrap();
-    assert_eq!(continuing["_meta"]["anthropic/requiresUserInteraction"], true);
+    // It only fetches what a person decided, so that no client must ask one before it.
+    assert_eq!(continuing["_meta"], json!({ "anthropic/alwaysLoad": true }));
     // A dialog is a person.
     let mut dialog = with_forms(&world);
     let id = dialog.send("tools/call", &json!({ "name": "fake__echo", "arguments": {} }));

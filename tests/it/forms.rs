@@ -35,11 +35,12 @@ fn expected(road: Road) -> Value {
     let decision = json!({ "decision": ["continue", "session", "always", "abort"] });
     let run = json!(["Run fake for fake:structured?", decision]);
     let call = json!(["Call fake:closed?", decision]);
-    let which = json!(["Which way?", { "answer1": ["Left", "Right"], "answer1_other": [] }]);
+    let which = json!(["Which way?", { "answer1": ["Left", "Right", "Other…"] }]);
+    let words = json!(["In your own words:", { "answer1_other": [] }]);
     let name = json!(["Your name?", { "answer1": [] }]);
-    let both = json!({
-        "answer1": ["A", "B"], "answer1_other": [], "answer2": ["A", "B"], "answer2_other": [],
-    });
+    let both =
+        json!(["2 questions for you", { "answer1": ["A", "B", "Other…"], "answer2": ["A", "B", "Other…"] }]);
+    let more = json!(["In your own words:", { "answer2_other": [] }]);
     json!({
         "aborted": "Workflow aborted by user",
         "declined": "Workflow aborted by user",
@@ -57,7 +58,7 @@ fn expected(road: Road) -> Value {
         "empty": "pending",
         "unasked": "pending",
         "several": { "One of them?": ["A"], "Some of them?": ["A", "B", "C"] },
-        "forms": [run, run, run, run, call, call, which, which, name, which, which, ["One of them?", both]],
+        "forms": [run, run, run, run, call, call, which, which, words, name, which, which, both, more],
     })
 }
 

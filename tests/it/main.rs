@@ -20,6 +20,7 @@ mod changes;
 mod clients;
 mod completions;
 mod demo;
+mod dialog_text;
 mod dialogs;
 mod differential;
 mod disguise;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::support::faults::{Fault, inject};
 use crate::support::world::{Client, World, asks, json_of, texts};
-use crate::support::{DEADLINE, eventually};
+use crate::support::{DEADLINE, eventually, have};
 
 fn prompt(client: &mut Client, tool: &str, input: &Value) -> u64 {
     let arguments = json!({ "tool_name": tool, "input": input, "tool_use_id": "toolu_1" });
@@ -105,7 +106,7 @@ fn a_person_in_another_terminal_decides_the_rest() {
     );
     assert_eq!(
         reply(&mut client, id),
-        json!({ "behavior": "deny", "message": "The person refused: not now" })
+        json!({ "behavior": "deny", "message": "The person refused: not now\nDo not try it again unless they ask for it." })
     );
 }
 
@@ -285,7 +286,65 @@ fn nobody_answering_is_told_as_that_and_not_as_a_refusal() {
         denied["message"]
             .as_str()
             .unwrap()
-            .starts_with("Nobody answered in time; nobody refused."),
+            .starts_with("No person answered in time, and none refused."),
         "{denied}"
     );
+}
+
+#[test]
+fn the_permission_prompt_shows_that_it_waits() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let arguments = json!({ "tool_name": "Bash", "input": { "command": "ls" } });
+    let params =
+        json!({ "name": "approval_prompt", "arguments": arguments, "_meta": { "progressToken": "p" } });
+    let id = client.send("tools/call", &params);
+    let progress = client.notified("notifications/progress");
+    assert_eq!(progress["params"]["progressToken"], "p");
+    assert!(world.run(&["approve", &code(&world)]).status.success());
+    assert_eq!(reply(&mut client, id)["behavior"], "allow");
+}
+
+#[test]
+fn a_rule_that_a_person_wanted_and_that_could_not_be_written_is_said() {
+    if !have(&["cc"]) {
+        return;
+    }
+    let world = World::new();
+    world.configure(&json!({ "permissions": {} }));
+    let before = world.read(".pml.json");
+    let mut command = world.command(&["stdio"]);
+    let file = world.path(".pml.json");
+    let fault = Fault {
+        call: "rename",
+        nth: 0,
+        errno: rustix::io::Errno::NOSPC,
+        path: &file,
+    };
+    inject(&mut command, &[fault]);
+    let mut client = Client::start(command);
+    client.initialize_with_forms();
+    let arguments = json!({ "tool_name": "Bash", "input": { "command": "ls" } });
+    let params =
+        json!({ "name": "approval_prompt", "arguments": arguments, "_meta": { "progressToken": "p" } });
+    let id = client.send("tools/call", &params);
+    let request = client.notified("elicitation/create");
+    let always = json!({ "action": "accept", "content": { "decision": "always" } });
+    client.reply(&request, &always);
+    assert_eq!(reply(&mut client, id)["behavior"], "allow", "the person said yes");
+    let told = |message: &Value| {
+        message["params"]["message"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert!(
+        client
+            .aside
+            .iter()
+            .any(|message| told(message).contains("could not be added to the allow list")),
+        "{:?}",
+        client.aside
+    );
+    assert_eq!(world.read(".pml.json"), before);
 }

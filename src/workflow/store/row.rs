@@ -129,7 +129,7 @@ pub(super) fn identity(new: &New) -> rusqlite::Result<Digest> {
 pub(super) fn likeness(new: &New) -> rusqlite::Result<Digest> {
     let kind = match &new.ask {
         Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } => new.ask.kind().to_owned(),
-        Ask::Use { .. } | Ask::Questions { .. } => written(&new.ask)?,
+        Ask::Use | Ask::Questions { .. } => written(&new.ask)?,
     };
     let tool = new.call.tool.to_string();
     let presence = match &new.call.arguments {

@@ -142,7 +142,14 @@ async fn scenario(client: &Client) -> Value {
         .call(tool, which.clone(), fill(json!({ "answer1": "Right" })))
         .await;
     let other = client
-        .call(tool, which.clone(), fill(json!({ "answer1_other": "Back" })))
+        .call(
+            tool,
+            which.clone(),
+            [
+                Reply::Accept(json!({ "answer1": "Other…" })),
+                Reply::Accept(json!({ "answer1_other": "Back" })),
+            ],
+        )
         .await;
     let name = json!({ "question": "Your name?" });
     let plain = client.call(tool, name, fill(json!({ "answer1": "Ada" }))).await;
@@ -155,8 +162,11 @@ async fn scenario(client: &Client) -> Value {
         { "question": "One of them?", "header": "One", "options": options, "multiSelect": false },
         { "question": "Some of them?", "header": "Some", "options": options, "multiSelect": true },
     ]});
-    let content = json!({ "answer1": "A", "answer2": ["A", "B"], "answer2_other": "C" });
-    let several = client.call("ask_user_questions", questions, fill(content)).await;
+    let replies = [
+        Reply::Accept(json!({ "answer1": "A", "answer2": ["A", "B", "Other…"] })),
+        Reply::Accept(json!({ "answer2_other": "C" })),
+    ];
+    let several = client.call("ask_user_questions", questions, replies).await;
     json!({
         "aborted": text(&aborted),
         "declined": text(&declined),

@@ -76,7 +76,7 @@ fn a_person_approves_by_a_prompt_where_only_a_person_counts() {
     assert_eq!(
         told,
         format!(
-            "The person approved `{code}` (`fake:echo`), this once. If the call still waits, it goes on by itself; \
+            "The person approved `{code}` (`fake:echo`), as it was shown, from now on. If the call still waits, it goes on by itself; \
              otherwise call `pml_continue` with {{\"workflow_id\":\"{id}\",\"approved\":true}}: the original call is \
              kept and runs as it was."
         )

@@ -1,0 +1,142 @@
+//! The forms that ask for a decision: may a server be installed, run or connected to, may a call be made?
+//!
+//! The first line says what, then comes what would run or the arguments of the call, then where it belongs. What each
+//! choice grants stands in its title.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::decide;
+use super::message::{CHOICE, COLUMNS, Request, Subject};
+use crate::protocol::approval::{ApprovalType, ShownDependency};
+use crate::protocol::{Shown, ToolName, shortened};
+use crate::proxy::{Arguments, Asked};
+
+/// So much of a hash tells two versions apart; `pml pending` shows all of it.
+const HASH: usize = 20;
+
+/// Writes the elicitation parameters that ask for an approval.
+pub(crate) fn approval(asked: &Asked) -> Value {
+    let dependency = &asked.dependency;
+    let tool = Shown::line(&asked.tool.to_string()).to_string();
+    let version = dependency
+        .version
+        .as_ref()
+        .map_or_else(String::new, |version| format!("@{version}"));
+    let (name, permits) = (&dependency.name, asked.kind == ApprovalType::ToolPermission);
+    let what = match (asked.kind, asked.installs) {
+        (ApprovalType::DependencyInstall, true) => format!("Install {name}{version} for {tool}?"),
+        (ApprovalType::DependencyInstall, false) => format!("Run {name}{version} for {tool}?"),
+        (ApprovalType::RemoteConnect, _) => format!("Connect to {name} for {tool}?"),
+        (ApprovalType::ToolPermission, _) => format!("Call {tool}?"),
+    };
+    // What the server runs as was approved when it was first used, and is not asked about again.
+    let notes = if permits { Vec::new() } else { notes(dependency) };
+    let subject = match (permits, &asked.arguments) {
+        (true, Arguments::Json(json)) => Subject::Arguments(json),
+        (true, Arguments::Absent | Arguments::Erased) => Subject::Command("(without arguments)"),
+        (false, _) => Subject::Command(&dependency.install),
+    };
+    let hash = if permits { None } else { hash(dependency) };
+    let code = asked.code.to_string();
+    let origin = origin(&code, asked.file.parent(), hash);
+    let message = Request {
+        what: &what,
+        subject,
+        notes: &notes,
+        code: &code,
+        origin: &origin,
+    };
+    decide(&message.message(), &choices(asked))
+}
+
+/// Writes the elicitation parameters that ask whether the client may use one of its own tools.
+pub(crate) fn permission(tool: &ToolName, input: &str, code: &str, file: &Path) -> Value {
+    let what = format!("Allow {}?", Shown::line(&tool.to_string()));
+    let origin = origin(code, file.parent(), None);
+    let message = Request {
+        what: &what,
+        subject: Subject::Arguments(input),
+        notes: &[],
+        code,
+        origin: &origin,
+    };
+    let titles = [
+        "Continue – this use only".to_owned(),
+        "This tool, for this session".to_owned(),
+        always(file),
+        "Abort".to_owned(),
+    ];
+    decide(&message.message(), &titles)
+}
+
+/// Says what each choice grants; `continue` reaches further where a server is approved than where a call is.
+fn choices(asked: &Asked) -> [String; 4] {
+    let (once, session) = match (asked.kind, &asked.dependency.version) {
+        (ApprovalType::DependencyInstall, Some(_)) => {
+            ("Continue – this version, from now on", "Only this session")
+        }
+        (ApprovalType::DependencyInstall, None) => {
+            ("Continue – this command, from now on", "Only this session")
+        }
+        (ApprovalType::RemoteConnect, _) => ("Continue – this address, from now on", "Only this session"),
+        (ApprovalType::ToolPermission, _) => ("Continue – this call only", "This tool, for this session"),
+    };
+    [
+        once.to_owned(),
+        session.to_owned(),
+        always(&asked.file),
+        "Abort".to_owned(),
+    ]
+}
+
+fn always(file: &Path) -> String {
+    let name = file
+        .file_name()
+        .map_or_else(|| ".pml.json".to_owned(), |name| Shown::path(Path::new(name)));
+    let title = format!("Always (writes {name})");
+    shortened(&title, CHOICE).into_owned()
+}
+
+/// Lists what a person agrees to besides the command.
+fn notes(dependency: &ShownDependency) -> Vec<String> {
+    let scripts = dependency.scripts.then(|| "install scripts WILL run".to_owned());
+    let surroundings = dependency.surroundings.labelled().into_iter();
+    let surroundings = surroundings.map(|(label, text)| format!("{label} {text}"));
+    scripts
+        .into_iter()
+        .chain(surroundings)
+        .chain(dependency.notes())
+        .collect()
+}
+
+fn hash(dependency: &ShownDependency) -> Option<String> {
+    match (&dependency.integrity, &dependency.version, &dependency.remote) {
+        (Some(integrity), _, _) => {
+            let shown: String = integrity.chars().take(HASH).collect();
+            let rest = if shown.len() < integrity.len() { "…" } else { "" };
+            Some(format!("{}{rest}", Shown::line(&shown)))
+        }
+        (None, _, Some(_)) => Some("a remote server".to_owned()),
+        (None, Some(_), None) => Some("hash recorded at first use".to_owned()),
+        (None, None, None) => None,
+    }
+}
+
+/// Names project and hash, in what a line has left behind the code.
+fn origin(code: &str, project: Option<&Path>, hash: Option<String>) -> String {
+    let hash = hash.map_or_else(String::new, |hash| format!(" \u{b7} {hash}"));
+    let project = project.map(Shown::path).unwrap_or_default();
+    let taken = format!("code {code} \u{b7} {hash}").chars().count();
+    let room = COLUMNS.saturating_sub(taken);
+    let count = project.chars().count();
+    // The end of a path says more than its beginning.
+    let project = if count > room {
+        let end: String = project.chars().skip(count - room.saturating_sub(1)).collect();
+        format!("…{end}")
+    } else {
+        project
+    };
+    format!(" \u{b7} {project}{hash}")
+}

@@ -1,0 +1,193 @@
+//! The forms that put questions to a person: first the choices, then their own words where they chose "Other…".
+//!
+//! Own words are asked for in a form of their own: an optional text field beside the choices cannot be left empty in
+//! every client, and replaces the choice in some.
+
+use serde_json::{Map, Value, json};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::message::{self, CHOICE, COLUMNS};
+use crate::protocol::question::{Choice, Given, Question, Selection};
+use crate::protocol::{Shown, shortened};
+
+/// The choice that stands for the person's own words.
+const OTHER: &str = "Other…";
+/// How it is shown; Claude Code puts quotes around a title that ends in dots.
+const OTHER_TITLE: &str = "Other, in your own words";
+/// Its name where an option is called [`OTHER`] already.
+const NEITHER: &str = "Other… (own words)";
+
+/// Writes the elicitation parameters that put questions to a person: one required field a question.
+pub(crate) fn questions(questions: &[Question], code: &str) -> Value {
+    let fields = questions.iter().enumerate().map(|(index, question)| {
+        let mut field = json!({ "type": "string", "title": title(question) });
+        if questions.len() > 1 {
+            field["description"] = json!(Shown::line(&question.question).to_string());
+        }
+        match (question.options.is_empty(), question.selection) {
+            (true, _) => {}
+            (false, Selection::One) => field["oneOf"] = json!(choices(question)),
+            (false, Selection::Several) => {
+                field["type"] = json!("array");
+                field["minItems"] = json!(1);
+                field["items"] = json!({ "anyOf": choices(question) });
+            }
+        }
+        (field_name(index), field)
+    });
+    form(&message(questions, code), &fields.collect())
+}
+
+/// Writes the form for the own words of a person who chose them; `None` where the filled form asks for none.
+pub(crate) fn own_words(questions: &[Question], content: &Map<String, Value>, code: &str) -> Option<Value> {
+    let fields: Map<String, Value> = questions
+        .iter()
+        .enumerate()
+        .filter(|(index, question)| chose_other(question, content.get(&field_name(*index))))
+        .map(|(index, question)| {
+            let mut field = json!({ "type": "string", "title": title(question) });
+            if questions.len() > 1 {
+                field["description"] = json!(Shown::line(&question.question).to_string());
+            }
+            (other_name(index), field)
+        })
+        .collect();
+    if fields.is_empty() {
+        return None;
+    }
+    let lines = ["In your own words:".to_owned()].into_iter();
+    let asked = questions
+        .iter()
+        .flat_map(lines_of)
+        .filter(|_| questions.len() == 1);
+    Some(form(&message::text(lines.chain(asked), code), &fields))
+}
+
+/// Reads the answers out of filled forms; `None` if a question has none.
+pub(crate) fn answers(questions: &[Question], content: &Map<String, Value>) -> Option<Vec<Given>> {
+    let given = questions.iter().enumerate().map(|(index, question)| {
+        let field = field_name(index);
+        let labels = match content.get(&field) {
+            // Where a form has no lists, several choices come as one text.
+            Some(Value::String(text)) if question.selection == Selection::Several => {
+                return question.read(&field, text).ok();
+            }
+            Some(Value::String(label)) => vec![label.clone()],
+            Some(Value::Array(labels)) => labels
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+            _ => Vec::new(),
+        };
+        let other = other_label(question);
+        let labels = labels.into_iter().filter(|label| label != other).collect();
+        let own = content.get(&other_name(index)).and_then(Value::as_str);
+        if own.is_none() && chose_other(question, content.get(&field)) {
+            return None;
+        }
+        question.check(&field, labels, own.map(str::to_owned)).ok()
+    });
+    given.collect()
+}
+
+fn form(message: &str, properties: &Map<String, Value>) -> Value {
+    let required: Vec<&String> = properties.keys().collect();
+    json!({
+        "message": message,
+        "requestedSchema": { "type": "object", "required": required, "properties": properties },
+    })
+}
+
+/// Writes the message: a question alone stands here whole; several stand at their fields, unless they are too long.
+fn message(questions: &[Question], code: &str) -> String {
+    let lines: Vec<String> = match questions {
+        [question] => lines_of(question).chain(explained(question)).collect(),
+        several => several
+            .iter()
+            .filter(|question| !fits(&question.question))
+            .flat_map(lines_of)
+            .chain(several.iter().flat_map(explained))
+            .collect(),
+    };
+    if lines.is_empty() {
+        return format!("{} questions for you", questions.len());
+    }
+    message::text(lines.into_iter(), code)
+}
+
+fn lines_of(question: &Question) -> impl Iterator<Item = String> {
+    let lines = question.question.lines();
+    lines.map(|line| Shown::line(line).to_string())
+}
+
+/// Explains the options whose description does not fit into a choice.
+fn explained(question: &Question) -> impl Iterator<Item = String> {
+    question
+        .options
+        .iter()
+        .map(described)
+        .filter(|text| text.width() > CHOICE)
+}
+
+fn described(option: &Choice) -> String {
+    let label = Shown::line(&option.label);
+    match &option.description {
+        Some(description) => format!("{label}: {}", Shown::line(description)),
+        None => label.to_string(),
+    }
+}
+
+fn fits(question: &str) -> bool {
+    !question.contains('\n') && Shown::line(question).to_string().width() <= COLUMNS
+}
+
+fn title(question: &Question) -> String {
+    Shown::line(question.header.as_deref().unwrap_or("Answer")).to_string()
+}
+
+fn choices(question: &Question) -> Vec<Value> {
+    let options = question.options.iter().map(|option| {
+        let described = described(option);
+        let title = if described.width() <= CHOICE {
+            described
+        } else {
+            shortened(&Shown::line(&option.label).to_string(), CHOICE).into_owned()
+        };
+        json!({ "const": option.label, "title": title })
+    });
+    let other = other_label(question);
+    options
+        .chain([json!({ "const": other, "title": OTHER_TITLE })])
+        .collect()
+}
+
+fn other_label(question: &Question) -> &'static str {
+    if question.options.iter().any(|option| option.label == OTHER) {
+        NEITHER
+    } else {
+        OTHER
+    }
+}
+
+fn chose_other(question: &Question, chosen: Option<&Value>) -> bool {
+    let other = other_label(question);
+    match chosen {
+        Some(Value::String(label)) => !question.options.is_empty() && label == other,
+        Some(Value::Array(labels)) => labels.iter().any(|label| label == other),
+        _ => false,
+    }
+}
+
+/// Tells whether a choice stands for the person's own words.
+pub(super) fn is_other(choice: &Value) -> bool {
+    choice == OTHER || choice == NEITHER
+}
+
+fn field_name(index: usize) -> String {
+    format!("answer{}", index + 1)
+}
+
+fn other_name(index: usize) -> String {
+    format!("answer{}_other", index + 1)
+}
