@@ -21,12 +21,8 @@ pub(super) fn open(ground: &Ground) -> Result<Store, WorkflowError> {
 pub(super) fn still_open(workflow: &Workflow) -> anyhow::Result<()> {
     let answer = Answer::Refuse { reason: None };
     let by = Provenance::Cli;
-    let moved = transition(
-        &workflow.state,
-        workflow.expires_at,
-        Event::Answer { answer, by },
-        now(),
-    );
+    let event = Event::Answer { answer, by };
+    let moved = transition(&workflow.state, workflow.lifetime(), event, now());
     let code = workflow.code.clone();
     moved
         .map(drop)

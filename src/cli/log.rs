@@ -79,7 +79,7 @@ fn whole(workflow: &Workflow, now: Timestamp) -> Value {
 
 /// Names the state; a deadline counts also where nobody has noticed it yet.
 fn word(workflow: &Workflow, now: Timestamp) -> &'static str {
-    let due = now >= workflow.expires_at;
+    let over = !workflow.is_live_at(now);
     match &workflow.state {
         State::Answered {
             answer: Answer::Refuse { .. },
@@ -88,7 +88,7 @@ fn word(workflow: &Workflow, now: Timestamp) -> &'static str {
         State::Taken { .. } => "used",
         State::Withdrawn => "withdrawn",
         State::Expired => "expired",
-        State::Pending | State::Answered { .. } if due => "expired",
+        State::Pending | State::Answered { .. } if over => "expired",
         State::Pending => "pending",
         State::Answered {
             answer: Answer::Answers { .. },

@@ -1,11 +1,20 @@
 //! The one place that reads the wall clock.
 //!
 //! Deadlines are shared by processes and outlive them, so they are moments of the wall clock, which goes on while
-//! the machine sleeps.
+//! the machine sleeps. It can be set back, so a process also keeps them on a clock that cannot.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::workflow::Timestamp;
+use crate::workflow::{Moment, Timestamp};
+
+/// Returns the moment it is now, on both clocks.
+#[must_use]
+pub fn moment() -> Moment {
+    Moment {
+        wall: now(),
+        steady: Instant::now(),
+    }
+}
 
 /// Returns the moment it is now.
 #[expect(

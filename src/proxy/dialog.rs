@@ -39,7 +39,7 @@ impl Proxy {
         let name = id.to_string();
         for _ in 0..LOOKS {
             let workflow = self.0.workflows.find(id).await?;
-            let live = workflow.expires_at > super::now();
+            let live = workflow.is_live_at(super::now());
             let decided = match (&workflow.state, said) {
                 (State::Pending, Some(decision)) if live => Decided::Now(decision, by),
                 (State::Pending, None) if live => {

@@ -28,7 +28,7 @@ pub use authority::{
 };
 pub use call::{Carried, Patience, Progress};
 pub use client_scope::{Claim, ClientScope};
-pub use clock::now;
+pub use clock::{moment, now};
 pub use introduction::Introduction;
 pub use offers::Offered;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
@@ -97,7 +97,7 @@ impl Proxy {
         let watched = Watched::new(files.clone());
         Self(Arc::new(Shared {
             loader: Loader::new(&environment, locations, tasks.clone()),
-            workflows: Workflows::new(Place::of(locations), Arc::new(now)),
+            workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
             approved: Approved::of(locations),
             grants: Arc::default(),
             watching: AtomicBool::new(false),

@@ -123,7 +123,7 @@ impl Proxy {
             }
         }
         match &workflow.state {
-            State::Pending if workflow.expires_at > now() => Ok(Questioned::Pending(Box::new(workflow))),
+            State::Pending if workflow.is_live_at(now()) => Ok(Questioned::Pending(Box::new(workflow))),
             State::Answered {
                 answer: Answer::Refuse { reason },
                 ..

@@ -97,7 +97,7 @@ impl Proxy {
                     notes: Vec::new(),
                 });
             }
-            (Decided::Elsewhere, State::Pending) if suspended.expires_at > super::now() => {
+            (Decided::Elsewhere, State::Pending) if suspended.is_live_at(super::now()) => {
                 return Ok(Outcome::Waiting(self.asked(&view, &suspended)?));
             }
             (Decided::Elsewhere, _) => None,

@@ -169,7 +169,7 @@ impl Conversation {
         let reply = Self::question_reply(&workflow, &questions, retry);
         let workflow = match &reply {
             // The person took longer than the question lived: what they said is put to it again.
-            Reply::Said(_) if workflow.expires_at <= now() => {
+            Reply::Said(_) if !workflow.is_live_at(now()) => {
                 self.0
                     .proxy
                     .question(asking.name(), questions, &self.0.scope)

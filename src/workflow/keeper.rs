@@ -6,12 +6,13 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
 use tokio::sync::{oneshot, watch};
 
-use super::{Clock, Place, State, Store, Timestamp, Workflow, WorkflowError, WorkflowId};
+use super::deadlines::Deadlines;
+use super::{Clock, Moment, Place, State, Store, Timestamp, Workflow, WorkflowError, WorkflowId};
 
 /// Who waits in this process, by workflow; a sender without receivers is a waiter that left.
 pub(super) type Waiters = DashMap<WorkflowId, watch::Sender<Option<Workflow>>>;
@@ -39,8 +40,9 @@ pub(super) struct Keeper {
     waiters: Arc<Waiters>,
     jobs: mpsc::Receiver<Job>,
     store: Option<Store>,
-    /// When the next workflow expires, as far as this process has seen.
-    sweep_at: Option<Timestamp>,
+    deadlines: Deadlines,
+    /// When a sweep that failed is tried again.
+    again_at: Option<Instant>,
     /// Dropped with the thread, which is how its end is seen.
     _end: oneshot::Sender<()>,
 }
@@ -72,7 +74,8 @@ impl Keeper {
             waiters,
             jobs,
             store: None,
-            sweep_at: None,
+            deadlines: Deadlines::default(),
+            again_at: None,
             _end: end,
         };
         std::thread::Builder::new()
@@ -86,7 +89,9 @@ impl Keeper {
             let occasion = match self.next_job() {
                 Ok(job) => {
                     let now = (self.clock)();
-                    job(self.open(now), now);
+                    // What is over by either clock is over for the job too.
+                    self.sweep_if_due(now);
+                    job(self.open(now), now.wall);
                     Occasion::Job
                 }
                 Err(RecvTimeoutError::Timeout) => Occasion::Time,
@@ -101,14 +106,16 @@ impl Keeper {
             Some(_) if !self.waiters.is_empty() => Attention::Watching,
             _ => Attention::Idle,
         };
-        match pause(attention, self.sweep_at, (self.clock)()) {
+        let now = (self.clock)();
+        let again = self.again_at.map(|at| at.saturating_duration_since(now.steady));
+        match pause(attention, again.or_else(|| self.deadlines.next(now))) {
             Some(pause) => self.jobs.recv_timeout(pause),
             None => self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
     }
 
     /// Returns the store, opening it if there is none; what dead processes left behind is swept first.
-    fn open(&mut self, now: Timestamp) -> Result<&mut Store, WorkflowError> {
+    fn open(&mut self, now: Moment) -> Result<&mut Store, WorkflowError> {
         if self.store.is_none() {
             self.store = Some(Store::open(self.place.clone())?);
             self.sweep(now);
@@ -121,32 +128,37 @@ impl Keeper {
     fn look_around(&mut self, occasion: Occasion) {
         self.waiters.retain(|_, moved| moved.receiver_count() > 0);
         let now = (self.clock)();
-        let due = self.sweep_at.is_some_and(|at| at <= now);
-        let occasion = if due { self.sweep(now) } else { occasion };
-        if let Err(error) = self.notice_changes(occasion) {
+        let occasion = self.sweep_if_due(now).unwrap_or(occasion);
+        if let Err(error) = self.notice_changes(occasion, now) {
             warn(&error, "cannot look for answers");
             self.waiters.clear();
         }
     }
 
+    fn sweep_if_due(&mut self, now: Moment) -> Option<Occasion> {
+        let waits = self.again_at.is_some_and(|at| now.steady < at);
+        (self.deadlines.due(now) && !waits).then(|| self.sweep(now))
+    }
+
     /// Sweeps; what changed by it counts as a job of this process.
-    fn sweep(&mut self, now: Timestamp) -> Occasion {
-        match self.store.as_mut().map(|store| store.sweep(now)) {
-            Some(Ok(swept)) => {
-                self.sweep_at = swept.next;
+    fn sweep(&mut self, now: Moment) -> Occasion {
+        let overdue = self.deadlines.overdue(now);
+        match self.store.as_mut().map(|store| store.sweep(now.wall, &overdue)) {
+            Some(Ok(_)) => {
+                self.again_at = None;
                 Occasion::Job
             }
             Some(Err(error)) => {
                 warn(&error, "cannot sweep; trying again later");
-                self.sweep_at = Some(now.plus(SWEEP_AGAIN_AFTER));
+                self.again_at = now.steady.checked_add(SWEEP_AGAIN_AFTER);
                 Occasion::Time
             }
             None => Occasion::Time,
         }
     }
 
-    /// Wakes those whose workflow is no longer pending, and learns the next deadline.
-    fn notice_changes(&mut self, occasion: Occasion) -> Result<(), WorkflowError> {
+    /// Wakes those whose workflow is no longer pending, and learns the deadlines.
+    fn notice_changes(&mut self, occasion: Occasion, now: Moment) -> Result<(), WorkflowError> {
         let Some(store) = &mut self.store else {
             return Ok(());
         };
@@ -165,9 +177,13 @@ impl Keeper {
                 moved.send_replace(Some(workflow));
             }
         }
-        let had_live_ones = self.sweep_at.is_some();
-        self.sweep_at = store.earliest_deadline()?;
-        if had_live_ones && self.sweep_at.is_none() {
+        let had_live_ones = !self.deadlines.is_empty();
+        self.deadlines.learn(store.deadlines()?, now);
+        if changed_elsewhere {
+            // What could not be swept before may be now.
+            self.again_at = None;
+        }
+        if had_live_ones && self.deadlines.is_empty() {
             let shortened = store.shorten_log();
             if let Err(error) = shortened {
                 warn(&error, "cannot shorten the log");
@@ -185,9 +201,9 @@ impl Drop for Keeper {
 }
 
 /// Returns how long the thread may sleep; nothing means until there is a job.
-fn pause(attention: Attention, sweep_at: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
+fn pause(attention: Attention, until_sweep: Option<Duration>) -> Option<Duration> {
     // A deadline that is already past still costs a moment, so that nothing here can spin.
-    let until_sweep = sweep_at.map(|at| at.since(now).max(Duration::from_millis(1)));
+    let until_sweep = until_sweep.map(|rest| rest.max(Duration::from_millis(1)));
     let until_look = match attention {
         Attention::Watching => Some(LOOK_EVERY),
         Attention::Idle => None,
@@ -206,14 +222,12 @@ mod tests {
 
     #[test]
     fn an_idle_keeper_sleeps_until_there_is_something_to_do() {
-        let now = Timestamp::from_millis(0);
-        let at = |millis| Some(Timestamp::from_millis(millis));
         let after = |millis| Some(Duration::from_millis(millis));
-        assert_eq!(pause(Attention::Idle, None, now), None);
-        assert_eq!(pause(Attention::Idle, at(300_000), now), after(300_000));
-        assert_eq!(pause(Attention::Idle, at(-5), now), after(1));
-        assert_eq!(pause(Attention::Watching, None, now), after(25));
-        assert_eq!(pause(Attention::Watching, at(300_000), now), after(25));
-        assert_eq!(pause(Attention::Watching, at(20), now), after(20));
+        assert_eq!(pause(Attention::Idle, None), None);
+        assert_eq!(pause(Attention::Idle, after(300_000)), after(300_000));
+        assert_eq!(pause(Attention::Idle, after(0)), after(1));
+        assert_eq!(pause(Attention::Watching, None), after(25));
+        assert_eq!(pause(Attention::Watching, after(300_000)), after(25));
+        assert_eq!(pause(Attention::Watching, after(20)), after(20));
     }
 }

@@ -1,13 +1,13 @@
 //! The life of a suspended call as one pure function: no IO, no async, no clock.
 //!
 //! Whoever moves a workflow passes the moment in; whatever is not a move of [`transition`] is a [`Refusal`] with
-//! its own words. At its deadline a workflow is dead even if nobody has marked it so yet.
+//! its own words. Outside its lifetime a workflow is dead even if nobody has marked it so yet.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Timestamp;
+use super::{Lifetime, Timestamp};
 use crate::protocol::Shown;
 use crate::protocol::continuation::Scope;
 use crate::protocol::question::Given;
@@ -222,13 +222,9 @@ fn because(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |reason| format!(": {}", Shown::line(reason)))
 }
 
-/// Moves a workflow with the deadline `expires_at` by `event` at the moment `now`, or says why it does not move.
-pub fn transition(
-    state: &State,
-    expires_at: Timestamp,
-    event: Event,
-    now: Timestamp,
-) -> Result<State, Refusal> {
+/// Moves a workflow that lives for `lifetime` by `event` at the moment `now`, or says why it does not move.
+pub fn transition(state: &State, lifetime: Lifetime, event: Event, now: Timestamp) -> Result<State, Refusal> {
+    let expires_at = lifetime.expires_at;
     match state {
         State::Expired => Err(Refusal::Expired { expires_at }),
         State::Withdrawn => Err(Refusal::Withdrawn),
@@ -254,7 +250,7 @@ pub fn transition(
         | State::Answered {
             answer: Answer::Approve { .. } | Answer::Answers { .. },
             ..
-        } if now >= expires_at => match event {
+        } if !lifetime.is_live_at(now) => match event {
             Event::Expire => Ok(State::Expired),
             Event::Answer { .. } | Event::Take | Event::Withdraw => Err(Refusal::Expired { expires_at }),
         },
@@ -291,7 +287,7 @@ pub fn transition(
 /// Where somebody else approved first, an approval takes the call under *their* answer; a refusal comes too late.
 pub(super) fn answer_and_take(
     state: &State,
-    expires_at: Timestamp,
+    lifetime: Lifetime,
     answer: Answer,
     by: Provenance,
     now: Timestamp,
@@ -299,16 +295,16 @@ pub(super) fn answer_and_take(
     let approves = matches!(answer, Answer::Approve { .. } | Answer::Answers { .. });
     match state {
         State::Pending if approves => {
-            let answered = transition(state, expires_at, Event::Answer { answer, by }, now)?;
-            transition(&answered, expires_at, Event::Take, now)
+            let answered = transition(state, lifetime, Event::Answer { answer, by }, now)?;
+            transition(&answered, lifetime, Event::Take, now)
         }
         // A refused call stays refused, whatever is said now.
         State::Answered {
             answer: Answer::Refuse { .. },
             ..
-        } => transition(state, expires_at, Event::Take, now),
-        _ if approves => transition(state, expires_at, Event::Take, now),
-        _ => transition(state, expires_at, Event::Answer { answer, by }, now),
+        } => transition(state, lifetime, Event::Take, now),
+        _ if approves => transition(state, lifetime, Event::Take, now),
+        _ => transition(state, lifetime, Event::Answer { answer, by }, now),
     }
 }
 

@@ -4,21 +4,25 @@
 //! when the database cannot be opened. It must not know permissions or the loader: what is suspended is data.
 //!
 //! The non-obvious thing: one thread owns the database (SQLite blocks), and that thread also sweeps and watches
-//! for answers from other processes. It sleeps until the next deadline, and looks around every 25 ms only while
+//! for answers from other processes. It sleeps until the next deadline (on two clocks: see `deadlines`), and looks around every 25 ms only while
 //! somebody waits; an idle pml wakes up for nothing.
 
+mod deadlines;
 mod error;
 mod identity;
 mod keeper;
 mod lifecycle;
+mod lifetime;
 mod machine;
 mod store;
 mod suspended;
 mod told;
 
 pub use crate::protocol::continuation::Scope;
+pub use deadlines::Moment;
 pub use error::WorkflowError;
 pub use identity::{Asker, Code, NotACode, Timestamp, WorkflowId};
+pub use lifetime::Lifetime;
 pub use machine::{Answer, Event, Phase, Provenance, Refusal, State, transition};
 pub use store::{LIVE_LIMIT, Place, Store};
 pub use suspended::{Arguments, Ask, Attended, Call, Created, Expected, New, Origin, Swept, Workflow};
@@ -29,8 +33,8 @@ use tokio::sync::{oneshot, watch};
 
 use keeper::{Job, Keeper, Thread, Waiters};
 
-/// Tells the time; given by whoever builds [`Workflows`], so that tests own it.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+/// Tells the time on both clocks; given to [`Workflows::new`], so that tests own it.
+pub type Clock = Arc<dyn Fn() -> Moment + Send + Sync>;
 
 /// The workflows of the user, as the rest of pml uses them.
 #[derive(Clone)]

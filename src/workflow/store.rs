@@ -12,27 +12,26 @@
 mod look;
 mod row;
 mod schema;
+mod sweep;
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
 pub use schema::Place;
 use schema::database_error;
 
+use super::lifetime::LIVE;
 use super::machine::{self, Answer, Event, Phase, Provenance, State};
 use super::{
-    Arguments, Asker, Code, Created, Expected, New, Refusal, Swept, Timestamp, Workflow, WorkflowError,
-    WorkflowId, lifecycle,
+    Arguments, Asker, Code, Created, Expected, New, Refusal, Timestamp, Workflow, WorkflowError, WorkflowId,
+    lifecycle,
 };
 use crate::protocol::Digest;
 
 /// More open asks than a person will ever read; without a cap a model that loops fills the disk.
 pub const LIVE_LIMIT: usize = 1_000;
-
-/// Finished rows are kept this long past their deadline, so that a late answer is told what happened.
-const KEPT_AFTER_DEADLINE: Duration = Duration::from_hours(24);
 
 /// How long an answer is left to the call that waits for it. It takes its answer within a few hundredths of a second;
 /// after this it does not wait any more, and an identical call of another conversation may have the answer.
@@ -96,12 +95,12 @@ impl Store {
                 &identity.as_str(),
             )?;
             let replaced = match same {
-                Some(same) if same.expires_at > now => return Ok((Created::Existing(same), None)),
+                Some(same) if same.is_live_at(now) => return Ok((Created::Existing(same), None)),
                 Some(dead) => Some(advance(transaction, dead, State::Expired)?),
                 None => None,
             };
             let live: i64 = transaction.query_row(
-                "SELECT count(*) FROM workflow WHERE phase <> 'final' AND expires_at > ?1",
+                &format!("SELECT count(*) FROM workflow WHERE phase <> 'final' AND {LIVE}"),
                 [now.millis()],
                 |row| row.get(0),
             )?;
@@ -145,7 +144,7 @@ impl Store {
     pub fn apply(&mut self, id: WorkflowId, event: Event, now: Timestamp) -> Result<Workflow, WorkflowError> {
         let answer = event.answer().cloned();
         self.advance_by(id, &Expected::AnyTool, answer.as_ref(), |workflow| {
-            machine::transition(&workflow.state, workflow.expires_at, event, now)
+            machine::transition(&workflow.state, workflow.lifetime(), event, now)
         })
     }
 
@@ -162,54 +161,8 @@ impl Store {
         now: Timestamp,
     ) -> Result<Workflow, WorkflowError> {
         self.advance_by(id, expected, Some(&answer.clone()), |workflow| {
-            machine::answer_and_take(&workflow.state, workflow.expires_at, answer, by, now)
+            machine::answer_and_take(&workflow.state, workflow.lifetime(), answer, by, now)
         })
-    }
-
-    /// Marks what has expired and deletes what finished long ago.
-    pub fn sweep(&mut self, now: Timestamp) -> Result<Swept, WorkflowError> {
-        let (expired, deleted) = self.write("sweep", |transaction| {
-            // In bulk and without reading the asks: the machine lets every live state expire at its deadline,
-            // and a row that a later pml wrote must not keep its arguments because this one cannot read it.
-            let expired = transaction
-                .prepare(
-                    "UPDATE workflow SET state = ?2, phase = 'final', identity = NULL, likeness = NULL, arguments = NULL
-                     WHERE phase <> 'final' AND expires_at <= ?1 RETURNING id, code, tool",
-                )?
-                .query_map(params![now.millis(), row::written(&State::Expired)?], |row| {
-                    Ok((
-                        row.get::<_, String>(0)?,
-                        row.get::<_, String>(1)?,
-                        row.get::<_, String>(2)?,
-                    ))
-                })?
-                .collect::<rusqlite::Result<Vec<_>>>()?;
-            let deleted = transaction.execute(
-                "DELETE FROM workflow WHERE expires_at <= ?1",
-                [now.minus(KEPT_AFTER_DEADLINE).millis()],
-            )?;
-            Ok((expired, deleted))
-        })?;
-        for (id, code, tool) in &expired {
-            lifecycle::expired(id, code, tool);
-        }
-        Ok(Swept {
-            expired: expired.iter().filter_map(|(id, ..)| id.parse().ok()).collect(),
-            deleted,
-            next: self.earliest_deadline()?,
-        })
-    }
-
-    /// Returns the earliest deadline of a live workflow.
-    pub fn earliest_deadline(&self) -> Result<Option<Timestamp>, WorkflowError> {
-        self.connection
-            .query_row(
-                "SELECT min(expires_at) FROM workflow WHERE phase <> 'final'",
-                [],
-                |row| row.get(0),
-            )
-            .map(|millis: Option<i64>| millis.map(Timestamp::from_millis))
-            .map_err(|source| database_error("look for a deadline", self.place.path(), source))
     }
 
     /// Tells whether another connection has changed anything since this was asked last.
@@ -321,15 +274,16 @@ fn answered(
     asker: Asker,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Workflow>> {
-    let free = "phase = 'approved' AND likeness = ?1 AND expires_at > ?2 AND (asker = ?3 OR attended = 0)
-                ORDER BY created_at, id";
+    let approved = format!("phase = 'approved' AND likeness = ?2 AND {LIVE}");
+    let oldest_first = "ORDER BY created_at, id";
     let (likeness, now_millis, asker) = (likeness.as_str(), now.millis(), asker.to_string());
-    let found = many(transaction, free, &[&likeness, &now_millis, &asker])?;
+    let free = format!("{approved} AND (asker = ?3 OR attended = 0) {oldest_first}");
+    let found = many(transaction, &free, &[&now_millis, &likeness, &asker])?;
     if let Some(first) = found.into_iter().next() {
         return Ok(Some(first));
     }
-    let attended = "phase = 'approved' AND likeness = ?1 AND expires_at > ?2 ORDER BY created_at, id";
-    let found = many(transaction, attended, &[&likeness, &now_millis])?;
+    let attended = format!("{approved} {oldest_first}");
+    let found = many(transaction, &attended, &[&now_millis, &likeness])?;
     Ok(found.into_iter().find(|workflow| match &workflow.state {
         State::Answered { at, .. } => at.plus(OWNERS_TURN) <= now,
         State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn => false,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Asker, Code, State, Timestamp, WorkflowId};
+use super::{Answer, Asker, Code, Lifetime, State, Timestamp, WorkflowId};
 use crate::config::By;
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::question::Question;
@@ -185,6 +185,23 @@ pub struct Workflow {
     pub state: State,
 }
 
+impl Workflow {
+    /// Returns from when to when it can be answered and taken.
+    #[must_use]
+    pub fn lifetime(&self) -> Lifetime {
+        Lifetime {
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+        }
+    }
+
+    /// Tells whether it is within its lifetime at `now`; whether it still waits is told by its state.
+    #[must_use]
+    pub fn is_live_at(&self, now: Timestamp) -> bool {
+        self.lifetime().is_live_at(now)
+    }
+}
+
 /// Tells a new workflow from one that already asks, or has answered, the very same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
@@ -215,13 +232,11 @@ pub enum Expected {
     AnyTool,
 }
 
-/// What a sweep did and when the next one is due.
+/// What a sweep did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
-    /// The workflows whose deadline had passed.
+    /// The workflows whose life was over.
     pub expired: Vec<WorkflowId>,
     /// How many finished rows were too old to keep.
     pub deleted: usize,
-    /// The next deadline of a live workflow.
-    pub next: Option<Timestamp>,
 }

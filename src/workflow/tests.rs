@@ -1,6 +1,6 @@
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use pretty_assertions::assert_eq;
 use tempfile::TempDir;
@@ -12,23 +12,42 @@ use crate::report::Hint as _;
 /// Far longer than anything here takes, even on a machine that does something else.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A clock that stands still until it is moved.
+/// Two clocks that stand still until they are moved.
 #[derive(Clone)]
-struct Hands(Arc<AtomicI64>);
+struct Hands {
+    wall: Arc<AtomicI64>,
+    steady: Arc<AtomicU64>,
+    start: Instant,
+}
 
 impl Hands {
     fn at_noon() -> Self {
-        Self(Arc::new(AtomicI64::new(NOON.millis())))
+        Self {
+            wall: Arc::new(AtomicI64::new(NOON.millis())),
+            steady: Arc::default(),
+            start: Instant::now(),
+        }
     }
 
     fn clock(&self) -> Clock {
-        let hands = Arc::clone(&self.0);
-        Arc::new(move || Timestamp::from_millis(hands.load(Ordering::SeqCst)))
+        let hands = self.clone();
+        Arc::new(move || Moment {
+            wall: Timestamp::from_millis(hands.wall.load(Ordering::SeqCst)),
+            steady: hands.start + Duration::from_millis(hands.steady.load(Ordering::SeqCst)),
+        })
     }
 
     fn pass(&self, duration: Duration) {
+        let millis = u64::try_from(duration.as_millis()).unwrap();
+        self.wall
+            .fetch_add(i64::try_from(millis).unwrap(), Ordering::SeqCst);
+        self.steady.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    /// Sets the clock on the wall back.
+    fn set_back(&self, duration: Duration) {
         let millis = i64::try_from(duration.as_millis()).unwrap();
-        self.0.fetch_add(millis, Ordering::SeqCst);
+        self.wall.fetch_sub(millis, Ordering::SeqCst);
     }
 }
 
@@ -191,11 +210,57 @@ fn a_waiter_hears_that_time_is_up() {
 }
 
 #[test]
+fn a_clock_set_back_before_the_ask_ends_it_at_once() {
+    run(async {
+        let hands = Hands::at_noon();
+        let workflows = Workflows::new(Place::Memory, hands.clock());
+        let id = workflows.create(new("{}")).await.unwrap().workflow().id;
+        let set_back = async {
+            registered(&workflows, 1).await;
+            hands.set_back(Duration::from_hours(1));
+        };
+        let (heard, ()) = tokio::join!(workflows.wait(id), set_back);
+        assert_eq!(heard.unwrap().state, State::Expired);
+        let fresh = workflows.create(new("{}")).await.unwrap();
+        assert!(matches!(fresh, Created::New(_)), "{fresh:?}");
+        assert_eq!(workflows.pending().await.unwrap(), [fresh.workflow()]);
+    });
+}
+
+#[test]
+fn a_clock_set_back_within_the_life_of_an_ask_does_not_make_it_live_longer() {
+    run(async {
+        let hands = Hands::at_noon();
+        let workflows = Workflows::new(Place::Memory, hands.clock());
+        hands.pass(Duration::from_mins(1));
+        let id = workflows.create(new("{}")).await.unwrap().workflow().id;
+        // The thread has looked around after the creation once it answers again.
+        assert_eq!(workflows.pending().await.unwrap().len(), 1);
+        hands.pass(Duration::from_mins(4));
+        hands.set_back(Duration::from_mins(3));
+        let pending = workflows.pending().await.unwrap();
+        assert_eq!(pending.len(), 1, "by either clock it lives");
+        let pass = async {
+            registered(&workflows, 1).await;
+            hands.pass(Duration::from_mins(1));
+        };
+        let (heard, ()) = tokio::join!(workflows.wait(id), pass);
+        assert_eq!(heard.unwrap().state, State::Expired, "five minutes went by");
+        let by = Provenance::Continuation;
+        let late = workflows.answer_and_take(id, on_its_tool(), APPROVE, by).await;
+        assert!(matches!(late, Err(WorkflowError::Refused { .. })), "{late:?}");
+    });
+}
+
+#[test]
 fn what_expires_is_swept_without_anybody_asking() {
     run(async {
         let directory = tempfile::tempdir().unwrap();
-        let started = std::time::Instant::now();
-        let clock: Clock = Arc::new(move || NOON.plus(started.elapsed()));
+        let started = Instant::now();
+        let clock: Clock = Arc::new(move || Moment {
+            wall: NOON.plus(started.elapsed()),
+            steady: Instant::now(),
+        });
         let workflows = Workflows::new(file(&directory), clock);
         let mut brief = new("{}");
         brief.time_to_live = Duration::from_millis(50);

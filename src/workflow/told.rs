@@ -22,7 +22,7 @@ impl Workflow {
             self.code,
             Shown::line(&tool),
             span(now.since(self.created_at)),
-            if now < self.expires_at {
+            if self.is_live_at(now) {
                 format!("expires in {}", span(self.expires_at.since(now)))
             } else {
                 "expired".to_owned()

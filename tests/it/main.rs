@@ -70,4 +70,6 @@ mod subscriptions;
 mod support;
 mod surroundings;
 mod uninstall;
+#[cfg(target_os = "linux")]
+mod wall_clock;
 mod wheels;

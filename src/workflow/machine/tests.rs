@@ -4,6 +4,10 @@ use super::*;
 
 const BEFORE: Timestamp = Timestamp::from_millis(59_999);
 const DEADLINE: Timestamp = Timestamp::from_millis(60_000);
+const LIFETIME: Lifetime = Lifetime {
+    created_at: Timestamp::from_millis(500),
+    expires_at: DEADLINE,
+};
 
 const APPROVE: Answer = Answer::Approve { scope: Scope::Once };
 
@@ -92,7 +96,7 @@ fn every_state_has_one_outcome_for_every_event_before_and_at_the_deadline() {
         ("expire", Event::Expire),
         ("withdraw", Event::Withdraw),
     ];
-    insta::assert_snapshot!(table(&events, |state, event, now| transition(state, DEADLINE, event, now)), @r"
+    insta::assert_snapshot!(table(&events, |state, event, now| transition(state, LIFETIME, event, now)), @r"
     pending   approve  before | => approved by dialog at 1970-01-01 00:00:59Z
     pending   approve  at     | expired at 1970-01-01 00:01:00Z
     pending   refuse   before | => refused by dialog at 1970-01-01 00:00:59Z
@@ -160,7 +164,7 @@ fn every_state_has_one_outcome_for_every_event_before_and_at_the_deadline() {
 fn a_continuation_answers_and_takes_at_once_or_says_why_not() {
     let answers = [("approve", APPROVE), ("refuse", refuse())];
     let step =
-        |state: &State, answer, now| answer_and_take(state, DEADLINE, answer, Provenance::Continuation, now);
+        |state: &State, answer, now| answer_and_take(state, LIFETIME, answer, Provenance::Continuation, now);
     insta::assert_snapshot!(table(&answers, step), @r"
     pending   approve  before | => taken at 1970-01-01 00:00:59Z, approved by continuation at 1970-01-01 00:00:59Z
     pending   approve  at     | expired at 1970-01-01 00:01:00Z
@@ -190,6 +194,27 @@ fn a_continuation_answers_and_takes_at_once_or_says_why_not() {
 }
 
 #[test]
+fn an_ask_from_before_the_clock_was_set_back_moves_as_at_its_deadline() {
+    let early = Timestamp::from_millis(499);
+    for (name, state) in states() {
+        for event in [
+            Event::Answer {
+                answer: APPROVE,
+                by: Provenance::Cli,
+            },
+            Event::Take,
+            Event::Expire,
+            Event::Withdraw,
+        ] {
+            let at = |now| transition(&state, LIFETIME, event.clone(), now);
+            assert_eq!(at(early), at(DEADLINE), "{name} {event:?}");
+        }
+        let resumed = |now| answer_and_take(&state, LIFETIME, APPROVE, Provenance::Continuation, now);
+        assert_eq!(resumed(early), resumed(DEADLINE), "{name}");
+    }
+}
+
+#[test]
 fn final_states_never_move() {
     for (name, state) in states() {
         let moves = [
@@ -207,7 +232,7 @@ fn final_states_never_move() {
         ]
         .into_iter()
         .flat_map(|event| [(event.clone(), BEFORE), (event, DEADLINE)])
-        .filter(|(event, now)| transition(&state, DEADLINE, event.clone(), *now).is_ok())
+        .filter(|(event, now)| transition(&state, LIFETIME, event.clone(), *now).is_ok())
         .count();
         assert_eq!(moves == 0, state.phase() == Phase::Final, "{name}");
     }

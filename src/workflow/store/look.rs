@@ -2,6 +2,7 @@
 
 use super::{Store, database_error, many, one};
 use crate::protocol::Shown;
+use crate::workflow::lifetime::LIVE;
 use crate::workflow::{Phase, Timestamp, Workflow, WorkflowError, WorkflowId};
 
 impl Store {
@@ -40,9 +41,30 @@ impl Store {
 
     /// Lists what waits for an answer, the oldest first.
     pub fn pending(&self, now: Timestamp) -> Result<Vec<Workflow>, WorkflowError> {
-        let matching = "phase = 'pending' AND expires_at > ?1 ORDER BY created_at, id";
-        many(&self.connection, matching, &[&now.millis()])
+        let matching = format!("phase = 'pending' AND {LIVE} ORDER BY created_at, id");
+        many(&self.connection, &matching, &[&now.millis()])
             .map_err(|source| database_error("list what is pending", self.place.path(), source))
+    }
+
+    /// Returns the deadline of every workflow that was neither taken nor ended.
+    pub fn deadlines(&self) -> Result<Vec<(WorkflowId, Timestamp)>, WorkflowError> {
+        let read = || -> rusqlite::Result<Vec<(WorkflowId, Timestamp)>> {
+            let mut statement = self
+                .connection
+                .prepare_cached("SELECT id, expires_at FROM workflow WHERE phase <> 'final'")?;
+            let rows =
+                statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
+            let mut deadlines = Vec::new();
+            for row in rows {
+                let (id, expires_at) = row?;
+                // An id that a later pml writes otherwise is swept by the clock of the wall alone.
+                if let Ok(id) = id.parse() {
+                    deadlines.push((id, Timestamp::from_millis(expires_at)));
+                }
+            }
+            Ok(deadlines)
+        };
+        read().map_err(|source| database_error("look for a deadline", self.place.path(), source))
     }
 
     /// Lists every workflow that is still kept, the newest first.

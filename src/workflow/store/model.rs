@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::super::samples::{APPROVE, NOON, REFUSE, answers, new, on_its_tool, question};
 use super::super::{Ask, New};
+use super::sweep::KEPT_AFTER_DEADLINE;
 use super::*;
 
 /// The variants of arguments; the calls of those from the second number on ask questions.
@@ -431,7 +432,7 @@ impl StateMachineTest for TwoProcesses {
                 return real;
             }
             Step::Sweep { process } => {
-                let swept = real.stores[process].sweep(now).unwrap();
+                let swept = real.stores[process].sweep(now, &[]).unwrap();
                 assert_eq!(
                     format!("swept {:?}", [swept.expired.len(), swept.deleted]),
                     model.said

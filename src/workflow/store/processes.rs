@@ -239,7 +239,7 @@ fn writer() {
                     .answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Cli, NOON)
                     .unwrap(),
             ),
-            _ => drop(store.sweep(NOON.plus(FIVE_MINUTES)).unwrap()),
+            _ => drop(store.sweep(NOON.plus(FIVE_MINUTES), &[]).unwrap()),
         }
         println!("moved");
     }
@@ -317,5 +317,5 @@ fn logger() {
     let id = create(&mut store);
     store.apply(id, Event::Withdraw, NOON).unwrap();
     create(&mut store);
-    store.sweep(NOON.plus(FIVE_MINUTES)).unwrap();
+    store.sweep(NOON.plus(FIVE_MINUTES), &[]).unwrap();
 }

@@ -3,10 +3,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use pretty_assertions::assert_eq;
+use rusqlite::params;
 use tempfile::TempDir;
 
 use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, new, on_its_tool};
-use super::super::{Ask, Scope};
+use super::super::{Ask, Scope, Swept};
 use super::*;
 use crate::protocol::Digest;
 use crate::report;
@@ -95,7 +96,7 @@ fn the_arguments_leave_the_disk_with_the_last_state_that_could_run() {
             store.apply(id, Event::Withdraw, NOON).unwrap();
         },
         |store, _| {
-            store.sweep(NOON.plus(FIVE_MINUTES)).unwrap();
+            store.sweep(NOON.plus(FIVE_MINUTES), &[]).unwrap();
         },
     ];
     let on_disk = || {
@@ -476,15 +477,13 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
     let nothing = Swept {
         expired: vec![],
         deleted: 0,
-        next: Some(short.expires_at),
     };
-    assert_eq!(store.sweep(NOON).unwrap(), nothing);
+    assert_eq!(store.sweep(NOON, &[]).unwrap(), nothing);
     assert_eq!(
-        store.sweep(short.expires_at).unwrap(),
+        store.sweep(short.expires_at, &[]).unwrap(),
         Swept {
             expired: vec![short.id],
             deleted: 0,
-            next: Some(long.expires_at)
         }
     );
     assert_eq!(
@@ -493,11 +492,10 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
     );
     let next_day = short.expires_at.plus(Duration::from_hours(24));
     assert_eq!(
-        store.sweep(next_day).unwrap(),
+        store.sweep(next_day, &[]).unwrap(),
         Swept {
             expired: vec![long.id],
             deleted: 1,
-            next: None
         }
     );
     assert!(matches!(store.find(short.id), Err(WorkflowError::Unknown { .. })));
@@ -522,6 +520,56 @@ fn a_row_that_a_later_pml_wrote_hides_nothing_and_still_expires() {
         NOON,
     );
     assert!(matches!(taken, Err(WorkflowError::Database { .. })), "{taken:?}");
-    assert_eq!(store.sweep(plain.expires_at).unwrap().expired.len(), 2);
-    assert_eq!(store.earliest_deadline().unwrap(), None);
+    assert_eq!(store.sweep(plain.expires_at, &[]).unwrap().expired.len(), 2);
+    assert_eq!(store.deadlines().unwrap(), []);
+}
+
+#[test]
+fn what_was_created_in_the_future_is_over_for_every_operation() {
+    let (_directory, mut store) = opened();
+    let [asked, approved, plain] =
+        ["asked", "approved", "plain"].map(|name| store.create(new(name), NOON).unwrap().workflow());
+    let approve = || Event::Answer {
+        answer: APPROVE,
+        by: Provenance::Cli,
+    };
+    store.apply(approved.id, approve(), NOON).unwrap();
+    let back = NOON.minus(Duration::from_hours(1));
+    let expires_at = asked.expires_at;
+    assert_eq!(store.pending(back).unwrap(), []);
+    assert_eq!(
+        refused(store.apply(asked.id, approve(), back)),
+        Refusal::Expired { expires_at }
+    );
+    assert_eq!(
+        refused(store.apply(approved.id, Event::Take, back)),
+        Refusal::Expired { expires_at }
+    );
+    let again = store.create(new("asked"), back).unwrap();
+    assert!(matches!(&again, Created::New(again) if again.id != asked.id));
+    assert!(matches!(
+        store.create(new("approved"), back).unwrap(),
+        Created::New(_)
+    ));
+    let swept = store.sweep(back, &[]).unwrap();
+    assert_eq!(swept.expired.len(), 2, "the approved one and the plain one");
+    assert_eq!(
+        (swept.deleted, store.find(plain.id).unwrap().state),
+        (0, State::Expired)
+    );
+    let far_back = NOON.minus(Duration::from_hours(48));
+    assert_eq!(store.sweep(far_back, &[]).unwrap().deleted, 5);
+}
+
+#[test]
+fn what_is_overdue_by_another_clock_is_swept_and_what_is_final_stays_as_it_is() {
+    let (_directory, mut store) = opened();
+    let [taken, waits] = ["taken", "waits"].map(|name| store.create(new(name), NOON).unwrap().workflow().id);
+    let by = Provenance::Cli;
+    let state = store
+        .answer_and_take(taken, &on_its_tool(), APPROVE, by, NOON)
+        .unwrap()
+        .state;
+    assert_eq!(store.sweep(NOON, &[taken, waits]).unwrap().expired, [waits]);
+    assert_eq!(store.find(taken).unwrap().state, state);
 }

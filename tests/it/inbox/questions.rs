@@ -6,7 +6,7 @@ use std::time::Duration;
 use pml::config::By;
 use pml::protocol::question::{Choice, Given, Question, Selection};
 use pml::protocol::{Digest, ToolName};
-use pml::proxy::now;
+use pml::proxy::{moment, now};
 use pml::workflow::{
     Answer, Arguments, Ask, Asker, Attended, Call, New, Origin, Place, Provenance, State, Store, Workflow,
     Workflows,
@@ -273,7 +273,7 @@ fn whoever_waits_hears_an_answer_from_a_terminal() {
         .build()
         .unwrap();
     let heard = runtime.block_on(async {
-        let workflows = Workflows::new(place(&world), Arc::new(now));
+        let workflows = Workflows::new(place(&world), Arc::new(moment));
         let waiting = tokio::time::timeout(DEADLINE, workflows.wait(asked.id));
         let answering = tokio::task::spawn_blocking(move || command.output().unwrap());
         let (heard, answered) = tokio::join!(waiting, answering);

@@ -1,4 +1,4 @@
-//! Makes system calls of the real binary fail on purpose; `faults.c` says how.
+//! Makes system calls of the real binary fail on purpose, and sets its clock; `faults.c` says how.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 /// One system call that fails.
 pub(crate) struct Fault<'a> {
-    /// `write`, `fsync`, `rename` or `unlink`.
+    /// The kind of call as `faults.c` names it; `any` is each of them.
     pub(crate) call: &'static str,
     /// Which of the calls on this path, from 1; 0 is each of them.
     pub(crate) nth: u32,
@@ -33,6 +33,28 @@ pub(crate) fn inject(command: &mut Command, faults: &[Fault<'_>]) {
     command
         .env("LD_PRELOAD", library())
         .env("PML_TEST_FAULTS", lines.join("\n"));
+}
+
+/// A file that says how far ahead the clock of a process is; it may be written anew while the process runs.
+pub(crate) struct WallClock(PathBuf);
+
+impl WallClock {
+    /// Gives the processes of a command a clock that is `seconds` ahead.
+    pub(crate) fn give(command: &mut Command, file: PathBuf, seconds: i64) -> Self {
+        let clock = Self(file);
+        clock.set(seconds);
+        command
+            .env("LD_PRELOAD", library())
+            .env("PML_TEST_CLOCK", &clock.0);
+        clock
+    }
+
+    /// Sets the clock to `seconds` ahead of the machine's.
+    pub(crate) fn set(&self, seconds: i64) {
+        let fresh = self.0.with_extension("fresh");
+        std::fs::write(&fresh, seconds.to_string()).unwrap();
+        std::fs::rename(&fresh, &self.0).unwrap();
+    }
 }
 
 /// The compiled library; built once by the first test that needs it.

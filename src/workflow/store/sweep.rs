@@ -1,0 +1,61 @@
+//! Ends the workflows whose life is over, and deletes what finished long ago.
+
+use std::time::Duration;
+
+use rusqlite::types::Value;
+use rusqlite::{Transaction, params};
+
+use super::{Store, row};
+use crate::workflow::lifetime::LIVE;
+use crate::workflow::{State, Swept, Timestamp, WorkflowError, WorkflowId, lifecycle};
+
+/// Finished rows are kept this long past their deadline, so that a late answer is told what happened.
+pub(super) const KEPT_AFTER_DEADLINE: Duration = Duration::from_hours(24);
+
+impl Store {
+    /// Ends what is not live at `now` and what is `overdue` by another clock; deletes what finished long ago.
+    pub fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<Swept, WorkflowError> {
+        let (expired, deleted) = self.write("sweep", |transaction| {
+            let mut expired = expire(transaction, &format!("NOT {LIVE}"), &now.millis().into())?;
+            for id in overdue {
+                expired.extend(expire(transaction, "id = ?1", &id.to_string().into())?);
+            }
+            // What lies further ahead than what is kept was written before the clock was set back by that much.
+            let deleted = transaction.execute(
+                "DELETE FROM workflow WHERE expires_at <= ?1 OR created_at > ?2",
+                params![
+                    now.minus(KEPT_AFTER_DEADLINE).millis(),
+                    now.plus(KEPT_AFTER_DEADLINE).millis()
+                ],
+            )?;
+            Ok((expired, deleted))
+        })?;
+        for (id, code, tool) in &expired {
+            lifecycle::expired(id, code, tool);
+        }
+        Ok(Swept {
+            expired: expired.iter().filter_map(|(id, ..)| id.parse().ok()).collect(),
+            deleted,
+        })
+    }
+}
+
+/// Ends the unfinished rows that match, and returns the id, the code and the tool of each.
+///
+/// In bulk and without reading the asks: the machine lets every live state expire, and a row that a later pml wrote
+/// must not keep its arguments because this one cannot read it.
+fn expire(
+    transaction: &Transaction<'_>,
+    matching: &str,
+    parameter: &Value,
+) -> rusqlite::Result<Vec<(String, String, String)>> {
+    transaction
+        .prepare(&format!(
+            "UPDATE workflow SET state = ?2, phase = 'final', identity = NULL, likeness = NULL, arguments = NULL
+             WHERE phase <> 'final' AND {matching} RETURNING id, code, tool",
+        ))?
+        .query_map(params![parameter, row::written(&State::Expired)?], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?
+        .collect()
+}
