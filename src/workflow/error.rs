@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Code, Refusal, WorkflowId};
+use super::{Cap, Code, Refusal, WorkflowId};
 use crate::protocol::{Shown, ToolName, shell};
 use crate::report::Hint;
 
@@ -54,10 +54,10 @@ pub enum WorkflowError {
         wanted: &'static str,
     },
     /// Too many calls wait already.
-    #[error("{limit} calls already wait for an answer")]
+    #[error("{} {cap} already wait for an answer, and no more may", .cap.limit())]
     Full {
-        /// How many may wait.
-        limit: usize,
+        /// The limit that is reached.
+        cap: Cap,
     },
     /// A finished call was to be suspended again.
     #[error("the arguments of `{}` are gone: a finished call cannot be suspended again", shown(.tool))]
@@ -137,8 +137,11 @@ fn shown(tool: &ToolName) -> String {
 impl Hint for WorkflowError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NoMatch { .. } | Self::Ambiguous { .. } | Self::Full { .. } => {
+            Self::NoMatch { .. } | Self::Ambiguous { .. } => {
                 Some("to see what waits: pml pending".to_owned())
+            }
+            Self::Full { .. } => {
+                Some("to see what waits: pml pending\nto make room for another: pml refuse CODE".to_owned())
             }
             Self::WrongTool { expected, .. } => Some(format!("continue it by calling `{}`", shown(expected))),
             Self::Corrupt { path, .. } => {

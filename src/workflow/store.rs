@@ -9,6 +9,7 @@
 //!
 //! A broken file is reported, never repaired, replaced or deleted.
 
+mod capacity;
 mod look;
 mod row;
 mod schema;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
+pub use capacity::Cap;
 pub use schema::Place;
 use schema::database_error;
 
@@ -29,9 +31,6 @@ use super::{
     lifecycle,
 };
 use crate::protocol::Digest;
-
-/// More open asks than a person will ever read; without a cap a model that loops fills the disk.
-pub const LIVE_LIMIT: usize = 1_000;
 
 /// How long an answer is left to the call that waits for it. It takes its answer within a few hundredths of a second;
 /// after this it does not wait any more, and an identical call of another conversation may have the answer.
@@ -99,14 +98,7 @@ impl Store {
                 Some(dead) => Some(advance(transaction, dead, State::Expired)?),
                 None => None,
             };
-            let live: i64 = transaction.query_row(
-                &format!("SELECT count(*) FROM workflow WHERE phase <> 'final' AND {LIVE}"),
-                [now.millis()],
-                |row| row.get(0),
-            )?;
-            if usize::try_from(live).unwrap_or(usize::MAX) >= LIVE_LIMIT {
-                return Err(WorkflowError::Full { limit: LIVE_LIMIT }.into());
-            }
+            capacity::check(transaction, &new, now)?;
             let workflow = Workflow {
                 id: WorkflowId::new(Uuid::new_v4()),
                 code: free_code(transaction)?,

@@ -167,7 +167,8 @@ fn bytes(arguments: &Arguments) -> Option<&[u8]> {
     }
 }
 
-fn path_bytes(path: &Path) -> &[u8] {
+/// Writes a path as it lies in its column.
+pub(super) fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 

@@ -271,29 +271,92 @@ fn an_expired_twin_is_not_shared() {
     assert_eq!(store.find(first.id).unwrap().state, State::Expired);
 }
 
-#[test]
-fn a_thousand_calls_may_wait_and_no_more() {
-    let mut store = Store::open(Place::Memory).unwrap();
-    let mut codes = std::collections::BTreeSet::new();
-    for number in 0..LIVE_LIMIT {
-        codes.insert(
-            store
-                .create(new(&number.to_string()), NOON)
-                .unwrap()
-                .workflow()
-                .code,
-        );
+/// Suspends calls of one conversation of a project until no more may wait; returns how many did, and why no more.
+fn fill(store: &mut Store, project: &str, asker: Asker) -> (usize, WorkflowError) {
+    for number in 0.. {
+        let mut one = new(&number.to_string());
+        one.project = PathBuf::from(project);
+        one.origin.asker = asker;
+        if let Err(error) = store.create(one, NOON) {
+            return (number, error);
+        }
     }
-    assert_eq!(codes.len(), LIVE_LIMIT);
-    let full = store.create(new("one more"), NOON).unwrap_err();
+    unreachable!("a limit is reached")
+}
+
+#[test]
+fn a_looping_conversation_fills_its_own_share_and_no_other() {
+    let mut store = Store::open(Place::Memory).unwrap();
+    let asker = Asker::random();
+    let (asked, full) = fill(&mut store, "/project", asker);
+    assert_eq!(asked, Cap::Conversation.limit());
     assert_eq!(
         report::render_hinted(&full),
-        "1000 calls already wait for an answer\n\nhint: to see what waits: pml pending"
+        "100 calls of this conversation already wait for an answer, and no more may\n\n\
+         hint: to see what waits: pml pending\nto make room for another: pml refuse CODE"
     );
-    assert!(matches!(
-        store.create(new("0"), NOON).unwrap(),
-        Created::Existing(_)
-    ));
+    let mut again = new("0");
+    again.origin.asker = asker;
+    let found = store.create(again, NOON).unwrap();
+    assert!(
+        matches!(found, Created::Existing(_)),
+        "what asks already is found"
+    );
+    let mut other = new("other");
+    other.origin.asker = Asker::random();
+    store.create(other, NOON).unwrap();
+    let mut later = new("later");
+    later.origin.asker = asker;
+    store.create(later, NOON.plus(FIVE_MINUTES)).unwrap();
+}
+
+#[test]
+fn looping_conversations_of_a_project_leave_room_for_other_projects() {
+    let mut store = Store::open(Place::Memory).unwrap();
+    for _ in 0..3 {
+        assert!(matches!(
+            fill(&mut store, "/looping", Asker::random()),
+            (
+                100,
+                WorkflowError::Full {
+                    cap: Cap::Conversation
+                }
+            )
+        ));
+    }
+    let (asked, full) = fill(&mut store, "/looping", Asker::random());
+    assert!(
+        matches!(full, WorkflowError::Full { cap: Cap::Project }),
+        "{full}"
+    );
+    assert_eq!(asked, 0);
+    store.create(new("another project"), NOON).unwrap();
+}
+
+#[test]
+fn a_thousand_calls_may_wait_in_all_and_no_more() {
+    let mut store = Store::open(Place::Memory).unwrap();
+    let mut total = 0;
+    let full = loop {
+        let project = format!("/project{}", total / Cap::Conversation.limit() / 2);
+        let (asked, full) = fill(&mut store, &project, Asker::random());
+        total += asked;
+        if matches!(full, WorkflowError::Full { cap: Cap::Total }) {
+            break full;
+        }
+    };
+    assert_eq!(total, Cap::Total.limit());
+    let codes: std::collections::BTreeSet<_> = store
+        .pending(NOON)
+        .unwrap()
+        .into_iter()
+        .map(|workflow| workflow.code)
+        .collect();
+    assert_eq!(codes.len(), total);
+    assert!(
+        full.to_string().starts_with("1000 calls in all projects"),
+        "{full}"
+    );
     store.create(new("one more"), NOON.plus(FIVE_MINUTES)).unwrap();
 }
 
