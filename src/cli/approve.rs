@@ -1,17 +1,17 @@
 //! `pml approve CODE`: lets a suspended call run.
 //!
-//! The answer is recorded, and with it what it grants beyond the call: the approval of a server, and the rule that
-//! `--always` asks for. The call itself is run by the pml that suspended it, or by the next one that is called identically.
+//! What the answer grants beyond the call is recorded first (the approval of a server, and the rule that `--always`
+//! asks for), then the answer itself. The call itself is run by the pml that suspended it, or by the next one that is called identically.
 
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::{Ground, inbox, output, person};
-use crate::permissions::writer::{self, Kind};
+use crate::permissions::writer::{self, Edited, Kind, WriteError};
 use crate::permissions::{Approved, Change};
 use crate::protocol::Shown;
-use crate::proxy::approval::{self, Kept};
+use crate::proxy::approval::{self, Kept, Recorded};
 use crate::proxy::now;
 use crate::workflow::{Answer, Ask, Scope, Workflow};
 
@@ -39,14 +39,45 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
         (true, false) => Scope::Session,
         (false, false) => Scope::Once,
     };
-    let approved = inbox::answer(&mut store, &workflow, Answer::Approve { scope })?;
-    output::say(&format!("approved:\n{}", approved.told(now())));
-    let kept = approval::keep(&Approved::of(&ground.locations), &approved, None, now());
+    let answer = Answer::Approve { scope };
+    inbox::accepts(&workflow, &answer)?;
+    // Recorded first: where that fails, the ask waits as before.
+    let approved = Approved::of(&ground.locations);
+    let mut recorded = approval::record(&approved, &workflow, &answer, None, now())?;
+    let mut rule = None;
     if scope == Scope::Always {
-        allow_always(ground, &approved)?;
+        match allow_always(&workflow) {
+            Ok(edited) => {
+                rule = Some(edited.clone());
+                recorded = recorded.with_rule(edited);
+            }
+            Err(error) => {
+                take_back(recorded, &approved);
+                return Err(error.into());
+            }
+        }
     }
-    output::say(&granted(&approved, scope, kept?));
-    output::say(match &approved.ask {
+    let answered = match inbox::answer(&mut store, &workflow, answer.clone()) {
+        Ok(answered) => answered,
+        Err(error) => {
+            let counts = store.find(workflow.id);
+            if !counts.is_ok_and(|found| found.answer() == Some(&answer)) {
+                take_back(recorded, &approved);
+            }
+            return Err(error);
+        }
+    };
+    output::say(&format!("approved:\n{}", answered.told(now())));
+    if let Some(edited) = rule {
+        output::warn(&edited.durability);
+        output::say(&format!(
+            "`{}` is in the allow list of {}",
+            Shown::line(&workflow.call.tool.to_string()),
+            ground.path(&edited.file)
+        ));
+    }
+    output::say(&granted(&answered, scope, approval::kept(&answered.ask, &answer)));
+    output::say(match &answered.ask {
         Ask::Use => "the client that waits for it goes on by itself",
         _ => "a call that waits goes on by itself; otherwise the next identical call runs",
     });
@@ -54,17 +85,17 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
 }
 
 /// Writes the rule into the configuration that the ask was made under.
-fn allow_always(ground: &Ground, workflow: &Workflow) -> anyhow::Result<()> {
+fn allow_always(workflow: &Workflow) -> Result<Edited, WriteError> {
     let tool = workflow.call.tool.clone();
     let change = Change::AllowTool { tool };
-    let edited = writer::edit(&workflow.origin.config, Kind::Pml, &[change])?;
-    output::warn(&edited.durability);
-    output::say(&format!(
-        "`{}` is in the allow list of {}",
-        Shown::line(&workflow.call.tool.to_string()),
-        ground.path(&edited.file)
-    ));
-    Ok(())
+    writer::edit(&workflow.origin.config, Kind::Pml, &[change])
+}
+
+/// Takes back what was recorded for an answer that does not count, and says what could not be.
+fn take_back(recorded: Recorded, approved: &Approved) {
+    if let Err(error) = recorded.take_back(approved) {
+        output::note(&crate::report::render(&error, None));
+    }
 }
 
 /// Says what the answer grants, no more and no less.

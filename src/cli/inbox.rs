@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Ground;
 use super::failure::Hinted as _;
 use crate::proxy::now;
-use crate::workflow::{Answer, Ask, Event, Place, Provenance, Store, Workflow, WorkflowError, transition};
+use crate::workflow::{Answer, Ask, Event, Place, Provenance, Store, Workflow, WorkflowError};
 
 /// Where somebody looks whose answer does not count any more.
 const TOO_LATE: &str = "to see what became of it: pml log";
@@ -19,36 +19,41 @@ pub(super) fn open(ground: &Ground) -> Result<Store, WorkflowError> {
 
 /// Tells before a person thinks about it that an answer would come too late.
 pub(super) fn still_open(workflow: &Workflow) -> anyhow::Result<()> {
-    let answer = Answer::Refuse { reason: None };
-    let by = Provenance::Cli;
-    let event = Event::Answer { answer, by };
-    let moved = transition(&workflow.state, workflow.lifetime(), event, now());
-    let code = workflow.code.clone();
-    moved
-        .map(drop)
-        .map_err(|refusal| WorkflowError::Refused { code, refusal })
-        .hint(TOO_LATE)
+    accepts(workflow, &Answer::Refuse { reason: None })
+}
+
+/// Checks that an answer from this terminal would count, without recording it.
+pub(super) fn accepts(workflow: &Workflow, answer: &Answer) -> anyhow::Result<()> {
+    let accepted = workflow.accepts(answer, Provenance::Cli, now());
+    accepted.or_else(|error| not_recorded(workflow, error))
 }
 
 /// Records the answer of the person at this terminal, or says why it does not count.
 pub(super) fn answer(store: &mut Store, workflow: &Workflow, answer: Answer) -> anyhow::Result<Workflow> {
     let by = Provenance::Cli;
-    let code = &workflow.code;
     match store.apply(workflow.id, Event::Answer { answer, by }, now()) {
         Ok(answered) => {
-            // A refusal erases the arguments; the log of the database must not keep them. Whoever is reading it
-            // now shortens it later.
+            // A refusal erases the arguments; the log of the database must not keep them. A process that is reading
+            // it now shortens it later.
             let _ = store.shorten_log();
             Ok(answered)
         }
-        Err(error @ WorkflowError::Unfit { .. }) => Err(error).hint(match &workflow.ask {
+        Err(error) => not_recorded(workflow, error),
+    }
+}
+
+/// Says what to do instead where an answer does not count.
+fn not_recorded<T>(workflow: &Workflow, error: WorkflowError) -> anyhow::Result<T> {
+    let code = &workflow.code;
+    match error {
+        error @ WorkflowError::Unfit { .. } => Err(error).hint(match &workflow.ask {
             Ask::Questions { .. } => format!("to answer it: pml answer {code}"),
             Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
                 format!("to decide it: pml approve {code}, or pml refuse {code}")
             }
         }),
-        Err(error @ WorkflowError::Refused { .. }) => Err(error).hint(TOO_LATE),
-        Err(error) => Err(error.into()),
+        error @ WorkflowError::Refused { .. } => Err(error).hint(TOO_LATE),
+        error => Err(error.into()),
     }
 }
 

@@ -34,6 +34,14 @@ pub struct Record {
     pub at_unix_ms: u64,
 }
 
+/// What a record replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    digest: Digest,
+    before: Option<Record>,
+    after: Record,
+}
+
 /// Says why approvals cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovedError {
@@ -119,9 +127,38 @@ impl Approved {
     }
 
     /// Records an approval, durably before it returns; what the disk does not confirm is taken back.
-    pub fn record(&self, digest: &Digest, record: &Record) -> Result<(), ApprovedError> {
+    pub fn record(&self, digest: &Digest, record: &Record) -> Result<Replaced, ApprovedError> {
         let locked = self.lock(digest)?;
-        self.write(&locked, digest, record)
+        // What cannot be read approved nothing.
+        let before = read(&self.path(digest)).ok().flatten();
+        self.write(&locked, digest, record)?;
+        Ok(Replaced {
+            digest: digest.clone(),
+            before,
+            after: record.clone(),
+        })
+    }
+
+    /// Puts back what stood in the place of a record, unless another was recorded since.
+    pub fn take_back(&self, replaced: &Replaced) -> Result<(), ApprovedError> {
+        let Replaced {
+            digest,
+            before,
+            after,
+        } = replaced;
+        let locked = self.lock(digest)?;
+        if read(&self.path(digest))?.as_ref() != Some(after) {
+            return Ok(());
+        }
+        match before {
+            Some(before) => self.write(&locked, digest, before),
+            None => locked
+                .remove(&[PathBuf::from(file_name(digest))])
+                .map_err(|source| ApprovedError::Remove {
+                    dependency: after.dependency.clone(),
+                    source,
+                }),
+        }
     }
 
     /// Changes an approval that still stands, and returns what it is then; `None` if it was taken back meanwhile.
@@ -367,6 +404,26 @@ mod tests {
         assert_eq!(approved.find(&digest).unwrap(), Some(completed));
         assert_eq!(approved.forget(&"fs".parse().unwrap()).unwrap().len(), 1);
         assert_eq!(approved.complete(&digest, complete).unwrap(), None);
+        assert_eq!(approved.find(&digest).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_taken_back_is_what_was_recorded_and_nothing_newer() {
+        let root = tempfile::tempdir().unwrap();
+        let approved = Approved::new(root.path());
+        let digest = Digest::of(["one"]);
+        let at = |at_unix_ms| Record {
+            at_unix_ms,
+            ..record("fs")
+        };
+        let first = approved.record(&digest, &at(1)).unwrap();
+        let second = approved.record(&digest, &at(2)).unwrap();
+        approved.take_back(&first).unwrap();
+        assert_eq!(approved.find(&digest).unwrap(), Some(at(2)), "another's stays");
+        approved.take_back(&second).unwrap();
+        assert_eq!(approved.find(&digest).unwrap(), Some(at(1)));
+        approved.take_back(&first).unwrap();
+        approved.take_back(&first).unwrap();
         assert_eq!(approved.find(&digest).unwrap(), None);
     }
 

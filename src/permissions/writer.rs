@@ -183,6 +183,43 @@ pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Write
     Ok(edited)
 }
 
+/// Puts back what stood in a file before an edit, unless it was edited again since.
+pub fn undo(edited: &Edited) -> Result<Undone, WriteError> {
+    if !edited.changed() {
+        return Ok(Undone::PutBack);
+    }
+    let path = &edited.file;
+    let failed = |source| WriteError::Write {
+        path: path.clone(),
+        source,
+    };
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let locked = Locked::lock(directory, Audience::Usual).map_err(failed)?;
+    let now = config::load_text(path).map_err(|source| WriteError::Broken {
+        path: path.clone(),
+        source: Box::new(source),
+    })?;
+    if now.as_ref() != Some(&edited.after) {
+        return Ok(Undone::EditedSince);
+    }
+    let name = Path::new(path.file_name().unwrap_or_default());
+    match &edited.before {
+        Some(before) => replace(&locked, name, before.as_bytes(), Audience::Usual).map(drop),
+        None => locked.remove(&[name.to_owned()]),
+    }
+    .map_err(failed)?;
+    Ok(Undone::PutBack)
+}
+
+/// What came of the wish to undo an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undone {
+    /// The file is as it was before the edit.
+    PutBack,
+    /// It was edited again, so the edit stands in it.
+    EditedSince,
+}
+
 /// Follows the links of a file that is to be edited; refuses those that lead where its kind may not lead.
 pub fn resolve(path: &Path, kind: Kind) -> Result<PathBuf, WriteError> {
     let target = durable::follow(path).map_err(|source| WriteError::Write {

@@ -10,6 +10,7 @@ mod call;
 mod changes;
 mod client_scope;
 mod clock;
+mod decision;
 mod dialog;
 mod grants;
 mod introduction;

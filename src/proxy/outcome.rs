@@ -244,7 +244,9 @@ pub enum Refusal {
     #[error(transparent)]
     Workflow(#[from] WorkflowError),
     /// The approval could not be recorded.
-    #[error("the approval could not be recorded, so nothing was run")]
+    #[error(
+        "the approval could not be recorded, so nothing was run; it still waits, and the same answer may be given again"
+    )]
     NotRecorded(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

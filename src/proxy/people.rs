@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use std::sync::Arc;
 
+use super::approval::Recorded;
 use super::authority::Worth;
-use super::{Claim, ClientScope, Proxy, Refusal, View, approval, now};
+use super::{Claim, ClientScope, Proxy, Refusal, now};
 use crate::config::{Approvals, AskUser, By};
 use crate::permissions::Decision;
 use crate::protocol::question::{Given, Question};
@@ -155,7 +156,7 @@ impl Proxy {
 
     /// Records an answer, if it counts on this road and in this conversation.
     ///
-    /// What an approval grants beyond the call is kept with it, so that it counts also where the call never comes back.
+    /// The approval of a server is recorded first, so that it counts also where the call never comes back.
     pub async fn answer(
         &self,
         id: WorkflowId,
@@ -169,24 +170,24 @@ impl Proxy {
             Worth::Decides => {}
             Worth::Looks => return Err(Refusal::NeedsPerson { code: workflow.code }),
         }
-        let answered = self.0.workflows.apply(id, Event::Answer { answer, by }).await?;
-        self.keep_answer(&view, answered).await
-    }
-
-    async fn keep_answer(&self, view: &View, answered: Workflow) -> Result<Workflow, Refusal> {
-        // What changed since the person was asked is not what they approved.
-        let plan = match self.planned(view, &answered.call.tool) {
-            Ok((_, plan)) if *plan.digest() == answered.call.launch => plan,
-            Ok(_) | Err(_) => return Ok(answered),
+        workflow.accepts(&answer, by, now())?;
+        // What changed since the person was asked is not what they approved: nothing beyond the call is granted.
+        let recorded = match self.planned(&view, &workflow.call.tool) {
+            Ok((_, plan)) if *plan.digest() == workflow.call.launch => {
+                self.record_server(&workflow, &answer, &plan).await?
+            }
+            Ok(_) | Err(_) => Recorded::default(),
         };
-        let (proxy, workflow) = (self.clone(), answered.clone());
-        let package = plan.package().map(ToString::to_string);
-        let kept =
-            tokio::task::spawn_blocking(move || approval::keep(&proxy.0.approved, &workflow, package, now()));
-        match kept.await {
-            Ok(Ok(_)) => Ok(answered),
-            Ok(Err(error)) => Err(Refusal::NotRecorded(Box::new(error))),
-            Err(panicked) => Err(Refusal::NotRecorded(Box::new(panicked))),
+        let event = Event::Answer {
+            answer: answer.clone(),
+            by,
+        };
+        match self.0.workflows.apply(id, event).await {
+            Ok(answered) => Ok(answered),
+            Err(error) => {
+                self.take_back(id, &answer, recorded).await;
+                Err(error.into())
+            }
         }
     }
 

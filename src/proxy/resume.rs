@@ -4,17 +4,14 @@ use std::sync::Arc;
 
 use super::authority::{NotEntitled, Relation, Runner, Terminal, Worth, may_answer, stricter};
 use super::call::{Permitted, Ran, arguments_of};
-use super::outcome::place;
 use super::route::{Given, PROMPTS, RESOURCES, Target};
 use super::{Asked, Carried, ClientScope, Outcome, Proxy, Refusal, View, Wanted};
 use crate::config::By;
-use crate::loader::{Content, Plan};
-use crate::permissions::Change;
-use crate::permissions::writer::{Kind, edit};
-use crate::protocol::continuation::{Decision, Scope};
-use crate::protocol::{Json, Pattern, Shown, ToolName, canonical};
+use crate::loader::Content;
+use crate::protocol::continuation::Decision;
+use crate::protocol::{Json, ToolName, canonical};
 use crate::workflow::{
-    Answer, Arguments, Ask, Event, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError,
+    Answer, Arguments, Ask, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError,
     WorkflowId,
 };
 
@@ -248,114 +245,6 @@ impl Proxy {
         }
         Ok(workflow)
     }
-
-    /// Takes the call and writes down what was granted; done to its end even if the client cancels meanwhile.
-    async fn take(
-        &self,
-        id: WorkflowId,
-        expected: Expected,
-        answer: Option<(Answer, Provenance)>,
-        plan: Arc<Plan>,
-    ) -> Result<(Workflow, Vec<String>), Refusal> {
-        let proxy = self.clone();
-        let granted = self.0.grants.granting(id);
-        let taking = self.0.tasks.spawn(async move {
-            // Whoever asked the very same waits until what was granted is written down.
-            let _granted = granted;
-            let workflows = &proxy.0.workflows;
-            let taken = match answer {
-                Some((answer, by)) => workflows.answer_and_take(id, expected, answer, by).await?,
-                None => workflows.apply(id, Event::Take).await?,
-            };
-            let notes = proxy.grant(&taken, &plan).await?;
-            Ok((taken, notes))
-        });
-        taking.await.unwrap_or(Err(Refusal::Expired))
-    }
-
-    /// Writes down what a person granted. The first answer counts, so its scope is the workflow's, not ours.
-    async fn grant(&self, taken: &Workflow, plan: &Plan) -> Result<Vec<String>, Refusal> {
-        let State::Taken {
-            answer: Answer::Approve { scope },
-            ..
-        } = &taken.state
-        else {
-            return Err(Refusal::Expired);
-        };
-        match (&taken.ask, scope) {
-            (Ask::Install { .. } | Ask::Connect { .. }, Scope::Once | Scope::Always) => {
-                self.keep_approval(taken, plan).await?;
-            }
-            (Ask::Install { .. } | Ask::Connect { .. }, Scope::Session) => {
-                self.0.grants.allow_launch(plan.digest().clone());
-            }
-            (Ask::Permit { .. }, Scope::Session) => {
-                let (tool, launch) = (taken.call.tool.clone(), plan.digest().clone());
-                self.0.grants.allow_tool(tool, launch);
-            }
-            (Ask::Permit { .. }, Scope::Once | Scope::Always) | (Ask::Use | Ask::Questions { .. }, _) => {}
-        }
-        match scope {
-            Scope::Always => {
-                let written = self.allow_always(taken.call.tool.clone()).await;
-                Ok(vec![written.unwrap_or_else(|failed| failed)])
-            }
-            Scope::Once | Scope::Session => Ok(Vec::new()),
-        }
-    }
-
-    /// Records the approval of a dependency, off the thread of the conversation: it waits for a lock and the disk.
-    async fn keep_approval(&self, workflow: &Workflow, plan: &Plan) -> Result<(), Refusal> {
-        let (proxy, workflow) = (self.clone(), workflow.clone());
-        let package = plan.package().map(ToString::to_string);
-        let kept = tokio::task::spawn_blocking(move || {
-            super::approval::keep(&proxy.0.approved, &workflow, package, super::now())
-        });
-        match kept.await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(Refusal::NotRecorded(Box::new(error))),
-            Err(panicked) => Err(Refusal::NotRecorded(Box::new(panicked))),
-        }
-    }
-
-    /// Adds the exact tool to the allow list; whatever comes of it, the call runs and its result says so.
-    ///
-    /// Returns what to say, as an error where no rule was written.
-    pub async fn allow_always(&self, tool: ToolName) -> Result<String, String> {
-        let path = self.0.files.project.clone();
-        let text = Pattern::exact_text(&tool);
-        let pattern = match text.parse::<Pattern>() {
-            Ok(pattern) => pattern,
-            Err(error) => {
-                return Err(format!(
-                    "pml: the call ran, but no rule can be written for it: {error}"
-                ));
-            }
-        };
-        let change = Change::AllowTool { tool: tool.clone() };
-        // The writer waits for its lock and for the disk.
-        let written = tokio::task::spawn_blocking(move || edit(&path, Kind::Pml, &[change])).await;
-        let file = Shown::path(&self.0.files.project);
-        match written {
-            Ok(Ok(edited)) => {
-                let unconfirmed = edited.durability.warning().map(|warning| format!("; {warning}"));
-                let winner = self.view().ok().and_then(|view| obstacle(&view, &tool));
-                let winner = winner.map(|winner| format!(", but {winner} still wins"));
-                Ok(format!(
-                    "pml: `{pattern}` is in the allow list of {file}{}{}",
-                    winner.unwrap_or_default(),
-                    unconfirmed.unwrap_or_default()
-                ))
-            }
-            Ok(Err(error)) => Err(format!(
-                "pml: the call ran, but `{pattern}` could not be added to the allow list: {}",
-                crate::report::render_hinted(&error)
-            )),
-            Err(_panicked) => Err(format!(
-                "pml: the call ran, but `{pattern}` could not be added to the allow list"
-            )),
-        }
-    }
 }
 
 /// Compares what two texts mean: a client may write the same arguments anew. What runs is the suspended text.
@@ -366,11 +255,6 @@ fn same_json(one: &str, two: &str) -> bool {
 
 fn is_tool(tool: &ToolName) -> bool {
     !tool.tool().starts_with(PROMPTS) && !tool.tool().starts_with(RESOURCES)
-}
-
-fn obstacle(view: &View, tool: &ToolName) -> Option<String> {
-    let rule = view.policy.obstacle(tool)?;
-    Some(format!("rule `{}` in {}", rule.pattern, place(&rule)))
 }
 
 /// The client's words for an id that continues nothing are the same, whatever the reason: it may be guessed.

@@ -284,7 +284,8 @@ pub fn transition(state: &State, lifetime: Lifetime, event: Event, now: Timestam
 
 /// Moves a workflow by an answer that wants to go on at once: an approval also takes the call.
 ///
-/// Where somebody else approved first, an approval takes the call under *their* answer; a refusal comes too late.
+/// Where the very same answer came first, it takes the call under that one. Where another approval came first, nothing
+/// moves: what is granted beyond the call is written down before it is taken, and that was for this answer.
 pub(super) fn answer_and_take(
     state: &State,
     lifetime: Lifetime,
@@ -303,6 +304,9 @@ pub(super) fn answer_and_take(
             answer: Answer::Refuse { .. },
             ..
         } => transition(state, lifetime, Event::Take, now),
+        State::Answered { answer: first, .. } if *first != answer => {
+            transition(state, lifetime, Event::Answer { answer, by }, now)
+        }
         _ if approves => transition(state, lifetime, Event::Take, now),
         _ => transition(state, lifetime, Event::Answer { answer, by }, now),
     }

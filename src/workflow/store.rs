@@ -142,8 +142,8 @@ impl Store {
 
     /// Answers a workflow and, if that is an approval, takes its call, all at once.
     ///
-    /// Where somebody else approved before, an approval takes the call under their answer. A refusal is
-    /// recorded and takes nothing.
+    /// Where the very same approval came before, the call is taken under that one; another one that came before is
+    /// an error. A refusal is recorded and takes nothing.
     pub fn answer_and_take(
         &mut self,
         id: WorkflowId,

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Asker, Code, Lifetime, State, Timestamp, WorkflowId};
+use super::{
+    Answer, Asker, Code, Event, Lifetime, Provenance, Refusal, State, Timestamp, WorkflowError, WorkflowId,
+    machine,
+};
 use crate::config::By;
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::question::Question;
@@ -192,6 +195,55 @@ impl Workflow {
         Lifetime {
             created_at: self.created_at,
             expires_at: self.expires_at,
+        }
+    }
+
+    /// Returns the answer it has, taken or not.
+    #[must_use]
+    pub fn answer(&self) -> Option<&Answer> {
+        match &self.state {
+            State::Answered { answer, .. } | State::Taken { answer, .. } => Some(answer),
+            State::Pending | State::Expired | State::Withdrawn => None,
+        }
+    }
+
+    /// Checks that `answer` would be recorded at `now`, without recording it.
+    pub fn accepts(&self, answer: &Answer, by: Provenance, now: Timestamp) -> Result<(), WorkflowError> {
+        let answer = self.fitting(answer)?;
+        let moved = machine::transition(&self.state, self.lifetime(), Event::Answer { answer, by }, now);
+        moved.map(drop).map_err(|refusal| self.refused(refusal))
+    }
+
+    /// Checks that the call would be taken at `now` by this answer, or without one, and does not take it.
+    pub fn yields_to(
+        &self,
+        answer: Option<&(Answer, Provenance)>,
+        now: Timestamp,
+    ) -> Result<(), WorkflowError> {
+        let moved = match answer {
+            Some((answer, by)) => {
+                let answer = self.fitting(answer)?;
+                machine::answer_and_take(&self.state, self.lifetime(), answer, *by, now)
+            }
+            None => machine::transition(&self.state, self.lifetime(), Event::Take, now),
+        };
+        moved.map(drop).map_err(|refusal| self.refused(refusal))
+    }
+
+    fn fitting(&self, answer: &Answer) -> Result<Answer, WorkflowError> {
+        if self.ask.takes(answer) {
+            return Ok(answer.clone());
+        }
+        Err(WorkflowError::Unfit {
+            code: self.code.clone(),
+            wanted: self.ask.wants(),
+        })
+    }
+
+    fn refused(&self, refusal: Refusal) -> WorkflowError {
+        WorkflowError::Refused {
+            code: self.code.clone(),
+            refusal,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::support::have;
 use crate::support::world::{Client, World, asks, stderr, texts};
 
 fn failing<'a>(call: &'static str, nth: u32, path: &'a Path) -> Fault<'a> {
-    let errno = Errno::IO;
+    let errno = Some(Errno::IO);
     Fault {
         call,
         nth,

@@ -103,7 +103,7 @@ fn a_hint_about_a_configuration_file_is_one_command() {
         let rename = Fault {
             call: "rename",
             nth: 1,
-            errno: rustix::io::Errno::ACCESS,
+            errno: Some(rustix::io::Errno::ACCESS),
             path: &file,
         };
         // A line break in a path separates faults; the other traps are enough here.

@@ -57,6 +57,8 @@ mod programs;
 mod questions;
 mod readings;
 mod real_servers;
+#[cfg(target_os = "linux")]
+mod recording;
 mod remote;
 mod remove;
 mod resource_spellings;

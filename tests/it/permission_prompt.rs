@@ -318,7 +318,7 @@ fn a_rule_that_a_person_wanted_and_that_could_not_be_written_is_said() {
     let fault = Fault {
         call: "rename",
         nth: 0,
-        errno: rustix::io::Errno::NOSPC,
+        errno: Some(rustix::io::Errno::NOSPC),
         path: &file,
     };
     inject(&mut command, &[fault]);

@@ -202,3 +202,23 @@ fn a_link_leads_out_however_it_is_written() {
     );
     assert_eq!(names(&project), [".pml.json", "inside", "up"]);
 }
+
+#[test]
+fn an_undone_edit_leaves_the_old_bytes_and_a_newer_edit_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join(".pml.json");
+    let created = edit(&path, Kind::Pml, &allow("a:b")).unwrap();
+    assert_eq!(undo(&created).unwrap(), Undone::PutBack);
+    assert_eq!(names(root.path()), Vec::<String>::new());
+
+    write(&path, "{ } // mine\n");
+    let edited = edit(&path, Kind::Pml, &allow("a:b")).unwrap();
+    assert_eq!(undo(&edited).unwrap(), Undone::PutBack);
+    assert_eq!(read(&path), "{ } // mine\n");
+
+    let first = edit(&path, Kind::Pml, &allow("a:b")).unwrap();
+    let second = edit(&path, Kind::Pml, &allow("c:d")).unwrap();
+    assert_eq!(undo(&first).unwrap(), Undone::EditedSince);
+    assert_eq!(read(&path), second.after);
+    assert_eq!(names(root.path()), [".pml.json"]);
+}

@@ -288,8 +288,8 @@ fn fill(store: &mut Store, project: &str, asker: Asker) -> (usize, WorkflowError
 fn a_looping_conversation_fills_its_own_share_and_no_other() {
     let mut store = Store::open(Place::Memory).unwrap();
     let asker = Asker::random();
-    let (asked, full) = fill(&mut store, "/project", asker);
-    assert_eq!(asked, Cap::Conversation.limit());
+    let (waiting, full) = fill(&mut store, "/project", asker);
+    assert_eq!(waiting, Cap::Conversation.limit());
     assert_eq!(
         report::render_hinted(&full),
         "100 calls of this conversation already wait for an answer, and no more may\n\n\
@@ -406,8 +406,24 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
             at: NOON
         }
     );
+    let otherwise = store.answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Continuation, later);
+    assert_eq!(
+        refused(otherwise),
+        Refusal::AlreadyAnswered {
+            answer: always.clone(),
+            by,
+            at: NOON
+        },
+        "what was granted is another"
+    );
     let taken = store
-        .answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Continuation, later)
+        .answer_and_take(
+            id,
+            &on_its_tool(),
+            always.clone(),
+            Provenance::Continuation,
+            later,
+        )
         .unwrap();
     assert_eq!(
         taken.state,

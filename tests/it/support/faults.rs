@@ -10,8 +10,8 @@ pub(crate) struct Fault<'a> {
     pub(crate) call: &'static str,
     /// Which of the calls on this path, from 1; 0 is each of them.
     pub(crate) nth: u32,
-    /// What it fails with.
-    pub(crate) errno: rustix::io::Errno,
+    /// What it fails with; nothing is SIGKILL instead of the call.
+    pub(crate) errno: Option<rustix::io::Errno>,
     /// The file or directory.
     pub(crate) path: &'a Path,
 }
@@ -26,7 +26,7 @@ pub(crate) fn inject(command: &mut Command, faults: &[Fault<'_>]) {
                 "{}|{}|{}|{path}",
                 fault.call,
                 fault.nth,
-                fault.errno.raw_os_error()
+                fault.errno.map_or(0, rustix::io::Errno::raw_os_error)
             )
         })
         .collect();

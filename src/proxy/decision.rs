@@ -1,0 +1,212 @@
+//! Carries out a person's approval: records what it grants, then takes the call; `approval` says why in this order.
+
+use std::sync::Arc;
+
+use super::approval::{self, Recorded};
+use super::outcome::place;
+use super::{Proxy, Refusal, View, now};
+use crate::loader::Plan;
+use crate::permissions::Change;
+use crate::permissions::writer::{Edited, Kind, WriteError, edit};
+use crate::protocol::continuation::Scope;
+use crate::protocol::{Pattern, Shown, ToolName};
+use crate::workflow::{
+    Answer, Ask, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError, WorkflowId,
+};
+
+/// How often the answer of an ask may move between a look and a take: from none to one, and to its end.
+const LOOKS: usize = 3;
+
+/// How writing a rule ended.
+type Written = Result<Edited, RuleError>;
+
+/// Says why a rule was not written.
+#[derive(Debug, thiserror::Error)]
+enum RuleError {
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error("the task that writes it failed")]
+    Task(#[from] tokio::task::JoinError),
+}
+
+impl Proxy {
+    /// Records what was granted and takes the call; done to its end even if the client cancels meanwhile.
+    ///
+    /// Fails without a trace if it cannot be recorded: the ask then waits as before.
+    pub(super) async fn take(
+        &self,
+        id: WorkflowId,
+        expected: Expected,
+        answer: Option<(Answer, Provenance)>,
+        plan: Arc<Plan>,
+    ) -> Result<(Workflow, Vec<String>), Refusal> {
+        let proxy = self.clone();
+        let granted = self.0.grants.granting(id);
+        let taking = self.0.tasks.spawn(async move {
+            // The identical calls that wait for this decision go on once it is carried out.
+            let _granted = granted;
+            for _ in 0..LOOKS {
+                match proxy.take_once(id, &expected, answer.as_ref(), &plan).await {
+                    // Another approval came between the look and the take: it is the one to carry out.
+                    Err(Refusal::Workflow(WorkflowError::Refused {
+                        refusal:
+                            Unmoved::AlreadyAnswered {
+                                answer: Answer::Approve { .. },
+                                ..
+                            },
+                        ..
+                    })) => {}
+                    outcome => return outcome,
+                }
+            }
+            Err(Refusal::Expired)
+        });
+        taking.await.unwrap_or(Err(Refusal::Expired))
+    }
+
+    async fn take_once(
+        &self,
+        id: WorkflowId,
+        expected: &Expected,
+        brought: Option<&(Answer, Provenance)>,
+        plan: &Plan,
+    ) -> Result<(Workflow, Vec<String>), Refusal> {
+        let workflows = &self.0.workflows;
+        let found = workflows.find(id).await?;
+        // The first answer counts, so its scope is the workflow's, not ours.
+        let first = match &found.state {
+            State::Answered { answer, by, .. } => Some((answer.clone(), *by)),
+            State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn => brought.cloned(),
+        };
+        found.yields_to(first.as_ref(), now())?;
+        let Some((answer, by)) = first else {
+            return Err(Refusal::Expired);
+        };
+        let Answer::Approve { scope } = answer else {
+            return Err(Refusal::Expired);
+        };
+        let recorded = self.record_server(&found, &answer, plan).await?;
+        let (recorded, notes) = match scope {
+            Scope::Always => {
+                let written = self.write_rule(found.call.tool.clone()).await;
+                let note = self.describe_rule(&found.call.tool, &written);
+                (with_rule(recorded, written), vec![note])
+            }
+            Scope::Once | Scope::Session => (recorded, Vec::new()),
+        };
+        match workflows
+            .answer_and_take(id, expected.clone(), answer.clone(), by)
+            .await
+        {
+            Ok(taken) => {
+                if scope == Scope::Session {
+                    self.grant_for_session(&taken, plan);
+                }
+                Ok((taken, notes))
+            }
+            Err(error) => {
+                self.take_back(id, &answer, recorded).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Takes back what was recorded for an answer, unless the very same answer counts after all.
+    pub(super) async fn take_back(&self, id: WorkflowId, answer: &Answer, recorded: Recorded) {
+        let counts = self.0.workflows.find(id).await;
+        if counts.is_ok_and(|found| found.answer() == Some(answer)) {
+            return;
+        }
+        let proxy = self.clone();
+        let taken_back = tokio::task::spawn_blocking(move || recorded.take_back(&proxy.0.approved)).await;
+        if let Ok(Err(error)) = taken_back {
+            let error = crate::report::render(&error, None);
+            tracing::warn!(%id, %error, "the answer did not count");
+        }
+    }
+
+    fn grant_for_session(&self, taken: &Workflow, plan: &Plan) {
+        let launch = plan.digest().clone();
+        match &taken.ask {
+            Ask::Install { .. } | Ask::Connect { .. } => self.0.grants.allow_launch(launch),
+            Ask::Permit { .. } => self.0.grants.allow_tool(taken.call.tool.clone(), launch),
+            Ask::Use | Ask::Questions { .. } => {}
+        }
+    }
+
+    /// Records the approval of a server, off the thread of the conversation: it waits for a lock and the disk.
+    pub(super) async fn record_server(
+        &self,
+        workflow: &Workflow,
+        answer: &Answer,
+        plan: &Plan,
+    ) -> Result<Recorded, Refusal> {
+        let (proxy, workflow, answer) = (self.clone(), workflow.clone(), answer.clone());
+        let package = plan.package().map(ToString::to_string);
+        let recorded = tokio::task::spawn_blocking(move || {
+            approval::record(&proxy.0.approved, &workflow, &answer, package, now())
+        });
+        match recorded.await {
+            Ok(Ok(recorded)) => Ok(recorded),
+            Ok(Err(error)) => Err(Refusal::NotRecorded(Box::new(error))),
+            Err(panicked) => Err(Refusal::NotRecorded(Box::new(panicked))),
+        }
+    }
+
+    /// Adds the exact tool to the allow list and says what came of it, as an error where no rule was written.
+    pub async fn allow_always(&self, tool: ToolName) -> Result<String, String> {
+        let written = self.write_rule(tool.clone()).await;
+        let note = self.describe_rule(&tool, &written);
+        match written {
+            Ok(_) => Ok(note),
+            Err(_) => Err(note),
+        }
+    }
+
+    /// Adds the exact tool to the allow list, off the thread: the writer waits for its lock and for the disk.
+    async fn write_rule(&self, tool: ToolName) -> Written {
+        let path = self.0.files.project.clone();
+        let change = Change::AllowTool { tool };
+        Ok(tokio::task::spawn_blocking(move || edit(&path, Kind::Pml, &[change])).await??)
+    }
+
+    fn describe_rule(&self, tool: &ToolName, written: &Written) -> String {
+        let text = Pattern::exact_text(tool);
+        let pattern = match text.parse::<Pattern>() {
+            Ok(pattern) => pattern,
+            Err(error) => return format!("pml: the call ran, but no rule can be written for it: {error}"),
+        };
+        let file = Shown::path(&self.0.files.project);
+        match written {
+            Ok(edited) => {
+                let unconfirmed = edited.durability.warning().map(|warning| format!("; {warning}"));
+                let winner = self.view().ok().and_then(|view| obstacle(&view, tool));
+                let winner = winner.map(|winner| format!(", but {winner} still wins"));
+                format!(
+                    "pml: `{pattern}` is in the allow list of {file}{}{}",
+                    winner.unwrap_or_default(),
+                    unconfirmed.unwrap_or_default()
+                )
+            }
+            Err(RuleError::Write(error)) => format!(
+                "pml: the call ran, but `{pattern}` could not be added to the allow list: {}",
+                crate::report::render_hinted(error)
+            ),
+            Err(RuleError::Task(_)) => {
+                format!("pml: the call ran, but `{pattern}` could not be added to the allow list")
+            }
+        }
+    }
+}
+
+fn with_rule(recorded: Recorded, written: Written) -> Recorded {
+    match written {
+        Ok(edited) => recorded.with_rule(edited),
+        Err(_) => recorded,
+    }
+}
+
+fn obstacle(view: &View, tool: &ToolName) -> Option<String> {
+    let rule = view.policy.obstacle(tool)?;
+    Some(format!("rule `{}` in {}", rule.pattern, place(&rule)))
+}

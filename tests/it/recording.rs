@@ -1,0 +1,241 @@
+//! What an approval grants is recorded before its call is taken; meanwhile everything else goes on.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use serde_json::{Value, json};
+
+use crate::home::names;
+use crate::support::faults::{Fault, inject};
+use crate::support::world::{Client, World, asks, json_of, stderr, texts};
+use crate::support::{DEADLINE, eventually, have};
+
+/// A world with a server `fake` that asks, and a server `free` that is allowed.
+fn world() -> World {
+    let world = World::new();
+    world.configure(&json!({
+        "permissions": { "allow": ["free"] },
+        "mcpServers": { "fake": world.fake(&[]), "free": world.fake(&[]) },
+    }));
+    world
+}
+
+fn approvals(world: &World) -> PathBuf {
+    world.home().join(".local/state/pml/approved")
+}
+
+/// Holds the lock that the writers in a directory wait for.
+fn hold(directory: &Path) -> File {
+    std::fs::create_dir_all(directory).unwrap();
+    let held = File::open(directory).unwrap();
+    held.lock().unwrap();
+    held
+}
+
+/// Waits until a process has a directory open, which it has while it waits for its lock.
+fn waits_for(client: &Client, directory: &Path) {
+    waits_times(client, directory, 1);
+}
+
+fn waits_times(client: &Client, directory: &Path, times: usize) {
+    let descriptors = format!("/proc/{}/fd", client.id());
+    eventually("pml waits for the lock", DEADLINE, || {
+        let open = std::fs::read_dir(&descriptors).unwrap().flatten();
+        open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|open| open == directory))
+            .count()
+            >= times
+    });
+}
+
+/// Sends the continuation of an ask and returns the id of the request.
+fn proceed(client: &mut Client, workflow: &Value, decision: &Value) -> u64 {
+    let mut continuation = decision.clone();
+    continuation["workflow_id"] = workflow.clone();
+    let arguments = json!({ "continue_workflow": continuation });
+    client.send(
+        "tools/call",
+        &json!({ "name": "fake__echo", "arguments": arguments }),
+    )
+}
+
+fn pending(world: &World) -> Vec<Value> {
+    let listed = json_of(&world.run(&["pending", "--json"]));
+    listed["pending"].as_array().unwrap().clone()
+}
+
+fn assert_goes_on(client: &mut Client) {
+    assert!(client.request("ping", &json!({})).get("result").is_some());
+    let called = client.call("free__echo", &json!({ "text": "meanwhile" }));
+    assert_eq!(called.get("isError"), None, "{called}");
+}
+
+/// Approves a call while the test holds the lock of `directory`; everything else is answered meanwhile.
+fn approve_behind_a_lock(world: &World, directory: &Path, decision: &Value) -> Value {
+    let mut client = world.legacy();
+    let asked = client.call("fake__echo", &json!({}));
+    let held = hold(directory);
+    let request = proceed(&mut client, &asked["approval_context"]["workflow_id"], decision);
+    waits_for(&client, directory);
+    assert_goes_on(&mut client);
+    let waiting = pending(world);
+    assert!(
+        waiting
+            .iter()
+            .any(|ask| ask["id"] == asked["approval_context"]["workflow_id"]),
+        "not taken before it is recorded: {waiting:?}"
+    );
+    drop(held);
+    client.answer(request)["result"].clone()
+}
+
+#[test]
+fn pings_and_calls_are_answered_while_the_lock_of_the_approvals_is_held() {
+    let world = world();
+    let result = approve_behind_a_lock(&world, &approvals(&world), &json!({ "approved": true }));
+    assert_eq!(result.get("isError"), None, "{result}");
+    assert_eq!(names(&approvals(&world)).len(), 1);
+}
+
+#[test]
+fn pings_and_calls_are_answered_while_the_lock_of_the_rules_is_held() {
+    let world = world();
+    let always = json!({ "approved": true, "always": true });
+    let result = approve_behind_a_lock(&world, &world.project(), &always);
+    assert_eq!(result.get("isError"), None, "{result}");
+    assert!(world.read(".pml.json").contains("fake:echo"));
+}
+
+#[test]
+fn an_approval_that_cannot_be_recorded_leaves_the_ask_and_the_same_answer_counts_later() {
+    if !have(&["cc"]) {
+        return;
+    }
+    let world = world();
+    let folder = approvals(&world);
+    let mut command = world.command(&["stdio"]);
+    let fault = Fault {
+        call: "fsync",
+        nth: 1,
+        errno: Some(Errno::NOSPC),
+        path: &folder,
+    };
+    inject(&mut command, &[fault]);
+    let mut client = Client::start(command);
+    client.initialize("2025-06-18");
+    let asked = client.call("fake__echo", &json!({}));
+    let failed = client.proceed("fake__echo", &asked, &json!({ "approved": true }));
+    let told = texts(&failed).join("\n");
+    assert!(told.contains("the same answer may be given again"), "{told}");
+    assert_eq!(names(&folder), Vec::<String>::new());
+    let waiting = pending(&world);
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0]["id"], asked["approval_context"]["workflow_id"]);
+
+    let result = client.proceed("fake__echo", &asked, &json!({ "approved": true }));
+    assert_eq!(result.get("isError"), None, "{result}");
+    assert_eq!(pending(&world), Vec::<Value>::new());
+}
+
+#[test]
+fn a_refusal_that_comes_while_an_approval_is_recorded_wins() {
+    for (decision, lock) in [
+        (
+            json!({ "approved": true }),
+            Path::new(".local/state/pml/approved"),
+        ),
+        (json!({ "approved": true, "always": true }), Path::new("project")),
+    ] {
+        let world = world();
+        let rules = world.read(".pml.json");
+        let lock = world.home().join(lock);
+        let mut client = world.legacy();
+        let asked = client.call("fake__echo", &json!({}));
+        let held = hold(&lock);
+        let request = proceed(&mut client, &asked["approval_context"]["workflow_id"], &decision);
+        waits_for(&client, &lock);
+        let refused = world.run(&["refuse", pending(&world)[0]["code"].as_str().unwrap()]);
+        assert!(refused.status.success(), "{}", stderr(&refused));
+        drop(held);
+
+        let result = client.answer(request)["result"].clone();
+        assert_eq!(result["isError"], true, "{result}");
+        assert_eq!(
+            names(&approvals(&world)),
+            Vec::<String>::new(),
+            "what was recorded is taken back"
+        );
+        assert_eq!(world.read(".pml.json"), rules);
+        assert!(
+            asks(&client.call("fake__echo", &json!({}))),
+            "a person is asked anew"
+        );
+    }
+}
+
+#[test]
+fn of_two_conversations_with_the_same_answer_one_runs_and_the_other_is_told() {
+    let world = world();
+    let mut clients = [world.legacy(), world.legacy()];
+    let asked = clients[0].call("fake__echo", &json!({}));
+    let held = hold(&approvals(&world));
+    let requests = clients.each_mut().map(|client| {
+        let request = proceed(
+            client,
+            &asked["approval_context"]["workflow_id"],
+            &json!({ "approved": true }),
+        );
+        waits_for(client, &approvals(&world));
+        request
+    });
+    drop(held);
+    let mut told = Vec::new();
+    for (client, request) in clients.iter_mut().zip(requests) {
+        let result = client.answer(request)["result"].clone();
+        told.push(match result.get("isError") {
+            None => "ran".to_owned(),
+            Some(_) => texts(&result).join("\n"),
+        });
+    }
+    told.sort_by_key(|told| told != "ran");
+    assert_eq!(told[0], "ran", "{told:?}");
+    assert!(told[1].contains("was already used at"), "{told:?}");
+    assert_eq!(
+        names(&approvals(&world)).len(),
+        1,
+        "what both granted stands for the one that ran"
+    );
+    assert!(!asks(&clients[1].call("fake__echo", &json!({}))));
+}
+
+#[test]
+fn a_duplicate_continuation_while_always_is_written_leaves_no_call_waiting() {
+    let world = world();
+    let mut client = world.client();
+    client.initialize_with_forms();
+    let call = json!({ "name": "fake__echo", "arguments": {} });
+    let first = client.send("tools/call", &call);
+    client.notified("elicitation/create");
+    let joined = client.send("tools/call", &call);
+    // It waits for the first one's answer once a later request is answered.
+    client.request("ping", &json!({}));
+    let workflow = pending(&world)[0]["id"].clone();
+
+    let held = hold(&world.project());
+    let always = json!({ "approved": true, "always": true });
+    let continuations = [1, 2].map(|times| {
+        let request = proceed(&mut client, &workflow, &always);
+        waits_times(&client, &world.project(), times);
+        request
+    });
+    drop(held);
+    for request in [first, joined] {
+        let result = client.answer(request)["result"].clone();
+        assert_eq!(result.get("isError"), None, "{result}");
+    }
+    let used = continuations.map(|request| client.answer(request)["result"].clone());
+    assert!(
+        used.iter().any(|result| result.get("isError").is_none()),
+        "{used:?}"
+    );
+}
