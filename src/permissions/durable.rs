@@ -13,15 +13,31 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::protocol::Shown;
 
-/// A writer holds the lock for a few milliseconds; whoever keeps it this long is stopped or stuck.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a writer waits for others.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    /// With writers that change nothing.
+    idle: Duration,
+    /// With writers that come one after the other.
+    in_all: Duration,
+}
 
-/// Short beside the few milliseconds that a write takes.
-const PAUSE: Duration = Duration::from_millis(2);
+/// A writer holds the lock for a few milliseconds; one that changes nothing for 20 seconds is stopped or stuck. Where
+/// many write, each gets its turn within six times that.
+const PATIENCE: Patience = Patience {
+    idle: Duration::from_secs(20),
+    in_all: Duration::from_mins(2),
+};
+
+/// How many threads of a process may wait for a lock: one that was given up goes on waiting, so that a process that hangs
+/// with the lock would otherwise cost a thread for every attempt.
+const WAITING: usize = 64;
 
 /// Links are followed this far, as the kernel does.
 const LINK_LIMIT: usize = 40;
@@ -111,26 +127,10 @@ impl Locked {
             .create(directory)
             .map_err(DurableError::step("create the directory", directory))?;
         let handle = File::open(directory).map_err(DurableError::step("open the directory", directory))?;
-        let began = Instant::now();
-        loop {
-            match handle.try_lock() {
-                Ok(()) => {
-                    return Ok(Self {
-                        directory: directory.to_owned(),
-                        handle,
-                    });
-                }
-                Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
-                Err(TryLockError::WouldBlock) => {
-                    return Err(DurableError::Busy {
-                        path: directory.to_owned(),
-                    });
-                }
-                Err(TryLockError::Error(source)) => {
-                    return Err(DurableError::step("lock the directory", directory)(source));
-                }
-            }
-        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            handle: locked(directory, handle, PATIENCE)?,
+        })
     }
 
     /// Puts `bytes` in place of the file `name`, keeping its mode and, where possible, its owner.
@@ -199,6 +199,55 @@ impl Locked {
             done => done,
         }
     }
+}
+
+/// Locks an open directory, waiting for other processes as long as they make progress.
+///
+/// The wait is in the kernel, which wakes a waiter when the lock is free: one that looks now and then could miss its
+/// turn again and again where many write. A wait in the kernel has no deadline, so it is on a thread of its own.
+fn locked(directory: &Path, handle: File, patience: Patience) -> Result<File, DurableError> {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    let failed = DurableError::step("lock the directory", directory);
+    let busy = || DurableError::Busy {
+        path: directory.to_owned(),
+    };
+    match handle.try_lock() {
+        Ok(()) => return Ok(handle),
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+        Err(TryLockError::WouldBlock) if THREADS.load(Ordering::Relaxed) >= WAITING => return Err(busy()),
+        Err(TryLockError::WouldBlock) => {}
+    }
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let wait = move || {
+        // Where the wait was given up, the lock goes with the handle.
+        let _ = sender.send(handle.lock().map(|()| handle));
+        THREADS.fetch_sub(1, Ordering::Relaxed);
+    };
+    THREADS.fetch_add(1, Ordering::Relaxed);
+    if let Err(source) = std::thread::Builder::new()
+        .name("pml-lock".to_owned())
+        .spawn(wait)
+    {
+        THREADS.fetch_sub(1, Ordering::Relaxed);
+        return Err(failed(source));
+    }
+    let began = Instant::now();
+    let mut changed_at = changed(directory);
+    loop {
+        if let Ok(outcome) = receiver.recv_timeout(patience.idle) {
+            return outcome.map_err(failed);
+        }
+        let now = changed(directory);
+        if now == changed_at || began.elapsed() > patience.in_all {
+            return Err(busy());
+        }
+        changed_at = now;
+    }
+}
+
+/// Returns when the entries of a directory last changed.
+fn changed(directory: &Path) -> Option<SystemTime> {
+    directory.metadata().ok()?.modified().ok()
 }
 
 /// Clears the first fixed name that can be cleared; what is not a file of a writer is left alone.
@@ -287,4 +336,81 @@ pub(super) fn follow(path: &Path) -> Result<PathBuf, DurableError> {
     Err(DurableError::step("follow the links of", path)(io::Error::other(
         "they lead in a circle",
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+    const MOMENT: Duration = Duration::from_millis(20);
+
+    fn open(directory: &Path) -> File {
+        File::open(directory).unwrap()
+    }
+
+    #[test]
+    fn a_waiter_gets_the_lock_as_soon_as_it_is_free() {
+        let root = tempfile::tempdir().unwrap();
+        let held = open(root.path());
+        held.lock().unwrap();
+        let (started, waits) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let patience = Patience {
+                    idle: HOUR,
+                    in_all: HOUR,
+                };
+                started.send(()).unwrap();
+                locked(root.path(), open(root.path()), patience).unwrap();
+            });
+            waits.recv().unwrap();
+            drop(held);
+        });
+    }
+
+    #[test]
+    fn a_writer_that_changes_nothing_is_waited_for_only_so_long() {
+        let root = tempfile::tempdir().unwrap();
+        let held = open(root.path());
+        held.lock().unwrap();
+        let patience = Patience {
+            idle: MOMENT,
+            in_all: HOUR,
+        };
+        let error = locked(root.path(), open(root.path()), patience).unwrap_err();
+        assert!(matches!(error, DurableError::Busy { .. }), "{error}");
+        drop(held);
+        // What was given up takes the lock for a moment when it is free, and lets it go.
+        let patience = Patience {
+            idle: HOUR,
+            in_all: HOUR,
+        };
+        locked(root.path(), open(root.path()), patience).unwrap();
+    }
+
+    #[test]
+    fn writers_that_come_one_after_the_other_are_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let held = open(root.path());
+        held.lock().unwrap();
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let patience = Patience {
+                    idle: MOMENT * 10,
+                    in_all: HOUR,
+                };
+                locked(root.path(), open(root.path()), patience).map(drop)
+            });
+            // Longer than its patience with an idle writer, and never idle.
+            let entry = root.path().join("entry");
+            while began.elapsed() < MOMENT * 40 {
+                std::fs::create_dir(&entry).unwrap();
+                std::fs::remove_dir(&entry).unwrap();
+            }
+            drop(held);
+            waiter.join().unwrap().unwrap();
+        });
+    }
 }
