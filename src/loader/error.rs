@@ -73,6 +73,18 @@ pub enum InstallError {
         #[source]
         source: LockError,
     },
+    /// A change stands, but the disk did not confirm it.
+    #[error(
+        "`{}` is changed, but the disk did not confirm it: a power cut may undo the change",
+        Shown::path(path)
+    )]
+    Unconfirmed {
+        /// The directory whose entries changed.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
     /// An archive brings a file that does not belong where it would lie.
     #[error("`{package}` is refused: one of its archives brings `{file}`, which {reason}")]
     Misplaced {
@@ -152,6 +164,7 @@ impl Hint for InstallError {
             Self::Missing { program: "python", .. } => {
                 Some("install Python 3, e.g. by `uv python install`, and try again".to_owned())
             }
+            Self::Unconfirmed { .. } => Some("look after the disk, and try again".to_owned()),
             Self::Misplaced { .. } => Some("nothing of it was run; ask its authors what that file is for".to_owned()),
             Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
             Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),

@@ -195,10 +195,7 @@ impl Store {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(InstallError::file("remove", &path)(error))
             }
-            _ => {
-                sync_directory(&self.root.join("resolved"));
-                Ok(())
-            }
+            _ => sync_directory(&self.root.join("resolved")),
         }
     }
 

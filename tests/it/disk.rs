@@ -9,7 +9,9 @@ use serde_json::json;
 use crate::home::names;
 use crate::support::faults::{Fault, inject};
 use crate::support::have;
-use crate::support::world::{Client, World, asks, stderr, texts};
+use crate::support::packages::publish_server;
+use crate::support::registry::Registry;
+use crate::support::world::{Client, World, asks, stderr, stdout, texts};
 
 fn failing<'a>(call: &'static str, nth: u32, path: &'a Path) -> Fault<'a> {
     let errno = Some(Errno::IO);
@@ -147,5 +149,38 @@ fn a_write_that_fails_before_the_rename_changes_nothing() {
         assert_eq!(output.status.code(), Some(2), "{call}: {}", stderr(&output));
         assert_eq!(world.read(".pml.json"), "{}", "{call}");
         assert_eq!(names(&world.project()), [".pml.json"], "{call}");
+    }
+}
+
+#[test]
+fn an_installation_that_the_disk_does_not_confirm_says_so_and_the_next_one_is_fine() {
+    if !have(&["cc", "node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish_server(&registry, "1.0.0", &json!({}));
+    for folder in ["frozen", "store/npm"] {
+        let world = World::new();
+        std::fs::write(world.home().join(".npmrc"), registry.npmrc()).unwrap();
+        world.configure(&json!({
+            "permissions": { "allow": ["hello"] },
+            "mcpServers": { "hello": { "command": "npx", "args": ["hello@1.0.0"] } },
+        }));
+        let directory = world.home().join(".local/share/pml").join(folder);
+        let output = run(&world, &["install"], &[failing("fsync", 1, &directory)]);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{folder}: {}",
+            stdout(&output) + &stderr(&output)
+        );
+        let told = stdout(&output) + &stderr(&output);
+        let expected = format!(
+            "`{}` is changed, but the disk did not confirm it",
+            directory.display()
+        );
+        assert!(told.contains(&expected), "{told}");
+        let again = world.run(&["install"]);
+        assert!(again.status.success(), "{folder}: {}", stderr(&again));
     }
 }

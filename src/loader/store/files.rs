@@ -1,9 +1,10 @@
 //! Single file operations of the store, each with the mode and the sync it needs.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::loader::error::InstallError;
 
@@ -59,24 +60,36 @@ pub(super) fn open_lock(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
-/// Syncs a file or the entries of a directory.
-pub(super) fn sync_directory(path: &Path) {
-    if let Ok(directory) = File::open(path) {
-        let _ = directory.sync_all();
-    }
+/// Makes the disk confirm which entries a directory has; one that is not there has none.
+pub(super) fn sync_directory(path: &Path) -> Result<(), InstallError> {
+    let synced = match File::open(path) {
+        Ok(directory) => directory.sync_all(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    };
+    synced.map_err(|source| InstallError::Unconfirmed {
+        path: path.to_owned(),
+        source: Arc::new(source),
+    })
 }
 
 /// Syncs everything below a directory: after a loss of power an installation is whole or not there.
-pub(super) fn sync_tree(path: &Path) {
+pub(super) fn sync_tree(path: &Path) -> Result<(), InstallError> {
     #[cfg(target_os = "linux")]
-    if let Ok(directory) = File::open(path) {
+    {
         // One call for thousands of files.
-        let _ = rustix::fs::syncfs(&directory);
+        let synced = File::open(path).and_then(|directory| Ok(rustix::fs::syncfs(&directory)?));
+        synced.map_err(InstallError::file("sync", path))
     }
     #[cfg(not(target_os = "linux"))]
     {
-        for_each_file(path, &mut |path, _| sync_directory(path));
-        sync_directory(path);
+        let mut synced = Ok(());
+        for_each_file(path, &mut |path, _| {
+            if synced.is_ok() {
+                synced = sync_directory(path);
+            }
+        });
+        synced.and_then(|()| sync_directory(path))
     }
 }
 
@@ -107,4 +120,21 @@ fn for_each_file(directory: &Path, visit: &mut impl FnMut(&Path, Permissions)) {
 /// Removes a tree; what cannot be removed now is tried again by the next sweep.
 pub(in crate::loader) fn remove(path: &Path) {
     let _ = std::fs::remove_dir_all(path);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_synced_is_an_error_and_a_missing_one_is_none() {
+        let root = tempfile::tempdir().unwrap();
+        sync_directory(root.path()).unwrap();
+        sync_directory(&root.path().join("missing")).unwrap();
+        // What cannot be opened cannot be synced.
+        let error = sync_directory(&root.path().join("\u{0}")).unwrap_err();
+        assert!(matches!(error, InstallError::Unconfirmed { .. }), "{error}");
+        sync_tree(root.path()).unwrap();
+        assert!(sync_tree(&root.path().join("missing")).is_err());
+    }
 }

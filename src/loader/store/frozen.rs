@@ -47,8 +47,7 @@ impl Store {
         let directory = self.root.join("frozen");
         create_directory(&directory)?;
         replace(&path, &json(&frozen)).map_err(InstallError::file("write", &path))?;
-        sync_directory(&directory);
-        Ok(())
+        sync_directory(&directory)
     }
 
     /// Forgets every lock of this version of a package: its dependencies are resolved anew.
@@ -63,8 +62,7 @@ impl Store {
                 std::fs::remove_file(&path).map_err(InstallError::file("remove", &path))?;
             }
         }
-        sync_directory(&directory);
-        Ok(())
+        sync_directory(&directory)
     }
 
     fn frozen_path(&self, identity: &Identity) -> std::path::PathBuf {

@@ -25,7 +25,7 @@ impl Store {
         write_brought(workspace)?;
         let path = workspace.join(MANIFEST);
         write_new(&path, &json(manifest)).map_err(InstallError::file("write", &path))?;
-        sync_tree(workspace);
+        sync_tree(workspace)?;
         // What is there was not whole, or its runtime is gone: it makes room.
         let mut kept = None;
         if target.exists() {
@@ -39,7 +39,7 @@ impl Store {
             remove(&aside);
         }
         std::fs::rename(workspace, &target).map_err(InstallError::file("move into place", &target))?;
-        sync_directory(&parent);
+        sync_directory(&parent)?;
         Ok((target, kept))
     }
 
