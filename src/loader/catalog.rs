@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::store::temporary_beside;
 use super::{Capabilities, KnownPrompt, KnownResource, KnownTemplate, KnownTool};
 use crate::config::Locations;
 use crate::protocol::{Digest, Era, Kind};
@@ -137,7 +138,7 @@ impl Catalog {
             return Ok(Vec::new());
         }
         std::fs::create_dir_all(&self.directory)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
+        let mut file = temporary_beside(&self.path(key))?;
         file.write_all(&serde_json::to_vec(known)?)?;
         file.persist(self.path(key))?;
         Ok(known.changed_since(before.as_deref()))

@@ -10,7 +10,7 @@ mod foreign;
 mod frozen;
 mod placement;
 
-pub(super) use files::{first_bytes, first_line, remove, write_new};
+pub(super) use files::{first_bytes, first_line, remove, temporary_beside, write_new};
 pub use foreign::Written;
 
 use std::collections::BTreeMap;

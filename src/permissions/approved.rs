@@ -180,8 +180,14 @@ impl Approved {
         Ok(Some(changed))
     }
 
+    /// Waits for the right to write, and clears what killed writers left: each record has a temporary name of its own.
     fn lock(&self, digest: &Digest) -> Result<Locked, ApprovedError> {
-        Locked::lock(&self.directory, Audience::Owner).map_err(|source| ApprovedError::Write {
+        let lock = || {
+            let locked = Locked::lock(&self.directory, Audience::Owner)?;
+            locked.clear_temporaries()?;
+            Ok(locked)
+        };
+        lock().map_err(|source| ApprovedError::Write {
             path: self.path(digest),
             source,
         })

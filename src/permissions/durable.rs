@@ -45,6 +45,9 @@ const LINK_LIMIT: usize = 40;
 /// How many fixed names are tried for the temporary file before a random one is taken.
 const FIXED_NAMES: usize = 8;
 
+/// What is appended to the name of a file for its temporary one.
+const TEMPORARY: &str = "tmp";
+
 /// Who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audience {
@@ -146,6 +149,18 @@ impl Locked {
         self.handle
             .sync_all()
             .map_err(|source| DurableError::Unconfirmed { path, source })
+    }
+
+    /// Removes every temporary file, in a directory that is pml's own: their writers are dead, as this one has the lock.
+    pub(super) fn clear_temporaries(&self) -> Result<(), DurableError> {
+        let failed = || DurableError::step("read the directory", &self.directory);
+        for entry in std::fs::read_dir(&self.directory).map_err(failed())? {
+            let path = entry.map_err(failed())?.path();
+            if path.extension().is_some_and(|extension| extension == TEMPORARY) {
+                std::fs::remove_file(&path).map_err(DurableError::step("clear", &path))?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes files; those that are not there count as removed. They are gone for good once it returns.
@@ -259,8 +274,8 @@ fn cleared_name(path: &Path) -> Result<PathBuf, DurableError> {
     };
     for number in 0..FIXED_NAMES {
         let temporary = match number {
-            0 => named(".tmp"),
-            number => named(&format!(".tmp.{number}")),
+            0 => named(&format!(".{TEMPORARY}")),
+            number => named(&format!(".{TEMPORARY}.{number}")),
         };
         match std::fs::remove_file(&temporary) {
             Ok(()) => return Ok(temporary),
@@ -274,7 +289,7 @@ fn cleared_name(path: &Path) -> Result<PathBuf, DurableError> {
             Err(error) => return Err(DurableError::step("clear", &temporary)(error)),
         }
     }
-    Ok(named(&format!(".tmp.{}", uuid::Uuid::new_v4())))
+    Ok(named(&format!(".{TEMPORARY}.{}", uuid::Uuid::new_v4())))
 }
 
 /// Writes `bytes` under the temporary name, makes them durable and renames them into place.

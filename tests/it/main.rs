@@ -29,6 +29,8 @@ mod disguise;
 mod disk;
 mod documents;
 mod fake_server;
+#[cfg(target_os = "linux")]
+mod fault_sweep;
 mod fidelity;
 mod forecast;
 mod forms;

@@ -5,8 +5,17 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::NamedTempFile;
 
 use crate::loader::error::InstallError;
+
+/// How the names of temporary files begin.
+const TEMPORARY: &str = ".tmp";
+
+/// A file is written in a few milliseconds; one that is older than this has lost its writer.
+const ABANDONED_AFTER: Duration = Duration::from_hours(1);
 
 /// Creates a directory and its parents for this user alone.
 pub(super) fn create_directory(path: &Path) -> Result<(), InstallError> {
@@ -28,13 +37,33 @@ pub(in crate::loader) fn write_new(path: &Path, content: &[u8]) -> std::io::Resu
     file.sync_all()
 }
 
-/// Replaces a file in one step.
+/// Replaces a file in one step, and syncs it first.
 pub(super) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new("/")))?;
+    let mut file = temporary_beside(path)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())
+}
+
+/// Creates a temporary file in the directory of `path`, and removes those that killed writers left there.
+pub(in crate::loader) fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let file = tempfile::Builder::new()
+        .prefix(TEMPORARY)
+        .tempfile_in(directory)?;
+    let now = file.as_file().metadata()?.modified()?;
+    for entry in std::fs::read_dir(directory)?.flatten() {
+        let is_old = || {
+            let age = now.duration_since(entry.metadata()?.modified()?);
+            std::io::Result::Ok(age.is_ok_and(|age| age > ABANDONED_AFTER))
+        };
+        let is_temporary = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
+        if is_temporary && is_old().unwrap_or(false) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    Ok(file)
 }
 
 /// Reads the first line of a file, as far as a kernel would read it.
@@ -125,6 +154,19 @@ pub(in crate::loader) fn remove(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_killed_writer_left_is_removed_and_what_is_written_now_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("file");
+        let of_a_dead_one = temporary_beside(&path).unwrap();
+        let old = of_a_dead_one.as_file().metadata().unwrap().modified().unwrap() - ABANDONED_AFTER * 2;
+        of_a_dead_one.as_file().set_modified(old).unwrap();
+        let of_a_live_one = temporary_beside(&path).unwrap();
+        replace(&path, b"text").unwrap();
+        assert!(!of_a_dead_one.path().exists() && of_a_live_one.path().exists());
+        assert_eq!(std::fs::read(&path).unwrap(), b"text");
+    }
 
     #[test]
     fn a_directory_that_cannot_be_synced_is_an_error_and_a_missing_one_is_none() {

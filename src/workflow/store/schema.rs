@@ -1,12 +1,13 @@
 //! Opens the database: private to the user, in write-ahead mode, at the newest format.
 //!
 //! The non-obvious thing: closing *any* descriptor of a file drops the POSIX locks that SQLite holds on it in the
-//! same process, so the file is created under another name, closed, and only then linked to its own.
+//! same process. So the file is created, and closed again, under a lock that every thread passes before it opens it.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
@@ -93,19 +94,19 @@ fn prepare_directory(file: &Path) -> Result<(), WorkflowError> {
 }
 
 fn prepare_file(path: &Path) -> io::Result<()> {
-    if !path.try_exists()? {
-        let directory = path.parent().unwrap_or(Path::new("."));
-        // A temporary file has mode 0600 from its first moment; the log files of SQLite inherit it.
-        let empty = tempfile::Builder::new()
-            .prefix(".workflows-")
-            .tempfile_in(directory)?
-            .into_temp_path();
-        match empty.persist_noclobber(path) {
-            Ok(()) => {}
-            Err(lost) if lost.error.kind() == ErrorKind::AlreadyExists => {}
-            Err(failed) => return Err(failed.error),
-        }
+    static CREATING: Mutex<()> = Mutex::new(());
+    let creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+    // It has mode 0600 from its first moment; the log files of SQLite inherit it.
+    let created = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    match created.map(drop) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
     }
+    drop(creating);
     restrict(path, 0o600)
 }
 

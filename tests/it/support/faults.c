@@ -1,7 +1,7 @@
 /* Makes system calls of a program fail on purpose, and sets its clock; loaded by LD_PRELOAD.
  *
  * PML_TEST_FAULTS is a list of `call|nth|errno|path`, separated by newlines. `call` is write, fsync, rename, unlink,
- * open, truncate, link, mkdir, mode, map or `any`; `nth` counts the calls on exactly `path` from 1, and 0 means each
+ * open (to write), look (open to read), truncate, link, mkdir, mode, map or `any` of these but look; `nth` counts the calls on exactly `path` from 1, and 0 means each
  * of them; a `path` that ends in `/` means everything below it, an empty one anything. An `errno` of 0 kills the
  * program by SIGKILL instead. Of a rename and a link the new name counts, of a descriptor the file it leads to.
  *
@@ -55,7 +55,8 @@ static int is_meant(const char *meant, const char *path) {
 /* Returns the errno to fail with, or 0. */
 static int fault(const char *call, const char *path) {
     for (int i = 0; i < count; i++) {
-        if ((strcmp(faults[i].call, call) && strcmp(faults[i].call, "any")) || !is_meant(faults[i].path, path))
+        int any = !strcmp(faults[i].call, "any") && strcmp(call, "look");
+        if ((strcmp(faults[i].call, call) && !any) || !is_meant(faults[i].path, path))
             continue;
         int seen = __atomic_add_fetch(&faults[i].seen, 1, __ATOMIC_SEQ_CST);
         if (faults[i].nth != 0 && faults[i].nth != seen)
@@ -129,11 +130,12 @@ int unlinkat(int directory, const char *path, int flags) { FAIL_OR(fault_at("unl
 int rmdir(const char *path) { FAIL_OR(HERE("unlink", path), -1, REAL(rmdir)(path)); }
 int mkdir(const char *path, mode_t mode) { FAIL_OR(HERE("mkdir", path), -1, REAL(mkdir)(path, mode)); }
 
+#define OPEN(flags) ((flags) & (O_WRONLY | O_RDWR | O_CREAT) ? "open" : "look")
 #define MODE(flags) mode_t mode = 0; if ((flags) & (O_CREAT | O_TMPFILE)) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); }
-int open(const char *path, int flags, ...) { MODE(flags) FAIL_OR(HERE("open", path), -1, REAL(open)(path, flags, mode)); }
-int open64(const char *path, int flags, ...) { MODE(flags) FAIL_OR(HERE("open", path), -1, REAL(open64)(path, flags, mode)); }
-int openat(int directory, const char *path, int flags, ...) { MODE(flags) FAIL_OR(fault_at("open", directory, path), -1, REAL(openat)(directory, path, flags, mode)); }
-int openat64(int directory, const char *path, int flags, ...) { MODE(flags) FAIL_OR(fault_at("open", directory, path), -1, REAL(openat64)(directory, path, flags, mode)); }
+int open(const char *path, int flags, ...) { MODE(flags) FAIL_OR(HERE(OPEN(flags), path), -1, REAL(open)(path, flags, mode)); }
+int open64(const char *path, int flags, ...) { MODE(flags) FAIL_OR(HERE(OPEN(flags), path), -1, REAL(open64)(path, flags, mode)); }
+int openat(int directory, const char *path, int flags, ...) { MODE(flags) FAIL_OR(fault_at(OPEN(flags), directory, path), -1, REAL(openat)(directory, path, flags, mode)); }
+int openat64(int directory, const char *path, int flags, ...) { MODE(flags) FAIL_OR(fault_at(OPEN(flags), directory, path), -1, REAL(openat64)(directory, path, flags, mode)); }
 
 void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t at) {
     FAIL_OR(fd >= 0 && (flags & MAP_SHARED) ? fault_of("map", fd) : 0, MAP_FAILED, REAL(mmap)(address, length, protection, flags, fd, at));

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use rustix::io::Errno;
+
 /// One system call that fails.
 pub(crate) struct Fault<'a> {
     /// The kind of call as `faults.c` names it; `any` is each of them.
@@ -11,7 +13,7 @@ pub(crate) struct Fault<'a> {
     /// Which of the calls on this path, from 1; 0 is each of them.
     pub(crate) nth: u32,
     /// What it fails with; nothing is SIGKILL instead of the call.
-    pub(crate) errno: Option<rustix::io::Errno>,
+    pub(crate) errno: Option<Errno>,
     /// The file or directory.
     pub(crate) path: &'a Path,
 }
@@ -26,13 +28,39 @@ pub(crate) fn inject(command: &mut Command, faults: &[Fault<'_>]) {
                 "{}|{}|{}|{path}",
                 fault.call,
                 fault.nth,
-                fault.errno.map_or(0, rustix::io::Errno::raw_os_error)
+                fault.errno.map_or(0, Errno::raw_os_error)
             )
         })
         .collect();
     command
         .env("LD_PRELOAD", library())
         .env("PML_TEST_FAULTS", lines.join("\n"));
+}
+
+/// Lets a command meet one fault at its `nth` call that writes below `folder`, and says where it is noted when it did.
+pub(crate) fn inject_nth(command: &mut Command, folder: &Path, nth: u32, errno: Option<Errno>) -> Met {
+    let met = folder.join("fault-met");
+    let _ = std::fs::remove_file(&met);
+    let folder = folder.join("");
+    let fault = Fault {
+        call: "any",
+        nth,
+        errno,
+        path: &folder,
+    };
+    inject(command, &[fault]);
+    command.env("PML_TEST_FAULT_MET", &met);
+    Met(met)
+}
+
+/// Where a fault is noted.
+pub(crate) struct Met(PathBuf);
+
+impl Met {
+    /// Returns which call met the fault, if one did.
+    pub(crate) fn call(&self) -> Option<String> {
+        std::fs::read_to_string(&self.0).ok()
+    }
 }
 
 /// A file that says how far ahead the clock of a process is; it may be written anew while the process runs.

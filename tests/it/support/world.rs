@@ -1,5 +1,7 @@
 //! A hermetic home and project, and a client that speaks to the real binary over pipes.
 
+mod dying;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -1,0 +1,320 @@
+//! Every write fails once: with a full disk, with a broken one, and by SIGKILL at each call in turn.
+//!
+//! What a command reports is what is true: it ends well exactly if the change is there, unless its error says that the
+//! change stands. Every file is the old one or the new one, nothing is left lying for ever, and the next run works.
+
+mod conversation;
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use pml::config::By;
+use pml::protocol::approval::ShownDependency;
+use pml::protocol::question::{Question, Selection};
+use pml::protocol::{Digest, ToolName};
+use pml::proxy::now;
+use pml::workflow::{Arguments, Ask, Asker, Attended, Call, New, Origin, Place, State, Store, Workflow};
+use rustix::io::Errno;
+
+use crate::support::faults::inject_nth;
+use crate::support::packages::files_below;
+use crate::support::world::{World, stderr};
+use crate::support::{fake_server, have};
+
+/// How a call can fail; nothing is SIGKILL.
+const FAULTS: [Option<Errno>; 3] = [Some(Errno::NOSPC), Some(Errno::IO), None];
+
+/// Commands at a time: each is mostly the start of a process and waits for the disk.
+const THREADS: usize = 4;
+
+/// More than any command here needs; a sweep that gets here does not end.
+const CALLS: u32 = 1_000;
+
+/// What an error says when the change stands all the same.
+const STANDS: [&str; 4] = ["stands", "is written", "still counts", "did not confirm"];
+
+const RULES: &str = "// mine\n{\n  \"permissions\": { \"allow\": [\"old:rule\"] },\n  \"mcpServers\": { \"gone\": { \"command\": \"gone\" } }\n}\n";
+
+/// A command that changes one thing.
+struct Case {
+    name: &'static str,
+    /// Prepares a world and returns the arguments of the command.
+    prepare: fn(&World) -> Vec<String>,
+    /// Tells whether the change is there.
+    is_done: fn(&World) -> bool,
+    /// What the command ends with where the change is there already.
+    again: i32,
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn rules_say(world: &World, text: &str) -> bool {
+    world.read(".pml.json").contains(text)
+}
+
+fn store(world: &World) -> Store {
+    Store::open(Place::File(world.home().join(".local/state/pml/workflows.db"))).unwrap()
+}
+
+/// Puts an ask into the store, as a pml that has died since.
+fn put(world: &World, ask: Ask) -> Workflow {
+    let new = New {
+        ask,
+        call: Call {
+            tool: "fake:echo".parse::<ToolName>().unwrap(),
+            arguments: Arguments::Json("{}".to_owned()),
+            launch: Digest::of(["launch"]),
+        },
+        time_to_live: Duration::from_mins(50),
+        project: world.project(),
+        origin: Origin {
+            config: world.path(".pml.json"),
+            by: By::Client,
+            asker: Asker::random(),
+        },
+        attended: Attended::ByNone,
+        twin: 0,
+    };
+    store(world).create(new, now()).unwrap().workflow()
+}
+
+fn put_install(world: &World) -> String {
+    let dependency = ShownDependency {
+        name: "fake".to_owned(),
+        version: None,
+        install: "fake".to_owned(),
+        integrity: None,
+        scripts: false,
+        surroundings: Box::default(),
+        installation: Box::default(),
+        remote: None,
+    };
+    put(world, Ask::Install { dependency }).code.to_string()
+}
+
+fn put_question(world: &World) -> String {
+    let question = Question {
+        question: "Why?".to_owned(),
+        header: None,
+        options: Vec::new(),
+        selection: Selection::One,
+    };
+    let questions = vec![question];
+    put(world, Ask::Questions { questions }).code.to_string()
+}
+
+fn is_answered(world: &World) -> bool {
+    let found = store(world).recent(1).unwrap();
+    matches!(found[0].state, State::Answered { .. })
+}
+
+fn approvals(world: &World) -> Vec<String> {
+    files_below(&world.home().join(".local/state/pml/approved"))
+}
+
+fn is_approved(world: &World) -> bool {
+    let records = approvals(world);
+    let answered = is_answered(world);
+    assert!(
+        !answered || records.len() == 1,
+        "an answer counts without its record"
+    );
+    answered
+}
+
+const CASES: [Case; 10] = [
+    Case {
+        name: "allow",
+        prepare: |_| words(&["allow", "new:rule"]),
+        is_done: |world| rules_say(world, "new:rule"),
+        again: 0,
+    },
+    Case {
+        name: "deny",
+        prepare: |_| words(&["deny", "old:rule"]),
+        is_done: |world| rules_say(world, "deny"),
+        again: 0,
+    },
+    Case {
+        name: "allow in a new file",
+        prepare: |world| {
+            std::fs::remove_file(world.path(".pml.json")).unwrap();
+            words(&["allow", "new:rule"])
+        },
+        is_done: |world| world.path(".pml.json").exists() && rules_say(world, "new:rule"),
+        again: 0,
+    },
+    Case {
+        name: "forget",
+        prepare: |_| words(&["forget", "old:rule"]),
+        is_done: |world| !rules_say(world, "old:rule"),
+        again: 1,
+    },
+    Case {
+        name: "remove",
+        prepare: |_| words(&["remove", "gone"]),
+        is_done: |world| !rules_say(world, "gone"),
+        again: 1,
+    },
+    Case {
+        name: "add",
+        prepare: |_| {
+            let fake = fake_server();
+            words(&["add", "--yes", "new", "--", fake.to_str().unwrap()])
+        },
+        is_done: |world| rules_say(world, "\"new\""),
+        again: 1,
+    },
+    Case {
+        name: "approve",
+        prepare: |world| words(&["approve", &put_install(world)]),
+        is_done: is_approved,
+        again: 1,
+    },
+    Case {
+        name: "approve always",
+        prepare: |world| words(&["approve", "--always", &put_install(world)]),
+        is_done: |world| {
+            let approved = is_approved(world);
+            assert!(!approved || rules_say(world, "fake:echo"), "no rule");
+            approved
+        },
+        again: 1,
+    },
+    Case {
+        name: "refuse",
+        prepare: |world| words(&["refuse", &put_install(world)]),
+        is_done: is_answered,
+        again: 1,
+    },
+    Case {
+        name: "answer",
+        prepare: |world| words(&["answer", &put_question(world), "--text", "because"]),
+        is_done: is_answered,
+        again: 1,
+    },
+];
+
+fn run(world: &World, arguments: &[String]) -> Output {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    world.run(&arguments)
+}
+
+/// The temporary files that lie anywhere below a home.
+fn leftovers(world: &World) -> Vec<String> {
+    let mut files = files_below(world.home());
+    files.retain(|file| {
+        let name = file.rsplit('/').next().unwrap();
+        name.contains(".tmp")
+    });
+    files
+}
+
+/// Makes a file as old as what a writer that was killed hours ago left.
+fn age(file: &Path) {
+    let file = File::options().write(true).open(file).unwrap();
+    let modified = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(modified - Duration::from_hours(2)).unwrap();
+}
+
+/// Runs a command with the `nth` call failing, and checks what it left; returns whether a call failed.
+fn meet(case: &Case, nth: u32, errno: Option<Errno>) -> bool {
+    let world = World::new();
+    world.write(".pml.json", RULES);
+    let arguments = (case.prepare)(&world);
+    let old = std::fs::read_to_string(world.path(".pml.json")).ok();
+    let mut command = world.command(&[]);
+    command.args(&arguments).stdin(Stdio::null());
+    let met = inject_nth(&mut command, world.home(), nth, errno);
+    let output = command.output().unwrap();
+    let call = met.call();
+    let told = format!(
+        "{} met {errno:?} at call {nth} ({}) and ended with {}: {}",
+        case.name,
+        call.as_deref().unwrap_or("none").trim_end(),
+        output.status,
+        stderr(&output)
+    );
+
+    let done = (case.is_done)(&world);
+    match (output.status.code(), &call) {
+        (Some(0), _) => assert!(done, "said to be done: {told}"),
+        (Some(_), Some(_)) => {
+            let says_so = STANDS.iter().any(|words| stderr(&output).contains(words));
+            assert!(!done || says_so, "done after all: {told}");
+            if !done {
+                let now = std::fs::read_to_string(world.path(".pml.json")).ok();
+                assert_eq!(now, old, "not as it was: {told}");
+                assert_eq!(approvals(&world), Vec::<String>::new(), "{told}");
+            }
+        }
+        (None, Some(_)) => assert_eq!((output.status.signal(), errno), (Some(9), None), "{told}"),
+        (_, None) => panic!("failed without a fault: {told}"),
+    }
+    if errno.is_some() {
+        assert_eq!(leftovers(&world), Vec::<String>::new(), "{told}");
+    }
+    if call.is_none() {
+        return false;
+    }
+
+    for file in leftovers(&world) {
+        age(&world.home().join(file));
+    }
+    let again = run(&world, &arguments);
+    let expected = if done { case.again } else { 0 };
+    assert_eq!(
+        again.status.code(),
+        Some(expected),
+        "the next run: {}; {told}",
+        stderr(&again)
+    );
+    assert!((case.is_done)(&world), "after the next run: {told}");
+    if !leftovers(&world).is_empty() {
+        // Where the next run had nothing to write, the next writer clears it.
+        let approved = run(&world, &words(&["approve", &put_install(&world)]));
+        assert!(approved.status.success(), "{}", stderr(&approved));
+    }
+    assert_eq!(
+        leftovers(&world),
+        Vec::<String>::new(),
+        "after the next run: {told}"
+    );
+    true
+}
+
+/// Runs each of the named sweeps from its first call until one meets no fault.
+fn sweep<F: Fn(u32) -> bool + Send>(sweeps: impl IntoIterator<Item = (&'static str, F)>) {
+    let sweeps = Mutex::new(sweeps.into_iter().collect::<Vec<_>>());
+    let next = || sweeps.lock().unwrap().pop();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while let Some((name, meets)) = next() {
+                    let last = (1..CALLS).find(|nth| !meets(*nth));
+                    let last = last.unwrap_or_else(|| panic!("{name} does not end"));
+                    println!("{name}: {} calls", last - 1);
+                    assert!(last > 1, "{name} met no fault");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn every_command_that_writes_reports_what_is_true_whichever_call_fails() {
+    if !have(&["cc"]) {
+        return;
+    }
+    let sweeps = CASES.iter().flat_map(|case| {
+        let meets = |errno| (case.name, move |nth| meet(case, nth, errno));
+        FAULTS.map(meets)
+    });
+    sweep(sweeps);
+}
