@@ -179,12 +179,18 @@ impl Conversation {
             return self.respond(&under_way.id, Fault::from(twin).into());
         }
         let answer = match (method, self.era(params)) {
-            ("initialize", _) => self.initialize(params),
-            ("server/discover", _) => greeting::discover(&self.0.proxy.introduction()),
-            ("ping", era) => present::own_result(json!({}), era.unwrap_or(Era::Legacy)),
-            (method, Err(_)) if !Method::is_known(method) => {
-                Fault::new(Fault::METHOD_NOT_FOUND, "Method not found").into()
-            }
+            // Its own envelope counts, however the conversation was opened: it binds neither side.
+            ("server/discover", _) => match era::of_request(params, Opened::Not) {
+                Ok(_modern) => greeting::discover(&self.0.proxy.introduction()),
+                Err(fault) => fault.into(),
+            },
+            // Before a conversation is opened these two carry no envelope; with one, they are no methods.
+            ("initialize", Ok(Era::Legacy)) => self.initialize(params),
+            ("initialize", Err(_)) if era::is_bare(params) => self.initialize(params),
+            ("ping", Ok(Era::Legacy)) => present::own_result(json!({}), Era::Legacy),
+            ("ping", Err(_)) if era::is_bare(params) => present::own_result(json!({}), Era::Legacy),
+            (method, Ok(Era::Modern)) if Method::is_legacy_only(method) => Fault::unknown_method().into(),
+            (method, Err(_)) if !Method::is_known(method) => Fault::unknown_method().into(),
             (_, Err(fault)) => fault.into(),
             ("tools/list" | "prompts/list" | "resources/list" | "resources/templates/list", Ok(era)) => {
                 match List::read(method, params) {

@@ -1,6 +1,7 @@
 //! Which MCP a request speaks, and what an answer needs to be understood there.
 //!
-//! `initialize` makes the whole conversation Legacy; otherwise every request says for itself that it is Modern.
+//! `initialize` without a Modern envelope makes the whole conversation Legacy; otherwise every request says for itself
+//! that it is Modern.
 
 use std::borrow::Cow;
 
@@ -45,6 +46,11 @@ impl Fault {
         }
     }
 
+    /// Answers a method that does not exist in the era of its request.
+    pub(crate) fn unknown_method() -> Self {
+        Self::new(Self::METHOD_NOT_FOUND, "Method not found")
+    }
+
     pub(crate) fn to_json(&self) -> String {
         let mut error = json!({ "code": self.code, "message": self.message });
         if let Some(detail) = &self.detail {
@@ -67,16 +73,22 @@ pub(crate) fn negotiate(requested: Option<&str>) -> ProtocolVersion {
         .unwrap_or(ProtocolVersion::LATEST_WITH_INITIALIZE)
 }
 
+/// Tells whether a request names no version in its `_meta`, as requests of Legacy clients do.
+pub(crate) fn is_bare(params: Option<&Payload<'_>>) -> bool {
+    meta_of(params).is_none_or(|meta| meta.value(Era::VERSION).is_none())
+}
+
+fn meta_of<'a>(params: Option<&Payload<'a>>) -> Option<Object<'a>> {
+    let meta = params.and_then(Payload::object)?.value("_meta")?;
+    Object::parse(meta.get())
+}
+
 /// Tells which era a request belongs to; `opened` is whether `initialize` was answered before.
 pub(crate) fn of_request(params: Option<&Payload<'_>>, opened: Opened) -> Result<Era, Fault> {
     if opened == Opened::ByInitialize {
         return Ok(Era::Legacy);
     }
-    let meta = params
-        .and_then(Payload::object)
-        .and_then(|params| params.value("_meta"))
-        .and_then(|meta| Object::parse(meta.get()));
-    let Some((meta, version)) = meta.and_then(|meta| {
+    let Some((meta, version)) = meta_of(params).and_then(|meta| {
         meta.text(Era::VERSION)
             .map(Cow::into_owned)
             .map(|version| (meta, version))

@@ -102,7 +102,7 @@ pub(super) fn params(source: &Bytes, object: &Object<'_>, address: &Address<'_>)
         }
         _ => {}
     }
-    // What answers a question goes only to whoever asked it.
+    // What answers a question goes only to the server that asked it.
     if object.value(STATE).is_some() || address.input.is_some() {
         cut.push(STATE);
         front.extend(
@@ -114,7 +114,11 @@ pub(super) fn params(source: &Bytes, object: &Object<'_>, address: &Address<'_>)
     }
     match address.input {
         None => {
-            if object.value(RESPONSES).is_some() {
+            // Every question that passes pml carries a state. What comes without one answers none of them, and is
+            // between a Modern client and its server.
+            let unasked = object.value(STATE).is_none() && address.suspended.is_none();
+            let modern = (address.from, address.to) == (Era::Modern, Era::Modern);
+            if object.value(RESPONSES).is_some() && !(unasked && modern) {
                 cut.push(RESPONSES);
             }
         }
@@ -277,6 +281,24 @@ mod tests {
         assert_eq!(
             sent(retry, &with(&collected)),
             r#"{"inputResponses":{"b":2},"name":"read"}"#
+        );
+    }
+
+    #[test]
+    fn responses_without_a_state_pass_between_modern_peers_only() {
+        let ahead = r#"{"name":"fs__read","inputResponses":{"a": 1.0}}"#;
+        assert_eq!(
+            sent(ahead, &address(Era::Modern, Era::Modern)),
+            r#"{"name":"read","inputResponses":{"a": 1.0}}"#
+        );
+        assert_eq!(
+            sent(ahead, &address(Era::Modern, Era::Legacy)),
+            r#"{"name":"read"}"#
+        );
+        let ours = r#"{"name":"fs__read","requestState":"ours","inputResponses":{"a": 1.0}}"#;
+        assert_eq!(
+            sent(ours, &address(Era::Modern, Era::Modern)),
+            r#"{"name":"read"}"#
         );
     }
 

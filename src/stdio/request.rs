@@ -40,6 +40,12 @@ impl Method {
         }
     }
 
+    /// Tells whether a method is none of the Modern era: `subscriptions/listen` and `_meta` took their places.
+    pub(super) fn is_legacy_only(name: &str) -> bool {
+        let gone = ["initialize", "ping", "logging/setLevel"];
+        gone.contains(&name) || matches!(Self::of(name), Self::Subscribe | Self::Unsubscribe)
+    }
+
     /// Tells whether MCP knows a method that a client may send after its first.
     pub(super) fn is_known(name: &str) -> bool {
         let own = [

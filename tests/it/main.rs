@@ -28,6 +28,7 @@ mod disguise;
 #[cfg(target_os = "linux")]
 mod disk;
 mod documents;
+mod eras;
 mod fake_server;
 #[cfg(target_os = "linux")]
 mod fault_sweep;
