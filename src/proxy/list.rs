@@ -23,7 +23,8 @@ impl Proxy {
         }
     }
 
-    fn list_of(&self, view: &View) -> Vec<Listed> {
+    /// Lists the tools that a client sees under a configuration.
+    pub(super) fn list_of(&self, view: &View) -> Vec<Listed> {
         let mut listed = Vec::new();
         for (name, server) in &view.config.servers {
             if server.disabled {

@@ -15,6 +15,7 @@ mod dialog;
 mod grants;
 mod introduction;
 mod list;
+mod list_changes;
 mod offers;
 mod outcome;
 mod owner;
@@ -208,8 +209,17 @@ impl Proxy {
             return Ok(Arc::clone(view));
         }
         let view = Arc::new(View::new(config));
-        if viewed.latest.replace((generation, Arc::clone(&view))).is_some() {
-            self.0.loader.lists_changed(&Kind::ALL);
+        let before = viewed.latest.replace((generation, Arc::clone(&view)));
+        drop(viewed);
+        let changed = match &before {
+            Some((seen, before)) if seen + 1 == generation => self.changed_lists(before, &view),
+            // What came between could not be read, and nothing was listed by it.
+            Some(_) => Kind::ALL.to_vec(),
+            None if generation > 0 => Kind::ALL.to_vec(),
+            None => Vec::new(),
+        };
+        self.0.loader.lists_changed(&changed);
+        if before.is_some() {
             let proxy = self.clone();
             self.0.tasks.spawn(async move { proxy.reconcile() });
         }

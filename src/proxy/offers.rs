@@ -64,11 +64,16 @@ impl Proxy {
     /// Lists the prompts of all servers under their wire names.
     #[must_use]
     pub fn prompts(&self) -> Vec<Offered> {
-        let Ok(view) = self.view() else { return Vec::new() };
+        self.view()
+            .map_or_else(|_broken| Vec::new(), |view| self.prompts_of(&view))
+    }
+
+    /// Lists the prompts that a client sees under a configuration.
+    pub(super) fn prompts_of(&self, view: &View) -> Vec<Offered> {
         let mut offered = Vec::new();
-        for (server, known) in known_of(&self.offerings(&view)) {
+        for (server, known) in known_of(&self.offerings(view)) {
             offered.extend(
-                permitted(&view, server, "prompts", &known.prompts).map(|prompt| Offered {
+                permitted(view, server, "prompts", &known.prompts).map(|prompt| Offered {
                     seen: wire_name(&ToolName::new(server.clone(), prompt.name())),
                     definition: Arc::clone(prompt.definition()),
                 }),
@@ -80,21 +85,32 @@ impl Proxy {
     /// Lists the resources of all servers, each under a URI that finds it again.
     #[must_use]
     pub fn resources(&self) -> Vec<Offered> {
-        self.merged(|known| &known.resources)
+        self.view()
+            .map_or_else(|_broken| Vec::new(), |view| self.resources_of(&view))
+    }
+
+    /// Lists the resources that a client sees under a configuration.
+    pub(super) fn resources_of(&self, view: &View) -> Vec<Offered> {
+        self.merged(view, |known| &known.resources)
     }
 
     /// Lists the templates of all servers, each of which gives URIs that are found again.
     #[must_use]
     pub fn templates(&self) -> Vec<Offered> {
-        self.merged(|known| &known.templates)
+        self.view()
+            .map_or_else(|_broken| Vec::new(), |view| self.templates_of(&view))
     }
 
-    fn merged<I>(&self, of: fn(&Known) -> &Vec<Definition<I>>) -> Vec<Offered> {
-        let Ok(view) = self.view() else { return Vec::new() };
-        let offerings = self.offerings(&view);
+    /// Lists the templates that a client sees under a configuration.
+    pub(super) fn templates_of(&self, view: &View) -> Vec<Offered> {
+        self.merged(view, |known| &known.templates)
+    }
+
+    fn merged<I>(&self, view: &View, of: fn(&Known) -> &Vec<Definition<I>>) -> Vec<Offered> {
+        let offerings = self.offerings(view);
         let listed: Vec<(&DependencyName, &Definition<I>)> = known_of(&offerings)
             .flat_map(|(server, known)| {
-                permitted(&view, server, "resources", of(known)).map(move |definition| (server, definition))
+                permitted(view, server, "resources", of(known)).map(move |definition| (server, definition))
             })
             .collect();
         let servers_of = servers_of(

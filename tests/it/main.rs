@@ -46,6 +46,7 @@ mod kills;
 mod lifecycle;
 mod links;
 mod list;
+mod list_changes;
 mod locks;
 mod mid_call;
 mod offers;
