@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::protocol::{Era, Json, Object};
+use crate::protocol::{Digest, Era, Json, Object, canonical};
 
 /// The newest version that is opened by `initialize`: what a dependency is offered for a Modern client, and where there
 /// is no client yet.
@@ -56,6 +56,16 @@ impl Declared {
             meta.value(Era::CAPABILITIES).map(Json::get),
             meta.value(Era::CLIENT).map(Json::get),
         )
+    }
+
+    /// Digests what a dependency may choose its lists by: the capabilities and the version, whoever the client is.
+    #[must_use]
+    pub fn offer(&self) -> Digest {
+        let capabilities = Json::parse(&self.capabilities).map(canonical);
+        Digest::of([
+            self.version.as_deref().unwrap_or(LEGACY_VERSION),
+            capabilities.as_deref().unwrap_or(&self.capabilities),
+        ])
     }
 
     /// Returns the raw capabilities.
@@ -122,6 +132,17 @@ mod tests {
             declared.speaking("2025-06-18").introduction(),
             r#""protocolVersion":"2025-06-18","capabilities":{ "roots":{}, "x":1.0 },"clientInfo":{"name":"editor","version":"1"}"#
         );
+    }
+
+    #[test]
+    fn an_offer_is_what_a_client_can_do_and_not_who_it_is() {
+        let offer = |capabilities, client| Declared::new(Some(capabilities), Some(client)).offer();
+        let one = offer(r#"{"roots":{},"sampling":{}}"#, r#"{"name":"a"}"#);
+        assert_eq!(one, offer(r#"{ "sampling":{}, "roots":{} }"#, r#"{"name":"b"}"#));
+        assert_ne!(one, offer(r#"{"roots":{}}"#, r#"{"name":"a"}"#));
+        let declared = Declared::default();
+        assert_eq!(declared.offer(), declared.clone().speaking("2025-11-25").offer());
+        assert_ne!(declared.offer(), declared.clone().speaking("2024-11-05").offer());
     }
 
     #[test]

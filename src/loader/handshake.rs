@@ -86,7 +86,7 @@ pub(super) async fn introduce(
         era,
         declared: declared.clone(),
     };
-    let known = match era {
+    let mut known = match era {
         Era::Legacy => {
             let opened = introduced.ask("initialize", &declared.introduction()).await?;
             session.notify("notifications/initialized", None);
@@ -97,6 +97,7 @@ pub(super) async fn introduce(
             said(&discovered, "server/discover", era)?
         }
     };
+    known.offer = Some(declared.offer());
     session.speaks(era);
     Ok((introduced, known))
 }

@@ -7,7 +7,14 @@ use tokio::sync::watch;
 use super::handshake::LIST_PATIENCE;
 use super::slot::lock;
 use super::{Catalog, Declared, Known, Loader, Plan};
-use crate::protocol::{Changes, Imitation, Kind, Shown};
+use crate::protocol::{Changes, Digest, Imitation, Kind, Shown};
+
+/// What the client last said of itself.
+pub(super) struct Offering {
+    pub(super) declared: Declared,
+    /// What it offers to dependencies, which may list more to a client that can do more.
+    offer: Digest,
+}
 
 impl Loader {
     /// Returns the catalog of what dependencies offer.
@@ -18,7 +25,14 @@ impl Loader {
 
     /// Takes note of what the client says of itself; whatever is started from now on is told so.
     pub fn declare(&self, declared: Declared) {
-        *lock(&self.0.declared) = declared;
+        let mut current = lock(&self.0.declared);
+        if current
+            .as_ref()
+            .is_none_or(|current| current.declared != declared)
+        {
+            let offer = declared.offer();
+            *current = Some(Offering { declared, offer });
+        }
     }
 
     /// Tells how often the list of each kind may have changed.
@@ -45,7 +59,10 @@ impl Loader {
         if let Some(started) = self.running(plan) {
             return Some(started.known());
         }
-        let known = self.0.catalog.find(plan.catalog_key())?;
+        let offer = lock(&self.0.declared)
+            .as_ref()
+            .map(|current| current.offer.clone());
+        let known = self.0.catalog.find(plan.catalog_key(), offer.as_ref())?;
         let Some(resolved) = self.resolved(plan) else {
             // Nothing is resolved yet: an exact version is still the version that would run.
             let exact = plan

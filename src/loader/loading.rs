@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::launch::{Opening, Settings, open};
+use super::learning::Offering;
 use super::restart::{GivenUpError, Jitter, Start};
 use super::slot::{Lease, Slot, Startup, State, lock};
 use super::{
@@ -42,8 +43,8 @@ pub(super) struct Shared {
     pub(super) slots: DashMap<DependencyName, Arc<Slot>>,
     resolving: DashSet<Digest>,
     pub(super) changes: watch::Sender<Changes>,
-    /// What the client last said of itself; whatever starts from then on is told so.
-    pub(super) declared: Mutex<Declared>,
+    /// What the client last said of itself, once there is one; what starts from then on is told so.
+    pub(super) declared: Mutex<Option<Offering>>,
     settings: Settings,
     gate: OnceLock<Gate>,
     pub(super) tasks: TaskTracker,
@@ -313,7 +314,7 @@ impl Loader {
         let version = installed
             .as_ref()
             .map(|installed| installed.resolved.version.as_str());
-        let seen = self.0.catalog.find(plan.catalog_key());
+        let seen = self.0.catalog.find(plan.catalog_key(), None);
         let remembered = seen
             .filter(|known| known.version.as_deref() == version)
             .map(|known| known.era);
@@ -324,7 +325,9 @@ impl Loader {
             start_timeout: server.start_timeout,
             tasks: &self.0.tasks,
             remembered,
-            declared: lock(&self.0.declared).clone(),
+            declared: lock(&self.0.declared)
+                .as_ref()
+                .map_or_else(Declared::default, |current| current.declared.clone()),
             on_change: Box::new(move |kind, known, before| loader.relearned(&changing, kind, known, before)),
         };
         // Boxed: an opening holds several conversations, and every start would carry their size along.

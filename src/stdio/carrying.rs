@@ -179,6 +179,13 @@ impl Conversation {
         matches!(going_on, Ok(GoingOn::AsBefore)).then(|| granted.ready())
     }
 
+    /// Takes note of what a Modern request says of its client; what is started for it is told so.
+    pub(super) fn declare(&self, params: Option<&Object<'_>>, era: Era) {
+        if let (Era::Modern, Some(params)) = (era, params) {
+            self.0.proxy.declare(era::declared(params));
+        }
+    }
+
     /// Finds out what becomes of a request.
     async fn called(&self, request: &Request) -> (Result<Reached, Fault>, Told) {
         let mut told = Told::default();
@@ -191,9 +198,8 @@ impl Conversation {
         let invalid = |reason: &str| Fault::new(Fault::INVALID_PARAMS, reason);
         let object = Object::parse(request.text()).ok_or_else(|| invalid("`params` is not an object"))?;
         let name = request::name(&request.method, &object)?;
+        self.declare(Some(&object), request.era);
         if request.era == Era::Modern {
-            // Whatever is started for it is told what this very request declares.
-            self.0.proxy.declare(era::declared(&object));
             // So is the level of what it logs, from its first word on.
             if let Some(level) = meta_of(&object).as_ref().and_then(era::log_level) {
                 self.hears_messages(level);

@@ -194,7 +194,10 @@ impl Conversation {
             (_, Err(fault)) => fault.into(),
             ("tools/list" | "prompts/list" | "resources/list" | "resources/templates/list", Ok(era)) => {
                 match List::read(method, params) {
-                    Ok(list) => return self.list(under_way, list, era),
+                    Ok(list) => {
+                        self.declare(params.and_then(Payload::object), era);
+                        return self.list(under_way, list, era);
+                    }
                     Err(fault) => fault.into(),
                 }
             }

@@ -18,6 +18,7 @@ mod authority;
 mod capacity;
 mod cells;
 mod changes;
+mod client_kinds;
 mod clients;
 mod completions;
 mod demo;

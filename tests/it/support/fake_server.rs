@@ -19,6 +19,7 @@
 //! | `--modern-if FILE` | as `--modern`, if the file exists |
 //! | `--exit-on METHOD` | exits without an answer when it is asked for METHOD |
 //! | `--fail METHOD` | answers METHOD with an error |
+//! | `--per-client` | also lists a tool `for_CAPABILITY` for each capability of its client |
 //! | `--roots-aside` | asks for the roots when it lists its tools, and goes on without an answer |
 //! | `--roots-first` | asks for the roots before it lists its tools, and lists them once it has an answer |
 //! | `--start-when FILE` | answers `initialize` only once the file exists, and reads nothing before |
@@ -97,6 +98,8 @@ static OFFERS: std::sync::OnceLock<Offers> = std::sync::OnceLock::new();
 static GROWN: AtomicBool = AtomicBool::new(false);
 /// The `tools/list` that waits for the roots.
 static LISTING: Mutex<Option<Value>> = Mutex::new(None);
+/// The names of the capabilities that its client declared last.
+static CLIENT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// How often `tools/call` was received.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
@@ -114,6 +117,7 @@ struct Options {
     fail: Option<String>,
     roots_first: bool,
     roots_aside: bool,
+    per_client: bool,
     ignore: Option<String>,
     start_when: Option<PathBuf>,
 }
@@ -179,6 +183,7 @@ fn options() -> Options {
             "--fail" => options.fail = Some(value()),
             "--roots-first" => options.roots_first = true,
             "--roots-aside" => options.roots_aside = true,
+            "--per-client" => options.per_client = true,
             "--ignore" => options.ignore = Some(value()),
             "--start-when" => options.start_when = Some(value().into()),
             "--acknowledge" => ACKNOWLEDGEMENTS.store(value().parse().unwrap(), Ordering::SeqCst),
@@ -244,6 +249,10 @@ fn receive(options: &Options, line: &str) {
     }
     if method == "tools/list" && (options.roots_first || options.roots_aside) {
         write_line(r#"{"jsonrpc":"2.0","id":"roots","method":"roots/list"}"#);
+    }
+    let modern = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    if let Some(capabilities) = modern.as_object().or_else(|| params["capabilities"].as_object()) {
+        *CLIENT.lock().unwrap() = capabilities.keys().cloned().collect();
     }
     match method.as_str() {
         "subscriptions/listen" if MODERN.load(Ordering::SeqCst) => {}
@@ -462,6 +471,14 @@ fn tools(options: &Options) -> Vec<Value> {
     }
     if OFFERS.get().is_some() {
         tools.push(tool("more", &open));
+    }
+    if options.per_client {
+        let capabilities = CLIENT.lock().unwrap();
+        tools.extend(
+            capabilities
+                .iter()
+                .map(|name| tool(&format!("for_{name}"), &open)),
+        );
     }
     if GROWN.load(Ordering::SeqCst) {
         tools.push(tool("grown", &open));
