@@ -232,6 +232,32 @@ mod tests {
     }
 
     #[test]
+    fn one_question_may_be_given_in_the_short_form() {
+        for short in [
+            json!({ "question": "a" }),
+            json!({ "question": "a", "options": [{ "label": "A" }], "header": "Longer than twelve" }),
+            json!({ "question": "a", "questions": null, "multiSelect": true, "header": null }),
+        ] {
+            let mut alone = short.clone();
+            alone.as_object_mut().unwrap().remove("questions");
+            assert_eq!(several(&short).unwrap(), [single(&alone).unwrap()]);
+        }
+        for (value, reason) in [
+            (json!({}), "`questions` is missing"),
+            (
+                json!({ "question": "a", "questions": [] }),
+                "`question` is not a field here; did you mean `questions`?",
+            ),
+            (
+                json!({ "question": "a", "option": [] }),
+                "`option` is not a field here; did you mean `options`?",
+            ),
+        ] {
+            assert_eq!(several(&value).unwrap_err(), reason);
+        }
+    }
+
+    #[test]
     fn several_questions_have_stricter_rules() {
         let question = |text: &str| json!({ "question": text, "header": "Way", "multiSelect": false, "options": [option("A"), option("B")] });
         assert_eq!(

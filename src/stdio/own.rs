@@ -236,13 +236,16 @@ impl Conversation {
                 }
             },
         };
-        let given = members
-            .get("answers")
-            .or_else(|| members.get("answer"))
-            .filter(|value| !value.is_null());
+        let given = ["answers", "answer"]
+            .into_iter()
+            .filter_map(|name| members.get(name))
+            .find(|value| !value.is_null());
         if let Some(given) = given {
             let (workflow, questions) = self.asked_questions(asking, id).await?;
-            let answers = match relayed(asking, &questions, given) {
+            // One question has one answer, whichever of the two tools asked it.
+            let alone = questions.len() == 1 && members.get("answers").is_none_or(Value::is_null);
+            let form = if alone { Asking::One } else { asking };
+            let answers = match relayed(form, &questions, given) {
                 Ok(answers) => answers,
                 Err(reason) => return refused(reason),
             };

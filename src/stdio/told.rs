@@ -133,20 +133,29 @@ fn questions_definitions() -> [Value; 2] {
             },
         })
     };
-    let continuation = |answer: &str, schema: Value| {
+    let continuation = |answers: Value| {
+        let mut properties = json!({
+            "workflow_id": { "type": "string" },
+            "wait_seconds": { "type": "integer", "minimum": 0, "maximum": LONGEST_WAIT },
+        });
+        if let (Value::Object(all), Value::Object(answers)) = (&mut properties, answers) {
+            all.extend(answers);
+        }
         json!({
             "type": "object",
             "description": "Only to continue a question that answered `pending`. Leave it out otherwise.",
             "required": ["workflow_id"],
-            "properties": {
-                "workflow_id": { "type": "string" },
-                answer: schema,
-                "wait_seconds": { "type": "integer", "minimum": 0, "maximum": LONGEST_WAIT },
-            },
+            "properties": properties,
             "additionalProperties": false,
         })
     };
     let text_or_list = json!({ "type": ["string", "array"], "items": { "type": "string" }, "description": "What the person said: a label, several labels, or their own words" });
+    let list =
+        json!({ "type": ["array", "object"], "description": "What the person said: one entry a question" });
+    let question = json!({ "type": "string", "description": "The question to ask the user" });
+    let header = json!({ "type": "string", "description": "A word or two that say what it is about" });
+    let options = json!({ "type": "array", "description": "Optional list of choices for the user", "items": option(&["label"]) });
+    let several = json!({ "type": "boolean", "default": false, "description": "Whether the user can select multiple options" });
     [
         json!({
             "name": ASK_USER,
@@ -155,11 +164,11 @@ fn questions_definitions() -> [Value; 2] {
             "inputSchema": {
                 "type": "object",
                 "properties": {
-                    "question": { "type": "string", "description": "The question to ask the user" },
-                    "header": { "type": "string", "description": "A word or two that say what it is about" },
-                    "options": { "type": "array", "description": "Optional list of choices for the user", "items": option(&["label"]) },
-                    "multiSelect": { "type": "boolean", "default": false, "description": "Whether the user can select multiple options" },
-                    MEMBER: continuation("answer", text_or_list.clone()),
+                    "question": question,
+                    "header": header,
+                    "options": options,
+                    "multiSelect": several,
+                    MEMBER: continuation(json!({ "answer": text_or_list })),
                 },
             },
             "annotations": { "openWorldHint": true, "readOnlyHint": false },
@@ -168,7 +177,7 @@ fn questions_definitions() -> [Value; 2] {
         json!({
             "name": ASK_USER_QUESTIONS,
             "title": "Ask the person several questions",
-            "description": "Ask the user one to four structured questions, each with two to four options; free text is always possible. Use this to gather several decisions at once.",
+            "description": "Ask the user one to four structured questions, each with two to four options; free text is always possible. Use this to gather several decisions at once. A single question may be given as `ask_user` takes it instead: `question`, with `options` or without.",
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -185,7 +194,12 @@ fn questions_definitions() -> [Value; 2] {
                             },
                         },
                     },
-                    MEMBER: continuation("answers", json!({ "type": ["array", "object"], "description": "What the person said: one entry a question" })),
+                    // The short form. One of the two must be there, which no client reads from a schema.
+                    "question": question,
+                    "header": header,
+                    "options": options,
+                    "multiSelect": several,
+                    MEMBER: continuation(json!({ "answers": list, "answer": text_or_list })),
                 },
             },
             "annotations": { "openWorldHint": true, "readOnlyHint": false, "idempotentHint": true },

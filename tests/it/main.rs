@@ -72,6 +72,7 @@ mod rule_commands;
 mod rule_writers;
 mod sample_server;
 #[cfg(target_os = "linux")]
+mod short_question;
 mod sloppy;
 mod stdio;
 mod subscriptions;

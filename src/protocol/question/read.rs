@@ -142,10 +142,18 @@ impl Question {
         })
     }
 
-    /// Reads the arguments of `ask_user_questions`.
+    /// Reads the arguments of `ask_user_questions`: a list, or one question as `ask_user` takes it.
+    ///
+    /// Some clients hide a tool named `ask_user` where they run without a terminal; the short form stays within reach.
     pub fn several(arguments: &Map<String, Value>) -> Result<Vec<Self>, QuestionError> {
+        // Models that fill in every member of a schema send `null` for those of the other form.
+        let given = arguments.iter().filter(|(_, value)| !value.is_null());
+        let given: Map<String, Value> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if given.contains_key("question") && !given.contains_key("questions") {
+            return Self::single(&given).map(|question| vec![question]);
+        }
         let fields = Fields {
-            members: arguments,
+            members: &given,
             path: String::new(),
         };
         fields.only(&["questions"])?;
