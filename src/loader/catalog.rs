@@ -2,8 +2,9 @@
 //!
 //! One file per key below the user's cache; each remembers the version and integrity it was learned from, and the
 //! loader compares them. A dependency may list more to a client that can do more: where its lists differ between
-//! clients, those that another kind of client saw are kept in a file of their own beside it. A definition is kept as the raw text its dependency sent. A file that cannot be
-//! read is a dependency not seen before: nothing is granted by a catalog, it only shows.
+//! clients, those that another kind of client saw are kept in a file of their own beside it. A definition is kept as
+//! the raw text its dependency sent. A file that cannot be read is a dependency not seen before: nothing is granted by
+//! a catalog, it only shows.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -176,7 +177,10 @@ impl Catalog {
                 && let Some(other) = last.offer.as_ref().filter(|_| last.offer != known.offer)
             {
                 self.make_room_aside(key);
-                std::fs::rename(&path, self.aside(key, other))?;
+                // Linked, not moved: a crash between here and the new file loses neither.
+                let aside = self.aside(key, other);
+                let _ = std::fs::remove_file(&aside);
+                std::fs::hard_link(&path, aside)?;
             }
             let mut file = temporary_beside(&path)?;
             file.write_all(&serde_json::to_vec(known)?)?;
