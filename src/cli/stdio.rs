@@ -40,10 +40,10 @@ async fn serve_client(ground: &Ground) -> anyhow::Result<()> {
             _ = terminate.recv() => {}
         }
     };
-    let streams = (streams::source()?, streams::sink()?);
-    let shutdown = serve(proxy, streams, tasks, asked_to_go).await;
-    if shutdown == Shutdown::Signal {
-        tracing::debug!("ended by a signal");
+    match serve(proxy, streams::open()?, tasks, asked_to_go).await {
+        Shutdown::EndOfInput => {}
+        Shutdown::ClientGone => tracing::debug!("ended because the client reads nothing more"),
+        Shutdown::Signal => tracing::debug!("ended by a signal"),
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use tokio_util::task::TaskTracker;
 
 use super::conversation::Conversation;
 use super::requests::Requests;
+use super::streams::{Ends, Streams};
 use crate::proxy::{Proxy, Urgency};
 use crate::wire::{LineReader, Outbox, Patience};
 
@@ -22,6 +23,8 @@ const UNREAD: Duration = Duration::from_millis(1500);
 pub enum Shutdown {
     /// The client closed its end.
     EndOfInput,
+    /// The client reads nothing more: no answer can reach it.
+    ClientGone,
     /// A signal asked pml to go.
     Signal,
 }
@@ -29,10 +32,10 @@ pub enum Shutdown {
 /// Serves one client until it closes its end or `signal` resolves; then everything that was started is ended.
 pub async fn serve(
     proxy: Proxy,
-    (source, sink): (
+    Streams { source, sink, ends }: Streams<
         impl AsyncRead + Unpin + Send,
         impl AsyncWrite + Unpin + Send + 'static,
-    ),
+    >,
     tasks: TaskTracker,
     signal: impl Future<Output = ()>,
 ) -> Shutdown {
@@ -46,13 +49,23 @@ pub async fn serve(
         while let Ok(Some(line)) = reader.next_line().await {
             conversation.receive(line, reader.batch());
             // Who does not read its answers is not read from either.
-            outbox.room().await;
+            if outbox.is_crowded() {
+                tokio::select! {
+                    // A client that has read everything is not given up.
+                    biased;
+                    () = outbox.room() => {}
+                    () = until_given_up(&ends, &outbox) => return Shutdown::ClientGone,
+                }
+            }
         }
+        Shutdown::EndOfInput
     };
     tokio::pin!(signal);
     let shutdown = tokio::select! {
-        () = reading => Shutdown::EndOfInput,
+        shutdown = reading => shutdown,
         () = &mut signal => Shutdown::Signal,
+        () = outbox.gone() => Shutdown::ClientGone,
+        () = ends.output_unread() => Shutdown::ClientGone,
     };
     announcing.abort();
     let requests = conversation.requests().clone();
@@ -62,7 +75,7 @@ pub async fn serve(
     requests.cancel_all();
     let urgency = match shutdown {
         Shutdown::EndOfInput if requests.is_empty() => Urgency::Gentle,
-        Shutdown::EndOfInput | Shutdown::Signal => Urgency::AtOnce,
+        Shutdown::EndOfInput | Shutdown::ClientGone | Shutdown::Signal => Urgency::AtOnce,
     };
     proxy.close(urgency).await;
     tasks.close();
@@ -81,18 +94,26 @@ pub async fn serve(
     shutdown
 }
 
+/// Waits until the client has closed its end and reads nothing of what is queued for it.
+///
+/// The end of its input stands behind lines that are not read while it does not read: it would never be met.
+async fn until_given_up(ends: &Ends, outbox: &Outbox) {
+    ends.input_over().await;
+    until_written(outbox).await;
+}
+
 /// Waits until everything is written, or until the client has read nothing for a while.
 async fn until_written(outbox: &Outbox) {
-    let mut left = outbox.queued();
+    let mut taken = outbox.taken();
     let mut read_at = Instant::now();
     // Rare: only where a client closes its end before it has read everything.
-    while left > 0 && read_at.elapsed() < UNREAD {
+    while outbox.queued() > 0 && read_at.elapsed() < UNREAD {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        let now = outbox.queued();
-        if now < left {
+        let now = outbox.taken();
+        if now > taken {
             read_at = Instant::now();
         }
-        left = now;
+        taken = now;
     }
 }
 

@@ -97,6 +97,18 @@ impl Outbox {
         self.0.0.lock().queued
     }
 
+    /// Tells how many bytes the peer has taken so far.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.0.0.lock().taken
+    }
+
+    /// Resolves when the peer is gone. Does not keep the outbox open.
+    pub fn gone(&self) -> impl Future<Output = ()> + Send + use<> {
+        let queue = Arc::clone(&self.0.0);
+        async move { queue.gone().await }
+    }
+
     /// Tells whether whoever can wait should.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
@@ -132,6 +144,8 @@ struct Waiting {
     batch: Batch,
     /// What was queued and is not yet written, whether in this batch or in the one being written.
     queued: usize,
+    /// What was written since the beginning: it grows as long as the peer reads.
+    taken: u64,
     state: State,
 }
 
@@ -166,6 +180,18 @@ impl Queue {
             emptied.as_mut().enable();
             // Between the look and the waiting the writer may have made room.
             if self.lock_with_room().is_some() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    async fn gone(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            tokio::pin!(emptied);
+            emptied.as_mut().enable();
+            if self.lock().state == State::Gone {
                 return;
             }
             emptied.await;
@@ -230,6 +256,7 @@ impl Queue {
         let mut waiting = self.lock();
         let crowded = waiting.queued >= BUDGET;
         waiting.queued -= length;
+        waiting.taken += length as u64;
         if crowded && waiting.queued < BUDGET {
             drop(waiting);
             self.emptied.notify_waiters();

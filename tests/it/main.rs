@@ -21,6 +21,7 @@ mod changes;
 mod client_kinds;
 mod clients;
 mod completions;
+mod dead_client;
 mod demo;
 mod dialog_text;
 mod dialogs;
