@@ -19,6 +19,7 @@ mod install;
 mod list;
 mod log;
 mod output;
+mod oversized;
 mod pending;
 mod person;
 mod refuse;
@@ -118,6 +119,7 @@ pub fn run() -> ExitCode {
         Whole::Inner(inner) => inner.run(),
         Whole::Command(command) => ground(config).and_then(|ground| {
             log_to_stderr(&ground.environment, command.logs());
+            oversized::fail_writes();
             command.run(&ground)
         }),
     };

@@ -55,6 +55,8 @@ mod offers;
 mod orders;
 #[cfg(target_os = "linux")]
 mod orphans;
+#[cfg(target_os = "linux")]
+mod oversized;
 mod ownership;
 mod permission_prompt;
 #[cfg(target_os = "linux")]
