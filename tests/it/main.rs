@@ -68,6 +68,7 @@ mod real_servers;
 #[cfg(target_os = "linux")]
 mod recording;
 mod remote;
+mod remote_floods;
 mod remove;
 mod resource_spellings;
 mod road_orders;

@@ -12,6 +12,7 @@ use super::events::Event;
 use super::http::{Carried, Failure, Refusal};
 use super::messages::{Messages, is_stream};
 use super::renewing::forgets;
+use super::resumption::Resumption;
 use super::spoken::{Spoken, VERSION, answers};
 use super::{Bridge, Done, headers_of};
 use crate::protocol::{Era, Message, Object, Outcome, Remains};
@@ -27,12 +28,6 @@ pub(super) const TELLING: Duration = Duration::from_secs(10);
 
 /// How long a stream may stay open after its answer: read to its end, its connection can be used again.
 const LINGERING: Duration = Duration::from_millis(500);
-
-/// How often an answer that broke off is looked for again without anything new coming.
-const RESUMPTIONS: u32 = 5;
-
-/// The pause before that, unless the server names one.
-const RESUMING: Duration = Duration::from_secs(1);
 
 /// What `initialize` agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,7 +198,10 @@ impl Bridge {
         }
         match self.accepted(response, id).await? {
             None => Ok(()),
-            Some(response) => self.hear(response, id, era).await,
+            Some(response) => {
+                self.answered_in_session.store(true, Ordering::Relaxed);
+                self.hear(response, id, era).await
+            }
         }
     }
 
@@ -229,27 +227,19 @@ impl Bridge {
     /// Hands on what a response holds up to the answer; takes it up again where it breaks off.
     async fn hear(&self, response: Response, id: &str, era: Era) -> Result<(), Failure> {
         let mut messages = Messages::new(&self.http, response, self.line_limit);
-        let mut last_id: Option<String> = None;
-        let mut tries = 0;
+        let mut resumption = Resumption::default();
         loop {
             let broken = match self.hear_out(&mut messages, id).await {
                 Ok(()) => return Ok(()),
                 Err(Failure::TooLong) => return Err(Failure::TooLong),
                 Err(failure) => failure,
             };
-            let found = messages.last_id().map(str::to_owned);
-            if found.is_some() && found != last_id {
-                (last_id, tries) = (found, 0);
-            }
-            let Some(event) = last_id
-                .as_deref()
-                .and_then(|id| HeaderValue::from_str(id).ok())
-                .filter(|_| era == Era::Legacy && tries < RESUMPTIONS)
-            else {
+            let brought = messages.take_brought();
+            let next = resumption.next(messages.last_id(), messages.retry(), brought);
+            let Some((event, pause)) = next.filter(|_| era == Era::Legacy) else {
                 return Err(broken);
             };
-            tries += 1;
-            tokio::time::sleep(messages.retry().unwrap_or(RESUMING)).await;
+            tokio::time::sleep(pause).await;
             let mut headers = headers_of(HeaderMap::new(), self.opened.borrow().as_ref(), era);
             headers.insert(LAST_EVENT, event);
             match self.http.send(Carried::Listening, &headers).await {

@@ -11,6 +11,7 @@ use reqwest::header::CONTENT_TYPE;
 
 use super::events::{Event, EventDecoder};
 use super::http::{Failure, Http};
+use super::resumption::Brought;
 use crate::protocol::elements;
 
 /// The messages of one response.
@@ -18,6 +19,7 @@ pub(super) struct Messages<'a> {
     http: &'a Http,
     form: Form,
     limit: usize,
+    brought: Brought,
 }
 
 enum Form {
@@ -44,7 +46,12 @@ impl<'a> Messages<'a> {
         } else {
             Form::Body(Some(response), VecDeque::new())
         };
-        Self { http, form, limit }
+        Self {
+            http,
+            form,
+            limit,
+            brought: Brought::Nothing,
+        }
     }
 
     /// Returns the next event; `None` at the end. After [`Failure::TooLong`] a stream goes on.
@@ -58,6 +65,7 @@ impl<'a> Messages<'a> {
             }
             Form::Stream(response, decoder) => loop {
                 if let Some(event) = decoder.next_event() {
+                    self.brought = Brought::Messages;
                     return Ok(Some(event));
                 }
                 match self.http.chunk(response).await? {
@@ -66,6 +74,11 @@ impl<'a> Messages<'a> {
                 }
             },
         }
+    }
+
+    /// Tells whether any message came since this was last asked.
+    pub(super) fn take_brought(&mut self) -> Brought {
+        std::mem::replace(&mut self.brought, Brought::Nothing)
     }
 
     /// Returns the id by which the stream can be taken up again where it broke.

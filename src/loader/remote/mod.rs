@@ -14,6 +14,7 @@ mod messages;
 mod old;
 mod parameters;
 mod renewing;
+mod resumption;
 mod spoken;
 mod standing;
 #[cfg(test)]
@@ -97,6 +98,7 @@ pub(super) fn connect(
                 ended: CancellationToken::new(),
                 endpoint: OnceLock::new(),
                 answered: AtomicBool::new(false),
+                answered_in_session: AtomicBool::new(false),
                 in_order: Mutex::default(),
                 parameters: std::sync::Mutex::default(),
                 standing: std::sync::Mutex::default(),
@@ -144,6 +146,8 @@ struct Bridge {
     endpoint: OnceLock<Url>,
     /// Whether the server has answered anything yet.
     answered: AtomicBool,
+    /// Whether it has answered anything in its current session.
+    answered_in_session: AtomicBool,
     /// What is told arrives in its order, and before whatever is asked after it.
     in_order: Mutex<()>,
     /// Which arguments a Modern server wants in headers too.

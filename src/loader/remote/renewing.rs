@@ -4,6 +4,7 @@
 //! finish a session that was left half open.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -42,6 +43,7 @@ impl Bridge {
             return Err(Failure::Unanswered);
         };
         tracing::info!(dependency = %self.dependency, "forgot its session; a new one is opened");
+        let lived = self.answered_in_session.swap(false, Ordering::Relaxed);
         let opened = async {
             let response = self.http.send(Carried::Message(line), &mirrored).await?;
             if response.status().is_success() {
@@ -61,9 +63,12 @@ impl Bridge {
         for line in standing {
             self.ask_again(&line).await;
         }
-        // Whatever made the server forget may have changed its tools.
-        let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-        self.deliver(Bytes::from_static(changed)).await;
+        // Whatever made the server forget may have changed its tools. One that answers nothing in a session forgets
+        // that one too when it is asked for them: it would be asked, and opened anew, without end.
+        if lived {
+            let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+            self.deliver(Bytes::from_static(changed)).await;
+        }
         Ok(())
     }
 
