@@ -3,8 +3,8 @@
 //! What a client brings back is its own word: the state only finds a call, and the call must be the very same.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use uuid::Uuid;
 
@@ -133,6 +133,15 @@ struct Places<T> {
     calls: HashMap<Uuid, Place<T>>,
     next: u64,
     bytes: usize,
+    sweep: Sweep,
+}
+
+/// Whether a task waits for the first of them to be overdue: one for all, however many come and go.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Sweep {
+    #[default]
+    Idle,
+    Waiting,
 }
 
 struct Place<T> {
@@ -149,6 +158,7 @@ impl<T> Default for Parking<T> {
             calls: HashMap::new(),
             next: 0,
             bytes: 0,
+            sweep: Sweep::Idle,
         }))
     }
 }
@@ -214,17 +224,43 @@ impl<T: Kept> Parking<T> {
         }
     }
 
-    /// Takes the calls whose time has come.
-    pub(super) fn overdue(&self, now: Instant) -> Vec<T> {
+    /// Takes the calls whose time has come, and tells when that of the next one does; then a sweep waits for it.
+    fn overdue(&self, now: Instant) -> (Vec<T>, Option<Instant>) {
         let mut places = self.lock();
         let overdue = places.calls.iter().filter(|(_, place)| place.until <= now);
         let overdue: Vec<Uuid> = overdue.map(|(id, _)| *id).collect();
         let taken = overdue.into_iter().filter_map(|id| places.remove(id));
-        taken.map(|place| place.call).collect()
+        let taken = taken.map(|place| place.call).collect();
+        let next = places.calls.values().map(|place| place.until).min();
+        places.sweep = next.map_or(Sweep::Idle, |_| Sweep::Waiting);
+        (taken, next)
+    }
+
+    /// Returns when the first sweep is due; `None` where one waits already, or has nothing to wait for.
+    fn begin_sweep(&self) -> Option<Instant> {
+        let mut places = self.lock();
+        if places.sweep == Sweep::Waiting {
+            return None;
+        }
+        let first = places.calls.values().map(|place| place.until).min()?;
+        places.sweep = Sweep::Waiting;
+        Some(first)
     }
 
     fn lock(&self) -> MutexGuard<'_, Places<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives up the calls that nobody came back for in time, from `at` on and as long as any are kept.
+async fn sweep<S, T: Kept>(owner: Weak<S>, parking: fn(&S) -> &Parking<T>, mut at: Instant, give_up: fn(T)) {
+    loop {
+        tokio::time::sleep_until(at.into()).await;
+        let Some(owner) = owner.upgrade() else { return };
+        let (overdue, next) = parking(&owner).overdue(Instant::now());
+        overdue.into_iter().for_each(give_up);
+        let Some(next) = next else { return };
+        at = next;
     }
 }
 
@@ -247,11 +283,7 @@ impl Conversation {
         for call in displaced {
             call.abandon();
         }
-        self.after(patience, |shared| {
-            for call in shared.parked.overdue(Instant::now()) {
-                call.abandon();
-            }
-        });
+        self.sweep_later(|shared| &shared.parked, |call| call.abandon());
         id
     }
 
@@ -266,25 +298,22 @@ impl Conversation {
     pub(super) fn remember(&self, granted: Granted) -> Uuid {
         let patience = self.0.proxy.approvals().time_to_live;
         let (id, _displaced) = self.0.continued.keep(granted, Instant::now() + patience);
-        self.after(patience, |shared| drop(shared.continued.overdue(Instant::now())));
+        self.sweep_later(|shared| &shared.continued, drop);
         id
     }
 
-    /// Does something after a while, if the conversation still goes on then.
-    fn after(&self, wait: Duration, work: impl FnOnce(&Shared) + Send + 'static) {
-        let shared = Arc::downgrade(&self.0);
-        self.spawn(async move {
-            tokio::time::sleep(wait).await;
-            if let Some(shared) = shared.upgrade() {
-                work(&shared);
-            }
-        });
+    /// Has what is kept given up in time, if the conversation still goes on then.
+    fn sweep_later<T: Kept + Send + 'static>(&self, parking: fn(&Shared) -> &Parking<T>, give_up: fn(T)) {
+        if let Some(at) = parking(&self.0).begin_sweep() {
+            self.spawn(sweep(Arc::downgrade(&self.0), parking, at, give_up));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_state_is_read_as_it_was_written() {
@@ -319,8 +348,11 @@ mod tests {
         let (early, _) = parking.keep(Heavy(1), now + second);
         let (late, _) = parking.keep(Heavy(2), now + 2 * second);
         assert_eq!(parking.take(early, now + second, |_| true), Found::Nothing);
-        assert_eq!(parking.overdue(now), []);
-        assert_eq!(parking.overdue(now + second), [Heavy(1)]);
+        assert_eq!(parking.overdue(now), (Vec::new(), Some(now + second)));
+        assert_eq!(
+            parking.overdue(now + second),
+            (vec![Heavy(1)], Some(now + 2 * second))
+        );
         assert_eq!(parking.take(late, now + second, |_| false), Found::Another);
         assert_eq!(
             parking.take(late, now + second, |_| true),
@@ -328,6 +360,28 @@ mod tests {
         );
         assert_eq!(parking.take(late, now + second, |_| true), Found::Nothing);
         assert_eq!(parking.lock().bytes, 0);
+    }
+
+    #[tokio::test]
+    async fn one_timer_waits_however_many_calls_come_and_go() {
+        let lot = Arc::new(Parking::default());
+        let tasks = tokio_util::task::TaskTracker::new();
+        let until = Instant::now() + Duration::from_millis(20);
+        for _ in 0..5000 {
+            let (id, _) = lot.keep(Heavy(1), until);
+            if let Some(at) = lot.begin_sweep() {
+                tasks.spawn(sweep(Arc::downgrade(&lot), |lot| lot, at, drop));
+            }
+            let gone = lot.take(id, Instant::now(), |_| true);
+            assert!(matches!(gone, Found::Wanted(_) | Found::Nothing));
+        }
+        assert_eq!(tasks.len(), 1);
+        lot.keep(Heavy(1), until);
+        tasks.close();
+        tasks.wait().await;
+        assert_eq!(lot.lock().bytes, 0, "what is overdue is given up");
+        lot.keep(Heavy(1), until);
+        assert!(lot.begin_sweep().is_some(), "the next call has a timer again");
     }
 
     #[test]
