@@ -16,9 +16,10 @@ mod ownership;
 mod server;
 mod watch;
 
+pub use crate::protocol::nearest;
 pub(crate) use document::dialect;
 pub use environment::Environment;
-pub use error::{ConfigError, Problem, nearest};
+pub use error::{ConfigError, Problem};
 pub use expand::{ExpandError, expand};
 pub use file::schema;
 pub use find::{Border, Chosen, Files, PROJECT_FILE, Unreached, find};

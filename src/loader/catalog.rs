@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::collection::bounded;
 use super::store::temporary_beside;
 use super::{Capabilities, KnownPrompt, KnownResource, KnownTemplate, KnownTool};
 use crate::config::Locations;
@@ -21,6 +22,19 @@ use crate::protocol::{Digest, Era, Kind};
 
 /// How many kinds of clients are remembered of one dependency beside the last: more than a person uses.
 const KINDS_OF_CLIENTS: usize = 8;
+/// Larger than what is learned within the bounds of a list; a larger file would only be read to be cut.
+const LONGEST_FILE: u64 = 64 << 20;
+
+/// How much of what a dependency lists was left out: it is too long, too much or has no name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct LeftOut {
+    /// How many tools.
+    pub tools: usize,
+    /// How many prompts.
+    pub prompts: usize,
+    /// How many resources and templates of resources.
+    pub resources: usize,
+}
 
 /// What was learned from a dependency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
@@ -42,16 +56,20 @@ pub struct Known {
     #[serde(default)]
     pub instructions: Option<String>,
     /// Its tools in their order.
+    #[serde(deserialize_with = "bounded")]
     pub tools: Vec<KnownTool>,
     /// Its prompts in their order.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded")]
     pub prompts: Vec<KnownPrompt>,
     /// Its resources in their order.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded")]
     pub resources: Vec<KnownResource>,
     /// Its templates of resources in their order.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded")]
     pub templates: Vec<KnownTemplate>,
+    /// What else it lists.
+    #[serde(default)]
+    pub left_out: LeftOut,
 }
 
 impl Known {
@@ -146,6 +164,10 @@ impl Catalog {
             && *seen == stamp
         {
             return Some(Arc::clone(known));
+        }
+        if stamp.length > LONGEST_FILE {
+            tracing::warn!(path = %path.display(), length = stamp.length, "a catalog is too large; its tools are learned anew");
+            return None;
         }
         let bytes = std::fs::read(path).ok()?;
         match serde_json::from_slice::<Known>(&bytes) {

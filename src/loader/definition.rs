@@ -17,7 +17,16 @@ use crate::protocol::{Object, Twin};
 pub trait Identity {
     /// The member's name.
     const MEMBER: &'static str;
+    /// How many bytes its value may have.
+    const LONGEST: usize;
+    /// How many definitions one list may have.
+    const MOST: usize;
+    /// How many expressions in braces its value may have.
+    const EXPRESSIONS: usize;
 }
+
+/// As long as the longest URI that is judged; see `protocol::check_uri`.
+const LONGEST_URI: usize = 8192;
 
 /// Tools and prompts are told apart by their `name`.
 #[derive(Debug, Clone)]
@@ -33,14 +42,27 @@ pub enum ByTemplate {}
 
 impl Identity for ByName {
     const MEMBER: &'static str = "name";
+    // Twice what a rule can name.
+    const LONGEST: usize = 1024;
+    // More than a model can choose from.
+    const MOST: usize = 10_000;
+    const EXPRESSIONS: usize = usize::MAX;
 }
 
 impl Identity for ByUri {
     const MEMBER: &'static str = "uri";
+    const LONGEST: usize = LONGEST_URI;
+    // More than a person scrolls through; others can still be read.
+    const MOST: usize = 10_000;
+    const EXPRESSIONS: usize = usize::MAX;
 }
 
 impl Identity for ByTemplate {
     const MEMBER: &'static str = "uriTemplate";
+    const LONGEST: usize = LONGEST_URI;
+    // Each is compared with a URI that no server lists, hole by hole: a handful is usual.
+    const MOST: usize = 1000;
+    const EXPRESSIONS: usize = 32;
 }
 
 /// One thing as its dependency defines it.
@@ -70,6 +92,18 @@ pub enum Nameless {
     /// The member that tells it from others is missing.
     #[error("a definition has no `{0}`")]
     Missing(&'static str),
+    /// It is longer than names are, or has more holes than templates have.
+    #[error(
+        "a `{member}` of {length} bytes is too long, or has too many expressions; at most {longest} bytes are taken"
+    )]
+    TooLong {
+        /// The member.
+        member: &'static str,
+        /// How many bytes it has.
+        length: usize,
+        /// How many it may have.
+        longest: usize,
+    },
     /// It would be listed under one name and called by another.
     #[error("in a definition {0}")]
     Twin(#[from] Twin),
@@ -132,6 +166,13 @@ impl<I: Identity> TryFrom<Box<RawValue>> for Definition<I> {
             .map(|(name, place)| (name.into_owned(), place))
             .filter(|(name, _)| !name.is_empty())
             .ok_or(Nameless::Missing(I::MEMBER))?;
+        if name.len() > I::LONGEST || name.matches('{').nth(I::EXPRESSIONS).is_some() {
+            return Err(Nameless::TooLong {
+                member: I::MEMBER,
+                length: name.len(),
+                longest: I::LONGEST,
+            });
+        }
         Ok(Self {
             name,
             place,

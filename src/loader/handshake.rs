@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
-use serde_json::value::RawValue;
 
+use super::collection::Collection;
 use super::definition::{Definition, Identity};
 use super::{
     Capabilities, Declared, Known, KnownPrompt, KnownResource, KnownTemplate, KnownTool, LoadError, Reply,
@@ -46,22 +46,35 @@ const TEMPLATES: List = List {
     member: "resourceTemplates",
 };
 
-/// What a dependency offers of one kind.
+/// What a dependency offers of one kind, and how much of it was left out.
 pub(super) enum Part {
-    Tools(Vec<KnownTool>),
-    Prompts(Vec<KnownPrompt>),
-    Resources(Vec<KnownResource>, Vec<KnownTemplate>),
+    Tools(Pages<KnownTool>),
+    Prompts(Pages<KnownPrompt>),
+    Resources(Pages<KnownResource>, Pages<KnownTemplate>),
+}
+
+/// What all pages of a list hold together.
+pub(super) struct Pages<D> {
+    definitions: Vec<D>,
+    left_out: usize,
 }
 
 impl Part {
     /// Puts it in the place of what was known.
     pub(super) fn put_into(self, known: &mut Known) {
         match self {
-            Self::Tools(tools) => known.tools = tools,
-            Self::Prompts(prompts) => known.prompts = prompts,
+            Self::Tools(tools) => {
+                known.tools = tools.definitions;
+                known.left_out.tools = tools.left_out;
+            }
+            Self::Prompts(prompts) => {
+                known.prompts = prompts.definitions;
+                known.left_out.prompts = prompts.left_out;
+            }
             Self::Resources(resources, templates) => {
-                known.resources = resources;
-                known.templates = templates;
+                known.resources = resources.definitions;
+                known.templates = templates.definitions;
+                known.left_out.resources = resources.left_out + templates.left_out;
             }
         }
     }
@@ -187,7 +200,10 @@ impl Introduced {
                 // Templates came later than resources: servers are known that have no answer for them.
                 let templates = templates.unwrap_or_else(|error| {
                     tracing::info!(dependency = %self.session.dependency(), %error, "templates could not be learned");
-                    Vec::new()
+                    Pages {
+                        definitions: Vec::new(),
+                        left_out: 0,
+                    }
                 });
                 Ok(Part::Resources(resources?, templates))
             }
@@ -207,34 +223,38 @@ impl Introduced {
         }
     }
 
-    /// Reads a list page by page; a definition that lacks what it is known by is left out.
-    async fn pages<I: Identity>(&self, list: &List) -> Result<Vec<Definition<I>>, LoadError> {
-        let mut definitions = Vec::new();
+    /// Reads a list page by page; what is over the bounds, or lacks what it is known by, is left out.
+    async fn pages<I: Identity>(&self, list: &List) -> Result<Pages<Definition<I>>, LoadError> {
+        let dependency = self.session.dependency();
+        let mut collection = Collection::new();
         let mut members = String::new();
-        for _ in 0..PAGE_LIMIT {
+        let mut pages = 0;
+        loop {
             let page = self.ask(list.method, &members).await?;
             let object = text_of(&page).and_then(Object::parse);
             let object = object.ok_or_else(|| unfit(list.method, "its result is not an object"))?;
-            let listed = object
+            object
                 .value(list.member)
-                .and_then(|raw| serde_json::from_str::<Vec<Box<RawValue>>>(raw.get()).ok())
+                .and_then(|raw| collection.add_all(raw.get()).ok())
                 .ok_or_else(|| unfit(list.method, format!("it has no list `{}`", list.member)))?;
-            for definition in listed {
-                match Definition::try_from(definition) {
-                    Ok(definition) => definitions.push(definition),
-                    Err(error) => {
-                        let dependency = self.session.dependency();
-                        tracing::warn!(%dependency, list = list.method, %error, "a definition is left out");
-                    }
-                }
+            let Some(cursor) = object.text("nextCursor").filter(|cursor| !cursor.is_empty()) else {
+                break;
+            };
+            pages += 1;
+            if pages == PAGE_LIMIT || collection.is_full() {
+                tracing::warn!(%dependency, list = list.method, pages, "a list does not end; its further pages are left out");
+                break;
             }
-            match object.text("nextCursor").filter(|cursor| !cursor.is_empty()) {
-                Some(cursor) => members = format!(r#""cursor":{}"#, json!(cursor)),
-                None => return Ok(definitions),
-            }
+            members = format!(r#""cursor":{}"#, json!(cursor));
         }
-        let reason = format!("its list does not end within {PAGE_LIMIT} pages");
-        Err(unfit(list.method, reason))
+        let (definitions, left_out) = collection.finish();
+        if let Some((count, reason)) = &left_out {
+            tracing::warn!(%dependency, list = list.method, count, reason, "definitions are left out");
+        }
+        Ok(Pages {
+            definitions,
+            left_out: left_out.map_or(0, |(count, _)| count),
+        })
     }
 
     /// Writes parameters as the era wants them.

@@ -16,6 +16,9 @@ pub(super) struct Offering {
     offer: Digest,
 }
 
+/// How many tools that imitate pml are named in the log: a list of nothing else must not fill a disk.
+const IMITATIONS_LOGGED: usize = 20;
+
 impl Loader {
     /// Returns the catalog of what dependencies offer.
     #[must_use]
@@ -121,11 +124,13 @@ impl Loader {
     }
 
     fn remember(&self, plan: &Plan, known: &Known) -> Vec<Kind> {
-        for tool in &known.tools {
-            for imitation in Imitation::of(tool.name(), tool.definition().get()) {
-                let told = imitation.told();
-                tracing::warn!(dependency = %plan.dependency(), tool = %Shown::line(tool.name()), told, "a tool imitates pml");
-            }
+        let imitating = known.tools.iter().flat_map(|tool| {
+            let found = Imitation::of(tool.name(), tool.definition().get());
+            found.into_iter().map(move |imitation| (tool, imitation))
+        });
+        for (tool, imitation) in imitating.take(IMITATIONS_LOGGED) {
+            let told = imitation.told();
+            tracing::warn!(dependency = %plan.dependency(), tool = %Shown::line(tool.name()), told, "a tool imitates pml");
         }
         self.0
             .catalog

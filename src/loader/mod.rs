@@ -8,6 +8,7 @@ mod asking;
 mod capabilities;
 mod catalog;
 mod client;
+mod collection;
 mod content;
 mod declared;
 mod definition;
@@ -40,7 +41,7 @@ pub mod supervise;
 pub mod variables;
 
 pub use capabilities::Capabilities;
-pub use catalog::{Catalog, Known};
+pub use catalog::{Catalog, Known, LeftOut};
 pub use client::{Caller, Client, Failure, Inquiry, Taken};
 pub use content::Content;
 pub use declared::Declared;

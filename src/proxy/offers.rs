@@ -153,12 +153,12 @@ impl Proxy {
         view: &View,
         uri: &str,
     ) -> Result<(DependencyName, String), Option<String>> {
-        owner(&shelves(view, &self.offerings(view)), uri)
+        owner(&shelves(&self.offerings(view), &permits(view)), uri)
     }
 
     /// Names the servers that may have a URI whose owner is not known.
     pub(super) fn possible_owners(&self, view: &View, uri: &str) -> Vec<DependencyName> {
-        possible_owners(&shelves(view, &self.offerings(view)), uri)
+        possible_owners(&shelves(&self.offerings(view), &permits(view)), uri)
     }
 
     /// Returns what is known of every server that could run.
@@ -181,17 +181,29 @@ fn known_of(offerings: &[Offering]) -> impl Iterator<Item = (&DependencyName, &K
         .filter_map(|(server, known)| Some((server, known.as_deref()?)))
 }
 
-fn shelves<'a>(view: &'a View, offerings: &'a [Offering]) -> Vec<Shelf<'a>> {
+fn shelves<'a>(
+    offerings: &'a [Offering],
+    permits: &'a dyn Fn(&DependencyName, &str) -> bool,
+) -> Vec<Shelf<'a>> {
     let shelf = |(server, known): &'a Offering| {
         let known = known.as_deref();
         Shelf {
             server,
             stock: stock(known),
-            uris: names(view, server, known.map(|known| &known.resources)),
-            templates: names(view, server, known.map(|known| &known.templates)),
+            uris: names(known.map(|known| &known.resources)),
+            templates: names(known.map(|known| &known.templates)),
+            permits,
         }
     };
     offerings.iter().map(shelf).collect()
+}
+
+/// Tells whether a client may see a resource or a template of a server.
+fn permits(view: &View) -> impl Fn(&DependencyName, &str) -> bool {
+    |server, uri| {
+        let name = ToolName::new(server.clone(), format!("resources/{uri}"));
+        view.policy.check(&name).decision != Decision::Deny
+    }
 }
 
 fn stock(known: Option<&Known>) -> Stock {
@@ -216,13 +228,7 @@ fn permitted<'a, I>(
     })
 }
 
-fn names<'a, I>(
-    view: &'a View,
-    server: &'a DependencyName,
-    definitions: Option<&'a Vec<Definition<I>>>,
-) -> Vec<&'a str> {
+fn names<I>(definitions: Option<&Vec<Definition<I>>>) -> Vec<&str> {
     let definitions = definitions.map(Vec::as_slice).unwrap_or_default();
-    permitted(view, server, "resources", definitions)
-        .map(Definition::name)
-        .collect()
+    definitions.iter().map(Definition::name).collect()
 }

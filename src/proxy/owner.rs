@@ -12,13 +12,25 @@ use crate::protocol::DependencyName;
 /// What a URI begins with that names its server.
 const EXPLICIT: &str = "pml://";
 
-/// The resources of one server, as far as they are known.
-#[derive(Debug)]
+/// The resources of one server, as far as they are known, those that a rule denies included.
 pub(super) struct Shelf<'a> {
     pub(super) server: &'a DependencyName,
     pub(super) stock: Stock,
     pub(super) uris: Vec<&'a str>,
     pub(super) templates: Vec<&'a str>,
+    /// Tells whether a client may see a URI or a template; asked only for what fits, because it costs far more.
+    pub(super) permits: &'a dyn Fn(&DependencyName, &str) -> bool,
+}
+
+impl Shelf<'_> {
+    fn lists(&self, uri: &str) -> bool {
+        self.uris.contains(&uri) && (self.permits)(self.server, uri)
+    }
+
+    fn matches(&self, uri: &str) -> bool {
+        let mut templates = self.templates.iter();
+        templates.any(|template| fits(template, uri) && (self.permits)(self.server, template))
+    }
 }
 
 /// Whether a server has resources at all.
@@ -71,26 +83,32 @@ pub(super) fn owner(shelves: &[Shelf<'_>], uri: &str) -> Result<(DependencyName,
     {
         return Ok((shelf.server.clone(), original.to_owned()));
     }
-    let only = |having: &dyn Fn(&Shelf<'_>) -> bool| {
-        let mut found = shelves.iter().filter(|shelf| having(shelf));
-        let shelf = found.next()?;
-        found.next().is_none().then_some(shelf)
+    let stocked = |stock: Stock| shelves.iter().filter(move |shelf| shelf.stock == stock);
+    let listing: Vec<&Shelf<'_>> = shelves.iter().filter(|shelf| shelf.lists(uri)).collect();
+    // Of what is listed no template has to be tried.
+    let matching: Vec<&Shelf<'_>> = shelves
+        .iter()
+        .filter(|shelf| listing.is_empty() && shelf.matches(uri))
+        .collect();
+    let shelf = match (&listing[..], &matching[..]) {
+        ([only], _) | ([], [only]) => Some(*only),
+        // Several have it.
+        ([_, ..], _) | (_, [_, ..]) => None,
+        ([], []) => only(stocked(Stock::Some)).or_else(|| {
+            let none_has_any = stocked(Stock::Some).next().is_none();
+            only(stocked(Stock::Unknown)).filter(|_| none_has_any)
+        }),
     };
-    let lists = |shelf: &Shelf<'_>| shelf.uris.contains(&uri);
-    let several_list = shelves.iter().any(lists) && only(&lists).is_none();
-    let matches = |shelf: &Shelf<'_>| shelf.templates.iter().any(|template| fits(template, uri));
-    let several_match = shelves.iter().any(matches) && only(&matches).is_none();
-    let shelf = only(&lists)
-        .or_else(|| only(&matches).filter(|_| !several_list))
-        .or_else(|| only(&|shelf| shelf.stock == Stock::Some).filter(|_| !several_list && !several_match))
-        .or_else(|| {
-            let nobody = shelves.iter().all(|shelf| shelf.stock != Stock::Some);
-            only(&|shelf| shelf.stock == Stock::Unknown).filter(|_| nobody)
-        });
     match shelf {
         Some(shelf) => Ok((shelf.server.clone(), uri.to_owned())),
         None => Err(nearest_to(shelves, uri)),
     }
+}
+
+/// Returns the only one there is.
+fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
 }
 
 /// Names the servers that may have a URI whose owner is not known: those whose template fits, else all with resources.
@@ -101,10 +119,10 @@ pub(super) fn possible_owners(shelves: &[Shelf<'_>], uri: &str) -> Vec<Dependenc
         let having = shelves.iter().filter(|shelf| having(shelf));
         having.map(|shelf| shelf.server.clone()).collect()
     };
-    if uri.starts_with(EXPLICIT) || shelves.iter().any(|shelf| shelf.uris.contains(&uri)) {
+    if uri.starts_with(EXPLICIT) || shelves.iter().any(|shelf| shelf.lists(uri)) {
         return Vec::new();
     }
-    let fitting = named(&|shelf| shelf.templates.iter().any(|template| fits(template, uri)));
+    let fitting = named(&|shelf| shelf.matches(uri));
     if fitting.is_empty() {
         named(&|shelf| shelf.stock == Stock::Some)
     } else {
@@ -113,20 +131,21 @@ pub(super) fn possible_owners(shelves: &[Shelf<'_>], uri: &str) -> Vec<Dependenc
 }
 
 fn nearest_to(shelves: &[Shelf<'_>], uri: &str) -> Option<String> {
+    // Of what several have, any is nearer than whatever else there is.
+    if let Some(first) = shelves.iter().find(|shelf| shelf.lists(uri)) {
+        return Some(explicit(first.server, uri));
+    }
     let listed = || {
         shelves
             .iter()
-            .flat_map(|shelf| shelf.uris.iter().map(|uri| (shelf.server, *uri)))
+            .flat_map(|shelf| shelf.uris.iter().map(move |uri| (shelf, *uri)))
     };
-    let servers_of = servers_of(listed());
-    // Of what several have, any is nearer than whatever else there is.
-    if let Some(first) = servers_of.get(uri).and_then(|servers| servers.first()) {
-        return Some(explicit(first, uri));
-    }
-    let seen: Vec<String> = listed()
-        .map(|(server, uri)| seen(server, uri, &servers_of))
-        .collect();
-    nearest(uri, seen.iter().map(String::as_str)).map(str::to_owned)
+    let near = nearest(uri, listed().map(|(_, uri)| uri))?;
+    let mut having = listed().filter(|(_, uri)| *uri == near);
+    let permitted = having.find(|(shelf, uri)| (shelf.permits)(shelf.server, uri));
+    let (shelf, near) = permitted?;
+    let servers_of = servers_of(listed().map(|(shelf, uri)| (shelf.server, uri)));
+    Some(seen(shelf.server, near, &servers_of))
 }
 
 /// A part of a template.
@@ -151,8 +170,15 @@ enum Reach {
 }
 
 /// Tells whether a URI may come from an RFC 6570 template.
+///
+/// The time is that of the URI for each part of the template; what a server lists has a bounded number of parts.
 fn fits(template: &str, uri: &str) -> bool {
     let text = uri.as_bytes();
+    let literal = template.split('{').next().unwrap_or_default();
+    // Nearly all are told apart by how they begin.
+    if !uri.starts_with(literal) {
+        return false;
+    }
     // Where in the URI the parts so far may end.
     let mut ends = vec![false; text.len() + 1];
     ends[0] = true;
@@ -161,18 +187,45 @@ fn fits(template: &str, uri: &str) -> bool {
             Part::Literal(literal) => after_literal(&ends, text, literal.as_bytes()),
             Part::Hole { lead, reach } => after_hole(&ends, text, lead, reach),
         };
+        if !ends.contains(&true) {
+            return false;
+        }
     }
     ends[text.len()]
 }
 
 fn after_literal(ends: &[bool], text: &[u8], literal: &[u8]) -> Vec<bool> {
     let mut after = vec![false; ends.len()];
-    for (start, _) in ends.iter().enumerate().filter(|(_, end)| **end) {
-        if text[start..].starts_with(literal) {
-            after[start + literal.len()] = true;
+    // Each byte of the URI is looked at once: compared anew at each place, a literal of equal letters would cost its
+    // length there.
+    let borders = borders(literal);
+    let mut fitting = 0;
+    for (place, byte) in text.iter().enumerate() {
+        while fitting > 0 && (fitting == literal.len() || literal[fitting] != *byte) {
+            fitting = borders[fitting - 1];
+        }
+        if literal[fitting] == *byte {
+            fitting += 1;
+        }
+        let end = place + 1;
+        if fitting == literal.len() {
+            after[end] = ends[end - literal.len()];
         }
     }
     after
+}
+
+/// Returns for each beginning of a literal the length of its longest proper beginning that it also ends with.
+fn borders(literal: &[u8]) -> Vec<usize> {
+    let mut borders = vec![0; literal.len()];
+    for place in 1..literal.len() {
+        let mut length = borders[place - 1];
+        while length > 0 && literal[length] != literal[place] {
+            length = borders[length - 1];
+        }
+        borders[place] = length + usize::from(literal[length] == literal[place]);
+    }
+    borders
 }
 
 fn after_hole(ends: &[bool], text: &[u8], lead: Option<u8>, reach: Reach) -> Vec<bool> {
@@ -233,6 +286,7 @@ fn hole(expression: &str) -> Part<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::growth::{Shape, assert_linear};
     use proptest::prelude::*;
 
     #[test]
@@ -283,6 +337,45 @@ mod tests {
         assert!(!fits(&(template + "!"), &"x".repeat(2000)));
     }
 
+    #[test]
+    fn templates_and_lists_are_searched_in_linear_time() {
+        let name: DependencyName = "a".parse().unwrap();
+        let shapes: [Shape<(String, String)>; 5] = [
+            ("equal letters", |size| {
+                (format!("{{+x}}{}{{y}}", "a".repeat(size / 2)), "a".repeat(size))
+            }),
+            ("many equal literals", |size| {
+                ("{+x}ab{y}ab".repeat(4), "ab".repeat(size / 2))
+            }),
+            ("holes that reach anywhere", |size| {
+                ("{+x}".repeat(32), "/".repeat(size))
+            }),
+            ("braces without an end", |size| {
+                ("{".repeat(size), "{".repeat(size))
+            }),
+            ("segments", |size| ("{x}/{/y*}".repeat(16), "a/".repeat(size / 2))),
+        ];
+        for (shape, input) in shapes {
+            assert_linear(shape, input, |(template, uri)| {
+                fits(template, uri);
+            });
+        }
+        let listed =
+            |size: usize| -> Vec<String> { (0..size / 8).map(|number| format!("x:{number}")).collect() };
+        assert_linear("many listed", listed, |uris| {
+            let shelves = [Shelf {
+                server: &name,
+                stock: Stock::Unknown,
+                uris: uris.iter().map(String::as_str).collect(),
+                templates: uris.iter().map(String::as_str).collect(),
+                permits: &|_, _| true,
+            }];
+            assert!(owner(&shelves, "y:unknown").is_ok());
+            assert_eq!(nearest_to(&shelves, &"y".repeat(5000)), None);
+            assert_eq!(possible_owners(&shelves, "y:unknown"), []);
+        });
+    }
+
     /// Shelves by name: URIs, templates, and whether there is anything at all.
     struct Shop(Vec<(DependencyName, Vec<&'static str>, Vec<&'static str>, Stock)>);
 
@@ -303,6 +396,7 @@ mod tests {
                     stock: *stock,
                     uris: uris.clone(),
                     templates: templates.clone(),
+                    permits: &|_, _| true,
                 })
                 .collect();
             owner(&shelves, uri).map(|(server, uri)| (server.to_string(), uri))
@@ -370,6 +464,7 @@ mod tests {
             stock,
             uris: uris.to_vec(),
             templates: templates.to_vec(),
+            permits: &|_, _| true,
         };
         let shelves = [
             shelf(0, &["x:both"], &["x:same/{id}"], Stock::Some),
@@ -420,12 +515,22 @@ mod tests {
                 stock: Stock::Some,
                 uris: uris.iter().map(String::as_str).collect(),
                 templates: vec!["x:{id}"],
+                permits: &|_, _| true,
             }).collect();
             let listed = || names.iter().zip(lists).flat_map(|(server, uris)| uris.iter().map(move |uri| (server, uri.as_str())));
             let servers_of = servers_of(listed());
             for (server, uri) in listed() {
                 let seen = seen(server, uri, &servers_of);
                 prop_assert_eq!(owner(&shelves, &seen), Ok((server.clone(), uri.to_owned())));
+            }
+        }
+
+        #[test]
+        fn a_literal_is_found_at_every_place(text in "[ab]{0,24}", literal in "[ab]{1,6}") {
+            let ends = vec![true; text.len() + 1];
+            let after = after_literal(&ends, text.as_bytes(), literal.as_bytes());
+            for (end, found) in after.iter().enumerate() {
+                prop_assert_eq!(*found, text[..end].ends_with(&literal), "{}", end);
             }
         }
 

@@ -10,6 +10,13 @@ use crate::protocol::{DependencyName, ToolName, wire_name};
 
 use super::{Refusal, Route};
 
+/// How many ways are remembered: more tools than a client calls. A client may call any number of names that a rule
+/// allows, so beyond this the ways are forgotten and found again.
+const ROUTES: usize = 10_000;
+
+/// The longest name whose way is remembered: longer than any that a client is listed.
+const ROUTE_NAME: usize = 1024;
+
 /// What would be run for a server, or why nothing can be.
 pub(crate) type Planned = Result<Arc<Plan>, Arc<PlanError>>;
 
@@ -46,7 +53,14 @@ impl View {
 
     /// Remembers the way to a tool.
     pub(crate) fn remember_route(&self, name: &str, route: &Arc<Route>) {
-        self.routes().insert(name.to_owned(), Arc::clone(route));
+        if name.len() > ROUTE_NAME {
+            return;
+        }
+        let mut routes = self.routes();
+        if routes.len() >= ROUTES {
+            routes.clear();
+        }
+        routes.insert(name.to_owned(), Arc::clone(route));
     }
 
     /// Forgets the way to a tool.

@@ -89,7 +89,7 @@ async fn until_closed(handle: Option<&OwnedFd>, interest: Interest) {
         // Forgets what is ready now, so that the next change is waited for.
         let _ = registered.try_io(interest, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn watched(kind: FileType, handle: &OwnedFd) -> io::Result<Option<OwnedFd>> {

@@ -50,6 +50,7 @@ mod links;
 mod list;
 mod list_changes;
 mod locks;
+mod long_lists;
 mod mid_call;
 mod offers;
 mod orders;

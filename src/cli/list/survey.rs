@@ -252,6 +252,12 @@ fn tools(
 ) -> Vec<Tool> {
     let mut seen = HashSet::new();
     let mut tools = Vec::new();
+    let left_out = known.left_out.tools + known.left_out.prompts + known.left_out.resources;
+    if left_out > 0 {
+        problems.push(format!(
+            "{left_out} of what it lists is left out: too many, too long or without a name"
+        ));
+    }
     for tool in &known.tools {
         for imitation in Imitation::of(tool.name(), tool.definition().get()) {
             let text = format!("{name}:{}", tool.name());

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Choice, Question, Selection};
+use crate::protocol::nearest::distance;
 use crate::protocol::{Shown, continuation};
 
 /// What fits on a screen; more than that is a document, not a question.
@@ -303,7 +304,7 @@ impl<'v> Fields<'v> {
         };
         let nearest = known
             .iter()
-            .map(|name| (strsim::damerau_levenshtein(name, member), *name))
+            .filter_map(|name| Some((distance(name, member)?, *name)))
             .filter(|(distance, _)| *distance <= 3)
             .min()
             .map(|(_, name)| name.to_owned());

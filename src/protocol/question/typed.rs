@@ -2,6 +2,7 @@
 
 use super::{Given, Question, QuestionError, Selection};
 use crate::protocol::Shown;
+use crate::protocol::nearest::distance;
 
 impl Question {
     /// Tells the question and its numbered options, line by line.
@@ -81,9 +82,11 @@ impl Question {
             .iter()
             .find(|label| known().all(|known| known != *label));
         if let Some(label) = stranger {
-            let distance =
-                |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &label.to_lowercase());
-            let nearest = known().min_by_key(|known| distance(known));
+            let label_in_lower_case = label.to_lowercase();
+            let nearest = known()
+                .filter_map(|known| Some((distance(&known.to_lowercase(), &label_in_lower_case)?, known)))
+                .min_by_key(|(distance, _)| *distance)
+                .map(|(_, known)| known);
             return Err(QuestionError::NotAnOption {
                 field: field.to_owned(),
                 label: Shown::line(label).to_string(),

@@ -29,6 +29,7 @@
 //! | `--offers NAME` | has prompts, resources and templates, some of its own and some that every such server has |
 //! | `--quiet NAME` | as `--offers`, but does not tell when they change |
 //! | `--more-when FILE` | has one prompt and one resource more once the file exists, and says so; after `--offers` |
+//! | `--answer METHOD FILE` | answers METHOD with the result that stands in the file |
 //! | `--tool JSON` | also lists this tool, byte for byte |
 //! | `--habit WORD` | writes every message wrongly: `fake_server/writing.rs` says in which ways |
 //!
@@ -112,6 +113,7 @@ struct Options {
     odd_tools: bool,
     refuse_initialize: bool,
     tools: Vec<String>,
+    answers: Vec<(String, PathBuf)>,
     read_when: Option<PathBuf>,
     exit_on: Option<String>,
     fail: Option<String>,
@@ -175,6 +177,7 @@ fn options() -> Options {
             "--odd-tools" => options.odd_tools = true,
             "--refuse-initialize" => options.refuse_initialize = true,
             "--tool" => options.tools.push(value()),
+            "--answer" => options.answers.push((value(), value().into())),
             "--habit" => Habit::named(&value()).unwrap().adopt(),
             "--modern" => MODERN.store(true, Ordering::SeqCst),
             "--modern-if" => MODERN.store(Path::new(&value()).exists(), Ordering::SeqCst),
@@ -230,6 +233,9 @@ fn receive(options: &Options, line: &str) {
     }
     if options.ignore.as_ref() == Some(&method) {
         return;
+    }
+    if let Some((_, file)) = options.answers.iter().find(|(answered, _)| *answered == method) {
+        return reply_raw(&id, "result", &std::fs::read_to_string(file).unwrap());
     }
     if options.fail.as_ref() == Some(&method) {
         let error = json!({ "code": -32603, "message": "out of order" });

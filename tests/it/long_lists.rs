@@ -1,0 +1,131 @@
+//! A server that lists more than can be read costs what is over the bounds, and no time of anything else.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::support::DEADLINE;
+use crate::support::world::{World, json_of};
+
+/// How many tools a client is listed of one server.
+const MOST: usize = 10_000;
+
+/// A world with one server `fake` that answers `method` with `result`, and may do everything.
+fn world(method: &str, result: &Value) -> World {
+    let world = World::new();
+    world.write("answer.json", &result.to_string());
+    let options = ["--offers", "fake", "--answer", method, "answer.json"];
+    world.configure(&json!({
+        "permissions": { "allow": ["*"], "deny": ["*:*secret*"] },
+        "mcpServers": { "fake": world.fake(&options) },
+    }));
+    world
+}
+
+fn tools(count: usize) -> Value {
+    let tool = |number| json!({ "name": format!("tool{number}"), "inputSchema": { "type": "object" } });
+    (0..count).map(tool).collect()
+}
+
+/// What stands in the only catalog of a world.
+fn catalog(world: &World) -> std::path::PathBuf {
+    let files = world.files();
+    let found = files
+        .iter()
+        .find(|file| file.to_string_lossy().contains("/catalog/"));
+    world.home().join(found.unwrap())
+}
+
+#[test]
+fn a_list_of_very_many_tools_is_cut_and_a_long_unknown_name_is_answered() {
+    let world = world("tools/list", &json!({ "tools": tools(200_000) }));
+    let mut client = world.legacy();
+    let begun = Instant::now();
+    client.call("fake__connect", &json!({}));
+    let listed = client.tools();
+    let of_fake = listed
+        .iter()
+        .filter(|name| name.starts_with("fake__tool"))
+        .count();
+    assert_eq!(of_fake, MOST);
+    for name in ["x".repeat(5000), "fake_tool17".to_owned()] {
+        let answer = client.request("tools/call", &json!({ "name": name, "arguments": {} }));
+        assert!(answer.get("id").is_some(), "{answer}");
+    }
+    assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
+    client.close();
+    let survey = json_of(&world.run(&["list", "--json"]));
+    let problems = survey.to_string();
+    assert!(
+        problems.contains("190000 of what it lists is left out"),
+        "{problems:.2000}"
+    );
+}
+
+#[test]
+fn a_huge_template_is_left_out_and_its_neighbour_finds_its_server() {
+    let templates = json!([
+        { "name": "huge", "uriTemplate": "{a}".repeat(1_400_000) },
+        { "name": "braces", "uriTemplate": "{".repeat(4_000_000) },
+        { "name": "own", "uriTemplate": "note://fake/{name}" },
+    ]);
+    let world = world(
+        "resources/templates/list",
+        &json!({ "resourceTemplates": templates }),
+    );
+    let mut client = world.legacy();
+    let begun = Instant::now();
+    client.call("fake__echo", &json!({}));
+    let listed = client.request("resources/templates/list", &json!({}));
+    let listed = listed["result"]["resourceTemplates"].as_array().unwrap();
+    let names: Vec<&str> = listed
+        .iter()
+        .map(|template| template["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["own"]);
+    let uri = format!("note://fake/{}", "x".repeat(8000));
+    let read = client.request("resources/read", &json!({ "uri": uri }));
+    assert!(read.get("id").is_some(), "{read}");
+    assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_list_without_an_end_costs_its_further_pages_and_not_the_server() {
+    let endless = json!({ "tools": tools(20), "nextCursor": "again" });
+    let world = world("tools/list", &endless);
+    let mut client = world.legacy();
+    client.call("fake__connect", &json!({}));
+    let listed = client.tools();
+    assert!(listed.contains(&"fake__tool0".to_owned()), "{listed:?}");
+    let echoed = client.call("fake__echo", &json!({}));
+    assert_ne!(echoed["isError"], true, "{echoed}");
+}
+
+#[test]
+fn what_was_remembered_without_bounds_is_cut_at_the_next_start() {
+    let world = world("prompts/list", &json!({ "prompts": [] }));
+    let mut client = world.legacy();
+    client.call("fake__echo", &json!({}));
+    client.close();
+    let file = catalog(&world);
+    let mut known: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    known["tools"] = tools(200_000);
+    known["templates"] = json!([{ "name": "huge", "uriTemplate": "{a}".repeat(1_400_000) }]);
+    std::fs::write(&file, known.to_string()).unwrap();
+    let begun = Instant::now();
+    let mut client = world.legacy();
+    let listed = client.tools();
+    let of_fake = listed
+        .iter()
+        .filter(|name| name.starts_with("fake__tool"))
+        .count();
+    assert_eq!(of_fake, MOST);
+    let templates = client.request("resources/templates/list", &json!({}));
+    assert_eq!(templates["result"]["resourceTemplates"], json!([]));
+    let unknown = client.request(
+        "tools/call",
+        &json!({ "name": "x".repeat(5000), "arguments": {} }),
+    );
+    assert!(unknown.get("id").is_some(), "{unknown}");
+    assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
+}
