@@ -20,7 +20,7 @@ pub use crate::protocol::nearest;
 pub(crate) use document::dialect;
 pub use environment::Environment;
 pub use error::{ConfigError, Problem};
-pub use expand::{ExpandError, expand};
+pub use expand::{ExpandError, Expanded, expand};
 pub use file::schema;
 pub use find::{Border, Chosen, Files, PROJECT_FILE, Unreached, find};
 pub(crate) use layer::load as load_text;

@@ -8,11 +8,23 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// The environment variables and the working directory pml was started with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
     working_directory: PathBuf,
     project: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Environment {
+    /// Names the variables and leaves their values out: some are secrets.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Environment")
+            .field("variables", &self.variables.keys().collect::<Vec<_>>())
+            .field("working_directory", &self.working_directory)
+            .field("project", &self.project)
+            .finish()
+    }
 }
 
 impl Environment {

@@ -43,9 +43,19 @@ impl crate::report::Hint for ExpandError {
     }
 }
 
+/// A text whose variables are expanded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expanded {
+    /// The text.
+    pub text: String,
+    /// The variables of the environment that it took, each with its value: what must not be shown.
+    pub taken: Vec<(String, String)>,
+}
+
 /// Expands the variables of `text`.
-pub fn expand(text: &str, environment: &Environment) -> Result<String, ExpandError> {
+pub fn expand(text: &str, environment: &Environment) -> Result<Expanded, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
+    let mut taken = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
         expanded.push_str(&rest[..at]);
@@ -55,7 +65,7 @@ pub fn expand(text: &str, environment: &Environment) -> Result<String, ExpandErr
             rest = after;
         } else if let Some(after) = rest.strip_prefix("${") {
             let (inside, after) = after.split_once('}').ok_or(ExpandError::Unclosed)?;
-            expanded.push_str(&value(inside, environment)?);
+            expanded.push_str(&value(inside, environment, &mut taken)?);
             rest = after;
         } else {
             expanded.push('$');
@@ -63,10 +73,17 @@ pub fn expand(text: &str, environment: &Environment) -> Result<String, ExpandErr
         }
     }
     expanded.push_str(rest);
-    Ok(expanded)
+    Ok(Expanded {
+        text: expanded,
+        taken,
+    })
 }
 
-fn value(inside: &str, environment: &Environment) -> Result<String, ExpandError> {
+fn value(
+    inside: &str,
+    environment: &Environment,
+    taken: &mut Vec<(String, String)>,
+) -> Result<String, ExpandError> {
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
@@ -82,12 +99,13 @@ fn value(inside: &str, environment: &Environment) -> Result<String, ExpandError>
         });
     }
     match (environment.variable(name), default) {
-        (Some(value), _) => value
-            .to_str()
-            .map(str::to_owned)
-            .ok_or_else(|| ExpandError::NotUtf8 {
+        (Some(value), _) => {
+            let value = value.to_str().ok_or_else(|| ExpandError::NotUtf8 {
                 variable: name.to_owned(),
-            }),
+            })?;
+            taken.push((name.to_owned(), value.to_owned()));
+            Ok(value.to_owned())
+        }
         (None, Some(default)) => Ok(default.to_owned()),
         (None, None) => Err(ExpandError::Unset {
             variable: name.to_owned(),
@@ -120,8 +138,15 @@ mod tests {
             ("${BRACES}", "${TOKEN}"),
             ("}{", "}{"),
         ] {
-            assert_eq!(expand(text, &environment()), Ok(expected.to_owned()), "{text}");
+            let expanded = expand(text, &environment()).unwrap();
+            assert_eq!(expanded.text, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn what_was_taken_from_the_environment_is_told_and_a_default_is_not() {
+        let expanded = expand("${TOKEN} ${UNSET:-fallback}", &environment()).unwrap();
+        assert_eq!(expanded.taken, [("TOKEN".to_owned(), "s3cret".to_owned())]);
     }
 
     #[test]
@@ -146,7 +171,7 @@ mod tests {
     proptest! {
         #[test]
         fn text_without_braces_is_left_alone(text in "[^{]{0,60}") {
-            prop_assert_eq!(expand(&text, &environment()), Ok(text));
+            prop_assert_eq!(expand(&text, &environment()).unwrap().text, text);
         }
 
         #[test]

@@ -1,10 +1,18 @@
 //! What a dependency says: whose answer it is, what it tells unasked, and what becomes of what cannot be read.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::client::Failure;
 use super::session::{Session, Unasked, lock};
-use crate::protocol::{EnvelopeError, Kind, Line, Message, Payload, Remains, Shown, elements};
+use crate::protocol::{EnvelopeError, Kind, Line, Message, Outcome, Payload, Remains, Shown, elements};
+
+/// How much of a line that is no message is logged.
+const LOGGED: usize = 200;
+
+/// How much of it is looked through for secrets first: half a secret at the cut would not be found.
+const LOOKED_AT: usize = 16 * 1024;
 
 impl Session {
     pub(super) fn receive(&self, line: Line, unasked: &(impl Fn(Unasked) + Send + Sync)) {
@@ -32,19 +40,20 @@ impl Session {
     fn hear(&self, line: &Bytes, unasked: &(impl Fn(Unasked) + Send + Sync)) -> Result<(), EnvelopeError> {
         match Message::parse(line)? {
             Message::Response { id, outcome } => {
-                let Some(id) = own_id(id.get()) else {
+                let raw_id = id.get();
+                let Some(id) = own_id(raw_id) else {
                     return Ok(());
                 };
-                let mut callers = lock(&self.0.callers);
-                let caller = callers.remove(&id);
-                let busy = !callers.is_empty();
-                drop(callers);
-                if let Some(caller) = caller {
-                    // While others wait it is not idle, whenever this was.
-                    if !busy {
-                        self.touch();
+                // Servers repeat in their errors what they were given. A result is what was asked for, and stays.
+                if let Outcome::Error(error) = &outcome
+                    && let Cow::Owned(error) = self.0.secrets.hide_json(error.get())
+                {
+                    let line = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{raw_id},"error":{error}}}"#));
+                    if let Message::Response { outcome, .. } = Message::parse(&line)? {
+                        self.answered(id, &line, &outcome);
                     }
-                    caller.replied(line, &outcome);
+                } else {
+                    self.answered(id, line, &outcome);
                 }
             }
             Message::Notification { method, params } => {
@@ -55,9 +64,28 @@ impl Session {
         Ok(())
     }
 
+    /// Hands a reply to the caller that waits for it.
+    fn answered(&self, id: u64, line: &Bytes, outcome: &Outcome<'_>) {
+        let mut callers = lock(&self.0.callers);
+        let caller = callers.remove(&id);
+        let busy = !callers.is_empty();
+        drop(callers);
+        if let Some(caller) = caller {
+            // While others wait it is not idle, whenever this was.
+            if !busy {
+                self.touch();
+            }
+            caller.replied(line, outcome);
+        }
+    }
+
     fn pass_over(&self, line: &Bytes, error: &EnvelopeError) {
-        let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
-        tracing::debug!(dependency = %self.0.dependency, %error, text = %Shown::line(&text), "a line of stdout is no message");
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let text = String::from_utf8_lossy(&line[..line.len().min(LOOKED_AT)]);
+            let text = self.0.secrets.hide(&text);
+            let text = Shown::line(&text[..text.floor_char_boundary(LOGGED)]);
+            tracing::debug!(dependency = %self.0.dependency, %error, %text, "a line of stdout is no message");
+        }
         let why = match error {
             EnvelopeError::Syntax(reason) => format!("cannot be read: the line is not valid JSON: {reason}"),
             EnvelopeError::Shape { reason } => format!("is not a JSON-RPC message: {reason}"),

@@ -260,7 +260,7 @@ fn spawn(settings: &Settings, opening: &Opening<'_>) -> Result<Live, LoadError> 
     // What was opened is known only after it is opened, but it can speak from its first line on.
     let (told, changes) = watch::channel(Changes::default());
     let session = Session::open(
-        plan.dependency().clone(),
+        (plan.dependency().clone(), plan.secrets().clone()),
         (source, sink),
         opening.line_limit,
         tasks,

@@ -31,7 +31,7 @@ mod reach;
 mod remote;
 pub mod restart;
 mod runner;
-pub mod secrets;
+mod secrets;
 mod session;
 mod slot;
 mod started;

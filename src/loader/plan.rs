@@ -11,6 +11,7 @@ mod tests;
 
 pub use error::PlanError;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,9 +24,10 @@ use super::package::{Ecosystem, Package, VersionSpec};
 use super::packages::Resolved;
 use super::remote::Address;
 use super::runner::{Run, Runner};
+use super::secrets::Confidences;
 use crate::config::{Environment, Launch, Server, expand};
 use crate::protocol::approval::{ApprovalType, ShownDependency, ShownInstallation, Surroundings};
-use crate::protocol::{DependencyName, Digest, Shown, shell};
+use crate::protocol::{DependencyName, Digest, Secrets, Shown, shell};
 
 /// Whether install scripts may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -63,6 +65,7 @@ pub struct Plan {
     digest: Digest,
     catalog_key: Digest,
     line: Line,
+    secrets: Secrets,
 }
 
 /// The line as a person would write it, unexpanded.
@@ -76,13 +79,18 @@ struct Line {
 
 /// Plans the server that is declared as `name`.
 pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -> Result<Plan, PlanError> {
+    let confidences = RefCell::new(Confidences::default());
     let expanded = |text: &String| {
-        expand(text, environment).map_err(|source| PlanError::Expand {
+        let expanded = expand(text, environment).map_err(|source| PlanError::Expand {
             dependency: name.clone(),
             source,
-        })
+        })?;
+        for (name, value) in &expanded.taken {
+            confidences.borrow_mut().variable(name, value);
+        }
+        Ok(expanded.text)
     };
-    let variables = server
+    let variables: BTreeMap<String, String> = server
         .env
         .iter()
         .map(|(name, value)| Ok((name.clone(), expanded(value)?)))
@@ -151,6 +159,7 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
     };
     Ok(Plan {
         dependency: name.clone(),
+        secrets: secrets(confidences.into_inner(), &variables, &source, environment),
         source,
         arguments,
         variables,
@@ -165,6 +174,23 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
             surroundings: surroundings::of(server),
         },
     })
+}
+
+/// Returns what was expanded, together with what is secret because of where it stands.
+fn secrets(
+    mut confidences: Confidences,
+    variables: &BTreeMap<String, String>,
+    source: &PlanSource,
+    environment: &Environment,
+) -> Secrets {
+    confidences.proxies(environment);
+    for (name, value) in variables {
+        confidences.variable(name, value);
+    }
+    if let PlanSource::Remote(address) = source {
+        address.confide(&mut confidences);
+    }
+    confidences.secrets()
 }
 
 impl Plan {
@@ -217,6 +243,12 @@ impl Plan {
     #[must_use]
     pub fn variables(&self) -> &BTreeMap<String, String> {
         &self.variables
+    }
+
+    /// Returns what the server is given in confidence: no text about it, or of it, is shown before this was hidden.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     /// Returns the working directory of the server.

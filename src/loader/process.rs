@@ -25,10 +25,9 @@ use tokio::io::AsyncWrite;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use super::secrets::Secrets;
 use super::stderr::Stderr;
 use super::supervise::CANNOT_START;
-use crate::protocol::{DependencyName, Shown, shell};
+use crate::protocol::{DependencyName, Secrets, Shown, shell};
 use crate::report::Hint;
 use crate::wire::widen;
 
@@ -51,6 +50,8 @@ pub struct LaunchLine {
     pub variables: BTreeMap<OsString, OsString>,
     /// The working directory.
     pub directory: PathBuf,
+    /// What of all this must not be shown.
+    pub secrets: Secrets,
 }
 
 impl fmt::Debug for LaunchLine {
@@ -62,7 +63,7 @@ impl fmt::Debug for LaunchLine {
             .field("arguments", &self.arguments.len())
             .field("variables", &self.variables.keys().collect::<Vec<_>>())
             .field("directory", &self.directory)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -266,7 +267,7 @@ pub fn spawn(
         server: stdin,
         _life: held,
     };
-    let stderr = Stderr::hiding(Secrets::of(&line.variables));
+    let stderr = Stderr::hiding(line.secrets.clone());
     let reader = tokio::spawn(stderr.clone().follow(name.clone(), errors));
     tracing::debug!(dependency = name.as_str(), supervisor = child.id(), "started");
     let process = Process {
@@ -395,10 +396,11 @@ mod tests {
             arguments: vec!["--key=secret".into()],
             variables: BTreeMap::from([("TOKEN".into(), "secret".into())]),
             directory: "/".into(),
+            secrets: Secrets::default(),
         };
         assert_eq!(
             format!("{line:?}"),
-            r#"LaunchLine { program: "server", arguments: 1, variables: ["TOKEN"], directory: "/" }"#
+            r#"LaunchLine { program: "server", arguments: 1, variables: ["TOKEN"], directory: "/", .. }"#
         );
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn reach(
         let environment = &settings.environment;
         let remote = remote::connect(
             plan.dependency(),
-            address,
+            (address, plan.secrets()),
             line_limit,
             environment,
             urgent.clone(),
@@ -126,6 +126,7 @@ fn launch_line(
             .collect(),
         variables: variables::variables(environment, plan.variables()),
         directory: plan.directory().to_owned(),
+        secrets: plan.secrets().clone(),
     })
 }
 

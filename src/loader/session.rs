@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::asking::Unclaimed;
 use super::client::{Caller, Client, Failure, Waiting};
-use crate::protocol::{DependencyName, Era, Kind, escaped, quoted};
+use crate::protocol::{DependencyName, Era, Kind, Secrets, escaped, quoted};
 use crate::wire::{Frame, LineReader, Outbox, Part, Patience};
 
 /// How a dependency's process ended, in words for whoever called it.
@@ -76,6 +76,8 @@ impl Hasher for Counted {
 /// What the clones of a session share.
 pub(super) struct Shared {
     pub(super) dependency: DependencyName,
+    /// What its errors and unreadable lines must not show.
+    pub(super) secrets: Secrets,
     /// Gone once the session is closed: the writer ends, and with it the dependency's stdin.
     pub(super) outbox: Mutex<Option<Outbox>>,
     pub(super) callers: Mutex<Callers>,
@@ -114,7 +116,7 @@ impl std::fmt::Debug for Session {
 impl Session {
     /// Starts reading and writing. `ending` is awaited when the dependency closes its stdout and tells how it ended.
     pub fn open(
-        dependency: DependencyName,
+        (dependency, secrets): (DependencyName, Secrets),
         (source, sink): (
             impl AsyncRead + Unpin + Send + 'static,
             impl AsyncWrite + Unpin + Send + 'static,
@@ -127,6 +129,7 @@ impl Session {
     ) -> Self {
         let session = Self(Arc::new(Shared {
             dependency,
+            secrets,
             outbox: Mutex::new(Some(Outbox::open(sink, Patience::UntilItStalls, tasks))),
             callers: Mutex::default(),
             next_id: AtomicU64::new(1),
@@ -390,7 +393,7 @@ mod tests {
         let (speak, stdout) = tokio::io::duplex(1 << 16);
         let (tell, unasked) = mpsc::unbounded_channel();
         let session = Session::open(
-            "fake".parse().unwrap(),
+            ("fake".parse().unwrap(), Secrets::new([("TOKEN", "abcdefgh")])),
             (stdout, stdin),
             1000,
             &TaskTracker::new(),
@@ -528,6 +531,24 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"pml no longer waits for it"}}"#
         );
         assert!(!peer.session.is_busy());
+    }
+
+    #[tokio::test]
+    async fn an_error_that_repeats_a_secret_is_passed_on_without_it_and_a_result_as_it_is() {
+        let mut peer = peer();
+        let (_, mut first) = peer.call();
+        let (_, mut second) = peer.call();
+        let (_, mut third) = peer.call();
+        peer.says(r#"{"id":1,"error":{ "code":5,"message":"bad \u0061bcdefgh"}}"#)
+            .await;
+        peer.says(r#"{"id":2,"error":{ "code":5 }}"#).await;
+        peer.says(r#"{"id":3,"result":"abcdefgh"}"#).await;
+        assert_eq!(
+            first.recv().await.unwrap(),
+            r#"error { "code":5,"message":"bad [TOKEN]"}"#
+        );
+        assert_eq!(second.recv().await.unwrap(), r#"error { "code":5 }"#);
+        assert_eq!(third.recv().await.unwrap(), r#"result "abcdefgh""#);
     }
 
     #[tokio::test]

@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::secrets::Secrets;
-use crate::protocol::{DependencyName, Shown};
+use crate::protocol::{DependencyName, Secrets, Shown};
 
 /// How many bytes are kept: a long stack trace, and still little enough for an error that a model reads.
 const KEPT_BYTES: usize = 8 * 1024;
@@ -20,6 +19,10 @@ const TOLD_LINES: usize = 40;
 
 /// How much of one line is logged: an endless line must not become an endless log record.
 const LOGGED_BYTES: usize = 2 * 1024;
+
+/// How much more is kept until secrets are hidden: half a secret at a cut would not be found. No line of a key, however
+/// it is encoded, is longer.
+const MARGIN: usize = 16 * 1024;
 
 /// How much is read at once: the size of a pipe's buffer.
 const READ_BYTES: usize = 64 * 1024;
@@ -44,8 +47,7 @@ impl Stderr {
     /// Returns the last lines without secrets, with everything that could deceive a reader written out.
     #[must_use]
     pub fn tail(&self) -> String {
-        let tail = self.secrets.hide(&self.ring().tail());
-        Shown::block(&tail).to_string()
+        self.ring().tail(&self.secrets)
     }
 
     /// Reads until the end, keeps the last of it and logs each line at debug level.
@@ -68,8 +70,13 @@ impl Stderr {
     }
 
     fn log(&self, name: &DependencyName, line: &[u8]) {
-        let line = self.secrets.hide(&String::from_utf8_lossy(line));
-        tracing::debug!(dependency = name.as_str(), "stderr: {}", Shown::line(&line));
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        let line = String::from_utf8_lossy(line);
+        let line = self.secrets.hide(&line);
+        let line = &line[..line.floor_char_boundary(LOGGED_BYTES)];
+        tracing::debug!(dependency = name.as_str(), "stderr: {}", Shown::line(line));
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -88,25 +95,29 @@ struct Ring {
 
 impl Ring {
     fn push(&mut self, bytes: &[u8]) {
-        let kept = &bytes[bytes.len().saturating_sub(KEPT_BYTES)..];
-        let surplus = (self.bytes.len() + kept.len()).saturating_sub(KEPT_BYTES);
+        let room = KEPT_BYTES + MARGIN;
+        let kept = &bytes[bytes.len().saturating_sub(room)..];
+        let surplus = (self.bytes.len() + kept.len()).saturating_sub(room);
         self.cut |= surplus > 0 || kept.len() < bytes.len();
         self.bytes.drain(..surplus);
         self.bytes.extend(kept);
     }
 
-    fn tail(&self) -> String {
+    fn tail(&self, secrets: &Secrets) -> String {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
-        let text = text.trim_end();
+        let text = secrets.hide(text.trim_end());
+        let begin = text.ceil_char_boundary(text.len().saturating_sub(KEPT_BYTES));
+        let cut = self.cut || begin > 0;
+        let text = &text[begin..];
         // The first line may have lost its beginning: it is told only when there is no other.
         let whole = match text.split_once('\n') {
-            Some((_, rest)) if self.cut => rest,
+            Some((_, rest)) if cut => rest,
             _ => text,
         };
         let lines: Vec<&str> = whole.lines().collect();
         let told = lines[lines.len().saturating_sub(TOLD_LINES)..].join("\n");
-        let dropped = self.cut || lines.len() > TOLD_LINES;
+        let dropped = cut || lines.len() > TOLD_LINES;
         format!("{}{}", if dropped { "…\n" } else { "" }, Shown::block(&told))
     }
 }
@@ -137,7 +148,7 @@ impl Lines {
     }
 
     fn begin(&mut self, bytes: &[u8]) {
-        let room = LOGGED_BYTES.saturating_sub(self.begun.len());
+        let room = (LOGGED_BYTES + MARGIN).saturating_sub(self.begun.len());
         self.begun.extend(&bytes[..bytes.len().min(room)]);
     }
 }
@@ -152,7 +163,7 @@ mod tests {
         for bytes in pushed {
             ring.push(bytes);
         }
-        ring.tail()
+        ring.tail(&Secrets::default())
     }
 
     #[test]
@@ -182,14 +193,24 @@ mod tests {
         for _ in 0..1_000 {
             ring.push(&read);
         }
-        assert_eq!(ring.bytes.len(), KEPT_BYTES);
-        assert_eq!(ring.tail(), format!("…\n{}", "x".repeat(KEPT_BYTES)));
+        assert_eq!(ring.bytes.len(), KEPT_BYTES + MARGIN);
+        assert_eq!(
+            ring.tail(&Secrets::default()),
+            format!("…\n{}", "x".repeat(KEPT_BYTES))
+        );
+    }
+
+    #[test]
+    fn a_secret_at_the_cut_is_not_told_by_half() {
+        let stderr = Stderr::hiding(Secrets::new([("TOKEN", "abcdefghijklmnop")]));
+        let rest = "x".repeat(KEPT_BYTES - 8);
+        stderr.ring().push(format!("abcdefghijklmnop{rest}").as_bytes());
+        assert_eq!(stderr.tail(), format!("[TOKEN]{rest}"));
     }
 
     #[test]
     fn what_is_not_text_or_could_deceive_is_written_out_and_secrets_are_named() {
-        let variables = [("TOKEN".into(), "abcdefgh".into())];
-        let stderr = Stderr::hiding(Secrets::of(&variables.into()));
+        let stderr = Stderr::hiding(Secrets::new([("TOKEN", "abcdefgh")]));
         stderr.ring().push(b"a\xffb\x1b[2Jc\nbad token abcdefgh\n");
         assert_eq!(stderr.tail(), "a\u{fffd}b\\u{1b}[2Jc\nbad token [TOKEN]");
     }
@@ -203,7 +224,7 @@ mod tests {
     fn logged_lines_are_cut_and_blank_ones_left_out() {
         let mut lines = Lines::default();
         let mut logged = Vec::new();
-        let long = vec![b'x'; LOGGED_BYTES * 3];
+        let long = vec![b'x'; 2 * (LOGGED_BYTES + MARGIN)];
         for bytes in [b"on".as_ref(), b"e\r\n\n \ntwo\n", &long, b"\nlast"] {
             lines.push(bytes, |line| logged.push(line.to_vec()));
         }
@@ -213,7 +234,7 @@ mod tests {
             [
                 b"one".to_vec(),
                 b"two".to_vec(),
-                vec![b'x'; LOGGED_BYTES],
+                vec![b'x'; LOGGED_BYTES + MARGIN],
                 b"last".to_vec()
             ]
         );
@@ -229,9 +250,9 @@ mod tests {
                 ring.push(chunk);
             }
             let all = chunks.concat();
-            let end = &all[all.len().saturating_sub(KEPT_BYTES)..];
+            let end = &all[all.len().saturating_sub(KEPT_BYTES + MARGIN)..];
             prop_assert_eq!(ring.bytes.iter().copied().collect::<Vec<u8>>(), end);
-            prop_assert_eq!(ring.cut, all.len() > KEPT_BYTES);
+            prop_assert_eq!(ring.cut, all.len() > KEPT_BYTES + MARGIN);
         }
     }
 }

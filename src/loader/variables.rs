@@ -38,7 +38,7 @@ const PASSED: [&str; 21] = [
 ];
 
 /// What passes in capitals and in small letters: programs disagree on which they read.
-const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
+pub(super) const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 
 /// What the names of the locale's parts start with.
 const LOCALE: &str = "LC_";

@@ -76,6 +76,7 @@ mod road_orders;
 mod rule_commands;
 mod rule_writers;
 mod sample_server;
+mod secrets;
 #[cfg(target_os = "linux")]
 mod short_question;
 mod sloppy;

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use pml::loader::process::{LaunchLine, spawn};
+use pml::protocol::Secrets;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::support::{DEADLINE, MARK, assert_no_survivor, eventually, fake_server, mark, marked, pml};
@@ -120,6 +121,7 @@ fn parent() {
         ],
         variables: BTreeMap::from([(MARK.into(), mark), ("PATH".into(), path)]),
         directory: "/".into(),
+        secrets: Secrets::default(),
     };
     let held = spawn(&"fake".parse().unwrap(), &line, pml()).unwrap();
     let _ = std::io::stdin().read(&mut [0]);

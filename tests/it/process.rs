@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use pml::config::Environment;
 use pml::loader::process::{Exit, LaunchLine, Pipes, Process, SpawnError, Urgency, spawn};
 use pml::loader::variables::variables;
-use pml::protocol::DependencyName;
+use pml::protocol::{DependencyName, Secrets};
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -28,6 +28,7 @@ fn line(program: impl Into<PathBuf>, arguments: &[&str]) -> LaunchLine {
         arguments: arguments.iter().map(OsString::from).collect(),
         variables: BTreeMap::from([("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())]),
         directory: "/".into(),
+        secrets: Secrets::default(),
     }
 }
 
@@ -341,6 +342,7 @@ async fn a_stop_right_after_the_start_leaves_nothing_behind() {
 async fn a_secret_that_a_server_prints_is_not_told() {
     let mut line = line("sh", &["-c", "echo \"wrong token: $TOKEN\" >&2; exit 1"]);
     line.variables.insert("TOKEN".into(), "canary-canary".into());
+    line.secrets = Secrets::new([("TOKEN", "canary-canary")]);
     let (mut process, _pipes) = started(&line);
     assert_eq!(process.exited().await, Exit::Code(1));
     assert_eq!(process.stderr().tail(), "wrong token: [TOKEN]");

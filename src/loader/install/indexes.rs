@@ -79,8 +79,14 @@ fn has_own_index(environment: &Environment) -> bool {
     by_variable || by_file()
 }
 
-/// Reads the user's `pip.conf`: the machine's first, the more personal ones over it.
-fn pip_settings(environment: &Environment) -> BTreeMap<String, String> {
+/// Returns the files in which the user's indexes may stand, with their credentials.
+pub(super) fn configurations(environment: &Environment) -> Vec<PathBuf> {
+    let uv = uv_configuration(environment);
+    uv.into_iter().chain(pip_files(environment)).collect()
+}
+
+/// Returns where a `pip.conf` of the user may be: the machine's first, the more personal ones over it.
+fn pip_files(environment: &Environment) -> Vec<PathBuf> {
     let home = environment.variable("HOME").map(Path::new);
     let named = environment
         .variable("PIP_CONFIG_FILE")
@@ -92,10 +98,14 @@ fn pip_settings(environment: &Environment) -> BTreeMap<String, String> {
         config_home(environment).map(|home| home.join("pip/pip.conf")),
         named.map(Path::to_owned),
     ];
+    files.into_iter().flatten().collect()
+}
+
+/// Reads the user's `pip.conf`.
+fn pip_settings(environment: &Environment) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
-    for text in files
+    for text in pip_files(environment)
         .into_iter()
-        .flatten()
         .filter_map(|file| std::fs::read_to_string(file).ok())
     {
         settings.extend(sections(&text));

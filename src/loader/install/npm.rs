@@ -80,7 +80,7 @@ pub(super) async fn resolve(
     let finished = run(tools, &npm, &spec, directory, arguments.map(OsString::from)).await?;
     // Versions of npm that say nothing about a range without a match.
     if finished.stdout.trim_ascii().is_empty() {
-        let source = Tail::of(&finished.stderr);
+        let source = Tail::of(&finished.stderr, &finished.secrets);
         return Err(InstallError::NotFound {
             package: spec,
             source,
@@ -89,7 +89,7 @@ pub(super) async fn resolve(
     let unreadable = || InstallError::Answer {
         package: spec.clone(),
         program: "npm",
-        source: Tail::of(&finished.stdout),
+        source: Tail::of(&finished.stdout, &finished.secrets),
     };
     let views = match serde_json::from_slice(&finished.stdout).map_err(|_| unreadable())? {
         Views::One(view) => vec![view],

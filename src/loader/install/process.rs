@@ -14,6 +14,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
+use crate::protocol::Secrets;
+
 /// The answer of `npm view` for a range of many versions is the longest one that is read.
 const STDOUT_LIMIT: usize = 16 * 1024 * 1024;
 
@@ -33,6 +35,8 @@ pub(super) struct Run<'a> {
     pub(super) limit: Duration,
     /// The program that supervises it.
     pub(super) supervisor: Option<&'a Path>,
+    /// What it knows that must not be shown.
+    pub(super) secrets: Secrets,
 }
 
 /// What an installer left.
@@ -40,6 +44,8 @@ pub(super) struct Finished {
     pub(super) ending: Ending,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
+    /// What of it must not be shown.
+    pub(super) secrets: Secrets,
 }
 
 /// How an installer ended.
@@ -140,6 +146,7 @@ impl Run<'_> {
             ending,
             stdout,
             stderr,
+            secrets: self.secrets,
         })
     }
 }
@@ -191,6 +198,7 @@ mod tests {
             variables: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
             limit,
             supervisor: None,
+            secrets: Secrets::default(),
         }
     }
 

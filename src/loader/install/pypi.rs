@@ -56,7 +56,7 @@ pub(super) async fn resolve(
     let checked = check_requirements(&text, package.name(), None).map_err(|_| InstallError::Answer {
         package: package.spec(),
         program: "uv",
-        source: Tail::of(&finished.stdout),
+        source: Tail::of(&finished.stdout, &finished.secrets),
     })?;
     Ok(Resolved {
         version: checked.version,

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::protocol::Shown;
+use crate::protocol::{Secrets, Shown};
 
 /// Enough for the reason of a failure, too little to drown it.
 const LINES: usize = 20;
@@ -22,15 +22,16 @@ const SECRET_SETTINGS: [&str; 5] = ["_authtoken", "_auth", "_password", "passwor
 pub struct Tail(String);
 
 impl Tail {
-    /// Keeps the end of `output`.
+    /// Keeps the end of `output`, without the secrets of the installer.
     #[must_use]
-    pub fn of(output: &[u8]) -> Self {
+    pub fn of(output: &[u8], secrets: &Secrets) -> Self {
         let text = String::from_utf8_lossy(output);
+        let text = secrets.hide(&text);
         let lines: Vec<String> = text
             .lines()
             .map(str::trim_end)
             .filter(|line| !line.is_empty() && !NOISE.iter().any(|noise| line.starts_with(noise)))
-            .map(|line| redacted(&line.chars().take(LINE_LENGTH).collect::<String>()))
+            .map(|line| redacted(line).chars().take(LINE_LENGTH).collect::<String>())
             .map(|line| Shown::line(&line).to_string())
             .collect();
         Self(lines[lines.len().saturating_sub(LINES)..].join("\n"))
@@ -153,7 +154,7 @@ mod tests {
             ),
             ("no version of name==1.1.1", "no version of name==1.1.1"),
         ] {
-            let shown = Tail::of(line.as_bytes());
+            let shown = Tail::of(line.as_bytes(), &Secrets::default());
             assert_eq!(shown.as_str(), expected);
         }
     }
@@ -166,7 +167,7 @@ mod tests {
             .join("\n");
         output.push('\n');
         output.push_str("npm error A complete log of this run can be found in: /x\n\u{1b}[31mred\n");
-        let tail = Tail::of(output.as_bytes());
+        let tail = Tail::of(output.as_bytes(), &Secrets::default());
         assert_eq!(tail.as_str().lines().count(), LINES);
         assert!(tail.as_str().ends_with("line 99\n\\u{1b}[31mred"), "{tail}");
     }

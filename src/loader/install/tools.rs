@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::process::{Ending, Finished, Program, Run};
-use super::{InstallError, Tail};
+use super::{InstallError, Tail, credentials};
 use crate::config::{Environment, Locations};
 use crate::loader::package::Package;
+use crate::loader::packages::off_thread;
 use crate::loader::programs::{find_program, search_path};
 
 /// A download that takes longer than this has stalled or never ends.
@@ -123,6 +124,8 @@ impl Tools {
     ) -> Result<Finished, InstallError> {
         let mut variables = self.variables();
         variables.extend(extra.into_iter().map(|(name, value)| (name.into(), value)));
+        let (environment, seen) = (self.environment.clone(), variables.clone());
+        let secrets = off_thread(move || credentials::of(&environment, &seen)).await;
         let run = Run {
             program: &program.path,
             arguments: arguments
@@ -133,6 +136,7 @@ impl Tools {
             variables,
             limit: LIMIT,
             supervisor: self.supervisor.as_deref(),
+            secrets: secrets.unwrap_or_default(),
         };
         let finished = run
             .finish()
@@ -176,11 +180,12 @@ fn failure(program: &'static str, package: &str, ending: String, finished: &Fini
     );
     let says = |reasons: &[&str]| reasons.iter().any(|reason| text.contains(reason));
     let package = package.to_owned();
-    let source = Tail::of(if finished.stderr.is_empty() {
+    let said = if finished.stderr.is_empty() {
         &finished.stdout
     } else {
         &finished.stderr
-    });
+    };
+    let source = Tail::of(said, &finished.secrets);
     if says(&ABSENT) {
         InstallError::NotFound { package, source }
     } else if says(&UNREACHABLE) {

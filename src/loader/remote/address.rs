@@ -11,7 +11,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Host;
 
-use crate::loader::secrets::Secrets;
+use crate::loader::secrets::Confidences;
 use crate::protocol::Shown;
 use crate::protocol::approval::ShownRemote;
 use crate::report::Hint;
@@ -119,20 +119,13 @@ impl Address {
         self.url.origin().ascii_serialization()
     }
 
-    /// Returns every value that must not be told, with the name it is replaced by.
-    pub(super) fn secrets(&self) -> Secrets {
-        let whole = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        // A server that repeats a token leaves out the word before it, such as `Bearer`.
-        let worded = |text: String| format!("{text}\n{}", text.replace(' ', "\n"));
-        let headers = self
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str().into(), worded(whole(value)).into()));
-        let query = self
-            .url
-            .query()
-            .map(|query| ("query".into(), worded(query.replace(['&', '='], " ")).into()));
-        Secrets::of(&headers.chain(query).collect())
+    /// Adds its headers and its query to what must not be shown. Its origin is always shown, whatever it was made of.
+    pub(in crate::loader) fn confide(&self, confidences: &mut Confidences) {
+        for (name, value) in &self.headers {
+            confidences.header(name.as_str(), &String::from_utf8_lossy(value.as_bytes()));
+        }
+        confidences.query("query", &self.url);
+        confidences.but_for(&self.origin());
     }
 
     /// Returns what a person is shown before it is connected to, given the `url` as declared.
@@ -297,8 +290,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(format!("{address:?}"), r#"Address("https://example.com")"#);
+        let mut confidences = Confidences::default();
+        address.confide(&mut confidences);
         assert_eq!(
-            address
+            confidences
                 .secrets()
                 .hide("token abcdefgh12345678 of `Bearer abcdefgh12345678`, querysecret"),
             "token [authorization] of `[authorization]`, [query]"

@@ -121,7 +121,10 @@ impl Bridge {
             Ok(Ok(response)) => {
                 tracing::debug!(dependency = %self.dependency, status = %response.status(), "did not take what it was told");
             }
-            Ok(Err(failure)) => tracing::debug!(dependency = %self.dependency, %failure, "was not told"),
+            Ok(Err(failure)) => {
+                let failure = self.http.told(&failure);
+                tracing::debug!(dependency = %self.dependency, failure, "was not told");
+            }
             Err(_elapsed) => tracing::debug!(dependency = %self.dependency, "takes too long to be told"),
         }
         Done::Line

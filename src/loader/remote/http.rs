@@ -9,8 +9,7 @@ use reqwest::{Client, ClientBuilder, Method, NoProxy, Proxy, Response, StatusCod
 
 use super::address::Address;
 use crate::config::Environment;
-use crate::loader::secrets::Secrets;
-use crate::protocol::Shown;
+use crate::protocol::{Secrets, Shown};
 
 /// A handshake over a bad line takes seconds; a host that never answers must not hold a call for minutes.
 const CONNECT_LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
@@ -77,7 +76,11 @@ pub(super) enum Carried<'a> {
 
 impl Http {
     /// Makes ready to speak to `address`; nothing is sent yet.
-    pub(super) async fn new(address: Address, environment: &Environment) -> Result<Self, Failure> {
+    pub(super) async fn new(
+        address: Address,
+        secrets: Secrets,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
         // What stays on this machine goes through no proxy: its headers would leave it.
         let proxies = if address.is_loopback() {
             Vec::new()
@@ -101,7 +104,6 @@ impl Http {
             proxies.into_iter().fold(builder, ClientBuilder::proxy).build()
         })
         .await;
-        let secrets = address.secrets();
         let unreachable = |reason: String| Failure::Unreachable {
             origin: address.origin(),
             reason,
@@ -168,18 +170,27 @@ impl Http {
         let text = String::from_utf8_lossy(&body);
         let error = crate::protocol::Object::parse(&text).and_then(|object| object.value("error"));
         if let Some(error) = error.filter(|error| error.get().starts_with('{')) {
-            return Refusal::Error(self.secrets.hide(&String::from_utf8_lossy(&flat(Bytes::from(
-                error.get().to_owned(),
-            )))));
+            let error = self.secrets.hide_json(error.get()).into_owned();
+            return Refusal::Error(String::from_utf8_lossy(&flat(error.into())).into_owned());
         }
-        let words: String = text.trim().chars().take(FAILURE_WORDS).collect();
-        let words = self.secrets.hide(&words);
+        // Hidden before it is cut: half a secret would not be found.
+        let words: String = self
+            .secrets
+            .hide(text.trim())
+            .chars()
+            .take(FAILURE_WORDS)
+            .collect();
         let said = if words.is_empty() || words.starts_with('<') {
             String::new()
         } else {
             format!(": {}", Shown::line(&words))
         };
         Refusal::Told(Failure::Status { status, said })
+    }
+
+    /// Returns a failure in words that hold no secret.
+    pub(super) fn told(&self, failure: &Failure) -> String {
+        self.secrets.hide(&failure.to_string()).into_owned()
     }
 
     /// Reads a whole body of at most `limit` bytes.

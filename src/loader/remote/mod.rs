@@ -42,7 +42,7 @@ use self::parameters::Parameters;
 use self::spoken::Spoken;
 use self::standing::Standing;
 use crate::config::Environment;
-use crate::protocol::{DependencyName, Era, Line};
+use crate::protocol::{DependencyName, Era, Line, Secrets};
 use crate::wire::{LineReader, Outbox, Patience};
 
 /// What lies between the session and the bridge: as much as a pipe holds.
@@ -74,7 +74,7 @@ pub(super) struct Connection {
 /// Opens the way to a server; it is reached when the first line is written. `urgent` ends it at once.
 pub(super) fn connect(
     dependency: &DependencyName,
-    address: &Address,
+    (address, secrets): (&Address, &Secrets),
     line_limit: usize,
     environment: &Environment,
     urgent: CancellationToken,
@@ -84,10 +84,11 @@ pub(super) fn connect(
     let (speak, source) = tokio::io::duplex(BETWEEN);
     let (tell, ended) = watch::channel(None);
     let (dependency, address, environment) = (dependency.clone(), address.clone(), environment.clone());
+    let (secrets, hidden) = (secrets.clone(), secrets.clone());
     let session = Outbox::open(speak, Patience::UntilItIsGone, tasks);
     tasks.spawn(async move {
         let bridged = async {
-            let http = Http::new(address, &environment).await?;
+            let http = Http::new(address, secrets, &environment).await?;
             let bridge = Arc::new(Bridge {
                 dependency,
                 http,
@@ -110,7 +111,7 @@ pub(super) fn connect(
             Some(Err(End::Failed(failure))) => failure.to_string(),
             Some(Err(End::StreamOver)) => "closed its stream of events".to_owned(),
         };
-        tell.send_replace(Some(reason));
+        tell.send_replace(Some(hidden.hide(&reason).into_owned()));
     });
     Connection { source, sink, ended }
 }
@@ -267,7 +268,7 @@ impl Bridge {
 
     /// Answers a request of the session with what went wrong.
     async fn deliver_failure(&self, id: &str, failure: &Failure) {
-        let message = serde_json::Value::from(format!("`{}` {failure}", self.dependency));
+        let message = serde_json::Value::from(format!("`{}` {}", self.dependency, self.http.told(failure)));
         self.deliver_error(id, &format!(r#"{{"code":{FAILED},"message":{message}}}"#))
             .await;
     }

@@ -23,7 +23,10 @@ async fn between() -> Between {
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let connection = connect(
         &"web".parse().unwrap(),
-        &Address::new(&url, &BTreeMap::new()).unwrap(),
+        (
+            &Address::new(&url, &BTreeMap::new()).unwrap(),
+            &Secrets::default(),
+        ),
         1000,
         &Environment::default(),
         CancellationToken::new(),
