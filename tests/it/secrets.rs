@@ -1,12 +1,17 @@
 //! What a server or an installer is given in confidence is in nothing that pml writes, however it is repeated.
 
-use std::path::Path;
+mod sweep;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::support::world::{Client, World, texts};
+use crate::support::web::{Answer, Web};
+use crate::support::world::{Client, World, stderr, stdout, texts};
 
 /// A program that repeats all it was given, in several spellings, and fails.
 const PARROT: &str = r"
@@ -168,4 +173,160 @@ fn the_password_of_a_proxy_is_not_told_by_a_failing_server() {
     assert_untold(&told, "c4nary/proxy");
     assert_untold(&told, "c4nary%2Fproxy");
     assert_untold(&told, "c4nary-of-all");
+}
+
+/// A web server that repeats the path and the headers it was asked with, as `answer` words it.
+fn repeating(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Web {
+    Web::mcp(move |request| {
+        let headers = request.headers.values().cloned().collect::<Vec<_>>().join(" ");
+        let meant = decoded(&request.path);
+        (request.rpc() == "tools/call").then(|| answer(&format!("{} {meant} {headers}", request.path)))
+    })
+}
+
+fn decoded(path: &str) -> String {
+    let pair = format!("x={}", path.replace('+', "%2B").replace('&', "%26"));
+    let meant = url::form_urlencoded::parse(pair.as_bytes()).next().unwrap().1;
+    meant.into_owned()
+}
+
+/// A world with a server elsewhere whose path, query and headers hold secrets.
+fn confided(web: &Web) -> World {
+    let world = World::new();
+    world.set("PATH_TOKEN", "c4nary/ofthe\"path");
+    world.set("QUERY_TOKEN", "c4nary ofthe+query");
+    world.set("HEADER_TOKEN", "c4nary-of-the-header");
+    let server = json!({
+        "url": web.url("/${PATH_TOKEN}/mcp?key=${QUERY_TOKEN}"),
+        "headers": { "Authorization": "Bearer ${HEADER_TOKEN}" },
+    });
+    world.configure(&json!({ "permissions": { "allow": ["*"] }, "mcpServers": { "web": server } }));
+    world
+}
+
+fn assert_confided(told: &str) {
+    for value in ["c4nary/ofthe\"path", "c4nary ofthe+query", "c4nary-of-the-header"] {
+        assert_untold(told, value);
+    }
+}
+
+#[test]
+fn a_variable_in_an_address_is_not_told_by_the_words_of_a_failing_server() {
+    let web = repeating(|given| Answer::Whole(500, Vec::new(), format!("broke: {given}")));
+    let mut loud = Loud::start(confided(&web));
+    let answer = loud.call("web:echo");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("broke: /[PATH_TOKEN]/mcp?["), "{message}");
+    assert_confided(&loud.end());
+}
+
+#[test]
+fn a_variable_that_an_error_object_escapes_is_not_told() {
+    let escaped = |given: &str| -> String {
+        let units = given.encode_utf16().map(|unit| format!("\\u{unit:04X}"));
+        format!("\"{}\"", units.collect::<Vec<_>>().concat())
+    };
+    for status in [200, 400] {
+        let web = repeating(move |given| {
+            let error = format!(r#"{{"code":1,"message":{},"data":{{{0}:1}}}}"#, escaped(given));
+            // The session counts its requests: the call is the third.
+            let body = format!(r#"{{"jsonrpc":"2.0","id":3,"error":{error}}}"#);
+            let kind = ("content-type", "application/json".to_owned());
+            Answer::Whole(status, vec![kind], body)
+        });
+        let mut loud = Loud::start(confided(&web));
+        let answer = loud.call("web:echo");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("/[PATH_TOKEN]/mcp?key=["), "{message}");
+        assert_confided(&loud.end());
+    }
+}
+
+/// A world whose installers repeat all they can read, and fail.
+fn installing() -> World {
+    let world = World::new();
+    install_into(&world);
+    world.configure(&json!({ "permissions": { "allow": ["*"] }, "mcpServers": packages() }));
+    world
+}
+
+fn packages() -> Value {
+    json!({ "node": { "package": "npm:hello@1.0.0" }, "snake": { "package": "pypi:hello==1.0.0" } })
+}
+
+fn install_into(world: &World) {
+    let bin = world.home().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let python = format!("#!{}\n{PARROT}", python().display());
+    let files =
+        "given += [open(os.path.join(os.environ['HOME'], name)).read() for name in ('.npmrc', '.netrc')]\n";
+    let script = python.replace("for value in given:\n", &format!("{files}for value in given:\n"));
+    let script = script.replace("'_proxy')", "'_proxy', 'url', 'registry', 'index')");
+    for installer in ["npm", "uv"] {
+        let path = bin.join(installer);
+        std::fs::write(&path, &script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    world.set(
+        "PATH",
+        &format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()),
+    );
+    world.set("HTTPS_PROXY", "http://user:c4nary-of-proxy@proxy.test:3128");
+    world.set("UV_INDEX_URL", "https://index.test/c4nary0of1path/simple");
+    world.set("PIP_INDEX_URL", "https://c4nary-of-pip@index.test/simple");
+    world.set("NPM_CONFIG_REGISTRY", "https://user:c4nary%2Fregistry@npm.test/");
+    std::fs::write(
+        world.home().join(".npmrc"),
+        "//npm.test/:_authToken=c4nary-of-npmrc\n",
+    )
+    .unwrap();
+    std::fs::write(
+        world.home().join(".netrc"),
+        "machine x login y password c4nary-of-netrc\n",
+    )
+    .unwrap();
+}
+
+/// The interpreter itself: what stands in its place on the `PATH` may be a script.
+fn python() -> PathBuf {
+    let asked = Command::new("python3")
+        .args(["-c", "import sys; print(sys.executable)"])
+        .output()
+        .unwrap();
+    String::from_utf8(asked.stdout).unwrap().trim().into()
+}
+
+const OF_INSTALLERS: [&str; 7] = [
+    "c4nary-of-proxy",
+    "c4nary0of1path",
+    "c4nary-of-pip",
+    "c4nary/registry",
+    "c4nary%2Fregistry",
+    "c4nary-of-npmrc",
+    "c4nary-of-netrc",
+];
+
+/// Removes the user's own files, which hold their secrets rightly.
+fn forget(world: &World) {
+    for name in [".npmrc", ".netrc", "bin/npm", "bin/uv"] {
+        std::fs::remove_file(world.home().join(name)).unwrap();
+    }
+}
+
+#[test]
+fn a_token_of_an_index_is_not_told_by_a_failing_installer() {
+    let mut loud = Loud::start(installing());
+    for tool in ["node:x", "snake:x"] {
+        let answer = loud.call(tool);
+        let text = texts(&answer["result"]).concat();
+        assert!(text.contains("given: "), "the installer was heard: {text}");
+    }
+    let output = loud.world.run(&["install", "--yes"]);
+    let printed = format!("{}{}", stdout(&output), stderr(&output));
+    assert!(printed.contains("given: "), "{printed}");
+    forget(&loud.world);
+    let told = printed + &loud.end();
+    for value in OF_INSTALLERS {
+        assert_untold(&told, value);
+    }
 }
