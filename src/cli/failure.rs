@@ -8,6 +8,7 @@ use std::fmt;
 
 use owo_colors::OwoColorize as _;
 
+use super::output;
 use crate::report::Hint as _;
 use crate::workflow::WorkflowError;
 
@@ -82,9 +83,9 @@ pub(crate) fn text(error: &anyhow::Error) -> String {
 /// Prints what failed to stderr, coloured on a terminal only.
 pub(crate) fn print(error: &anyhow::Error) {
     let text = crate::report::render(error.as_ref(), None);
-    anstream::eprintln!("{} {text}", "error:".red().bold());
+    output::say(&format!("{} {text}", "error:".red().bold()));
     if let Some(hint) = hint(error) {
-        anstream::eprintln!("\n{} {hint}", "hint:".cyan().bold());
+        output::say(&format!("\n{} {hint}", "hint:".cyan().bold()));
     }
 }
 

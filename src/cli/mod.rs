@@ -38,6 +38,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use self::commands::{Command, Inner};
 use self::failure::Hinted as _;
@@ -110,8 +113,10 @@ pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            // Help that could not be written was wanted; a reader that went away has seen enough.
+            let unwritten = error.print().err();
+            let failed = unwritten.is_some_and(|failed| failed.kind() != std::io::ErrorKind::BrokenPipe);
+            return ExitCode::from(if error.use_stderr() || failed { 2 } else { 0 });
         }
     };
     let config = arguments.places.config;
@@ -162,10 +167,17 @@ fn log_to_stderr(environment: &Environment, usually: &str) {
         .and_then(|filter| filter.to_str())
         .unwrap_or(usually);
     let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
-    let logging = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    // What libraries log was not looked through for secrets.
+    let own = filter_fn(|event| event.target() == "pml" || event.target().starts_with("pml::"));
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        // It would write of a full stderr to stderr, and panic.
+        .log_internal_errors(false)
         .with_ansi(rustix::termios::isatty(std::io::stderr()));
     // Only the first call of a process counts; there is only one.
-    let _ = logging.try_init();
+    let _ = tracing_subscriber::registry()
+        .with(filter)
+        .with(own)
+        .with(lines)
+        .try_init();
 }

@@ -24,8 +24,10 @@ pub(crate) fn json(value: &Value) -> std::io::Result<()> {
 }
 
 /// Says something to the person.
+///
+/// Where it cannot be written, as on a full disk, that is no failure: what was done is done, and the exit code says so.
 pub(crate) fn say(text: &str) {
-    anstream::eprintln!("{text}");
+    let _ = writeln!(anstream::stderr(), "{text}");
 }
 
 /// Says that a power cut may undo what was written, where that is so.
@@ -37,7 +39,7 @@ pub(crate) fn warn(durability: &Durability) {
 
 /// Says something the person may not expect.
 pub(crate) fn note(text: &str) {
-    anstream::eprintln!("{} {text}", "note:".yellow().bold());
+    say(&format!("{} {text}", "note:".yellow().bold()));
 }
 
 impl Ground {

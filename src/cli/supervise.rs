@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::output;
 use crate::loader::supervise::{self, Life, SuperviseError};
 
 /// Runs one server and ends everything it started.
@@ -56,6 +57,6 @@ pub(crate) fn launch(Launch { supervisor, line }: &Launch) -> ExitCode {
 
 /// Writes the one line that pml reads from stderr.
 fn tell(error: &SuperviseError) -> ExitCode {
-    anstream::eprintln!("{error}");
+    output::say(&error.to_string());
     ExitCode::from(error.exit_code())
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Environment;
+use crate::protocol::Shown;
 
 /// Says why the user's directories are not known.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +13,12 @@ pub enum LocationsError {
     NoHome {
         /// The XDG variable that would also do.
         variable: &'static str,
+    },
+    /// `HOME` leads to another place in every directory: what is kept in one, such as an approval, would be a project's.
+    #[error("`HOME` is `{}`, which is not an absolute path", Shown::path(.home))]
+    RelativeHome {
+        /// The value of `HOME`.
+        home: PathBuf,
     },
 }
 
@@ -27,13 +34,18 @@ pub struct Locations {
 impl Locations {
     /// Derives the directories from the environment; creates none of them.
     pub fn of(environment: &Environment) -> Result<Self, LocationsError> {
+        let home = environment.variable("HOME").map(Path::new);
+        if let Some(home) = home.filter(|home| !home.is_absolute()) {
+            return Err(LocationsError::RelativeHome {
+                home: home.to_owned(),
+            });
+        }
         let base = |variable: &'static str, below_home: &str| {
             // A relative XDG path is invalid by its specification and must be ignored.
             let set = environment
                 .variable(variable)
                 .map(Path::new)
                 .filter(|path| path.is_absolute());
-            let home = environment.variable("HOME").map(Path::new);
             match (set, home) {
                 (Some(path), _) => Ok(path.join("pml")),
                 (None, Some(home)) => Ok(home.join(below_home).join("pml")),

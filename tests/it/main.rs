@@ -57,6 +57,8 @@ mod orders;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
+mod outputs;
+#[cfg(target_os = "linux")]
 mod oversized;
 mod ownership;
 mod permission_prompt;
