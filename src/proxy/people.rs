@@ -268,8 +268,10 @@ impl Proxy {
     ) -> Result<(Workflow, Option<Claim>), Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let call = Call {
-            launch: Digest::of(["client", input.as_str()]),
+            // Nothing is launched by pml.
+            launch: Digest::of(["use"]),
             tool,
+            // Erased with the end of the ask, as the arguments of any other call.
             arguments: Arguments::Json(input),
         };
         let mut new = New {

@@ -12,7 +12,7 @@ use dashmap::DashMap;
 use tokio::sync::{oneshot, watch};
 
 use super::deadlines::Deadlines;
-use super::{Clock, Moment, Place, State, Store, Timestamp, Workflow, WorkflowError, WorkflowId};
+use super::{Clock, Moment, Place, Shortened, State, Store, Timestamp, Workflow, WorkflowError, WorkflowId};
 
 /// Who waits in this process, by workflow; a sender without receivers is a waiter that left.
 pub(super) type Waiters = DashMap<WorkflowId, watch::Sender<Option<Workflow>>>;
@@ -26,6 +26,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// A sweep that failed is not urgent: no call runs because a row is not yet marked.
 const SWEEP_AGAIN_AFTER: Duration = Duration::from_mins(1);
+
+/// Another process that reads the log is done within milliseconds.
+const SHORTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The running thread: ends when `jobs` is dropped, and drops the other end of `ended` then.
 pub(super) struct Thread {
@@ -41,10 +44,20 @@ pub(super) struct Keeper {
     jobs: mpsc::Receiver<Job>,
     store: Option<Store>,
     deadlines: Deadlines,
-    /// When a sweep that failed is tried again.
+    /// When a sweep that failed, or a log that was in use, is tried again.
     again_at: Option<Instant>,
+    log: Log,
     /// Dropped with the thread, which is how its end is seen.
     _end: oneshot::Sender<()>,
+}
+
+/// What SQLite's log may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Log {
+    /// Nothing that was erased.
+    Clean,
+    /// Arguments that were erased since.
+    Erased,
 }
 
 /// Why the thread looks around.
@@ -76,6 +89,7 @@ impl Keeper {
             store: None,
             deadlines: Deadlines::default(),
             again_at: None,
+            log: Log::Clean,
             _end: end,
         };
         std::thread::Builder::new()
@@ -133,6 +147,25 @@ impl Keeper {
             warn(&error, "cannot look for answers");
             self.waiters.clear();
         }
+        self.shorten_log(now);
+    }
+
+    /// Empties the log once no ask is unfinished: it holds what was erased with the last one.
+    fn shorten_log(&mut self, now: Moment) {
+        let waits = self.again_at.is_some_and(|at| now.steady < at);
+        let Some(store) = &self.store else { return };
+        if self.log == Log::Clean || !self.deadlines.is_empty() || waits {
+            return;
+        }
+        self.again_at = None;
+        match store.shorten_log() {
+            Ok(Shortened::Empty) => self.log = Log::Clean,
+            Ok(Shortened::InUse) => self.again_at = now.steady.checked_add(SHORTEN_AGAIN_AFTER),
+            Err(error) => {
+                warn(&error, "cannot shorten the log");
+                self.log = Log::Clean;
+            }
+        }
     }
 
     fn sweep_if_due(&mut self, now: Moment) -> Option<Occasion> {
@@ -144,8 +177,12 @@ impl Keeper {
     fn sweep(&mut self, now: Moment) -> Occasion {
         let overdue = self.deadlines.overdue(now);
         match self.store.as_mut().map(|store| store.sweep(now.wall, &overdue)) {
-            Some(Ok(_)) => {
+            Some(Ok(swept)) => {
                 self.again_at = None;
+                if !swept.expired.is_empty() {
+                    // They were live until now, also where this process has not known them.
+                    self.log = Log::Erased;
+                }
                 Occasion::Job
             }
             Some(Err(error)) => {
@@ -177,17 +214,13 @@ impl Keeper {
                 moved.send_replace(Some(workflow));
             }
         }
-        let had_live_ones = !self.deadlines.is_empty();
+        if !self.deadlines.is_empty() {
+            self.log = Log::Erased;
+        }
         self.deadlines.learn(store.deadlines()?, now);
         if changed_elsewhere {
             // What could not be swept before may be now.
             self.again_at = None;
-        }
-        if had_live_ones && self.deadlines.is_empty() {
-            let shortened = store.shorten_log();
-            if let Err(error) = shortened {
-                warn(&error, "cannot shorten the log");
-            }
         }
         Ok(())
     }

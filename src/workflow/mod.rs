@@ -24,7 +24,7 @@ pub use error::WorkflowError;
 pub use identity::{Asker, Code, NotACode, Timestamp, WorkflowId};
 pub use lifetime::Lifetime;
 pub use machine::{Answer, Event, Phase, Provenance, Refusal, State, transition};
-pub use store::{Cap, Place, Store};
+pub use store::{Cap, Place, Shortened, Store};
 pub use suspended::{Arguments, Ask, Attended, Call, Created, Expected, New, Origin, Swept, Workflow};
 
 use std::sync::{Arc, Mutex, PoisonError};

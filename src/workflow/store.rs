@@ -10,6 +10,7 @@
 //! A broken file is reported, never repaired, replaced or deleted.
 
 mod capacity;
+mod log;
 mod look;
 mod row;
 mod schema;
@@ -21,6 +22,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 use uuid::Uuid;
 
 pub use capacity::Cap;
+pub use log::Shortened;
 pub use schema::Place;
 use schema::database_error;
 
@@ -164,19 +166,6 @@ impl Store {
             .pragma_query_value(None, "data_version", |row| row.get(0))
             .map_err(|source| database_error("look for changes", self.place.path(), source))?;
         Ok(std::mem::replace(&mut self.version_seen, version) != version)
-    }
-
-    /// Empties SQLite's log, which may hold erased arguments; gives up at once if another process is reading.
-    pub fn shorten_log(&self) -> Result<(), WorkflowError> {
-        let shorten = || -> rusqlite::Result<()> {
-            self.connection.busy_timeout(Duration::ZERO)?;
-            let shortened = self
-                .connection
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-            self.connection.busy_timeout(schema::BUSY_TIMEOUT)?;
-            shortened
-        };
-        shorten().map_err(|source| database_error("shorten the log", self.place.path(), source))
     }
 
     /// Lets a test break what only the store may touch.

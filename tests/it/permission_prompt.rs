@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::faults::{Fault, inject};
-use crate::support::world::{Client, World, asks, json_of, texts};
+use crate::support::world::{Client, World, asks, expire_workflows, json_of, texts};
 use crate::support::{DEADLINE, eventually, have};
 
 fn prompt(client: &mut Client, tool: &str, input: &Value) -> u64 {
@@ -274,12 +274,60 @@ fn the_status_tells_servers_asks_and_denials() {
     assert_eq!(status["pending"], json!([]));
 }
 
+/// What a tool of the client is given in these tests, and nothing else holds.
+const CANARY: &str = "c4nary-of-the-input";
+
+/// Tells whether a text is in the file of workflows or in SQLite's log of it.
+fn is_stored(world: &World, text: &str) -> bool {
+    let state = world.home().join(".local/state/pml");
+    ["workflows.db", "workflows.db-wal", "workflows.db-shm"]
+        .iter()
+        .filter_map(|file| std::fs::read(state.join(file)).ok())
+        .any(|bytes| memchr::memmem::find(&bytes, text.as_bytes()).is_some())
+}
+
+/// Asserts that the input is gone; the log is emptied a moment after the end.
+fn assert_erased(world: &World, end: &str) {
+    eventually(&format!("the input is erased: {end}"), DEADLINE, || {
+        !is_stored(world, CANARY)
+    });
+    let log = world.run(&["log", "--json"]);
+    assert_eq!(json_of(&log)["workflows"][0]["tool"], "client:Bash", "{end}");
+}
+
+#[test]
+fn the_input_of_a_prompt_is_erased_with_its_end() {
+    for end in ["approve", "refuse", "expire", "withdraw"] {
+        let world = World::new();
+        let mut client = world.client();
+        client.initialize_with_forms();
+        let id = prompt(&mut client, "Bash", &json!({ "command": CANARY }));
+        let code = code(&world);
+        assert!(is_stored(&world, CANARY), "a person is shown it");
+        let shown = json_of(&world.run(&["pending", "--json"]))["pending"][0]["shown"].clone();
+        assert_eq!(shown, format!("Bash {{\"command\":\"{CANARY}\"}}"));
+        client.notified("elicitation/create");
+        match end {
+            "expire" => drop(expire_workflows(&world)),
+            "withdraw" => client.notify("notifications/cancelled", &json!({ "requestId": id })),
+            _ => assert!(world.run(&[end, &code]).status.success()),
+        }
+        if end != "withdraw" {
+            let expected = if end == "approve" { "allow" } else { "deny" };
+            assert_eq!(reply(&mut client, id)["behavior"], expected, "{end}");
+        }
+        assert_erased(&world, end);
+    }
+}
+
 #[test]
 fn nobody_answering_is_told_as_that_and_not_as_a_refusal() {
     let world = World::new();
     world.configure(&json!({ "approvals": { "ttlSeconds": 30 } }));
     let mut client = world.legacy();
-    let id = prompt(&mut client, "Bash", &json!({ "command": "ls" }));
+    let id = prompt(&mut client, "Bash", &json!({ "command": CANARY }));
+    code(&world);
+    assert!(is_stored(&world, CANARY), "a person is shown it");
     let denied = reply(&mut client, id);
     assert_eq!(denied["behavior"], "deny");
     assert!(
@@ -289,6 +337,7 @@ fn nobody_answering_is_told_as_that_and_not_as_a_refusal() {
             .starts_with("No person answered in time, and none refused."),
         "{denied}"
     );
+    assert_erased(&world, "never answered");
 }
 
 #[test]
