@@ -92,7 +92,7 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
         return Ok(ExitCode::from(1));
     };
     if arguments.json {
-        output::data(&serde_json::to_string_pretty(&outcomes)?)?;
+        output::json(&serde_json::to_value(&outcomes)?)?;
     } else {
         for outcome in &outcomes {
             outcome.print()?;

@@ -24,7 +24,7 @@ use super::package::Package;
 use super::plan::{Plan, Scripts};
 use super::store::{self, Identity, Manifest, Store};
 use crate::config::{Environment, Locations};
-use crate::protocol::Digest;
+use crate::protocol::{Digest, Shown};
 
 /// The exact version of a package, and what its content must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct Installed {
     pub leading: Vec<OsString>,
     /// The directory of the installation.
     pub root: PathBuf,
-    /// Files of the package that run at every start before the server itself.
+    /// Files of the package that run at every start before the server itself, escaped.
     pub at_start: Vec<String>,
     /// What a person should know of an installation that was just made.
     pub notes: Vec<String>,
@@ -227,7 +227,11 @@ impl Packages {
             program,
             leading,
             root,
-            at_start: manifest.at_start.clone(),
+            at_start: manifest
+                .at_start
+                .iter()
+                .map(|file| Shown::line(file).to_string())
+                .collect(),
             notes: Vec::new(),
         }))
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::conversation::Conversation;
-use crate::protocol::wire_name;
+use crate::protocol::{Shown, wire_name};
 
 /// The tool's name.
 pub(super) const STATUS: &str = "pml_status";
@@ -31,7 +31,7 @@ impl Conversation {
             "pending": status.pending,
             "denied": status.denied,
         });
-        let text = serde_json::to_string_pretty(&told).unwrap_or_default();
+        let text = Shown::json(&format!("{told:#}"));
         json!({ "content": [{ "type": "text", "text": text }], "structuredContent": told })
     }
 }

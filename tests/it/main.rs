@@ -31,6 +31,7 @@ mod disguise;
 mod disk;
 mod documents;
 mod eras;
+mod executable_names;
 mod fake_server;
 #[cfg(target_os = "linux")]
 mod fault_sweep;
