@@ -199,12 +199,14 @@ impl Store {
         }
     }
 
-    /// Tells whether any spec is resolved to this version of a package.
-    pub(super) fn is_needed(&self, package: &Package, version: &str) -> bool {
+    /// Tells whether any other spec than this one is resolved to this version of its package.
+    pub(super) fn is_needed_by_others(&self, package: &Package, version: &str) -> bool {
         let Ok(entries) = std::fs::read_dir(self.root.join("resolved")) else {
             return false;
         };
-        entries.flatten().any(|entry| {
+        let own = self.record_path(package);
+        let others = entries.flatten().filter(|entry| entry.path() != own);
+        { others }.any(|entry| {
             let record = std::fs::read(entry.path())
                 .ok()
                 .and_then(|text| serde_json::from_slice::<Record>(&text).ok());
@@ -356,8 +358,8 @@ mod tests {
         assert_eq!(store.keep(&latest, resolved("1.0.0")).unwrap(), resolved("1.0.0"));
         assert_eq!(store.keep(&latest, resolved("2.0.0")).unwrap(), resolved("1.0.0"));
         assert_eq!(store.record(&package("npm:@scope/x")), None);
-        assert!(store.is_needed(&package("npm:@scope/x"), "1.0.0"));
-        assert!(!store.is_needed(&package("npm:x"), "1.0.0"));
+        assert!(store.is_needed_by_others(&package("npm:@scope/x"), "1.0.0"));
+        assert!(!store.is_needed_by_others(&package("npm:x"), "1.0.0"));
         store.forget(&latest).unwrap();
         store.forget(&latest).unwrap();
         assert_eq!(store.record(&latest), None);

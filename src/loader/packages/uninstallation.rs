@@ -82,18 +82,20 @@ impl Packages {
         if !by.is_empty() {
             return Ok(Uninstalled::StillNeeded { version, by });
         }
-        self.store.forget(package)?;
         let by = users(&|used| match used {
             Used::Package(other) => self.is_version(other, package, &version),
             Used::Integrity(integrity) => resolved.integrity.as_ref() == Some(integrity),
         });
-        if !by.is_empty() || self.store.is_needed(package, &version) {
+        if !by.is_empty() || self.store.is_needed_by_others(package, &version) {
+            self.store.forget(package)?;
             return Ok(Uninstalled::StillNeeded { version, by });
         }
-        let (store, name, package) = (self.store.clone(), name.clone(), package.clone());
+        let (store, name, removing) = (self.store.clone(), name.clone(), package.clone());
         let removed = off_thread(move || {
-            let removed = store.remove_installations(&name, &package, &version);
-            removed.map(|(directories, kept)| Uninstalled::Removed {
+            let (directories, kept) = store.remove_installations(&name, &removing, &version)?;
+            // Last: where removing breaks off, the next attempt still knows what to remove.
+            store.forget(&removing)?;
+            Ok(Uninstalled::Removed {
                 version,
                 directories,
                 kept,
