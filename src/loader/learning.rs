@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::handshake::LIST_PATIENCE;
 use super::slot::lock;
 use super::{Catalog, Declared, Known, Loader, Plan};
-use crate::protocol::{Changes, Digest, Imitation, Kind, Shown};
+use crate::protocol::{Changes, Digest, Imitation, Kind, Shown, mended_tool};
 
 /// What the client last said of itself.
 pub(super) struct Offering {
@@ -131,6 +131,13 @@ impl Loader {
         for (tool, imitation) in imitating.take(IMITATIONS_LOGGED) {
             let told = imitation.told();
             tracing::warn!(dependency = %plan.dependency(), tool = %Shown::line(tool.name()), told, "a tool imitates pml");
+        }
+        let tools = known.tools.iter();
+        let count = tools
+            .filter(|tool| mended_tool(tool.definition().get()).is_some())
+            .count();
+        if count > 0 {
+            tracing::warn!(dependency = %plan.dependency(), count, "clients cannot read the definitions of some tools; they are listed mended");
         }
         self.0
             .catalog

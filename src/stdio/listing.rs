@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::config::By;
 use crate::protocol::continuation::{self, MEMBER};
-use crate::protocol::{Object, Splice, quoted, wire_name, without_imitation};
+use crate::protocol::{Object, Splice, mended_tool, quoted, wire_name, without_imitation};
 use crate::proxy::{Asking, Listed};
 
 /// The tool that continues any workflow, for clients that check arguments against a tool's own schema.
@@ -35,7 +35,9 @@ pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], by: By) -> Str
                 place,
                 asking: asks,
             } => {
-                let changed = without_imitation(tool.dependency(), tool.tool(), definition.get());
+                let mended = mended_tool(definition.get());
+                let readable = mended.as_deref().unwrap_or(definition.get());
+                let changed = without_imitation(tool.dependency(), tool.tool(), readable).or(mended);
                 let moved = changed
                     .as_deref()
                     .and_then(|changed| Object::parse(changed)?.place("name"));

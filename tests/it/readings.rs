@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::support::world::{Client, World, texts};
+use crate::support::world::{Client, World, stderr, texts};
 use crate::support::{DEADLINE, eventually};
 
 /// Sends a request with raw parameters and returns its answer.
@@ -182,4 +182,25 @@ fn a_question_with_two_messages_is_refused() {
             .iter()
             .all(|message| message["method"] != "elicitation/create")
     );
+}
+
+#[test]
+fn a_definition_that_clients_cannot_read_costs_them_no_list() {
+    let broken = r#"{"name":"broken","description":7,"inputSchema":{"$schema":"x"},"x":1.0}"#;
+    for rule in ["allow", "ask"] {
+        let world = World::with_fake(&json!({ rule: ["fake"] }), &["--tool", broken]);
+        let mut client = world.legacy();
+        let asked = client.call("fake__connect", &json!({}));
+        client.proceed("fake__connect", &asked, &json!({ "approved": true }));
+        let listed = client.request("tools/list", &json!({}));
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        let found = tools.iter().find(|tool| tool["name"] == "fake__broken").unwrap();
+        assert_eq!(found["inputSchema"]["type"], "object", "{found}");
+        assert_eq!((found.get("description"), &found["x"]), (None, &json!(1.0)));
+        let told = stderr(&world.run(&["list"]));
+        assert!(
+            told.contains("clients cannot read the definitions of 1 of its tools"),
+            "{told}"
+        );
+    }
 }
