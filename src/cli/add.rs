@@ -317,7 +317,7 @@ async fn start_and_write(
         source,
     })?;
     let edited = draft.write(arguments)?;
-    let resolved = started.resolved.clone();
+    let resolved = started.resolved.as_deref().cloned();
     let record = Record {
         dependency: arguments.name.clone(),
         version: resolved.as_ref().map(|resolved| resolved.version.clone()),

@@ -177,7 +177,7 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
         ..
     } = opening;
     let (resolved, notes) = installed
-        .map(|installed| (installed.resolved, installed.notes))
+        .map(|installed| (Box::new(installed.resolved), installed.notes))
         .unzip();
     known.version = resolved.as_ref().map(|resolved| resolved.version.clone());
     known.integrity = resolved.as_ref().and_then(|resolved| resolved.integrity.clone());

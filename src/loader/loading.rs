@@ -27,6 +27,10 @@ use crate::protocol::{Changes, DependencyName, Digest};
 /// read by one of them keeps its stdin open.
 const LEAVING: Duration = Duration::from_millis(800);
 
+/// How long a question waits for what the registry says of a package: installers ask it within a second, and a person
+/// who waits for longer would take the call for stuck.
+const REGISTRY_PATIENCE: Duration = Duration::from_secs(3);
+
 /// Steps of a start, in words; told to a call that waits for it.
 pub type Steps = Box<dyn Fn(String) + Send + Sync>;
 
@@ -105,7 +109,7 @@ impl Loader {
     pub fn resolved(&self, plan: &Plan) -> Option<Resolved> {
         let package = plan.package()?;
         match self.running(plan) {
-            Some(started) => started.resolved,
+            Some(started) => started.resolved.map(|resolved| *resolved),
             None => self.0.packages.resolved(package),
         }
     }
@@ -136,12 +140,17 @@ impl Loader {
     }
 
     /// Finds out the exact version and integrity without running any code of the package.
-    pub fn resolve_in_background(&self, plan: &Arc<Plan>) {
+    ///
+    /// Waits a moment for it, so that what the registry says stands in the question; then it goes on by itself.
+    pub async fn resolve_soon(&self, plan: &Arc<Plan>) {
+        let Some(package) = plan.package() else { return };
         if !self.0.resolving.insert(plan.digest().clone()) {
+            let resolving = self.0.packages.resolve(package);
+            let _ = tokio::time::timeout(REGISTRY_PATIENCE, resolving).await;
             return;
         }
         let (shared, plan) = (Arc::clone(&self.0), Arc::clone(plan));
-        self.0.tasks.spawn(async move {
+        let resolving = self.0.tasks.spawn(async move {
             if let Some(package) = plan.package() {
                 let resolving = shared.closing.run_until_cancelled(shared.packages.resolve(package));
                 if let Some(Err(error)) = resolving.await {
@@ -150,6 +159,7 @@ impl Loader {
             }
             shared.resolving.remove(plan.digest());
         });
+        let _ = tokio::time::timeout(REGISTRY_PATIENCE, resolving).await;
     }
 
     /// Returns the running dependency, installing and starting it first where that is needed.

@@ -35,6 +35,8 @@ pub struct Resolved {
     pub integrity: Option<String>,
     /// The digest of everything that is installed with it; `None` before its first installation.
     pub lock: Option<Digest>,
+    /// How the registry had withdrawn the version when it was asked, in words that follow "this version".
+    pub withdrawn: Option<String>,
 }
 
 /// A package in the store, ready to be started.

@@ -316,6 +316,7 @@ impl Plan {
             surroundings: Box::new(self.line.surroundings.clone()),
             installation: Box::new(ShownInstallation {
                 lock: resolved.and_then(|resolved| resolved.lock.clone()),
+                withdrawn: resolved.and_then(|resolved| resolved.withdrawn.clone()),
                 ..ShownInstallation::default()
             }),
             remote: None,

@@ -19,7 +19,7 @@ pub struct Started {
     /// The conversation with it.
     pub session: Session,
     /// Its exact version and integrity; `None` for a plain command.
-    pub resolved: Option<Resolved>,
+    pub resolved: Option<Box<Resolved>>,
     /// What the first caller should know of its installation.
     pub(super) notes: Arc<Mutex<Vec<String>>>,
     pub(super) introduced: Introduced,

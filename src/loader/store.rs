@@ -139,6 +139,8 @@ struct Record {
     package: String,
     version: String,
     integrity: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    withdrawn: Option<String>,
 }
 
 /// The files below the data directory.
@@ -167,6 +169,7 @@ impl Store {
             lock: frozen(&record.version).map(|frozen| frozen.digest),
             version: record.version,
             integrity: record.integrity,
+            withdrawn: record.withdrawn,
         })
     }
 
@@ -182,6 +185,7 @@ impl Store {
             package: package.to_string(),
             version: resolved.version.clone(),
             integrity: resolved.integrity.clone(),
+            withdrawn: resolved.withdrawn.clone(),
         };
         create_directory(&self.root.join("resolved"))?;
         replace(&path, &json(&record)).map_err(InstallError::file("write", &path))?;
@@ -346,6 +350,7 @@ mod tests {
             version: version.to_owned(),
             integrity: Some("sha512-x".to_owned()),
             lock: None,
+            withdrawn: None,
         }
     }
 

@@ -68,6 +68,9 @@ pub struct ShownInstallation {
     /// Files of the package that run at every start before the server itself, where it is installed already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_start: Vec<String>,
+    /// How the registry has withdrawn this version, in words that follow "this version"; escaped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<String>,
 }
 
 impl ShownDependency {
@@ -76,11 +79,19 @@ impl ShownDependency {
     pub fn notes(&self) -> Vec<String> {
         let changed = "it was approved before, but the packages it depends on have changed since";
         let changed = self.installation.dependencies_changed.then(|| changed.to_owned());
-        changed
+        let withdrawn = self.installation.withdrawn.as_deref().map(told_of_withdrawal);
+        withdrawn
             .into_iter()
+            .chain(changed)
             .chain(told_at_start(&self.installation.at_start))
             .collect()
     }
+}
+
+/// Returns in words that a registry has withdrawn a version.
+#[must_use]
+pub fn told_of_withdrawal(withdrawn: &str) -> String {
+    format!("this version {}", Shown::line(withdrawn))
 }
 
 /// Returns in words that `files` of a package run at every start; `None` if there are none.

@@ -14,7 +14,7 @@ use crate::workflow::{
 };
 
 impl Proxy {
-    /// Suspends a call until a person has decided, and finds out in the background what is not known yet.
+    /// Suspends a call until a person has decided; what the registry has not said yet is asked for first.
     ///
     /// An answer to the identical call that no call has taken yet is taken instead.
     pub(super) async fn ask(
@@ -27,13 +27,13 @@ impl Proxy {
         carried: &Carried,
     ) -> Result<Outcome, Refusal> {
         let mut dependency = self.0.loader.shown(plan);
+        if dependency.integrity.is_none() && self.0.loader.needs_install(plan) {
+            self.0.loader.resolve_soon(plan).await;
+            dependency = self.0.loader.shown(plan);
+        }
         let before = self.approved_content(plan).lock;
         let now = &mut dependency.installation;
         now.dependencies_changed = before.is_some() && now.lock.is_some() && before != now.lock;
-        let installs = self.0.loader.needs_install(plan);
-        if installs && dependency.integrity.is_none() {
-            self.0.loader.resolve_in_background(plan);
-        }
         let ask = match kind {
             ApprovalType::DependencyInstall => Ask::Install {
                 dependency: dependency.clone(),

@@ -72,8 +72,10 @@ fn ac1_2_a_call_that_needs_an_install_returns_approval_required_with_a_workflow_
         asked["content"][0],
         json!({ "type": "text", "text": "Approval required to install serena@0.5.0" })
     );
-    let dependency =
-        json!({ "name": "serena", "version": "0.5.0", "install": "npx serena@0.5.0", "integrity": null });
+    // What the registry says of it is found out first, without fetching or running anything of the package.
+    let integrity = context["dependency"]["integrity"].clone();
+    assert!(integrity.as_str().unwrap().starts_with("sha512-"), "{asked}");
+    let dependency = json!({ "name": "serena", "version": "0.5.0", "install": "npx serena@0.5.0", "integrity": integrity });
     assert_eq!(
         *context,
         json!({ "type": "dependency_install", "tool": "serena:analyze", "dependency": dependency, "workflow_id": id })
@@ -84,14 +86,6 @@ fn ac1_2_a_call_that_needs_an_install_returns_approval_required_with_a_workflow_
         asked["content"][1]["text"]
     );
     assert!(texts(&asked)[1].contains(id) && texts(&asked)[1].contains("A person must decide"));
-    assert_eq!(downloads(&registry), 0);
-    // What was not known yet is found out behind the scenes, without running anything of the package.
-    crate::support::eventually("the integrity is known", crate::support::DEADLINE, || {
-        let asked = client.call("serena:analyze", &analyze());
-        asked["approval_context"]["dependency"]["integrity"]
-            .as_str()
-            .is_some_and(|text| text.starts_with("sha512-"))
-    });
     assert_eq!(downloads(&registry), 0);
     assert!(!world.path("ran").exists());
 }
@@ -108,10 +102,10 @@ fn ac3_4_an_approved_continuation_installs_and_runs_the_original_call() {
         &asked,
         &json!({ "approved": true, "always": false }),
     );
-    assert_eq!(texts(&result)[0], "analyzed src");
-    assert!(
-        texts(&result)[1].contains("was recorded at this first use"),
-        "{result}"
+    assert_eq!(
+        texts(&result),
+        ["analyzed src"],
+        "what was shown is what was installed"
     );
     assert_eq!(
         (downloads(&registry), world.read("ran")),

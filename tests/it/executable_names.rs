@@ -37,10 +37,12 @@ fn meant(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text} "),
         Value::Array(list) => list.iter().map(meant).collect(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| format!("{name} {}", meant(value)))
-            .collect(),
+        Value::Object(members) => {
+            let members = members
+                .iter()
+                .map(|(name, value)| [name, " ", &meant(value)].concat());
+            members.collect()
+        }
         other => other.to_string(),
     }
 }

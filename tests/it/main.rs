@@ -91,3 +91,4 @@ mod uninstall;
 #[cfg(target_os = "linux")]
 mod wall_clock;
 mod wheels;
+mod withdrawn;

@@ -134,6 +134,7 @@ impl Listed {
             "cwd": shown.and_then(|shown| shown.surroundings.cwd.as_deref()),
             "env": shown.map(|shown| &shown.surroundings.env),
             "atStart": shown.map(|shown| shown.installation.at_start.as_slice()).unwrap_or_default(),
+            "withdrawn": shown.and_then(|shown| shown.installation.withdrawn.as_deref()),
             "installed": self.installed,
             "approved": self.access == Some(Access::Approved),
             "access": self.access.map(|access| match access {

@@ -12,6 +12,7 @@ mod pypi;
 mod tail;
 mod tools;
 mod venv;
+mod withdrawal;
 
 pub(super) use lock::Checked;
 pub use lock::LockError;
@@ -25,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Content;
 use super::error::{InstallError, InstallStep};
-use super::package::{Ecosystem, Package};
+use super::package::{Ecosystem, Package, normalize};
 use super::packages::Resolved;
 use super::plan::Scripts;
 
@@ -57,6 +58,7 @@ impl Order<'_> {
             version: found.version.clone(),
             integrity: Some(found.integrity.clone()),
             lock: Some(found.digest.clone()),
+            withdrawn: None,
         };
         self.expected.check(&self.spec(), &found)
     }
@@ -68,6 +70,8 @@ pub(super) struct Built {
     pub(super) executables: BTreeMap<String, Executable>,
     /// Files that run at every start before the server itself.
     pub(super) at_start: Vec<String>,
+    /// How the registry withdrew the version, in words that follow "this version".
+    pub(super) withdrawn: Option<String>,
 }
 
 /// One executable of an installed package.

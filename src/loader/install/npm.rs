@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::lock::{check_npm, strong};
 use super::process::Program;
-use super::{Built, Executable, Order, Start, Tail, Tools, stays_below};
+use super::{Built, Executable, Order, Start, Tail, Tools, stays_below, withdrawal};
 use crate::loader::error::{InstallError, InstallStep};
 use crate::loader::package::{Package, VersionSpec, is_semantic_version};
 use crate::loader::packages::Resolved;
@@ -49,6 +49,8 @@ struct View {
     version: String,
     #[serde(rename = "dist.integrity")]
     integrity: Option<String>,
+    #[serde(default)]
+    deprecated: serde_json::Value,
 }
 
 /// One version or, for a range, all that match.
@@ -76,6 +78,7 @@ pub(super) async fn resolve(
         &spec,
         "version",
         "dist.integrity",
+        "deprecated",
     ];
     let finished = run(tools, &npm, &spec, directory, arguments.map(OsString::from)).await?;
     // Versions of npm that say nothing about a range without a match.
@@ -109,6 +112,7 @@ pub(super) async fn resolve(
         version: view.version,
         integrity: view.integrity.as_deref().and_then(strong),
         lock: None,
+        withdrawn: withdrawal::deprecated(&view.deprecated),
     })
 }
 
@@ -171,6 +175,7 @@ pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, I
         executables,
         // Node loads nothing of a package that it is not told to load.
         at_start: Vec::new(),
+        withdrawn: withdrawal::deprecated_in(&lock, order.package.name()),
     })
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::lock::check_requirements;
 use super::process::{Finished, Program};
 use super::venv::{self, Fresh, Problem};
-use super::{Built, Executable, Order, PYTHON, Start, Tail, Tools, indexes, stays_below};
+use super::{Built, Executable, Order, PYTHON, Start, Tail, Tools, indexes, stays_below, withdrawal};
 use crate::loader::error::{InstallError, InstallStep};
 use crate::loader::package::{Package, VersionSpec, normalize};
 use crate::loader::packages::{Resolved, off_thread};
@@ -22,10 +22,11 @@ const WANTED: &str = "requirements.in";
 pub(super) const LOCK: &str = "requirements.txt";
 
 /// Wheels only, every archive with its hashes, nothing but requirements in the output.
-const COMPILE: [&str; 8] = [
+///
+/// Not quiet: what is yanked is told on stderr.
+const COMPILE: [&str; 7] = [
     "pip",
     "compile",
-    "--quiet",
     "--no-build",
     "--generate-hashes",
     "--no-header",
@@ -58,10 +59,12 @@ pub(super) async fn resolve(
         program: "uv",
         source: Tail::of(&finished.stdout, &finished.secrets),
     })?;
+    let withdrawn = withdrawal::yanked(&finished.stderr, package.name(), &checked.version);
     Ok(Resolved {
         version: checked.version,
         integrity: Some(checked.integrity),
         lock: None,
+        withdrawn,
     })
 }
 
@@ -87,13 +90,15 @@ pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, I
             program: "python",
         });
     }
+    let mut withdrawn = None;
     if let Some(text) = order.frozen {
         write(order.directory, LOCK, text.trim_end())?;
     } else {
         write(order.directory, WANTED, &spec)?;
         let mut arguments = COMPILE.to_vec();
         arguments.extend(["--python", PYTHON, "--output-file", LOCK, "--", WANTED]);
-        run(tools, &uv, &spec, order.directory, arguments).await?;
+        let finished = run(tools, &uv, &spec, order.directory, arguments).await?;
+        withdrawn = withdrawal::yanked(&finished.stderr, order.package.name(), order.version);
     }
 
     // Checked before anything is fetched: uv holds every archive to these hashes.
@@ -128,6 +133,7 @@ pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, I
         integrity: checked.integrity,
         executables,
         at_start,
+        withdrawn,
     })
 }
 

@@ -10,9 +10,9 @@ use crate::loader::executables::is_whole;
 use crate::loader::install::{self, Checked, Order, Progress, check_lock, read_lock};
 use crate::loader::package::{Package, VersionSpec};
 use crate::loader::plan::Plan;
-use crate::loader::store::{self, Identity, Manifest};
+use crate::loader::store::{self, Identity, Manifest, Written};
 use crate::protocol::Digest;
-use crate::protocol::approval::told_at_start;
+use crate::protocol::approval::{self, told_at_start};
 
 impl Packages {
     pub(super) async fn install_alone(
@@ -43,7 +43,9 @@ impl Packages {
             && let Some(manifest) = self.store.manifest(&identity, integrity)
             && is_whole(&self.store.directory(&identity, integrity), &manifest)
         {
-            self.record(package, &known.version, manifest.integrity).await?;
+            let (version, withdrawn) = (known.version, known.withdrawn);
+            self.record(package, version, manifest.integrity, withdrawn)
+                .await?;
             return Ok(Vec::new());
         }
         let (store, own) = (self.store.clone(), key.clone());
@@ -70,7 +72,8 @@ impl Packages {
                 {
                     // The next question is about these, and an answer covers exactly them.
                     self.freeze(&identity, found.digest, text).await?;
-                    self.record(package, &found.version, found.integrity).await?;
+                    let version = found.version;
+                    self.record(package, version, found.integrity, None).await?;
                 }
                 off_thread(move || store::remove(&workspace)).await;
                 return Err(error);
@@ -100,23 +103,16 @@ impl Packages {
             Ok((kept, store.written_elsewhere(&current, &directory)))
         });
         let (kept, elsewhere) = activated.await.unwrap_or_else(|| Ok((None, Vec::new())))?;
-        self.record(package, &known.version, built.integrity).await?;
+        let withdrawn = built.withdrawn.or_else(|| known.withdrawn.clone());
+        let told_of_withdrawal = withdrawn.as_deref().map(approval::told_of_withdrawal);
+        self.record(package, known.version.clone(), built.integrity, withdrawn)
+            .await?;
         drop(held);
         let spec = package.at(&known.version);
-        let kept = kept.map(|kept| {
-            format!(
-                "files that the server wrote into its installation are kept in {}",
-                kept.told()
-            )
-        });
-        let elsewhere = elsewhere.into_iter().map(|(version, written)| {
-            format!(
-                "the server wrote files into its installation of {}: they are in {}",
-                package.at(&version),
-                written.told()
-            )
-        });
-        let notes = told.into_iter().chain(kept).chain(elsewhere);
+        let notes = told_of_withdrawal
+            .into_iter()
+            .chain(told)
+            .chain(told_of_files(package, kept, elsewhere));
         Ok(notes.map(|note| format!("{spec}: {note}")).collect())
     }
 
@@ -128,6 +124,7 @@ impl Packages {
                 version: version.clone(),
                 integrity: None,
                 lock: None,
+                withdrawn: None,
             }),
             (None, VersionSpec::Floating(_)) => {
                 progress(InstallStep::Resolving);
@@ -159,11 +156,18 @@ impl Packages {
             .unwrap_or(Ok(()))
     }
 
-    async fn record(&self, package: &Package, version: &str, integrity: String) -> Result<(), InstallError> {
+    async fn record(
+        &self,
+        package: &Package,
+        version: String,
+        integrity: String,
+        withdrawn: Option<String>,
+    ) -> Result<(), InstallError> {
         let resolved = Resolved {
-            version: version.to_owned(),
+            version,
             integrity: Some(integrity),
             lock: None,
+            withdrawn,
         };
         let (store, package) = (self.store.clone(), package.clone());
         off_thread(move || store.keep(&package, resolved).map(drop))
@@ -188,4 +192,22 @@ impl Packages {
         };
         self.freeze(&identity, found.digest, text).await
     }
+}
+
+/// Tells where files are that a server wrote into its installations: into this one, and into those of other versions.
+fn told_of_files(package: &Package, kept: Option<Written>, elsewhere: Vec<(String, Written)>) -> Vec<String> {
+    let kept = kept.map(|kept| {
+        format!(
+            "files that the server wrote into its installation are kept in {}",
+            kept.told()
+        )
+    });
+    let elsewhere = elsewhere.into_iter().map(|(version, written)| {
+        format!(
+            "the server wrote files into its installation of {}: they are in {}",
+            package.at(&version),
+            written.told()
+        )
+    });
+    kept.into_iter().chain(elsewhere).collect()
 }

@@ -277,6 +277,7 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
     let plan = planned(&server).unwrap();
     let resolved = Resolved {
         lock: None,
+        withdrawn: None,
         version: "0.5.0".to_owned(),
         integrity: Some("sha512-x".to_owned()),
     };

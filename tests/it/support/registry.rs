@@ -101,6 +101,15 @@ impl Registry {
         self.shared.lock().unwrap().files.insert(path.to_owned(), body);
     }
 
+    /// Serves a file that never ends.
+    pub(crate) fn stall(&self, path: &str) {
+        self.shared
+            .lock()
+            .unwrap()
+            .files
+            .insert(path.to_owned(), Body::Endless);
+    }
+
     /// How often a path was asked for.
     pub(crate) fn hits(&self, path: &str) -> usize {
         let shared = self.shared.lock().unwrap();
