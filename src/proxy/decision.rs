@@ -10,6 +10,7 @@ use crate::permissions::Change;
 use crate::permissions::writer::{Edited, Kind, WriteError, edit};
 use crate::protocol::continuation::Scope;
 use crate::protocol::{Pattern, Shown, ToolName};
+use crate::report::Hint;
 use crate::workflow::{
     Answer, Ask, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError, WorkflowId,
 };
@@ -22,11 +23,20 @@ type Written = Result<Edited, RuleError>;
 
 /// Says why a rule was not written.
 #[derive(Debug, thiserror::Error)]
-enum RuleError {
+pub(super) enum RuleError {
     #[error(transparent)]
     Write(#[from] WriteError),
-    #[error("the task that writes it failed")]
+    #[error("the task that writes the rule failed")]
     Task(#[from] tokio::task::JoinError),
+}
+
+impl Hint for RuleError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Write(error) => error.hint(),
+            Self::Task(_) => None,
+        }
+    }
 }
 
 impl Proxy {
@@ -134,8 +144,28 @@ impl Proxy {
         }
     }
 
+    /// Records everything that an answer grants beyond its call, or nothing of it.
+    pub(super) async fn record(
+        &self,
+        workflow: &Workflow,
+        answer: &Answer,
+        plan: &Plan,
+    ) -> Result<Recorded, Refusal> {
+        let recorded = self.record_server(workflow, answer, plan).await?;
+        let Answer::Approve { scope: Scope::Always } = answer else {
+            return Ok(recorded);
+        };
+        match self.write_rule(workflow.call.tool.clone()).await {
+            Ok(edited) => Ok(recorded.with_rule(edited)),
+            Err(error) => {
+                self.take_back(workflow.id, answer, recorded).await;
+                Err(Refusal::NotRecorded(Box::new(error)))
+            }
+        }
+    }
+
     /// Records the approval of a server, off the thread of the conversation: it waits for a lock and the disk.
-    pub(super) async fn record_server(
+    async fn record_server(
         &self,
         workflow: &Workflow,
         answer: &Answer,

@@ -18,6 +18,7 @@ use crate::report::Hint;
 use crate::workflow::{Answer, Arguments, Code, Refusal as Unmoved, WorkflowError, WorkflowId};
 
 use super::authority::{NotEntitled, PersonalRoad};
+use super::decision::RuleError;
 use super::{Claim, Ready, Unknown};
 
 /// What became of a call.
@@ -335,7 +336,10 @@ impl Hint for Refusal {
                 "they can run `pml answer {code}` in a terminal, or the prompt `answer {code}` of pml"
             )),
             Self::Workflow(error) => next_step(error).map(str::to_owned).or_else(|| error.hint()),
-            Self::NotRecorded(error) => error.downcast_ref::<ApprovedError>().and_then(Hint::hint),
+            Self::NotRecorded(error) => {
+                let server = error.downcast_ref::<ApprovedError>().and_then(Hint::hint);
+                server.or_else(|| error.downcast_ref::<RuleError>().and_then(Hint::hint))
+            }
             Self::Disabled { .. }
             | Self::Unusable { .. }
             | Self::Stuffed { .. }

@@ -156,7 +156,7 @@ impl Proxy {
 
     /// Records an answer, if it counts on this road and in this conversation.
     ///
-    /// The approval of a server is recorded first, so that it counts also where the call never comes back.
+    /// What an approval grants is recorded first, so that it counts also where the call never comes back.
     pub async fn answer(
         &self,
         id: WorkflowId,
@@ -174,7 +174,7 @@ impl Proxy {
         // What changed since the person was asked is not what they approved: nothing beyond the call is granted.
         let recorded = match self.planned(&view, &workflow.call.tool) {
             Ok((_, plan)) if *plan.digest() == workflow.call.launch => {
-                self.record_server(&workflow, &answer, &plan).await?
+                self.record(&workflow, &answer, &plan).await?
             }
             Ok(_) | Err(_) => Recorded::default(),
         };

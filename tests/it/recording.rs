@@ -239,3 +239,51 @@ fn a_duplicate_continuation_while_always_is_written_leaves_no_call_waiting() {
         "{used:?}"
     );
 }
+
+#[test]
+fn always_in_a_prompt_is_written_with_the_answer_or_leaves_the_ask() {
+    let world = world();
+    let mut client = world.legacy();
+    assert!(asks(&client.call("fake__echo", &json!({}))));
+    let code = pending(&world)[0]["code"].clone();
+    let approve = json!({ "name": "approve", "arguments": { "code": code, "scope": "always" } });
+    let rules = world.read(".pml.json");
+    let told = |answer: &Value| answer["result"]["messages"][0]["content"]["text"].to_string();
+
+    // The rule would have to be written through a link out of the project.
+    let elsewhere = world.home().join("elsewhere.json");
+    std::fs::write(&elsewhere, &rules).unwrap();
+    std::fs::remove_file(world.path(".pml.json")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, world.path(".pml.json")).unwrap();
+    let failed = told(&client.request("prompts/get", &approve));
+    assert!(failed.contains("the same answer may be given again"), "{failed}");
+    assert_eq!(pending(&world).len(), 1);
+    assert_eq!(names(&approvals(&world)), Vec::<String>::new());
+
+    std::fs::remove_file(world.path(".pml.json")).unwrap();
+    world.write(".pml.json", &rules);
+    let approved = told(&client.request("prompts/get", &approve));
+    assert!(approved.contains("from now on"), "{approved}");
+    assert!(
+        world.read(".pml.json").contains("fake:echo"),
+        "without a further call"
+    );
+}
+
+#[test]
+fn pings_and_calls_are_answered_while_another_process_holds_the_database() {
+    let world = world();
+    let mut client = world.legacy();
+    assert!(asks(&client.call("fake__echo", &json!({ "text": "first" }))));
+    let mut elsewhere =
+        rusqlite::Connection::open(world.home().join(".local/state/pml/workflows.db")).unwrap();
+    let held = elsewhere
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .unwrap();
+    let call = json!({ "name": "fake__echo", "arguments": { "text": "second" } });
+    let asking = client.send("tools/call", &call);
+    assert_goes_on(&mut client);
+    held.rollback().unwrap();
+    let asked = client.answer(asking)["result"].clone();
+    assert!(asks(&asked), "{asked}");
+}
