@@ -33,6 +33,8 @@ mod supervise;
 mod terminal;
 mod uninstall;
 mod uses;
+#[cfg(debug_assertions)]
+mod watchdog;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

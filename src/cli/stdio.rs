@@ -6,15 +6,25 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::TaskTracker;
 
 use super::Ground;
+#[cfg(debug_assertions)]
+use super::watchdog::Watchdog;
 use crate::config;
 use crate::proxy::Proxy;
 use crate::stdio::{Shutdown, serve, streams};
 
 /// Serves the client on standard input and output until it leaves.
 pub(crate) fn run(ground: &Ground) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all();
+    #[cfg(debug_assertions)]
+    if let Some(watchdog) = Watchdog::wanted_by(&ground.environment) {
+        watchdog.prepare(&mut builder);
+        let runtime = builder.build()?;
+        runtime.block_on(watchdog.watch(serve_client(ground)))?;
+        runtime.shutdown_background();
+        return Ok(ExitCode::SUCCESS);
+    }
+    let runtime = builder.build()?;
     runtime.block_on(serve_client(ground))?;
     // A thread that still waits for a lock or the disk must not keep pml alive.
     runtime.shutdown_background();

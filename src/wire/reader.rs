@@ -35,6 +35,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     /// Returns the next line; `None` when the peer has closed its end. Cancel safe.
     pub async fn next_line(&mut self) -> std::io::Result<Option<Line>> {
+        // Lines that were read ahead cost no wait, and a peer that floods would keep the thread for megabytes of them.
+        tokio::task::coop::consume_budget().await;
         loop {
             if let Some(line) = self.decoder.next_line() {
                 return Ok(Some(line));

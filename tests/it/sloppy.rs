@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
+use crate::support::stalls::Watch;
 use crate::support::world::{World, texts};
 use crate::support::{DEADLINE, eventually};
 
@@ -327,6 +328,7 @@ fn an_endless_line_costs_its_server_only() {
 #[test]
 fn fifty_mebibytes_pass_or_fail_alone() {
     let world = world(&[]);
+    world.watch(Watch::Off);
     let mut client = world.legacy();
     let big = client.send(
         "tools/call",

@@ -5,6 +5,7 @@ pub(crate) mod faults;
 pub(crate) mod packages;
 pub(crate) mod registry;
 pub(crate) mod sdk;
+pub(crate) mod stalls;
 pub(crate) mod terminal;
 pub(crate) mod web;
 pub(crate) mod world;

@@ -2,7 +2,7 @@
 
 mod dying;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::stalls::{Stalls, WATCHDOG, Watch};
 use super::{MARK, mark, pml};
 
 /// Installing a real package on a busy machine takes a while; reaching this is a failure.
@@ -22,16 +23,21 @@ pub(crate) struct World {
     home: tempfile::TempDir,
     variables: RefCell<HashMap<String, String>>,
     mark: String,
+    stalls: Stalls,
+    watch: Cell<Watch>,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("project")).unwrap();
+        let mark = mark();
         let world = Self {
             home,
             variables: RefCell::default(),
-            mark: mark(),
+            stalls: Stalls::of(&mark),
+            watch: Cell::new(Watch::On),
+            mark,
         };
         for name in [
             "PATH",
@@ -72,6 +78,11 @@ impl World {
         self.variables
             .borrow_mut()
             .insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Says whether something that holds up a `pml stdio` of this world fails the test.
+    pub(crate) fn watch(&self, watch: Watch) {
+        self.watch.set(watch);
     }
 
     pub(crate) fn home(&self) -> &Path {
@@ -126,6 +137,9 @@ impl World {
             .env("PML_LOG", "error")
             .env(MARK, &self.mark)
             .current_dir(self.project());
+        if self.watch.get() == Watch::On {
+            command.env(WATCHDOG, self.stalls.path());
+        }
         command
     }
 
