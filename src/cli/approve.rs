@@ -13,7 +13,7 @@ use crate::permissions::{Approved, Change};
 use crate::protocol::Shown;
 use crate::proxy::approval::{self, Kept, Recorded};
 use crate::proxy::now;
-use crate::workflow::{Answer, Ask, Scope, Workflow};
+use crate::workflow::{Answer, Ask, Scope, Store, Workflow};
 
 /// Which call, and how far the approval reaches.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
                 recorded = recorded.with_rule(edited);
             }
             Err(error) => {
-                take_back(recorded, &approved);
+                take_back(&store, &workflow, recorded, &approved);
                 return Err(error.into());
             }
         }
@@ -60,10 +60,7 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
     let answered = match inbox::answer(&mut store, &workflow, answer.clone()) {
         Ok(answered) => answered,
         Err(error) => {
-            let counts = store.find(workflow.id);
-            if !counts.is_ok_and(|found| found.answer() == Some(&answer)) {
-                take_back(recorded, &approved);
-            }
+            take_back(&store, &workflow, recorded, &approved);
             return Err(error);
         }
     };
@@ -92,8 +89,10 @@ fn allow_always(workflow: &Workflow) -> Result<Edited, WriteError> {
 }
 
 /// Takes back what was recorded for an answer that does not count, and says what could not be.
-fn take_back(recorded: Recorded, approved: &Approved) {
-    if let Err(error) = recorded.take_back(approved) {
+fn take_back(store: &Store, workflow: &Workflow, recorded: Recorded, approved: &Approved) {
+    let counts = store.find(workflow.id).ok();
+    let counts = counts.as_ref().and_then(Workflow::answer);
+    if let Err(error) = recorded.take_back(approved, workflow, counts) {
         output::note(&crate::report::render(&error, None));
     }
 }

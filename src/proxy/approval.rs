@@ -8,8 +8,8 @@
 //! - The store decides which answer counts and who takes the call, once for all processes. Where it then decides for
 //!   another answer (a refusal that came meanwhile, another approval, the deadline), what was recorded is taken back,
 //!   as long as nothing newer stands in its place.
-//! - Where another process took the call under the very same answer, what was recorded stands: it is what that answer
-//!   grants, whichever process wrote it.
+//! - What the answer that counts grants as well stands, whichever process wrote it: two that bring the same answer
+//!   record the same, and only one of them takes the call.
 //! - A process that dies between the record and the take leaves a record without a taken call. That is harmless: a
 //!   person did approve exactly this launch, or this tool, by an answer that counted when it came; the call did not
 //!   run, and the ask can still be refused, which then concerns this one call.
@@ -62,19 +62,23 @@ impl Recorded {
         self
     }
 
-    /// Takes everything back; blocking.
-    pub fn take_back(self, approved: &Approved) -> Result<(), StillCounts> {
-        if let Some(edited) = &self.rule {
-            match writer::undo(edited).map_err(StillCounts::Rule)? {
+    /// Takes back what the answer that counts does not grant as well; blocking.
+    pub fn take_back(
+        self,
+        approved: &Approved,
+        workflow: &Workflow,
+        counts: Option<&Answer>,
+    ) -> Result<(), StillCounts> {
+        let rule_stands = matches!(counts, Some(Answer::Approve { scope: Scope::Always }));
+        if let Some(edited) = self.rule.filter(|_| !rule_stands) {
+            match writer::undo(&edited).map_err(StillCounts::Rule)? {
                 Undone::PutBack => {}
-                Undone::EditedSince => {
-                    let file = edited.file.clone();
-                    return Err(StillCounts::RuleEdited { file });
-                }
+                Undone::EditedSince => return Err(StillCounts::RuleEdited { file: edited.file }),
             }
         }
-        match &self.server {
-            Some(replaced) => approved.take_back(replaced).map_err(StillCounts::Server),
+        let server_stands = counts.is_some_and(|answer| kept(&workflow.ask, answer) == Kept::Server);
+        match self.server.filter(|_| !server_stands) {
+            Some(replaced) => approved.take_back(&replaced).map_err(StillCounts::Server),
             None => Ok(()),
         }
     }
@@ -96,7 +100,8 @@ pub fn kept(ask: &Ask, answer: &Answer) -> Kept {
 
 /// Records the approval of a server that an answer stands for; blocking.
 ///
-/// Where `package` is not known here, the first use adds it. What is recorded already is not written again.
+/// Where `package` is not known here, the first use adds it. Written also where the same stands there already: what is
+/// taken back later is then only what was recorded for the answer that does not count.
 pub fn record(
     approved: &Approved,
     workflow: &Workflow,
@@ -115,17 +120,6 @@ pub fn record(
         lock: dependency.installation.lock.clone(),
         at_unix_ms: u64::try_from(now.millis()).unwrap_or_default(),
     };
-    let launch = &workflow.call.launch;
-    if let Ok(Some(found)) = approved.find(launch) {
-        let at_unix_ms = found.at_unix_ms;
-        let same = Record {
-            at_unix_ms,
-            ..record.clone()
-        };
-        if found == same {
-            return Ok(Recorded::default());
-        }
-    }
-    let server = Some(approved.record(launch, &record)?);
+    let server = Some(approved.record(&workflow.call.launch, &record)?);
     Ok(Recorded { server, rule: None })
 }

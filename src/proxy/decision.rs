@@ -115,22 +115,22 @@ impl Proxy {
                 Ok((taken, notes))
             }
             Err(error) => {
-                self.take_back(id, &answer, recorded).await;
+                self.take_back(&found, recorded).await;
                 Err(error.into())
             }
         }
     }
 
-    /// Takes back what was recorded for an answer, unless the very same answer counts after all.
-    pub(super) async fn take_back(&self, id: WorkflowId, answer: &Answer, recorded: Recorded) {
-        let counts = self.0.workflows.find(id).await;
-        if counts.is_ok_and(|found| found.answer() == Some(answer)) {
-            return;
-        }
-        let proxy = self.clone();
-        let taken_back = tokio::task::spawn_blocking(move || recorded.take_back(&proxy.0.approved)).await;
-        if let Ok(Err(error)) = taken_back {
-            let error = crate::report::render(&error, None);
+    /// Takes back what was recorded for an answer that does not count, as far as the one that counts does not grant it.
+    pub(super) async fn take_back(&self, workflow: &Workflow, recorded: Recorded) {
+        let counts = self.0.workflows.find(workflow.id).await;
+        let counts = counts.ok().and_then(|found| found.answer().cloned());
+        let (proxy, asked) = (self.clone(), workflow.clone());
+        let taken_back = tokio::task::spawn_blocking(move || {
+            recorded.take_back(&proxy.0.approved, &asked, counts.as_ref())
+        });
+        if let Ok(Err(error)) = taken_back.await {
+            let (id, error) = (workflow.id, crate::report::render(&error, None));
             tracing::warn!(%id, %error, "the answer did not count");
         }
     }
@@ -158,7 +158,7 @@ impl Proxy {
         match self.write_rule(workflow.call.tool.clone()).await {
             Ok(edited) => Ok(recorded.with_rule(edited)),
             Err(error) => {
-                self.take_back(workflow.id, answer, recorded).await;
+                self.take_back(workflow, recorded).await;
                 Err(Refusal::NotRecorded(Box::new(error)))
             }
         }

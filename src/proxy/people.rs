@@ -178,14 +178,10 @@ impl Proxy {
             }
             Ok(_) | Err(_) => Recorded::default(),
         };
-        let event = Event::Answer {
-            answer: answer.clone(),
-            by,
-        };
-        match self.0.workflows.apply(id, event).await {
+        match self.0.workflows.apply(id, Event::Answer { answer, by }).await {
             Ok(answered) => Ok(answered),
             Err(error) => {
-                self.take_back(id, &answer, recorded).await;
+                self.take_back(&workflow, recorded).await;
                 Err(error.into())
             }
         }

@@ -208,8 +208,16 @@ fn of_two_conversations_with_the_same_answer_one_runs_and_the_other_is_told() {
     assert!(!asks(&clients[1].call("fake__echo", &json!({}))));
 }
 
-#[test]
-fn a_duplicate_continuation_while_always_is_written_leaves_no_call_waiting() {
+/// Two identical calls wait for one ask, and it is continued twice with `always` while the lock of the rules is held.
+struct Duplicated {
+    world: World,
+    client: Client,
+    calls: [u64; 2],
+    continuations: [u64; 2],
+    held: File,
+}
+
+fn duplicated() -> Duplicated {
     let world = world();
     let mut client = world.client();
     client.initialize_with_forms();
@@ -220,7 +228,6 @@ fn a_duplicate_continuation_while_always_is_written_leaves_no_call_waiting() {
     // It waits for the first one's answer once a later request is answered.
     client.request("ping", &json!({}));
     let workflow = pending(&world)[0]["id"].clone();
-
     let held = hold(&world.project());
     let always = json!({ "approved": true, "always": true });
     let continuations = [1, 2].map(|times| {
@@ -228,15 +235,54 @@ fn a_duplicate_continuation_while_always_is_written_leaves_no_call_waiting() {
         waits_times(&client, &world.project(), times);
         request
     });
-    drop(held);
-    for request in [first, joined] {
-        let result = client.answer(request)["result"].clone();
+    Duplicated {
+        world,
+        client,
+        calls: [first, joined],
+        continuations,
+        held,
+    }
+}
+
+#[test]
+fn a_duplicate_continuation_while_always_is_written_leaves_no_call_waiting() {
+    let mut all = duplicated();
+    drop(all.held);
+    for request in all.calls {
+        let result = all.client.answer(request)["result"].clone();
         assert_eq!(result.get("isError"), None, "{result}");
     }
-    let used = continuations.map(|request| client.answer(request)["result"].clone());
+    let used = all
+        .continuations
+        .map(|request| all.client.answer(request)["result"].clone());
     assert!(
         used.iter().any(|result| result.get("isError").is_none()),
         "{used:?}"
+    );
+    assert!(all.world.read(".pml.json").contains("fake:echo"));
+}
+
+#[test]
+fn an_answer_of_a_terminal_while_always_is_written_counts_and_leaves_no_call_waiting() {
+    let mut all = duplicated();
+    let rules = all.world.read(".pml.json");
+    let code = pending(&all.world)[0]["code"].as_str().unwrap().to_owned();
+    let approved = all.world.run(&["approve", &code]);
+    assert!(approved.status.success(), "{}", stderr(&approved));
+    let [first, joined] = all.calls;
+    let result = all.client.answer(first)["result"].clone();
+    assert_eq!(result.get("isError"), None, "{result}");
+    drop(all.held);
+    let result = all.client.answer(joined)["result"].clone();
+    assert_eq!(result.get("isError"), None, "{result}");
+    for request in all.continuations {
+        let late = all.client.answer(request)["result"].clone();
+        assert!(texts(&late).join("\n").contains("was already used at"), "{late}");
+    }
+    assert_eq!(
+        all.world.read(".pml.json"),
+        rules,
+        "the terminal said once, and it was first"
     );
 }
 
