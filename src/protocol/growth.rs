@@ -1,37 +1,36 @@
 //! Measures how work grows with what a peer sends: four times the bytes may cost about four times the work.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Shorter times say more of the machine than of the work.
 const MEASURABLE: Duration = Duration::from_millis(5);
 
 /// The largest input that is tried: what costs too little to be measured at this size never freezes anything.
-const LARGEST: usize = 1 << 18;
+const LARGEST: usize = 1 << 19;
 
 /// Four times the input is four times the work where it is linear, and sixteen times where it is quadratic.
-const TOO_MUCH: u32 = 9;
+const TOO_MUCH: u32 = 8;
 
 /// How often a measurement is tried: another process may take the machine at any moment.
 const TRIES: usize = 6;
 
 /// Fails if the work on inputs that are four times as large is far more than four times as much.
 pub(crate) fn assert_linear<T>(what: &str, input: impl Fn(usize) -> T, work: impl Fn(&T)) {
+    assert_linear_from(1 << 10, what, input, work);
+}
+
+/// Likewise with inputs of at least this size: a search among few members is cheap beside reading them.
+pub(crate) fn assert_linear_from<T>(least: usize, what: &str, input: impl Fn(usize) -> T, work: impl Fn(&T)) {
     let time = |size: usize| {
         let input = input(size);
-        let once = || {
-            let begun = Instant::now();
-            work(black_box(&input));
-            begun.elapsed()
-        };
-        let first = once();
-        // What takes long is measured well enough by one run.
-        if first > 20 * MEASURABLE {
-            return first;
-        }
-        [first, once(), once()].into_iter().min().unwrap_or(first)
+        let begun = worked();
+        work(black_box(&input));
+        worked().saturating_sub(begun)
     };
-    let mut size = 1 << 10;
+    let mut size = least;
     while size < LARGEST && time(size) < MEASURABLE {
         size *= 2;
     }
@@ -46,11 +45,17 @@ pub(crate) fn assert_linear<T>(what: &str, input: impl Fn(usize) -> T, work: imp
     panic!("{what}: an input of {size} took {one:?}, and one of four times that {four:?}");
 }
 
+/// Returns how long this thread has worked: what others do meanwhile does not count.
+fn worked() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
 /// Inputs of one shape and any size, and the name of the shape.
 pub(crate) type Shape<T = String> = (&'static str, fn(usize) -> T);
 
 /// Texts that make a careless reader of JSON look at the same bytes again and again, by name.
-pub(crate) const HOSTILE: [Shape; 16] = [
+pub(crate) const HOSTILE: [Shape; 17] = [
+    ("many names of an envelope", envelope),
     ("a name of backslashes", |size| {
         format!(r#"{{"{}":1,"x":2}}"#, r"\\".repeat(size / 2))
     }),
@@ -94,6 +99,13 @@ pub(crate) const HOSTILE: [Shape; 16] = [
         members(size, r#""continue_workflow":"approval_required""#)
     }),
 ];
+
+/// Writes an object with many members of the Modern envelope, each under a name of its own.
+pub(crate) fn envelope(size: usize) -> String {
+    let member = |number| format!(r#""io.modelcontextprotocol/{number:06}":0"#);
+    let all: Vec<String> = (0..size / 35).map(member).collect();
+    format!(r#"{{"a":0,{}}}"#, all.join(","))
+}
 
 fn members(size: usize, member: &str) -> String {
     let count = (size / (member.len() + 1)).max(1);

@@ -176,6 +176,25 @@ pub(super) fn error(raw: Bytes, server: &DependencyName) -> Vec<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::growth::assert_linear_on_hostile;
+
+    #[test]
+    fn the_search_for_the_words_of_pml_is_linear() {
+        let server: DependencyName = "fs".parse().unwrap();
+        assert_linear_on_hostile("disguise", |text| {
+            let content = quoted(text);
+            let result = format!(
+                r#"{{"structuredContent":{text},"_meta":{text},"content":[{{"type":"text","text":{content}}}],"approval_required":1}}"#
+            );
+            if let Some(object) = Object::parse(&result) {
+                Disguise::of_result(&object, &server);
+            }
+            error(
+                format!(r#"{{"code":1,"data":{text},"message":"approval_required"}}"#).into(),
+                &server,
+            );
+        });
+    }
 
     fn result(raw: &str) -> (String, Option<String>) {
         let object = Object::parse(raw).unwrap();

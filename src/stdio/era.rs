@@ -140,12 +140,12 @@ pub(crate) fn request_shows_forms(params: &Object<'_>) -> bool {
     capabilities_of(params).is_some_and(shows_forms)
 }
 
-/// Names the members of a `_meta` that only a Modern peer should see: a Legacy dependency that knows both eras would
-/// otherwise answer in the wrong one.
-pub(crate) fn envelope_members<'m>(meta: &'m Object<'_>) -> Vec<&'m str> {
+/// Returns the values of the members of a `_meta` that only a Modern peer should see: a Legacy dependency that knows
+/// both eras would otherwise answer in the wrong one.
+pub(crate) fn envelope_members<'m>(meta: &Object<'m>) -> Vec<Json<'m>> {
     meta.members()
-        .filter_map(|(name, _)| name)
-        .filter(|name| name.starts_with(Era::ENVELOPE))
+        .filter(|(name, _)| name.is_some_and(|name| name.starts_with(Era::ENVELOPE)))
+        .map(|(_, value)| value)
         .collect()
 }
 

@@ -190,8 +190,8 @@ impl Envelope {
         let envelope = era::envelope_members(&meta);
         if envelope.is_empty() {
             Self::Part(Vec::new())
-        } else if meta.has_others(&envelope) {
-            let cuts = meta.cuts(&envelope).into_iter();
+        } else if meta.members().count() > envelope.len() {
+            let cuts = meta.cuts_of(&envelope).into_iter();
             Self::Part(
                 cuts.map(|range| place.start + range.start..place.start + range.end)
                     .collect(),
@@ -205,6 +205,7 @@ impl Envelope {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::growth::{assert_linear_from, assert_linear_on_hostile, envelope};
 
     fn passed(raw: &str, notes: &[&str], from: Era, to: Era) -> String {
         of(&Method::Call, raw, notes, from, to)
@@ -222,6 +223,33 @@ mod tests {
         let payload = Payload::parse(raw).unwrap();
         let parts = result(Bytes::copy_from_slice(raw.as_bytes()), &payload, passage);
         String::from_utf8(parts.concat()).unwrap()
+    }
+
+    #[test]
+    fn passing_a_result_on_is_linear() {
+        assert_linear_on_hostile("result", |text| {
+            let inside = format!(r#"{{"content":[],"_meta":{text},"structuredContent":{text}}}"#);
+            for raw in [text, inside.as_str()] {
+                for (from, to) in [
+                    (Era::Legacy, Era::Legacy),
+                    (Era::Legacy, Era::Modern),
+                    (Era::Modern, Era::Legacy),
+                    (Era::Modern, Era::Modern),
+                ] {
+                    if Payload::parse(raw).is_some() {
+                        passed(raw, &["note"], from, to);
+                    }
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn taking_a_large_envelope_out_of_a_result_is_linear() {
+        let result = |size: usize| format!(r#"{{"_meta":{}}}"#, envelope(size));
+        assert_linear_from(1 << 18, "envelope", result, |raw| {
+            assert_eq!(passed(raw, &[], Era::Modern, Era::Legacy), r#"{"_meta":{"a":0}}"#);
+        });
     }
 
     #[test]

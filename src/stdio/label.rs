@@ -99,6 +99,18 @@ pub(super) const REQUESTS: &str = "inputRequests";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::growth::assert_linear_on_hostile;
+
+    #[test]
+    fn labelling_a_question_is_linear() {
+        let server: DependencyName = "fs".parse().unwrap();
+        assert_linear_on_hostile("label", |text| {
+            labelled(&server, "elicitation/create", text);
+            let params = format!(r#"{{"message":"a","requestedSchema":{text},"messages":[{text}]}}"#);
+            labelled(&server, "elicitation/create", &params);
+            labelled(&server, "sampling/createMessage", &params);
+        });
+    }
 
     #[test]
     fn a_question_begins_with_the_name_of_its_server() {

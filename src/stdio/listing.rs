@@ -163,6 +163,7 @@ fn continuing(by: By) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::growth::{assert_linear, assert_linear_on_hostile};
     use serde_json::Value;
 
     fn listed(definition: &str, asking: Asking) -> String {
@@ -178,6 +179,27 @@ mod tests {
         let all = tools(&[listed], &[], By::Client);
         let own = continuing(By::Client).to_string();
         all[1..all.len() - own.len() - 2].to_owned()
+    }
+
+    #[test]
+    fn writing_a_list_is_linear() {
+        assert_linear_on_hostile("one tool", |text| {
+            let definition = format!(
+                r#"{{"name":"read","inputSchema":{{"properties":{text}}},"outputSchema":{text},"x":{text}}}"#
+            );
+            if Object::parse(&definition).is_some() {
+                listed(&definition, Asking::Possible);
+                listed(&definition, Asking::Never);
+            }
+        });
+        let many = |size: usize| -> Vec<Listed> {
+            let tool = |number| Listed::Connect {
+                tool: format!("fs:tool.{number}").parse().unwrap(),
+                about: String::new(),
+            };
+            (0..size / 64).map(tool).collect()
+        };
+        assert_linear("many tools", many, |listed| drop(tools(listed, &[], By::Client)));
     }
 
     #[test]

@@ -81,11 +81,8 @@ pub(super) fn params(source: &Bytes, object: &Object<'_>, address: &Address<'_>)
             }
             match (address.from, address.to) {
                 (Era::Modern, Era::Legacy) => {
-                    let envelope = era::envelope_members(meta);
-                    if !envelope.is_empty() {
-                        for range in meta.cuts(&envelope) {
-                            splice.replace(place.start + range.start..place.start + range.end, "");
-                        }
+                    for range in meta.cuts_of(&era::envelope_members(meta)) {
+                        splice.replace(place.start + range.start..place.start + range.end, "");
                     }
                 }
                 (Era::Legacy, Era::Modern) => {
@@ -176,6 +173,7 @@ fn without_null_continuation(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::growth::{assert_linear_from, assert_linear_on_hostile, envelope};
 
     static OWN: Bytes = Bytes::from_static(br#""read""#);
 
@@ -207,6 +205,33 @@ mod tests {
     }
 
     const CALL: &str = r#"{ "_meta":{"x":1, "progressToken":"t" }, "name":"fs__read", "arguments":{ "n":1.0 },"future":[1]}"#;
+
+    #[test]
+    fn passing_parameters_on_is_linear() {
+        assert_linear_on_hostile("parameters", |text| {
+            let inside = format!(r#"{{"name":"fs__read","arguments":{text},"_meta":{text},"x":{text}}}"#);
+            for params in [text, inside.as_str()] {
+                for (from, to) in [
+                    (Era::Legacy, Era::Legacy),
+                    (Era::Legacy, Era::Modern),
+                    (Era::Modern, Era::Legacy),
+                ] {
+                    if Object::parse(params).is_some() {
+                        sent(params, &address(from, to));
+                    }
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn taking_a_large_envelope_out_of_parameters_is_linear() {
+        let params = |size: usize| format!(r#"{{"_meta":{}}}"#, envelope(size));
+        assert_linear_from(1 << 18, "envelope", params, |params| {
+            let legacy = sent(params, &address(Era::Modern, Era::Legacy));
+            assert_eq!(legacy, r#"{"_meta":{"a":0}}"#);
+        });
+    }
 
     #[test]
     fn only_the_name_and_the_token_change() {

@@ -141,7 +141,26 @@ fn filled_in(responses: &Object<'_>) -> Result<(), Twin> {
 mod tests {
     use super::*;
     use crate::protocol::Payload;
+    use crate::protocol::growth::assert_linear_on_hostile;
     use proptest::prelude::*;
+
+    #[test]
+    fn checking_the_readings_is_linear() {
+        assert_linear_on_hostile("readings", |text| {
+            let inside = format!(
+                r#"{{"name":"a","arguments":{text},"_meta":{text},"inputResponses":{text},"ref":{text},"notifications":{text}}}"#
+            );
+            for params in [text, inside.as_str()] {
+                let Some(payload) = Payload::parse(params) else {
+                    continue;
+                };
+                let continuing = Continuing::of(payload.object());
+                for method in ["tools/call", "completion/complete", "subscriptions/listen"] {
+                    let _ = check(method, payload.object(), continuing);
+                }
+            }
+        });
+    }
 
     fn found(method: &str, params: &str) -> Option<String> {
         let payload = Payload::parse(params).unwrap();

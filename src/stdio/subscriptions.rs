@@ -25,6 +25,10 @@ const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
 /// How many changes are held for a subscription that is not acknowledged: more than there are in so short a time.
 const HELD: usize = 1000;
 
+/// How many resources one subscription may name: each is looked for among all that servers list. The client is told
+/// which of them are watched.
+const WATCHED: usize = 1000;
+
 /// The member of a filter that names resources.
 const RESOURCES: &str = "resourceSubscriptions";
 
@@ -351,6 +355,7 @@ fn resources(params: Option<&Payload<'_>>) -> Vec<String> {
         .and_then(|params| Object::parse(params.value("notifications")?.get()))
         .and_then(|filter| serde_json::from_str(filter.value(RESOURCES)?.get()).ok())
         .unwrap_or_default();
+    resources.truncate(WATCHED);
     resources.retain(|uri| check_uri(uri).is_ok());
     resources
 }

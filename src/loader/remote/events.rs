@@ -270,7 +270,30 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::growth::{Shape, assert_linear};
     use proptest::prelude::*;
+
+    #[test]
+    fn reading_events_is_linear() {
+        let shapes: [Shape; 8] = [
+            ("one long line", |size| format!("data: {}\n\n", "x".repeat(size))),
+            ("many lines of data", |size| "data: x\n".repeat(size / 8)),
+            ("many empty lines of data", |size| "data\r".repeat(size / 5)),
+            ("blank lines", |size| "\r\n".repeat(size / 2)),
+            ("comments", |size| ":\n".repeat(size / 2)),
+            ("ids", |size| "id: 12345678\n".repeat(size / 13)),
+            ("a long id", |size| format!("id: {}\n\n", "9".repeat(size))),
+            ("a field without an end", |size| "d".repeat(size)),
+        ];
+        for (shape, stream) in shapes {
+            for (limit, piece) in [(1 << 30, 61), (64, 61), (1 << 30, 8192)] {
+                assert_linear(&format!("{shape}, {limit}, {piece}"), stream, |stream| {
+                    let pieces: Vec<&[u8]> = stream.as_bytes().chunks(piece).collect();
+                    decode(&pieces, limit);
+                });
+            }
+        }
+    }
 
     fn decode(chunks: &[&[u8]], limit: usize) -> (Vec<Event>, EventDecoder) {
         let mut decoder = EventDecoder::new(limit);

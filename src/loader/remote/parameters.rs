@@ -18,6 +18,12 @@ const PREFIX: &str = "mcp-param-";
 #[derive(Debug, Default)]
 pub(super) struct Parameters(HashMap<String, Vec<Parameter>>);
 
+/// How many arguments of one tool are mirrored: servers refuse requests with more headers than this.
+const MIRRORED: usize = 64;
+
+/// How many tools with such arguments are remembered: as many as one list may have.
+const TOOLS: usize = 10_000;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parameter {
     /// The names that lead to the argument.
@@ -43,7 +49,10 @@ impl Parameters {
         for tool in tools.unwrap_or_default() {
             let mut marked = Vec::new();
             collect(&tool["inputSchema"]["properties"], &mut Vec::new(), &mut marked);
-            if let Some(name) = tool["name"].as_str() {
+            let name = tool["name"].as_str().unwrap_or_default();
+            if marked.is_empty() {
+                self.0.remove(name);
+            } else if self.0.len() < TOOLS || self.0.contains_key(name) {
                 self.0.insert(name.to_owned(), marked);
             }
         }
@@ -84,6 +93,9 @@ impl Parameters {
 
 fn collect(properties: &Value, path: &mut Vec<String>, marked: &mut Vec<Parameter>) {
     for (name, schema) in properties.as_object().into_iter().flatten() {
+        if marked.len() == MIRRORED {
+            return;
+        }
         path.push(name.clone());
         if let Some(header) = schema[MARK].as_str().filter(|header| !header.is_empty())
             && let Ok(header) = format!("{PREFIX}{header}").parse()
@@ -99,6 +111,29 @@ fn collect(properties: &Value, path: &mut Vec<String>, marked: &mut Vec<Paramete
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mirroring_is_linear_however_many_arguments_are_marked() {
+        let members = |size: usize, value: &str| -> String {
+            let all: Vec<String> = (0..size / 32)
+                .map(|number| format!(r#""a{number}":{value}"#))
+                .collect();
+            format!("{{{}}}", all.join(","))
+        };
+        let input = |size: usize| {
+            let properties = members(size, &format!(r#"{{"{MARK}":"Name"}}"#));
+            let tool = format!(r#"{{"name":"t","inputSchema":{{"properties":{properties}}}}}"#);
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{tool}]}}}}"#);
+            let params = format!(r#"{{"name":"t","arguments":{}}}"#, members(size, "1"));
+            let call = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{params}}}"#);
+            (answer, call)
+        };
+        crate::protocol::growth::assert_linear("mirrored arguments", input, |(answer, call)| {
+            let mut parameters = Parameters::default();
+            parameters.learn(answer.as_bytes());
+            assert!(!parameters.headers(call.as_bytes()).is_empty());
+        });
+    }
 
     #[test]
     fn marked_arguments_are_mirrored_as_they_are_written() {
