@@ -23,10 +23,10 @@ const VARIABLE: &str = "PML_WATCHDOG";
 /// The longest that one poll may compute: a person does not notice it, and no client gives up for it.
 const LIMIT: Duration = Duration::from_millis(50);
 
-/// The longest that one poll may spend in the system. The start of a process blocks until the child runs its program,
-/// and its end walks what others look at under `/proc`: on a machine with six busy processes to a core both took up to a
-/// second. Locks, names and servers that do not answer are waited for longer.
-const BLOCKED_LIMIT: Duration = Duration::from_secs(2);
+/// The longest that one poll may sleep. The start of a process sleeps until the child runs its program, for which the
+/// child needs a processor: where six busy processes share a core that takes up to a few tenths of a second. A lock that
+/// another process holds, or a disk that is slow, is waited for longer.
+const BLOCKED_LIMIT: Duration = Duration::from_millis(500);
 
 /// How long a tick is, in which the system counts what a thread computes.
 const TICK: Duration = Duration::from_millis(10);
@@ -107,7 +107,7 @@ impl Watchdog {
 struct Lap {
     /// It computed, without what the system did for it.
     ran: Duration,
-    /// It waited for a lock, for the disk or for a process, or the system worked for it.
+    /// It slept: it waited for a lock, for the disk or for a process.
     blocked: Duration,
 }
 
@@ -122,7 +122,10 @@ struct ThreadTime {
 /// What the system tells of a thread.
 #[derive(Clone, Copy, Default)]
 struct Schedule {
+    /// It computed, without what the system did for it.
     ran: Duration,
+    /// It had a processor, for itself or for the system.
+    on_processor: Duration,
     /// It could have run, but had no processor.
     queued: Duration,
 }
@@ -146,8 +149,9 @@ impl ThreadTime {
         let passed = now.duration_since(self.at);
         let queued = schedule.queued.saturating_sub(self.schedule.queued);
         let ran = schedule.ran.saturating_sub(self.schedule.ran);
+        let on_processor = schedule.on_processor.saturating_sub(self.schedule.on_processor);
         (self.at, self.schedule) = (now, schedule);
-        let blocked = passed.saturating_sub(queued).saturating_sub(ran);
+        let blocked = passed.saturating_sub(queued).saturating_sub(on_processor);
         Lap { ran, blocked }
     }
 
@@ -162,9 +166,11 @@ impl ThreadTime {
         // The name of the thread may hold blanks; it ends at the last parenthesis, and `utime` is the twelfth behind it.
         let stat = text_of(stat);
         let ticks = stat.rsplit_once(')').map_or(0, |(_, rest)| word(rest, 11));
+        let schedule = text_of(schedule);
         Schedule {
             ran: TICK * u32::try_from(ticks).unwrap_or(u32::MAX),
-            queued: Duration::from_nanos(word(&text_of(schedule), 1)),
+            on_processor: Duration::from_nanos(word(&schedule, 0)),
+            queued: Duration::from_nanos(word(&schedule, 1)),
         }
     }
 }
@@ -192,7 +198,7 @@ mod tests {
     }
 
     fn wait() {
-        std::thread::sleep(BLOCKED_LIMIT + BLOCKED_LIMIT / 4);
+        std::thread::sleep(BLOCKED_LIMIT * 2);
     }
 
     /// Keeps the thread busy for so much of its own time.
