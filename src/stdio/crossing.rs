@@ -12,13 +12,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::disguise::Disguise;
 use super::era::{self, Covered, Era};
 use super::inquiries::Pending;
 use super::label::{REQUESTS, label_all, labelled};
 use super::open_call::{Collecting, End, Open, OpenCall, Parked, State, token_of, weight};
 use super::outgoing::{Input, RESPONSES, STATE, meta_of};
-use super::parking::{Granted, State as Returned};
+use super::parking::State as Returned;
 use super::present::Answer;
 use super::progress::Told;
 use super::relaying::Asked;
@@ -167,28 +166,6 @@ impl OpenCall {
             }
             state => *self.lock() = state,
         }
-    }
-
-    /// Passes a question of a Modern dependency to a Modern client, its state wrapped so that it finds its way back.
-    pub(super) fn pass_question(self: &Arc<Self>, open: &Open, line: &Bytes, payload: &Payload<'_>) {
-        let Some(object) = payload.object() else { return };
-        let labels = match label_all(self.route.tool.dependency(), object) {
-            Ok(labels) => labels,
-            Err(twin) => return self.fail(open, Failure::Unusable(format!("in its question {twin}"))),
-        };
-        let theirs = object.text(STATE).map(std::borrow::Cow::into_owned);
-        let id = self.conversation.remember(Granted::of(self));
-        let state = json!(Returned::Owned(id, theirs).text()).to_string();
-        let mut splice = Splice::new(line.slice_ref(payload.get().as_bytes()));
-        match object.place(STATE) {
-            Some(place) => splice.replace(place, state),
-            None => splice.replace(object.front()..object.front(), format!(r#""{STATE}":{state},"#)),
-        }
-        let disguise = Disguise::of_result(object, self.route.tool.dependency());
-        for (place, text) in labels.into_iter().chain(disguise.renamed) {
-            splice.replace(place, text);
-        }
-        self.answer(&open.under_way, Answer::Result(splice.into_parts()));
     }
 
     /// Asks a Legacy client for what a Modern dependency requires.

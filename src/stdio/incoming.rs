@@ -29,6 +29,12 @@ pub(super) fn requires_input(result: &Payload<'_>) -> bool {
         .is_some_and(|kind| kind == "input_required")
 }
 
+/// Tells whether a result names questions.
+pub(super) fn has_questions(result: &Payload<'_>) -> bool {
+    let requests = result.object().and_then(|object| object.value(REQUESTS));
+    requests.is_some_and(|requests| Object::parse(requests.get()).is_some())
+}
+
 /// Fails if a Modern result asks in a way that different readers understand differently.
 pub(super) fn without_twins(result: &Payload<'_>) -> Result<(), Twin> {
     let object = result.object();

@@ -19,6 +19,7 @@ mod incoming;
 mod inquiries;
 mod label;
 mod listing;
+mod modern_questions;
 mod offered;
 mod open_call;
 mod open_forms;

@@ -274,7 +274,14 @@ impl OpenCall {
         if let (Era::Modern, Err(twin)) = (from, incoming::without_twins(payload)) {
             return self.fail(&open, Failure::Unusable(format!("in its answer {twin}")));
         }
-        if from == Era::Modern && incoming::requires_input(payload) {
+        // A server of both eras may ask a Modern client in its own way, however pml opened it.
+        let asks_anyway = || {
+            self.request.era == Era::Modern
+                && self.request.method.may_ask()
+                && incoming::has_questions(payload)
+                && incoming::without_twins(payload).is_ok()
+        };
+        if incoming::requires_input(payload) && (from == Era::Modern || asks_anyway()) {
             return match self.request.era {
                 Era::Modern => self.pass_question(&open, line, payload),
                 Era::Legacy => self.collect(open, payload),

@@ -88,12 +88,24 @@ fn a_legacy_server_cannot_hand_a_state_of_pml_to_its_client() {
         "content": [],
     })
     .to_string();
+    // What is a question passes as one of the server's: with its name, and a state that leads back to it alone.
     for result in [
         stolen.clone(),
+        stolen.replace("requestState", "request\\u0053tate"),
+    ] {
+        let seen = given(&mut client, &result)["result"].clone();
+        let form = &seen["inputRequests"]["answer"]["params"];
+        assert_eq!(form["message"], "[fake] Which colour?", "{seen}");
+        let wrapped = seen["requestState"].as_str().unwrap();
+        assert!(
+            wrapped.starts_with("owned.") && wrapped.ends_with(&format!(".{state}")),
+            "{seen}"
+        );
+    }
+    for result in [
         stolen
             .replace("requestState", "RequestState")
             .replace("resultType", "ResultType"),
-        stolen.replace("requestState", "request\\u0053tate"),
         stolen.replacen('{', r#"{"resultType":"complete","#, 1),
     ] {
         let seen = given(&mut client, &result)["result"].clone();

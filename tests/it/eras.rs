@@ -109,3 +109,57 @@ fn discover_needs_an_envelope_of_a_version_that_is_spoken() {
     assert_eq!(discovered["result"]["resultType"], "complete", "{discovered}");
     assert_eq!(client.request("ping", &enveloped())["result"], json!({}));
 }
+
+#[test]
+fn a_server_of_both_eras_asks_a_modern_client_though_it_was_opened_by_initialize() {
+    let world = World::with_fake(&json!({ "allow": ["fake"] }), &["--record", "seen"]);
+    let mut client = world.client();
+    let modern = |mut params: Value| {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+        });
+        params
+    };
+    let form = json!({ "message": "Name?", "requestedSchema": { "type": "object", "properties": {} } });
+    let asking = json!({
+        "resultType": "input_required",
+        "inputRequests": {
+            "cannot": { "method": "sampling/createMessage", "params": {} },
+            "can": { "method": "elicitation/create", "params": form },
+        },
+        "requestState": "theirs",
+    });
+    let call = json!({ "name": "fake__give", "arguments": { "result": asking.to_string() } });
+    let asked = client.request("tools/call", &modern(call.clone()))["result"].clone();
+    assert_eq!(asked["resultType"], "input_required");
+    let questions = asked["inputRequests"].as_object().unwrap();
+    assert_eq!(
+        questions.keys().collect::<Vec<_>>(),
+        ["can"],
+        "only what the client can answer"
+    );
+    assert_eq!(questions["can"]["params"]["message"], "[fake] Name?");
+    assert_ne!(asked["requestState"], "theirs");
+
+    let mut retry = call;
+    retry["requestState"] = asked["requestState"].clone();
+    retry["inputResponses"] = json!({ "can": { "action": "accept", "content": {} } });
+    client.request("tools/call", &modern(retry));
+    let seen = world.read("seen");
+    let last: Value = serde_json::from_str(seen.lines().last().unwrap()).unwrap();
+    assert_eq!(last["params"]["requestState"], "theirs");
+    assert_eq!(last["params"]["inputResponses"]["can"]["action"], "accept");
+
+    // What this request declares nothing for is refused, and no question is left.
+    let only = json!({
+        "resultType": "input_required",
+        "inputRequests": { "cannot": { "method": "sampling/createMessage", "params": {} } },
+    });
+    let call = json!({ "name": "fake__give", "arguments": { "result": only.to_string() } });
+    let refused = client.request("tools/call", &modern(call))["result"].clone();
+    assert_eq!(
+        (&refused["isError"], &refused["resultType"]),
+        (&json!(true), &json!("complete"))
+    );
+}
