@@ -16,7 +16,10 @@ mod secret;
 const KEPT: [usize; 4] = [120, 60, 30, 12];
 
 /// As much of each end of a long text is searched for secrets: far more than is kept of it.
-const WINDOW: usize = 16 << 10;
+const WINDOW: usize = 1 << 10;
+
+/// The longest JSON that is shown whole, in bytes: no room is larger.
+const WHOLE: usize = 32 << 10;
 
 /// A member's name longer than this is shortened: names are read, not compared.
 const NAME: usize = 40;
@@ -44,7 +47,7 @@ impl Excerpt {
     #[must_use]
     pub fn of_json(json: &str, room: usize) -> Self {
         // A column takes at least one byte once white space is gone; six is the longest spelling of a character.
-        if json.len() <= room.saturating_mul(6).min(WINDOW) {
+        if json.len() <= room.saturating_mul(6).min(WHOLE) {
             let text = written(json, usize::MAX, usize::MAX);
             if text.width() <= room {
                 return Self {
@@ -158,7 +161,7 @@ fn push_text(out: &mut String, inner: &str) {
 
 /// Returns a text in at most `kept` columns, its secrets hidden; the middle of a long one is not looked at.
 fn without_secrets(text: &str, kept: usize) -> String {
-    if text.len() <= 2 * WINDOW {
+    if text.len() <= 2 * WINDOW || kept == usize::MAX {
         return shortened(&secret::without_tokens(text), kept).into_owned();
     }
     let head = secret::without_tokens(&text[..text.floor_char_boundary(WINDOW)]);
@@ -219,6 +222,8 @@ fn skip_space(bytes: &[u8], at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::growth::{assert_linear, assert_linear_on_hostile};
+    use crate::protocol::quoted;
 
     fn whole(json: &str) -> String {
         let excerpt = Excerpt::of_json(json, 10_000);
@@ -233,6 +238,26 @@ mod tests {
             r#"{"path": "/etc/passwd", "mode": 0.10, "deep": [1, {"a": null}]}"#
         );
         assert_eq!(whole("{}"), "{}");
+    }
+
+    #[test]
+    fn an_excerpt_costs_no_more_than_the_bytes_of_its_source() {
+        assert_linear_on_hostile("excerpt", |text| {
+            for room in [74, 4_000] {
+                drop(Excerpt::of_json(text, room));
+            }
+            drop(Excerpt::of_json(
+                &format!(r#"{{"password":{text},"a":{}}}"#, quoted(text)),
+                74,
+            ));
+        });
+        assert_linear(
+            "addresses",
+            |size| "://a:b@".repeat(size / 7),
+            |text| {
+                drop(Excerpt::of_json(&quoted(text), 74));
+            },
+        );
     }
 
     #[test]

@@ -70,6 +70,16 @@ pub fn mended_tool(definition: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::growth::assert_linear_on_hostile;
+
+    #[test]
+    fn mending_is_linear() {
+        assert_linear_on_hostile("mended tool", |text| {
+            drop(mended_tool(text));
+            let definition = format!(r#"{{"description":{text},"inputSchema":{text},"icons":{text}}}"#);
+            drop(mended_tool(&definition));
+        });
+    }
 
     #[test]
     fn what_clients_can_read_stays_as_it_is() {

@@ -91,14 +91,18 @@ fn plain(field: &mut Map<String, Value>) {
 }
 
 /// A form with the one required decision; the titles say what each choice grants, and none is chosen beforehand.
-fn decide(message: &str, titles: &[String; 4]) -> Value {
+fn decide(text: &message::Text, titles: &[String; 4]) -> Value {
     let choices = ["continue", "session", "always", "abort"].into_iter().zip(titles);
     let choices: Vec<Value> = choices
         .map(|(word, title)| json!({ "const": word, "title": title }))
         .collect();
-    let decision = json!({ "type": "string", "title": "Decision", "oneOf": choices });
+    let mut decision = json!({ "type": "string", "title": "Decision" });
+    if let Some(description) = &text.description {
+        decision["description"] = json!(description);
+    }
+    decision["oneOf"] = json!(choices);
     json!({
-        "message": message,
+        "message": text.message,
         "requestedSchema": { "type": "object", "properties": { "decision": decision }, "required": ["decision"] },
     })
 }

@@ -161,7 +161,7 @@ pub(crate) fn refusal(what: &str, hint: Option<&str>) -> Value {
 /// An error result: a program that looks at nothing else must not take it for success.
 fn aborted(reason: Option<&str>, notes: &[String]) -> Value {
     let what = "Workflow aborted by user";
-    let next = "It did not run. Do not call it again unless the person asks for it; go on without it, or ask them what they want instead.";
+    let next = "It did not run. Do not call it again unless the person asks for it.";
     let mut content = vec![json!({ "type": "text", "text": what })];
     let mut told = json!({ "status": "aborted", "message": what, "instructions": next });
     if let Some(reason) = reason {
@@ -198,7 +198,7 @@ mod tests {
             Answer::Result(parts) => serde_json::from_slice::<Value>(&parts.concat()).unwrap(),
             Answer::Error(_) => panic!("not an error of the protocol"),
         };
-        let next = "It did not run. Do not call it again unless the person asks for it; go on without it, or ask them what they want instead.";
+        let next = "It did not run. Do not call it again unless the person asks for it.";
         let content = json!([
             { "type": "text", "text": "Workflow aborted by user" },
             { "type": "text", "text": next },

@@ -9,7 +9,7 @@ use crate::support::world::{Client, World, asks, expire_workflows, json_of, stde
 use crate::support::{DEADLINE, eventually, pml};
 
 /// What a model is told after a refusal.
-const NOT_AGAIN: &str = "It did not run. Do not call it again unless the person asks for it; go on without it, or ask them what they want instead.";
+const NOT_AGAIN: &str = "It did not run. Do not call it again unless the person asks for it.";
 
 /// Longer than pml takes for a person's shortest reading time.
 const READ: Duration = Duration::from_millis(450);

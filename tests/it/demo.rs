@@ -130,6 +130,7 @@ fn abort_runs_nothing() {
     sample__greet {"continue_workflow":{"workflow_id":"ID","approved":false}}
   pml answers:
     Workflow aborted by user
+    It did not run. Do not call it again unless the person asks for it.
 
 > Nothing ran: the client lists the tools again
     sample__connect    Starts the MCP server `sample` and lists its tools

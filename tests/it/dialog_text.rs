@@ -256,7 +256,7 @@ fn what_is_over_says_what_to_do_next() {
     let refused = client.proceed("fake__echo", &asked, &yes);
     assert_eq!(texts(&refused)[0], "Workflow aborted by user");
     assert!(
-        texts(&refused)[1].contains("Do not call it again unless the person asks for it"),
+        texts(&refused)[1].contains("Do not call it again unless the person asks for it."),
         "{refused}"
     );
 

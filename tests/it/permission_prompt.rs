@@ -304,8 +304,8 @@ fn the_input_of_a_prompt_is_erased_with_its_end() {
         let id = prompt(&mut client, "Bash", &json!({ "command": CANARY }));
         let code = code(&world);
         assert!(is_stored(&world, CANARY), "a person is shown it");
-        let shown = json_of(&world.run(&["pending", "--json"]))["pending"][0]["shown"].clone();
-        assert_eq!(shown, format!("Bash {{\"command\":\"{CANARY}\"}}"));
+        let shown = json_of(&world.run(&["pending", "--json"]))["pending"][0]["arguments"].clone();
+        assert_eq!(shown, format!("{{\"command\": \"{CANARY}\"}}"));
         client.notified("elicitation/create");
         match end {
             "expire" => drop(expire_workflows(&world)),

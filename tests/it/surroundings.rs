@@ -21,6 +21,8 @@ fn world(approvals: &Value) -> World {
 const NAMES: [&str; 3] = ["PML_TEST_MARK", "PYTHONUSERBASE", "TOKEN"];
 
 fn assert_told(world: &World, text: &str) {
+    // A dialog breaks its lines at blanks.
+    let text = &text.replace('\n', " ");
     let outside = world.path("../outside");
     for told in [
         outside.to_str().unwrap(),
@@ -54,8 +56,10 @@ fn the_directory_and_the_variables_stand_in_every_question() {
     client.send("tools/call", &json!({ "name": "fake__echo", "arguments": {} }));
     let form = client.notified("elicitation/create");
     let message = form["params"]["message"].as_str().unwrap();
-    assert_told(&world, message);
-    assert_eq!(message.lines().count(), 3, "{message}");
+    let field = &form["params"]["requestedSchema"]["properties"]["decision"];
+    let beside = field["description"].as_str().unwrap_or_default();
+    assert_told(&world, &format!("{message}\n{beside}"));
+    assert!(message.lines().count() <= 4, "a dialog shows no more: {message}");
     client.reply(&form, &json!({ "action": "decline" }));
     client.close();
 }

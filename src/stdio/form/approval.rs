@@ -48,7 +48,7 @@ pub(crate) fn approval(asked: &Asked) -> Value {
         code: &code,
         origin: &origin,
     };
-    decide(&message.message(), &choices(asked))
+    decide(&message.text(), &choices(asked))
 }
 
 /// Writes the elicitation parameters that ask whether the client may use one of its own tools.
@@ -68,7 +68,7 @@ pub(crate) fn permission(tool: &ToolName, input: &str, code: &str, file: &Path) 
         always(file),
         "Abort".to_owned(),
     ];
-    decide(&message.message(), &titles)
+    decide(&message.text(), &titles)
 }
 
 /// Says what each choice grants; `continue` reaches further where a server is approved than where a call is.

@@ -20,6 +20,9 @@ const LINES: usize = 4;
 /// What is shown at most of a command or of arguments, in columns: a page. `pml pending` shows the rest.
 const PAGE: usize = 2_000;
 
+/// What stands between notes on one line.
+const SEPARATOR: &str = " \u{b7} ";
+
 /// What a person is asked to agree to.
 pub(super) enum Subject<'a> {
     /// A command or an address, escaped.
@@ -58,19 +61,50 @@ pub(super) struct Request<'a> {
     pub(super) origin: &'a str,
 }
 
+/// What a dialog shows around its choices.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Text {
+    /// The lines above them.
+    pub(super) message: String,
+    /// One line beside the field, where the message has no room for it.
+    pub(super) description: Option<String>,
+}
+
 impl Request<'_> {
-    /// Writes the message.
-    pub(super) fn message(&self) -> String {
-        let what = wrap(self.what);
+    /// Writes what is shown: everything in the message, else the last notes beside the field, else a part that says so.
+    pub(super) fn text(&self) -> Text {
         let origin = format!("code {}{}", self.code, self.origin);
         let page = self.subject.in_columns(PAGE);
-        let mut details = wrap(&page.text);
-        if !self.notes.is_empty() {
-            details.extend(wrap(&self.notes.join(" \u{b7} ")));
+        let lines = |notes: &[String]| {
+            let mut lines = wrap(self.what);
+            lines.extend(wrap(&page.text));
+            if !notes.is_empty() {
+                lines.extend(wrap(&notes.join(SEPARATOR)));
+            }
+            lines.push(origin.clone());
+            lines
+        };
+        let fitting = (0..=self.notes.len()).rev().find_map(|count| {
+            let (above, beside) = self.notes.split_at(count);
+            let beside = Some(beside.join(SEPARATOR)).filter(|text| !text.is_empty());
+            let lines = lines(above);
+            let fits = lines.len() <= LINES && beside.as_ref().is_none_or(|text| text.width() <= COLUMNS);
+            fits.then(|| Text {
+                message: lines.join("\n"),
+                description: beside,
+            })
+        });
+        match fitting.filter(|_| page.extent == Extent::Whole) {
+            Some(text) => text,
+            None => Text {
+                message: self.in_part(&lines(self.notes)[wrap(self.what).len()..]),
+                description: None,
+            },
         }
-        if page.extent == Extent::Whole && what.len() + details.len() < LINES {
-            return [what, details, vec![origin]].concat().join("\n");
-        }
+    }
+
+    /// Writes a message of which the first lines say that they are not all; `rest` follows them.
+    fn in_part(&self, rest: &[String]) -> String {
         let notice = format!(
             "code {} \u{b7} not all is shown here: run `pml pending` in a terminal",
             self.code
@@ -80,8 +114,7 @@ impl Request<'_> {
             self.subject.in_columns(COLUMNS).text,
             notice,
         ];
-        let rest = [details, vec![origin]].concat();
-        [first.to_vec(), rest].concat().join("\n")
+        [&first, rest].concat().join("\n")
     }
 }
 
@@ -151,7 +184,9 @@ mod tests {
             code: "kfmbe",
             origin: " \u{b7} /work",
         };
-        request.message()
+        let text = request.text();
+        assert!(text.description.is_none(), "{text:?}");
+        text.message
     }
 
     #[test]
@@ -164,6 +199,25 @@ mod tests {
         let message = request(Subject::Command(two.trim_end()), &[]);
         assert_eq!(message.lines().count(), 4);
         assert!(message.lines().all(|line| line.width() <= COLUMNS), "{message}");
+    }
+
+    #[test]
+    fn notes_stand_beside_the_field_where_the_message_is_full() {
+        let command = format!("npx {}", "word ".repeat(20));
+        let notes = ["runs in /elsewhere".to_owned(), "variables TOKEN".to_owned()];
+        let request = Request {
+            what: "Run fs?",
+            subject: Subject::Command(command.trim_end()),
+            notes: &notes,
+            code: "kfmbe",
+            origin: "",
+        };
+        let text = request.text();
+        assert_eq!(text.message.lines().count(), 4, "{text:?}");
+        assert_eq!(
+            text.description.as_deref(),
+            Some("runs in /elsewhere \u{b7} variables TOKEN")
+        );
     }
 
     #[test]
