@@ -146,6 +146,9 @@ pub(super) struct ServerEntry {
     /// When the server is started.
     #[serde(default)]
     pub(super) startup: StartupEntry,
+    /// What the server is opened by first. By default it is `initialize`, which every server accepts; one that also
+    /// speaks `2026-07-28` is then not told what each request of such a client declares.
+    pub(super) protocol: Option<ProtocolEntry>,
     /// How long the server may take to start; 60 by default.
     pub(super) start_timeout_seconds: Option<Seconds<1, 3600>>,
     /// How long the server may work on one call, a person's time apart; no limit by default.
@@ -175,6 +178,17 @@ pub(super) enum StartupEntry {
     Lazy,
     /// In the background when pml starts, if a rule allows it.
     Eager,
+}
+
+/// What a server is opened by.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+pub(super) enum ProtocolEntry {
+    /// The versions up to 2025-11-25.
+    #[serde(rename = "initialize")]
+    Initialize,
+    /// The version without `initialize`.
+    #[serde(rename = "2026-07-28")]
+    Modern,
 }
 
 /// How approvals are asked for.

@@ -12,13 +12,14 @@ use rustix::fs::OFlags;
 
 use super::document::{self, Fault};
 use super::file::{
-    ByEntry, DialogEntry, File, ModeEntry, PatternText, Seconds, ServerEntry, StartupEntry, Transport,
+    ByEntry, DialogEntry, File, ModeEntry, PatternText, ProtocolEntry, Seconds, ServerEntry, StartupEntry,
+    Transport,
 };
 use super::{
     AskUserMode, AskUserTools, By, Config, ConfigError, Dialog, Launch, LineLimit, Problem, Rule, RuleList,
     Server, Source, Startup, ownership,
 };
-use crate::protocol::{DependencyName, Pattern, PatternError};
+use crate::protocol::{DependencyName, Era, Pattern, PatternError};
 
 /// Far above any real configuration; a bound on what a file from outside can make us hold and compile.
 const SIZE_LIMIT: u64 = 1024 * 1024;
@@ -241,6 +242,10 @@ fn server(entry: ServerEntry, directory: &Path, source: Source) -> Result<Server
             StartupEntry::Lazy => Startup::Lazy,
             StartupEntry::Eager => Startup::Eager,
         },
+        opened_in: entry.protocol.map(|protocol| match protocol {
+            ProtocolEntry::Initialize => Era::Legacy,
+            ProtocolEntry::Modern => Era::Modern,
+        }),
         start_timeout: entry
             .start_timeout_seconds
             .map_or(START_TIMEOUT, Seconds::duration),

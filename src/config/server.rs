@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Source;
+use crate::protocol::Era;
 
 /// One entry of `mcpServers`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Server {
     pub allow_scripts: bool,
     /// When it is started.
     pub startup: Startup,
+    /// The era in which it is opened first; `None` leaves that to what worked before.
+    pub opened_in: Option<Era>,
     /// How long it may take to answer `initialize`.
     pub start_timeout: Duration,
     /// How long it may work on one call; `None` is for ever.

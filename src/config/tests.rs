@@ -62,6 +62,7 @@ fn a_whole_file_is_read_with_the_place_of_everything() {
         disabled: false,
         allow_scripts: false,
         startup: Startup::Eager,
+        opened_in: None,
         start_timeout: Duration::from_mins(1),
         call_timeout: None,
         idle: Some(Duration::from_secs(9)),

@@ -196,7 +196,7 @@ pub(super) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<St
     Ok(started)
 }
 
-/// Finds the era that a dependency speaks: the remembered one first, `initialize` where none is.
+/// Finds the era that a dependency speaks: the declared or remembered one first, `initialize` where none is.
 async fn introduced(
     settings: &Settings,
     opening: &Opening<'_>,

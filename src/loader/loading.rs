@@ -334,7 +334,7 @@ impl Loader {
             line_limit,
             start_timeout: server.start_timeout,
             tasks: &self.0.tasks,
-            remembered,
+            remembered: server.opened_in.or(remembered),
             declared: lock(&self.0.declared)
                 .as_ref()
                 .map_or_else(Declared::default, |current| current.declared.clone()),

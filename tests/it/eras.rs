@@ -163,3 +163,22 @@ fn a_server_of_both_eras_asks_a_modern_client_though_it_was_opened_by_initialize
         (&json!(true), &json!("complete"))
     );
 }
+
+#[test]
+fn a_server_is_opened_first_as_its_configuration_says() {
+    for (options, first) in [
+        (&["--record", "seen", "--modern"][..], "server/discover"),
+        // One that knows no other way is opened by `initialize` all the same.
+        (&["--record", "seen"], "server/discover"),
+    ] {
+        let world = World::new();
+        let mut server = world.fake(options);
+        server["protocol"] = json!("2026-07-28");
+        world.configure(&json!({ "permissions": { "allow": ["fake"] }, "mcpServers": { "fake": server } }));
+        let called = world.legacy().call("fake__echo", &json!({ "a": 1 }));
+        assert!(called.get("isError").is_none(), "{called}");
+        let seen = world.read("seen");
+        let message: Value = serde_json::from_str(seen.lines().next().unwrap()).unwrap();
+        assert_eq!(message["method"], first);
+    }
+}

@@ -28,6 +28,7 @@ fn server(launch: Launch) -> Server {
         disabled: false,
         allow_scripts: false,
         startup: Startup::Lazy,
+        opened_in: None,
         start_timeout: Duration::from_mins(1),
         call_timeout: None,
         idle: None,
