@@ -2,47 +2,29 @@
 //!
 //! stdout is the wire: nothing but JSON-RPC is ever written there, and only by the one writer of the client's
 //! outbox. Requests run concurrently; none of them can hold up the reader.
+//!
+//! | folder | is |
+//! |---|---|
+//! | `conversation` | the loop over the client's lines, its handshake, and the dispatch of its requests |
+//! | `call` | a request that a server is answering, and what is asked in the middle of it |
+//! | `own_tools` | the tools and prompts of pml itself |
+//! | `ask` | how a person is asked through the client: the ladder, dialogs, forms, and their words |
+//! | `lists` | what is listed to the client |
+//! | `subscriptions` | which changes the client wants to hear of |
+//! | `client` | the client's end of the wire: what is under way, and what it has not answered |
+//! | `translation` | pure: a request as a server may see it, a result as the client may |
 
-mod approval_result;
-mod calling;
-mod carrying;
+mod ask;
+mod call;
+mod client;
 mod conversation;
-mod crossing;
-mod deadline;
-mod dialog;
-mod disguise;
 mod era;
-mod form;
-mod greeting;
-mod guessing;
-mod incoming;
-mod inquiries;
-mod label;
-mod listing;
-mod modern_questions;
-mod offered;
-mod open_call;
-mod open_forms;
-mod outgoing;
-mod own;
-mod parking;
-mod permission_prompt;
+mod lists;
+mod own_tools;
 mod present;
-mod progress;
-mod promises;
-mod prompts;
-mod question_forms;
-mod readings;
-mod relaying;
-mod request;
-mod requests;
 mod serve;
-mod status;
 pub mod streams;
 mod subscriptions;
-mod told;
-mod unread;
-mod upward;
-mod watching;
+mod translation;
 
 pub use serve::{Shutdown, serve};

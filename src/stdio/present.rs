@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::approval_result::{approval_fault, approval_required, waiting};
-use super::era::{Era, Fault};
-use super::promises::Expected;
-use super::request::{Method, Request};
 use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
 use crate::proxy::{Outcome, Refusal, Unknown};
 use crate::report;
+use crate::stdio::ask::wording::{approval_fault, approval_required, waiting};
+use crate::stdio::era::{Era, Fault};
+use crate::stdio::lists::output_schemas::Expected;
+use crate::stdio::translation::request::{Method, Request};
 
 /// An answer on its way to the client, without its envelope.
 #[derive(Debug)]
@@ -178,8 +178,8 @@ fn aborted(reason: Option<&str>, notes: &[String]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::Continuing;
     use super::*;
+    use crate::stdio::translation::request::Continuing;
 
     #[test]
     fn a_client_that_holds_an_output_schema_is_told_in_words() {

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
-use super::conversation::Conversation;
-use super::requests::Requests;
-use super::streams::{Ends, Streams};
 use crate::proxy::{Proxy, Urgency};
+use crate::stdio::client::in_flight::Requests;
+use crate::stdio::conversation::Conversation;
+use crate::stdio::streams::{Ends, Streams};
 use crate::wire::{LineReader, Outbox, Patience};
 
 /// How long answers under way may still take when the client has closed its end.

@@ -1,0 +1,177 @@
+//! The results that tell a model that a person must decide, and exactly what to do meanwhile.
+//!
+//! Every instruction stands in the text and in `structuredContent`: some clients show a model only one of them.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::config::By;
+use crate::protocol::approval::{ApprovalContext, ApprovalType};
+use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
+use crate::protocol::{Excerpt, Shown, ToolName, wire_name};
+use crate::proxy::{Arguments, Asked, PersonalRoad};
+use crate::stdio::era::Fault;
+use crate::stdio::lists::tools::CONTINUE;
+
+/// What a model is shown at most of the arguments it sent, in columns: it knows them, the person reads them.
+const ARGUMENTS: usize = 4_000;
+
+/// Writes the seed's result for a call that a person must decide about.
+pub(crate) fn approval_required(asked: &Asked) -> Value {
+    let context = ApprovalContext {
+        kind: asked.kind,
+        tool: asked.tool.clone(),
+        dependency: (*asked.dependency).clone(),
+        arguments: arguments(asked),
+        workflow_id: asked.workflow_id,
+    };
+    let what = headline(asked);
+    let instruction = instruction(asked, &wire_name(&asked.tool));
+    json!({
+        "content": [{ "type": "text", "text": what }, { "type": "text", "text": instruction }],
+        "approval_required": true,
+        "approval_context": context,
+        "structuredContent": {
+            "approval_required": true,
+            "approval_context": context,
+            "message": what,
+            "instructions": instruction,
+        },
+    })
+}
+
+/// Writes how a call stands that only a person may let go on.
+pub(crate) fn waiting(asked: &Asked) -> Value {
+    let what = format!("Waiting for a person to decide: {}", headline(asked));
+    let instruction = instruction(asked, &wire_name(&asked.tool));
+    json!({
+        "content": [{ "type": "text", "text": what }, { "type": "text", "text": instruction }],
+        "structuredContent": {
+            "status": "waiting_for_person",
+            "message": what,
+            "instructions": instruction,
+            "workflow_id": asked.workflow_id,
+            "code": asked.code,
+        },
+    })
+}
+
+/// Writes the error for a request other than a tool call: only a tool's result can hold a question.
+pub(crate) fn approval_fault(asked: &Asked) -> Fault {
+    let connect = wire_name(&ToolName::new(asked.tool.dependency().clone(), "connect"));
+    let mut fault = Fault::new(
+        Fault::APPROVAL_REQUIRED,
+        format!(
+            "{}. A person must decide this: call the tool `{connect}`, or let them run `pml approve {}` in a terminal",
+            headline(asked),
+            asked.code
+        ),
+    );
+    fault.detail =
+        Some(json!({ "approval_required": true, "workflow_id": asked.workflow_id, "code": asked.code }));
+    fault
+}
+
+/// Returns the arguments where the call itself is asked about.
+fn arguments(asked: &Asked) -> Option<String> {
+    match (asked.kind, &asked.arguments) {
+        (ApprovalType::ToolPermission, Arguments::Json(json)) => Some(Excerpt::of_json(json, ARGUMENTS).text),
+        _ => None,
+    }
+}
+
+fn headline(asked: &Asked) -> String {
+    let dependency = &asked.dependency;
+    let named = match &dependency.version {
+        Some(version) => format!("{}@{version}", dependency.name),
+        None => dependency.name.clone(),
+    };
+    match (asked.kind, asked.installs) {
+        (ApprovalType::DependencyInstall, true) => format!("Approval required to install {named}"),
+        (ApprovalType::DependencyInstall, false) => format!("Approval required to run {named}"),
+        (ApprovalType::RemoteConnect, _) => format!("Approval required to connect to {named}"),
+        (ApprovalType::ToolPermission, _) => {
+            let tool = asked.tool.to_string();
+            format!("Approval required to call {}", Shown::line(&tool))
+        }
+    }
+}
+
+/// Lists what a person must see: the call with its arguments, or what would be installed, run or connected to.
+fn shown(asked: &Asked) -> String {
+    let dependency = &asked.dependency;
+    if asked.kind == ApprovalType::ToolPermission {
+        let tool = asked.tool.to_string();
+        let arguments = arguments(asked);
+        let arguments = arguments.as_deref().unwrap_or("without arguments");
+        return format!("  {} {arguments}\n", Shown::line(&tool));
+    }
+    let mut shown = format!("  {}\n", dependency.install);
+    for (label, text) in dependency.surroundings.labelled() {
+        let _ = writeln!(shown, "  {label} {text}");
+    }
+    match &dependency.integrity {
+        Some(integrity) => {
+            let _ = writeln!(shown, "  integrity {integrity}");
+        }
+        None if asked.installs => {
+            shown.push_str(
+                "  (integrity not known yet: it is recorded at first use, and the result says so)\n",
+            );
+        }
+        None => {}
+    }
+    if dependency.scripts {
+        shown.push_str("  install scripts of the package WILL run (\"allowScripts\")\n");
+    }
+    for note in dependency.notes() {
+        let _ = writeln!(shown, "  {note}");
+    }
+    shown
+}
+
+fn instruction(asked: &Asked, wire: &str) -> String {
+    let (id, code) = (asked.workflow_id, &asked.code);
+    let shown = shown(asked);
+    let would = match (asked.kind, &asked.dependency.remote) {
+        (ApprovalType::ToolPermission, _) => "what would be called",
+        (_, Some(_)) => "what would be connected to",
+        (_, None) => "what would run",
+    };
+    let minutes = asked.expires_in.as_secs().div_ceil(60);
+    let valid = format!(
+        "The id is valid for {minutes} minute{}.",
+        if minutes == 1 { "" } else { "s" }
+    );
+    match asked.by {
+        By::Client => format!(
+            "A person must decide this; do not decide for them. Show them exactly {would}:\n\
+             {shown}\
+             If they say yes, call `{wire}` with the arguments\n  \
+             {{\"{MEMBER}\":{{\"workflow_id\":\"{id}\",\"approved\":true}}}}\n\
+             and nothing else: the original call is kept and runs as it was. If they want this tool allowed from now \
+             on, add \"always\":true. If they say no, send \"approved\":false. \
+             A client that rejects those arguments can call `{CONTINUE}` with \
+             {{\"workflow_id\":\"{id}\",\"approved\":true}} instead. {valid}"
+        ),
+        By::Human => {
+            let typed = match asked.road {
+                PersonalRoad::SlashCommand => format!(
+                    "they type `/mcp__pml__approve {code}` or `/mcp__pml__refuse {code}` here, or run `pml approve \
+                     {code}` or `pml refuse {code}` in a terminal"
+                ),
+                PersonalRoad::Terminal => {
+                    format!("they run `pml approve {code}` or `pml refuse {code}` in a terminal")
+                }
+            };
+            format!(
+                "Only a person can approve this, and not through you. Show them exactly {would}:\n\
+                 {shown}\
+                 and how to decide: {typed}. Then call `{CONTINUE}` with \
+                 {{\"workflow_id\":\"{id}\",\"wait_seconds\":{LONGEST_WAIT}}}: it waits for their decision, and \
+                 once they have approved, the original call runs as it was and its result is returned. {valid}"
+            )
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! Calls that wait for a client to come back: by the state it was given, for a while, once.
+//!
+//! What a client brings back is its own word: the state only finds a call, and the call must be the very same.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use uuid::Uuid;
+
+use crate::protocol::Digest;
+use crate::proxy::{Arguments, Ready, Route};
+use crate::stdio::call::open_call::{OpenCall, State as CallState};
+use crate::stdio::conversation::{Conversation, Shared};
+use crate::stdio::translation::request::Request;
+
+/// More calls than a person can have forms open for; the oldest goes first.
+const LIMIT: usize = 1000;
+
+/// How many bytes of calls are kept: a few of the largest, and all that people have forms open for.
+const BUDGET: usize = 64 << 20;
+
+/// What a client brings back in `requestState`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum State {
+    /// A call that goes on at a Legacy dependency.
+    Parked(Uuid),
+    /// A question of a Modern dependency, with the dependency's own state.
+    Owned(Uuid, Option<String>),
+    /// A question of pml's own.
+    Own(String),
+}
+
+impl State {
+    /// Reads a state; what is neither form of pml's is taken for the id of a workflow.
+    pub(crate) fn read(text: &str) -> Self {
+        let parked = || Some(Self::Parked(text.strip_prefix("parked.")?.parse().ok()?));
+        let owned = || {
+            let rest = text.strip_prefix("owned.")?;
+            let (id, state) = match rest.split_once('.') {
+                Some((id, state)) => (id, Some(state.to_owned())),
+                None => (rest, None),
+            };
+            Some(Self::Owned(id.parse().ok()?, state))
+        };
+        parked()
+            .or_else(owned)
+            .unwrap_or_else(|| Self::Own(text.to_owned()))
+    }
+
+    /// Writes it down.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Parked(id) => format!("parked.{id}"),
+            Self::Owned(id, None) => format!("owned.{id}"),
+            Self::Owned(id, Some(state)) => format!("owned.{id}.{state}"),
+            Self::Own(text) => text.clone(),
+        }
+    }
+}
+
+/// What waits for a client.
+pub(crate) trait Kept {
+    /// Returns how many bytes are held by keeping it.
+    fn bytes(&self) -> usize;
+}
+
+impl Kept for Arc<OpenCall> {
+    fn bytes(&self) -> usize {
+        let waiting = match &*self.lock() {
+            CallState::Parked(parked) => parked.bytes(),
+            CallState::Relayed(relayed) => relayed.bytes(),
+            CallState::Open(..) | CallState::Collecting(_) | CallState::Ended => 0,
+        };
+        self.request.params.len() + held(self.suspended.as_ref()) + waiting
+    }
+}
+
+/// A call that was let through before its dependency asked something: no more of it than the next one needs.
+pub(crate) struct Granted {
+    gist: Option<Digest>,
+    route: Arc<Route>,
+    suspended: Option<Arguments>,
+}
+
+impl Granted {
+    /// Takes note of a call.
+    pub(crate) fn of(call: &OpenCall) -> Self {
+        Self {
+            gist: call.request.gist(),
+            route: Arc::clone(&call.route),
+            suspended: call.suspended.clone(),
+        }
+    }
+
+    /// Tells whether a request goes on with this very call.
+    pub(crate) fn covers(&self, request: &Request) -> bool {
+        self.gist.is_some() && self.gist == request.gist()
+    }
+
+    /// Returns its way.
+    pub(crate) fn route(&self) -> &Route {
+        &self.route
+    }
+
+    /// Lets the same call through again, with the arguments that a person was asked about.
+    pub(crate) fn ready(self) -> Ready {
+        Ready {
+            route: self.route,
+            suspended: self.suspended,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl Kept for Granted {
+    fn bytes(&self) -> usize {
+        held(self.suspended.as_ref())
+    }
+}
+
+fn held(arguments: Option<&Arguments>) -> usize {
+    match arguments {
+        Some(Arguments::Json(text)) => text.len(),
+        Some(Arguments::Absent | Arguments::Erased) | None => 0,
+    }
+}
+
+/// The calls that wait.
+pub(crate) struct Parking<T>(Mutex<Places<T>>);
+
+struct Places<T> {
+    calls: HashMap<Uuid, Place<T>>,
+    next: u64,
+    bytes: usize,
+    sweep: Sweep,
+}
+
+/// Whether a task waits for the first of them to be overdue: one for all, however many come and go.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Sweep {
+    #[default]
+    Idle,
+    Waiting,
+}
+
+struct Place<T> {
+    number: u64,
+    until: Instant,
+    call: T,
+    /// What it held when it was last weighed.
+    bytes: usize,
+}
+
+impl<T> Default for Parking<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Places {
+            calls: HashMap::new(),
+            next: 0,
+            bytes: 0,
+            sweep: Sweep::Idle,
+        }))
+    }
+}
+
+impl<T: Kept> Places<T> {
+    fn remove(&mut self, id: Uuid) -> Option<Place<T>> {
+        let place = self.calls.remove(&id)?;
+        self.bytes -= place.bytes;
+        Some(place)
+    }
+
+    /// Counts what a call holds now, and takes the calls that have to make room.
+    fn weigh(&mut self, id: Uuid) -> Vec<T> {
+        if let Some(place) = self.calls.get_mut(&id) {
+            self.bytes -= place.bytes;
+            place.bytes = place.call.bytes();
+            self.bytes += place.bytes;
+        }
+        let mut displaced = Vec::new();
+        while self.calls.len() > LIMIT || (self.bytes > BUDGET && self.calls.len() > 1) {
+            let oldest = self.calls.iter().min_by_key(|(_, place)| place.number);
+            let oldest = oldest.map(|(id, _)| *id);
+            displaced.extend(
+                oldest
+                    .and_then(|oldest| self.remove(oldest))
+                    .map(|place| place.call),
+            );
+        }
+        displaced
+    }
+}
+
+impl<T: Kept> Parking<T> {
+    /// Keeps a call until then; returns what finds it again, and the calls that had to make room for it.
+    pub(crate) fn keep(&self, call: T, until: Instant) -> (Uuid, Vec<T>) {
+        let id = Uuid::new_v4();
+        let mut places = self.lock();
+        places.next += 1;
+        let place = Place {
+            number: places.next,
+            until,
+            call,
+            bytes: 0,
+        };
+        places.calls.insert(id, place);
+        (id, places.weigh(id))
+    }
+
+    /// Takes note that a call holds more or less than before; returns the calls that had to make room for it.
+    pub(crate) fn weigh(&self, id: Uuid) -> Vec<T> {
+        self.lock().weigh(id)
+    }
+
+    /// Takes a call, if it is the one that is wanted and its time has not come.
+    pub(crate) fn take(&self, id: Uuid, now: Instant, wanted: impl FnOnce(&T) -> bool) -> Found<T> {
+        let mut places = self.lock();
+        match places.calls.get(&id).filter(|place| place.until > now) {
+            None => Found::Nothing,
+            Some(place) if !wanted(&place.call) => Found::Another,
+            Some(_) => places
+                .remove(id)
+                .map_or(Found::Nothing, |place| Found::Wanted(place.call)),
+        }
+    }
+
+    /// Takes the calls whose time has come, and tells when that of the next one does; then a sweep waits for it.
+    fn overdue(&self, now: Instant) -> (Vec<T>, Option<Instant>) {
+        let mut places = self.lock();
+        let overdue = places.calls.iter().filter(|(_, place)| place.until <= now);
+        let overdue: Vec<Uuid> = overdue.map(|(id, _)| *id).collect();
+        let taken = overdue.into_iter().filter_map(|id| places.remove(id));
+        let taken = taken.map(|place| place.call).collect();
+        let next = places.calls.values().map(|place| place.until).min();
+        places.sweep = next.map_or(Sweep::Idle, |_| Sweep::Waiting);
+        (taken, next)
+    }
+
+    /// Returns when the first sweep is due; `None` where one waits already, or has nothing to wait for.
+    fn begin_sweep(&self) -> Option<Instant> {
+        let mut places = self.lock();
+        if places.sweep == Sweep::Waiting {
+            return None;
+        }
+        let first = places.calls.values().map(|place| place.until).min()?;
+        places.sweep = Sweep::Waiting;
+        Some(first)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives up the calls that nobody came back for in time, from `at` on and as long as any are kept.
+async fn sweep<S, T: Kept>(owner: Weak<S>, parking: fn(&S) -> &Parking<T>, mut at: Instant, give_up: fn(T)) {
+    loop {
+        tokio::time::sleep_until(at.into()).await;
+        let Some(owner) = owner.upgrade() else { return };
+        let (overdue, next) = parking(&owner).overdue(Instant::now());
+        overdue.into_iter().for_each(give_up);
+        let Some(next) = next else { return };
+        at = next;
+    }
+}
+
+/// What a state led to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found<T> {
+    /// The call that is wanted, which waits no longer.
+    Wanted(T),
+    /// A call that is not wanted, and waits on.
+    Another,
+    /// Nothing, or what is too old.
+    Nothing,
+}
+
+impl Conversation {
+    /// Keeps a call until its client comes back, for as long as a person is waited for.
+    pub(crate) fn park(&self, call: Arc<OpenCall>) -> Uuid {
+        let patience = self.0.proxy.approvals().time_to_live;
+        let (id, displaced) = self.0.parked.keep(call, Instant::now() + patience);
+        for call in displaced {
+            call.abandon();
+        }
+        self.sweep_later(|shared| &shared.parked, |call| call.abandon());
+        id
+    }
+
+    /// Takes note that a call that waits holds more than before.
+    pub(crate) fn weigh(&self, id: Uuid) {
+        for call in self.0.parked.weigh(id) {
+            call.abandon();
+        }
+    }
+
+    /// Remembers that a call was let through, for as long as a person is waited for.
+    pub(crate) fn remember(&self, granted: Granted) -> Uuid {
+        let patience = self.0.proxy.approvals().time_to_live;
+        let (id, _displaced) = self.0.continued.keep(granted, Instant::now() + patience);
+        self.sweep_later(|shared| &shared.continued, drop);
+        id
+    }
+
+    /// Has what is kept given up in time, if the conversation still goes on then.
+    fn sweep_later<T: Kept + Send + 'static>(&self, parking: fn(&Shared) -> &Parking<T>, give_up: fn(T)) {
+        if let Some(at) = parking(&self.0).begin_sweep() {
+            self.spawn(sweep(Arc::downgrade(&self.0), parking, at, give_up));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_state_is_read_as_it_was_written() {
+        let id = Uuid::new_v4();
+        for state in [
+            State::Parked(id),
+            State::Owned(id, None),
+            State::Owned(id, Some("a.b\n\"ü".to_owned())),
+            State::Owned(id, Some(String::new())),
+            State::Own(id.to_string()),
+            State::Own("parked.x".to_owned()),
+        ] {
+            assert_eq!(State::read(&state.text()), state);
+        }
+    }
+
+    /// Something of so many bytes.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Heavy(usize);
+
+    impl Kept for Heavy {
+        fn bytes(&self) -> usize {
+            self.0
+        }
+    }
+
+    #[test]
+    fn what_nobody_comes_back_for_in_time_is_gone() {
+        let parking = Parking::default();
+        let now = Instant::now();
+        let second = Duration::from_secs(1);
+        let (early, _) = parking.keep(Heavy(1), now + second);
+        let (late, _) = parking.keep(Heavy(2), now + 2 * second);
+        assert_eq!(parking.take(early, now + second, |_| true), Found::Nothing);
+        assert_eq!(parking.overdue(now), (Vec::new(), Some(now + second)));
+        assert_eq!(
+            parking.overdue(now + second),
+            (vec![Heavy(1)], Some(now + 2 * second))
+        );
+        assert_eq!(parking.take(late, now + second, |_| false), Found::Another);
+        assert_eq!(
+            parking.take(late, now + second, |_| true),
+            Found::Wanted(Heavy(2))
+        );
+        assert_eq!(parking.take(late, now + second, |_| true), Found::Nothing);
+        assert_eq!(parking.lock().bytes, 0);
+    }
+
+    #[tokio::test]
+    async fn one_timer_waits_however_many_calls_come_and_go() {
+        let lot = Arc::new(Parking::default());
+        let tasks = tokio_util::task::TaskTracker::new();
+        let until = Instant::now() + Duration::from_millis(20);
+        for _ in 0..5000 {
+            let (id, _) = lot.keep(Heavy(1), until);
+            if let Some(at) = lot.begin_sweep() {
+                tasks.spawn(sweep(Arc::downgrade(&lot), |lot| lot, at, drop));
+            }
+            let gone = lot.take(id, Instant::now(), |_| true);
+            assert!(matches!(gone, Found::Wanted(_) | Found::Nothing));
+        }
+        assert_eq!(tasks.len(), 1);
+        lot.keep(Heavy(1), until);
+        tasks.close();
+        tasks.wait().await;
+        assert_eq!(lot.lock().bytes, 0, "what is overdue is given up");
+        lot.keep(Heavy(1), until);
+        assert!(lot.begin_sweep().is_some(), "the next call has a timer again");
+    }
+
+    #[test]
+    fn what_is_kept_has_a_bound_in_number_and_in_bytes_and_the_newest_stays() {
+        let until = Instant::now() + Duration::from_secs(1);
+        let parking = Parking::default();
+        let displaced: Vec<Heavy> = (0..LIMIT + 2)
+            .flat_map(|size| parking.keep(Heavy(size), until).1)
+            .collect();
+        assert_eq!(displaced, [Heavy(0), Heavy(1)]);
+        let parking = Parking::default();
+        for _ in 0..3 {
+            parking.keep(Heavy(BUDGET / 3), until);
+        }
+        let (newest, displaced) = parking.keep(Heavy(BUDGET / 2), until);
+        assert_eq!(displaced, [Heavy(BUDGET / 3), Heavy(BUDGET / 3)]);
+        let (larger, displaced) = parking.keep(Heavy(BUDGET * 2), until);
+        assert_eq!(displaced.len(), 2);
+        let now = Instant::now();
+        assert_eq!(parking.take(newest, now, |_| true), Found::Nothing);
+        assert_eq!(
+            parking.take(larger, now, |_| true),
+            Found::Wanted(Heavy(BUDGET * 2))
+        );
+    }
+
+    /// Something whose weight changes.
+    #[derive(Debug)]
+    struct Growing(Arc<std::sync::atomic::AtomicUsize>);
+
+    impl Kept for Growing {
+        fn bytes(&self) -> usize {
+            self.0.load(std::sync::atomic::Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn what_comes_for_a_call_that_waits_counts_and_displaces_the_oldest() {
+        let until = Instant::now() + Duration::from_secs(1);
+        let parking = Parking::default();
+        let weight = Arc::new(std::sync::atomic::AtomicUsize::new(1));
+        let light = || Growing(Arc::default());
+        let (oldest, _) = parking.keep(light(), until);
+        let (grown, _) = parking.keep(Growing(Arc::clone(&weight)), until);
+        assert_eq!(parking.weigh(grown).len(), 0);
+        weight.store(BUDGET + 1, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(parking.lock().bytes, 1);
+        assert_eq!(parking.weigh(grown).len(), 1);
+        assert!(matches!(
+            parking.take(oldest, Instant::now(), |_| true),
+            Found::Nothing
+        ));
+        assert_eq!(parking.lock().bytes, BUDGET + 1);
+        let displaced = parking.keep(light(), until).1;
+        assert_eq!(displaced.len(), 1, "the one that grew is the oldest now");
+        assert_eq!(parking.lock().bytes, 0);
+    }
+}

@@ -1,0 +1,161 @@
+//! How lists are written: everything on one page, each definition the text its server sent but for its name.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::protocol::{Kind, Object, Payload, Splice};
+use crate::proxy::{Offered, Proxy};
+use crate::stdio::era::{Era, Fault};
+use crate::stdio::own_tools::prompts;
+use crate::stdio::present::Answer;
+
+/// A list that a client may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl List {
+    /// Reads a request for a list.
+    pub(crate) fn read(method: &str, params: Option<&Payload<'_>>) -> Result<Self, Fault> {
+        let list = match method {
+            "tools/list" => Self::Tools,
+            "prompts/list" => Self::Prompts,
+            "resources/list" => Self::Resources,
+            "resources/templates/list" => Self::Templates,
+            _ => return Err(Fault::new(Fault::METHOD_NOT_FOUND, "Method not found")),
+        };
+        let cursor = params
+            .and_then(Payload::object)
+            .and_then(|params| params.value("cursor"));
+        match cursor {
+            Some(cursor) if cursor.get() != "null" => Err(Fault::new(
+                Fault::INVALID_PARAMS,
+                "`params.cursor` is not from pml: its lists have one page",
+            )),
+            _ => Ok(list),
+        }
+    }
+
+    /// Returns the kind of thing that is listed.
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Tools => Kind::Tools,
+            Self::Prompts => Kind::Prompts,
+            Self::Resources | Self::Templates => Kind::Resources,
+        }
+    }
+
+    /// Answers with what is known now; tools have a writer of their own.
+    pub(crate) fn answer(self, proxy: &Proxy, era: Era) -> Answer {
+        match self {
+            Self::Tools => page("tools", "[]".to_owned(), era),
+            Self::Prompts => {
+                let own = prompts::definitions();
+                page("prompts", array("name", &proxy.prompts(), &own), era)
+            }
+            Self::Resources => page("resources", array("uri", &proxy.resources(), &[]), era),
+            Self::Templates => {
+                let templates = array("uriTemplate", &proxy.templates(), &[]);
+                page("resourceTemplates", templates, era)
+            }
+        }
+    }
+}
+
+/// Writes the result of a list, which may be long and is not copied.
+pub(crate) fn page(member: &str, array: String, era: Era) -> Answer {
+    let (head, tail) = match era {
+        Era::Legacy => (format!(r#"{{"{member}":"#), "}"),
+        // Rules and servers may change at any moment: nobody should keep the list.
+        Era::Modern => (
+            format!(r#"{{"resultType":"complete","{member}":"#),
+            r#","ttlMs":0,"cacheScope":"private"}"#,
+        ),
+    };
+    Answer::Result(vec![
+        Bytes::from(head),
+        Bytes::from(array),
+        Bytes::from_static(tail.as_bytes()),
+    ])
+}
+
+fn array(member: &str, offered: &[Offered], own: &[Value]) -> String {
+    let offered = offered
+        .iter()
+        .map(|offered| renamed(offered.definition.get(), member, &offered.seen));
+    let all: Vec<String> = offered.chain(own.iter().map(Value::to_string)).collect();
+    format!("[{}]", all.join(","))
+}
+
+/// Puts the name by which the client knows a thing into its definition; every other byte stays.
+fn renamed(definition: &str, member: &str, seen: &str) -> String {
+    let object = Object::parse(definition);
+    match object.as_ref().and_then(|object| object.place(member)) {
+        Some(place)
+            if object.and_then(|object| object.text(member).map(|name| name != seen)) == Some(true) =>
+        {
+            let mut splice = Splice::new(Bytes::copy_from_slice(definition.as_bytes()));
+            splice.replace(place, json!(seen).to_string());
+            splice.into_text()
+        }
+        _ => definition.to_owned(),
+    }
+}
+
+/// Reads which changed lists a Modern subscription wants to hear of.
+pub(crate) fn wishes(params: Option<&Payload<'_>>) -> Vec<Kind> {
+    let filter = params
+        .and_then(Payload::object)
+        .and_then(|params| params.value("notifications"))
+        .and_then(|filter| Object::parse(filter.get()));
+    let wanted = |kind: &Kind| {
+        let wish = filter.as_ref().and_then(|filter| filter.value(kind.wish()));
+        wish.is_some_and(|wish| wish.get() == "true")
+    };
+    Kind::ALL.into_iter().filter(wanted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_keeps_every_byte_but_its_name() {
+        let definition = r#"{ "title":"A" , "name":"a", "x":12345678901234567890123,"y":1.0 }"#;
+        assert_eq!(
+            renamed(definition, "name", "s__a"),
+            r#"{ "title":"A" , "name":"s__a", "x":12345678901234567890123,"y":1.0 }"#
+        );
+        let escaped = r#"{"uri":"a:\/b"}"#;
+        assert_eq!(
+            renamed(escaped, "uri", "a:/b"),
+            escaped,
+            "what is the same is not touched"
+        );
+    }
+
+    #[test]
+    fn a_cursor_is_refused_because_no_list_has_a_second_page() {
+        let read = |text: &str| {
+            let params = Payload::parse(text).unwrap();
+            List::read("resources/list", Some(&params)).map_err(|fault| fault.code)
+        };
+        assert_eq!(read(r#"{"cursor":null}"#), Ok(List::Resources));
+        assert_eq!(read("{}"), Ok(List::Resources));
+        assert_eq!(read(r#"{"cursor":"2"}"#), Err(Fault::INVALID_PARAMS));
+    }
+
+    #[test]
+    fn a_subscription_gets_what_it_wishes_of_the_lists() {
+        let params = Payload::parse(
+            r#"{"notifications":{"promptsListChanged":true,"toolsListChanged":false,"x":true}}"#,
+        )
+        .unwrap();
+        assert_eq!(wishes(Some(&params)), [Kind::Prompts]);
+        assert_eq!(wishes(None), []);
+    }
+}

@@ -1,0 +1,6 @@
+//! What is listed to the client, and what a list promises it.
+
+pub(crate) mod items;
+pub(crate) mod output_schemas;
+mod resource_lookup;
+pub(crate) mod tools;

@@ -1,0 +1,45 @@
+//! What the client was promised: the tools it was last shown with an output schema.
+//!
+//! A rule, an approval or a version may change while a client holds its list, so a tool that was listed as simply
+//! running may come to ask all the same. The last list counts: clients take their schemas from it.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use crate::proxy::Listed;
+use crate::stdio::lists::tools;
+
+/// What the client expects of a result's `structuredContent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// Nothing: the tool was listed without an output schema, or not at all.
+    Anything,
+    /// What the output schema says that this client was shown.
+    Schema,
+}
+
+/// The wire names of the tools last listed with an output schema.
+#[derive(Debug, Default)]
+pub(crate) struct Promises(Mutex<HashSet<String>>);
+
+impl Promises {
+    /// Remembers what a list promises, in place of what an older one did.
+    pub(crate) fn renew(&self, listed: &[Listed]) {
+        let promised = tools::promising(listed).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = promised;
+    }
+
+    /// Returns what the client expects of a call by this name.
+    pub(crate) fn expected(&self, name: &str) -> Expected {
+        if self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(name)
+        {
+            Expected::Schema
+        } else {
+            Expected::Anything
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! How tools are listed: the definition of their dependency with the wire name, and room for a continuation.
+//!
+//! A tool that may answer `approval_required` is listed without its `outputSchema`: clients refuse a result whose
+//! `structuredContent` does not match one. Everything else of a definition stays the text its dependency sent.
+
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::config::By;
+use crate::protocol::continuation::{self, MEMBER};
+use crate::protocol::{Object, Splice, mended_tool, quoted, wire_name, without_imitation};
+use crate::proxy::{Asking, Listed};
+
+/// The tool that continues any workflow, for clients that check arguments against a tool's own schema.
+pub(crate) const CONTINUE: &str = "pml_continue";
+
+/// Writes the `tools` array of a `tools/list` result.
+pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], by: By) -> String {
+    let length: usize = listed
+        .iter()
+        .map(|tool| match tool {
+            // A wire name and a continuation are the most that is added.
+            Listed::Known { definition, .. } => definition.get().len() + 128,
+            Listed::Connect { about, .. } => about.len() + 1024,
+        })
+        .sum();
+    // Reserved at once: the list of a thousand tools would be copied many times over while it grows.
+    let mut text = String::with_capacity(length + 16 * 1024);
+    text.push('[');
+    for tool in listed {
+        match tool {
+            Listed::Known {
+                tool,
+                definition,
+                place,
+                asking: asks,
+            } => {
+                let mended = mended_tool(definition.get());
+                let readable = mended.as_deref().unwrap_or(definition.get());
+                let changed = without_imitation(tool.dependency(), tool.tool(), readable).or(mended);
+                let moved = changed
+                    .as_deref()
+                    .and_then(|changed| Object::parse(changed)?.place("name"));
+                let place = moved.as_ref().unwrap_or(place);
+                let definition = changed.as_deref().unwrap_or(definition.get());
+                match asks {
+                    Asking::Never => {
+                        text.push_str(&definition[..place.start]);
+                        text.push_str(&quoted(&wire_name(tool)));
+                        text.push_str(&definition[place.end..]);
+                    }
+                    Asking::Possible => asking(&mut text, definition, &wire_name(tool)),
+                }
+            }
+            Listed::Connect { tool, about } => text.push_str(&connect(&wire_name(tool), about)),
+        }
+        text.push(',');
+    }
+    for tool in own {
+        text.push_str(&tool.to_string());
+        text.push(',');
+    }
+    text.push_str(&continuing(by).to_string());
+    text.push(']');
+    text
+}
+
+/// Names the tools that are listed with an output schema.
+pub(crate) fn promising(listed: &[Listed]) -> impl Iterator<Item = String> {
+    listed.iter().filter_map(|listed| match listed {
+        Listed::Known {
+            tool,
+            definition,
+            asking: Asking::Never,
+            ..
+        } if definition.get().contains("outputSchema") => Object::parse(definition.get())?
+            .value("outputSchema")
+            .map(|_schema| wire_name(tool)),
+        Listed::Known { .. } | Listed::Connect { .. } => None,
+    })
+}
+
+/// Writes a tool that may be asked for: it takes a continuation, and promises no output.
+fn asking(text: &mut String, definition: &str, wire: &str) {
+    // The catalog keeps objects only.
+    let Some(object) = Object::parse(definition) else {
+        return text.push_str(definition);
+    };
+    let mut splice = Splice::new(Bytes::copy_from_slice(definition.as_bytes()));
+    if let Some(place) = object.place("name") {
+        splice.replace(place, quoted(wire));
+    }
+    if let Some((place, schema)) = object.place("inputSchema").zip(object.value("inputSchema")) {
+        splice.replace(place, with_continuation(schema.get()));
+    }
+    for cut in object.cuts(&["outputSchema"]) {
+        splice.replace(cut, "");
+    }
+    text.push_str(&splice.into_text());
+}
+
+/// Adds `continue_workflow` to the properties of a schema, whatever else the schema says.
+fn with_continuation(schema: &str) -> String {
+    let member = format!("{}:{}", json!(MEMBER), continuation::schema());
+    let Some(object) = Object::parse(schema) else {
+        return format!(r#"{{"type":"object","properties":{{{member}}}}}"#);
+    };
+    let mut splice = Splice::new(Bytes::copy_from_slice(schema.as_bytes()));
+    let comma = |empty: bool| if empty { "" } else { "," };
+    if let Some((place, properties)) = object.place("properties").zip(
+        object
+            .value("properties")
+            .and_then(|raw| Object::parse(raw.get())),
+    ) {
+        // The name is pml's: what a dependency declares under it is not what a call with it would reach.
+        let others = properties.without(&[MEMBER]);
+        let comma = comma(!properties.has_others(&[MEMBER]));
+        splice.replace(place, format!("{{{member}{comma}{}", &others[1..]));
+    } else {
+        let comma = comma(object.is_empty());
+        splice.replace(
+            object.front()..object.front(),
+            format!(r#""properties":{{{member}}}{comma}"#),
+        );
+    }
+    splice.into_text()
+}
+
+fn connect(wire: &str, about: &str) -> String {
+    json!({
+        "name": wire,
+        "description": about,
+        "inputSchema": { "type": "object", "properties": { MEMBER: continuation::schema() } },
+        "annotations": { "openWorldHint": true },
+    })
+    .to_string()
+}
+
+/// Where only a person counts, a continuation fetches what they decided: clients need not ask one before it.
+fn continuing(by: By) -> serde_json::Value {
+    let description = match by {
+        By::Client => {
+            "Continues a tool call that answered `approval_required`, after a person has decided about it. \
+             Ask the person first; never decide for them. The suspended call runs with its original arguments and its \
+             result is returned here."
+        }
+        By::Human => {
+            "Fetches what became of a tool call that answered `approval_required`. A person decides about it outside \
+             this tool; `approved` does not count here. Once they have approved, the suspended call runs with its \
+             original arguments and its result is returned here; `wait_seconds` waits for them."
+        }
+    };
+    json!({
+        "name": CONTINUE,
+        "title": "Continue a suspended call",
+        "description": description,
+        "inputSchema": continuation::schema(),
+        "annotations": { "readOnlyHint": false, "destructiveHint": true, "openWorldHint": true },
+        "_meta": { "anthropic/alwaysLoad": true },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::growth::{assert_linear, assert_linear_on_hostile};
+    use serde_json::Value;
+
+    fn listed(definition: &str, asking: Asking) -> String {
+        let place = Object::parse(definition).unwrap().place("name").unwrap();
+        let listed = Listed::Known {
+            tool: "fs:read".parse().unwrap(),
+            definition: serde_json::value::RawValue::from_string(definition.to_owned())
+                .unwrap()
+                .into(),
+            place,
+            asking,
+        };
+        let all = tools(&[listed], &[], By::Client);
+        let own = continuing(By::Client).to_string();
+        all[1..all.len() - own.len() - 2].to_owned()
+    }
+
+    #[test]
+    fn writing_a_list_is_linear() {
+        assert_linear_on_hostile("one tool", |text| {
+            let definition = format!(
+                r#"{{"name":"read","inputSchema":{{"properties":{text}}},"outputSchema":{text},"x":{text}}}"#
+            );
+            if Object::parse(&definition).is_some() {
+                listed(&definition, Asking::Possible);
+                listed(&definition, Asking::Never);
+            }
+        });
+        let many = |size: usize| -> Vec<Listed> {
+            let tool = |number| Listed::Connect {
+                tool: format!("fs:tool.{number}").parse().unwrap(),
+                about: String::new(),
+            };
+            (0..size / 64).map(tool).collect()
+        };
+        assert_linear("many tools", many, |listed| drop(tools(listed, &[], By::Client)));
+    }
+
+    #[test]
+    fn what_is_reserved_is_what_pml_lists_of_its_own() {
+        let own = crate::stdio::own_tools::question_text::definitions(crate::config::AskUserTools::Listed);
+        let listed: Value = serde_json::from_str(&tools(&[], &own, By::Client)).unwrap();
+        let mut names: Vec<&str> = listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        let mut reserved = crate::protocol::OWN_TOOLS;
+        reserved.sort_unstable();
+        assert_eq!(names, reserved);
+    }
+
+    #[test]
+    fn an_allowed_tool_is_listed_as_it_was_sent_but_for_its_name() {
+        let definition = r#"{"name":"read","x-long":12345678901234567890123,"outputSchema":{ "type":"object" },"inputSchema":{"type":"object"},"icons":[]}"#;
+        assert_eq!(
+            listed(definition, Asking::Never),
+            r#"{"name":"fs__read","x-long":12345678901234567890123,"outputSchema":{ "type":"object" },"inputSchema":{"type":"object"},"icons":[]}"#
+        );
+    }
+
+    #[test]
+    fn a_tool_that_may_be_asked_for_takes_a_continuation_and_promises_no_output() {
+        for schema in [
+            r#"{"type":"object","properties":{"path":{"type":"string"}},"required":["path"],"additionalProperties":false}"#,
+            r#"{"type":"object","properties":{}}"#,
+            r#"{"type":"object"}"#,
+            "{}",
+            "true",
+            r#"{"properties":{"continue_workflow":{"type":"string"},"a":{}}}"#,
+        ] {
+            let text = listed(
+                &format!(r#"{{"inputSchema":{schema},"outputSchema":{{}},"name":"read"}}"#),
+                Asking::Possible,
+            );
+            let tool: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(
+                tool["inputSchema"]["properties"][MEMBER],
+                continuation::schema(),
+                "{text}"
+            );
+            assert_eq!(tool.get("outputSchema"), None);
+            let original: Value = serde_json::from_str(schema).unwrap();
+            for (name, value) in original
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| *name != "properties")
+            {
+                assert_eq!(&tool["inputSchema"][name], value);
+            }
+            for (name, value) in original["properties"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| *name != MEMBER)
+            {
+                assert_eq!(&tool["inputSchema"]["properties"][name], value);
+            }
+        }
+    }
+}
