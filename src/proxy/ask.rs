@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::authority::{PersonalRoad, stricter};
 use super::call::{Carried, Patience, arguments_of};
 use super::resume::{Carrier, Decided};
-use super::{Asked, ClientScope, Outcome, Proxy, Refusal, View, Wanted};
+use super::{Asked, Outcome, Proxy, Refusal, View, Wanted};
 use crate::loader::Plan;
 use crate::protocol::ToolName;
 use crate::protocol::approval::ApprovalType;
@@ -56,7 +56,7 @@ impl Proxy {
             call,
             time_to_live: view.config.approvals.time_to_live,
             project: self.project().to_owned(),
-            origin: self.origin(view, &carried.scope),
+            origin: self.origin(view),
             attended: match carried.patience {
                 Patience::InTheCall | Patience::ForARetry => Attended::ByItsCall,
                 Patience::None => Attended::ByNone,
@@ -78,7 +78,7 @@ impl Proxy {
                     }
                 }
                 Created::New(workflow) | Created::Existing(workflow) => {
-                    if let Some(claim) = carried.scope.claim(workflow.id) {
+                    if let Some(claim) = self.0.scope.claim(workflow.id) {
                         let asked = self.asked(view, &workflow)?;
                         return Ok(Outcome::Asked(Asked {
                             claim: Some(claim),
@@ -95,11 +95,11 @@ impl Proxy {
     }
 
     /// Names the conversation that asks, and the configuration it asks under.
-    pub(super) fn origin(&self, view: &View, scope: &ClientScope) -> Origin {
+    pub(super) fn origin(&self, view: &View) -> Origin {
         Origin {
             config: self.0.files.project.clone(),
             by: view.config.approvals.by,
-            asker: scope.asker(),
+            asker: self.0.scope.asker(),
         }
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::route::{Approval, Given, Target};
-use super::{ClientScope, Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
+use super::{Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
 use crate::config::Server;
 use crate::loader::{Content, KnownTool, Lease, LoadError, Plan, Started};
 use crate::permissions::approved::Record;
@@ -25,8 +25,6 @@ pub struct Carried {
     pub params: Bytes,
     /// Where progress goes, if the client wants any.
     pub progress: Option<mpsc::Sender<Progress>>,
-    /// The conversation it came in.
-    pub scope: Arc<ClientScope>,
     /// How it waits for a person, if one must decide.
     pub patience: Patience,
 }

@@ -7,7 +7,7 @@ use crate::workflow::{Asker, WorkflowId};
 
 /// One client's conversation, as far as asking is concerned.
 #[derive(Debug)]
-pub struct ClientScope {
+pub(super) struct ClientScope {
     asker: Asker,
     awaited: Mutex<HashSet<WorkflowId>>,
 }
@@ -15,7 +15,7 @@ pub struct ClientScope {
 impl ClientScope {
     /// Begins a conversation that has asked nothing yet.
     #[must_use]
-    pub fn new() -> Arc<Self> {
+    pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             asker: Asker::random(),
             awaited: Mutex::default(),
@@ -24,13 +24,13 @@ impl ClientScope {
 
     /// Returns the name under which the conversation asks.
     #[must_use]
-    pub fn asker(&self) -> Asker {
+    pub(super) fn asker(&self) -> Asker {
         self.asker
     }
 
     /// Claims an ask for one call; `None` while another call waits for its answer.
     #[must_use]
-    pub fn claim(self: &Arc<Self>, id: WorkflowId) -> Option<Claim> {
+    pub(super) fn claim(self: &Arc<Self>, id: WorkflowId) -> Option<Claim> {
         self.lock().insert(id).then(|| Claim {
             scope: Arc::clone(self),
             id,

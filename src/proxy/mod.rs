@@ -29,7 +29,7 @@ pub use authority::{
     AGENT_MARK, NotEntitled, PersonalRoad, Relation, Runner, Terminal, Worth, may_answer, stricter,
 };
 pub use call::{Carried, Patience, Progress};
-pub use client_scope::{Claim, ClientScope};
+pub use client_scope::Claim;
 pub use clock::{moment, now};
 pub use introduction::Introduction;
 pub use offers::Offered;
@@ -58,6 +58,7 @@ use crate::permissions::Approved;
 use crate::protocol::{Changes, Kind};
 use crate::workflow::{Place, Workflows};
 
+use client_scope::ClientScope;
 use grants::Grants;
 use view::View;
 
@@ -78,6 +79,9 @@ struct Shared {
     loader: Loader,
     workflows: Workflows,
     approved: Approved,
+    /// The name under which this client asks, and the asks that its calls wait for.
+    scope: Arc<ClientScope>,
+    /// What a person granted to this client for its session.
     grants: Arc<Grants>,
     /// Whether the files that decide what may run are watched.
     watching: AtomicBool,
@@ -101,6 +105,7 @@ impl Proxy {
             loader: Loader::new(&environment, locations, tasks.clone()),
             workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
             approved: Approved::of(locations),
+            scope: ClientScope::new(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
             view: Mutex::new(Viewed {
@@ -226,7 +231,6 @@ impl Proxy {
         Ok(view)
     }
 
-    /// Returns the directory of the project whose file is read.
     /// Returns the project's file, into which rules are written.
     #[must_use]
     pub fn file(&self) -> &Path {

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use std::sync::Arc;
-
 use super::approval::Recorded;
 use super::authority::Worth;
-use super::{Claim, ClientScope, Proxy, Refusal, now};
+use super::{Claim, Proxy, Refusal, now};
 use crate::config::{Approvals, AskUser, By};
 use crate::permissions::Decision;
 use crate::protocol::question::{Given, Question};
@@ -68,12 +66,7 @@ impl Proxy {
     }
 
     /// Puts questions to a person; the very same questions are put once, and a second call for them gets the same answer.
-    pub async fn question(
-        &self,
-        tool: &str,
-        questions: Vec<Question>,
-        scope: &ClientScope,
-    ) -> Result<Workflow, Refusal> {
+    pub async fn question(&self, tool: &str, questions: Vec<Question>) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let call = Call {
             tool: ToolName::new(DependencyName::own(), tool),
@@ -92,7 +85,7 @@ impl Proxy {
             call,
             time_to_live,
             project: self.project().to_owned(),
-            origin: self.origin(&view, scope),
+            origin: self.origin(&view),
             attended: Attended::ByItsCall,
             twin: 0,
         };
@@ -157,16 +150,10 @@ impl Proxy {
     /// Records an answer, if it counts on this road and in this conversation.
     ///
     /// What an approval grants is recorded first, so that it counts also where the call never comes back.
-    pub async fn answer(
-        &self,
-        id: WorkflowId,
-        answer: Answer,
-        by: Provenance,
-        scope: &ClientScope,
-    ) -> Result<Workflow, Refusal> {
+    pub async fn answer(&self, id: WorkflowId, answer: Answer, by: Provenance) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let workflow = self.0.workflows.find(id).await?;
-        match self.worth(&view, &workflow, by, scope)? {
+        match self.worth(&view, &workflow, by)? {
             Worth::Decides => {}
             Worth::Looks => return Err(Refusal::NeedsPerson { code: workflow.code }),
         }
@@ -256,12 +243,7 @@ impl Proxy {
     /// Suspends the use of one of the client's own tools until a person has decided.
     ///
     /// The claim is the right of this call to the answer: an identical one that waits at the same time has its own.
-    pub async fn use_of(
-        &self,
-        tool: ToolName,
-        input: String,
-        scope: &Arc<ClientScope>,
-    ) -> Result<(Workflow, Option<Claim>), Refusal> {
+    pub async fn use_of(&self, tool: ToolName, input: String) -> Result<(Workflow, Option<Claim>), Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let call = Call {
             // Nothing is launched by pml.
@@ -275,7 +257,7 @@ impl Proxy {
             call,
             time_to_live: view.config.approvals.time_to_live,
             project: self.project().to_owned(),
-            origin: self.origin(&view, scope),
+            origin: self.origin(&view),
             attended: Attended::ByItsCall,
             twin: 0,
         };
@@ -283,7 +265,7 @@ impl Proxy {
             match self.0.workflows.create(new.clone()).await? {
                 Created::Answered(workflow) => return Ok((workflow, None)),
                 Created::New(workflow) | Created::Existing(workflow) => {
-                    if let Some(claim) = scope.claim(workflow.id) {
+                    if let Some(claim) = self.0.scope.claim(workflow.id) {
                         return Ok((workflow, Some(claim)));
                     }
                     new.twin += 1;

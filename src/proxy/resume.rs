@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::authority::{NotEntitled, Relation, Runner, Terminal, Worth, may_answer, stricter};
 use super::call::{Permitted, Ran, arguments_of};
 use super::route::{Given, PROMPTS, RESOURCES, Target};
-use super::{Asked, Carried, ClientScope, Outcome, Proxy, Refusal, View, Wanted};
+use super::{Asked, Carried, Outcome, Proxy, Refusal, View, Wanted};
 use crate::config::By;
 use crate::loader::Content;
 use crate::protocol::continuation::Decision;
@@ -70,7 +70,7 @@ impl Proxy {
             }
             .into());
         }
-        let decided = self.counted(&view, &suspended, decided, &carried.scope)?;
+        let decided = self.counted(&view, &suspended, decided)?;
         let answer = match (decided, &suspended.state) {
             // Whatever is said now: the first answer was no.
             (
@@ -136,35 +136,23 @@ impl Proxy {
     }
 
     /// Returns what a decision counts for, on the road it came on and in the conversation that brings it.
-    fn counted(
-        &self,
-        view: &View,
-        workflow: &Workflow,
-        decided: Decided,
-        scope: &ClientScope,
-    ) -> Result<Decided, Refusal> {
+    fn counted(&self, view: &View, workflow: &Workflow, decided: Decided) -> Result<Decided, Refusal> {
         let road = match decided {
             Decided::Now(_, road) => road,
             // How something stands is told where it could be decided.
-            Decided::Elsewhere if self.relation(workflow, scope) != Relation::OtherProject => {
+            Decided::Elsewhere if self.relation(workflow) != Relation::OtherProject => {
                 return Ok(decided);
             }
             Decided::Elsewhere => Provenance::Continuation,
         };
-        match self.worth(view, workflow, road, scope)? {
+        match self.worth(view, workflow, road)? {
             Worth::Decides => Ok(decided),
             Worth::Looks => Ok(Decided::Elsewhere),
         }
     }
 
     /// Tells what an answer to a workflow is worth on a road.
-    pub(super) fn worth(
-        &self,
-        view: &View,
-        workflow: &Workflow,
-        road: Provenance,
-        scope: &ClientScope,
-    ) -> Result<Worth, Refusal> {
+    pub(super) fn worth(&self, view: &View, workflow: &Workflow, road: Provenance) -> Result<Worth, Refusal> {
         let by: By = stricter(view.config.approvals.by, workflow.origin.by);
         // A client in a terminal hands it to the servers it starts; what its agent starts gets none.
         let terminal = match std::fs::File::open("/dev/tty") {
@@ -172,15 +160,15 @@ impl Proxy {
             Err(_) => Terminal::Missing,
         };
         let runner = Runner::of(&self.0.environment, terminal);
-        may_answer(by, road, self.relation(workflow, scope), runner).map_err(|why| Refusal::NotEntitled {
+        may_answer(by, road, self.relation(workflow), runner).map_err(|why| Refusal::NotEntitled {
             code: workflow.code.clone(),
             why,
         })
     }
 
     /// Tells how a conversation relates to the one that asked.
-    fn relation(&self, workflow: &Workflow, scope: &ClientScope) -> Relation {
-        if workflow.origin.asker == scope.asker() {
+    fn relation(&self, workflow: &Workflow) -> Relation {
+        if workflow.origin.asker == self.0.scope.asker() {
             Relation::SameConversation
         } else if workflow.origin.config == self.0.files.project && workflow.project == self.project() {
             Relation::SameProject
@@ -202,9 +190,9 @@ impl Proxy {
     }
 
     /// Finds a workflow that this conversation may go on with: one of its own project.
-    pub async fn workflow_here(&self, id: WorkflowId, scope: &ClientScope) -> Result<Workflow, Refusal> {
+    pub async fn workflow_here(&self, id: WorkflowId) -> Result<Workflow, Refusal> {
         let workflow = self.0.workflows.find(id).await?;
-        if self.relation(&workflow, scope) == Relation::OtherProject {
+        if self.relation(&workflow) == Relation::OtherProject {
             return Err(Refusal::NotEntitled {
                 code: workflow.code,
                 why: NotEntitled::OtherProject,
@@ -231,7 +219,7 @@ impl Proxy {
         let target = self
             .target(&view, wanted)
             .map_err(|_unknown| Refusal::OtherCall)?;
-        if self.relation(&workflow, &carried.scope) == Relation::OtherProject {
+        if self.relation(&workflow) == Relation::OtherProject {
             return Err(Refusal::OtherCall);
         }
         let same = match (&workflow.call.arguments, arguments_of(&carried.params)) {

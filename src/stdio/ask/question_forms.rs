@@ -87,7 +87,7 @@ impl Conversation {
         answer: Answer,
         by: Provenance,
     ) -> Result<(), Refusal> {
-        match self.0.proxy.answer(workflow.id, answer, by, &self.0.scope).await {
+        match self.0.proxy.answer(workflow.id, answer, by).await {
             Ok(_) => Ok(()),
             Err(refusal) if came_second(&refusal) => Ok(()),
             Err(refusal) => Err(refusal),

@@ -225,7 +225,6 @@ impl Conversation {
             carried: Carried {
                 params: request.params.clone(),
                 progress: token.is_some().then_some(progress),
-                scope: Arc::clone(&self.0.scope),
                 patience: match road {
                     Road::Elicitation => Patience::InTheCall,
                     Road::Dialog => Patience::ForARetry,

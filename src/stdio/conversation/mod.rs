@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::Dialog;
 use crate::protocol::{EnvelopeError, Json, Line, Message, Object, Payload, Remains, Shown, elements};
-use crate::proxy::{Client, ClientScope, Declared, Proxy};
+use crate::proxy::{Client, Declared, Proxy};
 use crate::stdio::ask::dialog::Dialogs;
 use crate::stdio::ask::form::Style;
 use crate::stdio::ask::ladder::Road;
@@ -51,8 +51,6 @@ pub(crate) struct Shared {
     pub(crate) inquiries: Inquiries,
     /// The dialogs that are open at the client.
     pub(crate) dialogs: Dialogs,
-    /// The name under which it asks, and the asks that its calls wait for.
-    pub(crate) scope: Arc<ClientScope>,
     /// The forms that a Modern client was given and has not brought back.
     pub(crate) forms: OpenForms,
     /// The calls that go on when a Modern client comes back.
@@ -97,7 +95,6 @@ impl Conversation {
             outbox,
             inquiries: Inquiries::default(),
             dialogs: Dialogs::default(),
-            scope: ClientScope::new(),
             forms: OpenForms::default(),
             parked: Parking::default(),
             continued: Parking::default(),
@@ -355,9 +352,7 @@ impl Conversation {
         let conversation = self.clone();
         let cancelled = under_way.cancelled();
         self.spawn(async move {
-            let answer = prompt
-                .run(&conversation.0.proxy, &conversation.0.scope, era)
-                .await;
+            let answer = prompt.run(&conversation.0.proxy, era).await;
             if !cancelled.is_cancelled() {
                 conversation.respond(&under_way.id, answer);
             }

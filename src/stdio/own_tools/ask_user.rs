@@ -112,11 +112,7 @@ impl Conversation {
             Ok(questions) => questions,
             Err(error) => return Ok(Reached::Own(present::refusal(&error.to_string(), None))),
         };
-        let workflow = self
-            .0
-            .proxy
-            .question(asking.name(), questions.clone(), &self.0.scope)
-            .await?;
+        let workflow = self.0.proxy.question(asking.name(), questions.clone()).await?;
         if workflow.state != State::Pending {
             // The same was asked and answered before; nobody has fetched the answer.
             return self.told(asking, &workflow.id.to_string(), Duration::ZERO).await;
@@ -170,10 +166,7 @@ impl Conversation {
         let workflow = match &reply {
             // The person took longer than the question lived: what they said is put to it again.
             Reply::Said(_) if !workflow.is_live_at(now()) => {
-                self.0
-                    .proxy
-                    .question(asking.name(), questions, &self.0.scope)
-                    .await?
+                self.0.proxy.question(asking.name(), questions).await?
             }
             Reply::Said(_) | Reply::Nothing | Reply::Next(_) => workflow,
         };
@@ -250,8 +243,8 @@ impl Conversation {
                 Err(reason) => return refused(reason),
             };
             let answer = Answer::Answers { answers };
-            let (by, scope) = (Provenance::Continuation, &self.0.scope);
-            self.0.proxy.answer(workflow.id, answer, by, scope).await?;
+            let by = Provenance::Continuation;
+            self.0.proxy.answer(workflow.id, answer, by).await?;
         }
         self.told(asking, id, patience).await
     }
@@ -267,7 +260,7 @@ impl Conversation {
     /// Finds the questions behind an id; those of the other tool are not this one's business.
     async fn asked_questions(&self, asking: Asking, id: &str) -> Result<(Workflow, Vec<Question>), Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
-        let workflow = self.0.proxy.workflow_here(id, &self.0.scope).await?;
+        let workflow = self.0.proxy.workflow_here(id).await?;
         match workflow.ask.clone() {
             Ask::Questions { questions } if workflow.call.tool.tool() == asking.name() => {
                 Ok((workflow, questions))

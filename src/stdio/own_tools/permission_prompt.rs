@@ -81,14 +81,10 @@ impl Conversation {
         });
         // The claim is held to the end: it is the right of this call to the answer.
         let (workflow, _claim, said, by) = if let Some((id, said, form)) = brought {
-            let workflow = self.0.proxy.workflow_here(id, &self.0.scope).await?;
+            let workflow = self.0.proxy.workflow_here(id).await?;
             (workflow, form.claim, said, Provenance::Dialog)
         } else {
-            let (workflow, claim) = self
-                .0
-                .proxy
-                .use_of(tool.clone(), input.clone(), &self.0.scope)
-                .await?;
+            let (workflow, claim) = self.0.proxy.use_of(tool.clone(), input.clone()).await?;
             let file = self.0.proxy.file();
             let form = form::permission(&tool, &input, &workflow.code.to_string(), file);
             let said = match (calling.road, &workflow.state) {
@@ -191,11 +187,7 @@ impl Conversation {
             Ok(questions) => questions,
             Err(error) => return Ok(Prompted::Reply(deny(&error.to_string()))),
         };
-        let workflow = self
-            .0
-            .proxy
-            .question(APPROVAL_PROMPT, questions.clone(), &self.0.scope)
-            .await?;
+        let workflow = self.0.proxy.question(APPROVAL_PROMPT, questions.clone()).await?;
         let patience = self.0.proxy.approvals().time_to_live;
         let (reply, by) = match (&workflow.state, &calling.retry, calling.road) {
             (State::Pending, Some(retry), _) => {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::protocol::continuation::{MEMBER, Scope};
 use crate::protocol::question::{Given, Question};
 use crate::protocol::{Payload, Shown};
-use crate::proxy::{Answer as Said, Ask, ClientScope, Provenance, Proxy, Refusal, Workflow, now};
+use crate::proxy::{Answer as Said, Ask, Provenance, Proxy, Refusal, Workflow, now};
 use crate::report::render_hinted;
 use crate::stdio::era::{Era, Fault};
 use crate::stdio::lists::tools::CONTINUE;
@@ -142,8 +142,8 @@ impl Prompt {
     }
 
     /// Does what the person wants and tells the model what came of it.
-    pub(crate) async fn run(self, proxy: &Proxy, scope: &ClientScope, era: Era) -> Answer {
-        let text = match self.told(proxy, scope).await {
+    pub(crate) async fn run(self, proxy: &Proxy, era: Era) -> Answer {
+        let text = match self.told(proxy).await {
             Ok(text) => text,
             Err(refusal) => format!(
                 "The person ran a prompt of pml, but it changed nothing. Tell them why: {}",
@@ -154,14 +154,12 @@ impl Prompt {
         present::own_result(json!({ "messages": [message] }), era)
     }
 
-    async fn told(self, proxy: &Proxy, client: &ClientScope) -> Result<String, Refusal> {
+    async fn told(self, proxy: &Proxy) -> Result<String, Refusal> {
         let by = Provenance::Prompt;
         match self {
             Self::Approve { code, scope } => {
                 let workflow = proxy.workflow_named(&code).await?;
-                let approved = proxy
-                    .answer(workflow.id, Said::Approve { scope }, by, client)
-                    .await?;
+                let approved = proxy.answer(workflow.id, Said::Approve { scope }, by).await?;
                 Ok(approval(&approved, scope))
             }
             Self::Refuse { code, reason } => {
@@ -169,7 +167,7 @@ impl Prompt {
                 let said = Said::Refuse {
                     reason: reason.clone(),
                 };
-                let refused = proxy.answer(workflow.id, said, by, client).await?;
+                let refused = proxy.answer(workflow.id, said, by).await?;
                 Ok(refusal(&refused, reason.as_deref()))
             }
             Self::Answer { code, text } => {
@@ -195,9 +193,7 @@ impl Prompt {
                 };
                 let told = given.told();
                 let answers = vec![given];
-                let answered = proxy
-                    .answer(workflow.id, Said::Answers { answers }, by, client)
-                    .await?;
+                let answered = proxy.answer(workflow.id, Said::Answers { answers }, by).await?;
                 Ok(answer(&answered, &told))
             }
             Self::Pending => Ok(waiting(&proxy.pending().await?)),

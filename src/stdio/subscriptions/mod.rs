@@ -201,7 +201,6 @@ impl Conversation {
         let carried = Carried {
             params: Bytes::from(json!({ "uri": uri }).to_string()),
             progress: None,
-            scope: std::sync::Arc::clone(&self.0.scope),
             patience: Patience::None,
         };
         let Outcome::Ready(ready) = self.0.proxy.call(wanted, carried).await else {
