@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use super::continuation::MEMBER;
-use super::reserved_words::{OWN_TOOLS, may_continue};
+use super::reserved_words::{may_continue, own_tool};
 use super::{DependencyName, Json, Object, Splice, escaped, quoted};
 
 /// In which way a definition imitates pml.
@@ -26,7 +26,7 @@ impl Imitation {
         if may_continue(definition) && Object::parse(definition).is_some_and(|tool| declares(&tool)) {
             found.push(Self::Continuation);
         }
-        if OWN_TOOLS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+        if own_tool::ALL.iter().any(|own| own.eq_ignore_ascii_case(name)) {
             found.push(Self::OwnTool);
         }
         found

@@ -44,7 +44,7 @@ pub use nearest::nearest;
 pub use object::{Object, Splice};
 pub use pattern::{Pattern, PatternError, Specificity};
 pub use remains::{Remains, Skim};
-pub use reserved_words::{OWN_TOOLS, RESERVED, may_continue, may_hold_reserved};
+pub use reserved_words::{RESERVED, may_continue, may_hold_reserved, own_tool};
 pub use secrets::Secrets;
 pub use shown::Shown;
 pub use twins::Twin;

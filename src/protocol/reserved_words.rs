@@ -17,14 +17,22 @@ pub const RESERVED: [&str; 4] = [
     "input_required",
 ];
 
-/// The tools of pml itself, by the names that clients see.
-pub const OWN_TOOLS: [&str; 5] = [
-    "pml_continue",
-    "pml_status",
-    "ask_user",
-    "ask_user_questions",
-    "approval_prompt",
-];
+/// The names of the tools of pml itself, as clients see them.
+pub mod own_tool {
+    /// Continues any suspended call, for clients that check arguments against a tool's own schema.
+    pub const CONTINUE: &str = "pml_continue";
+    /// Says what is installed, running, pending and denied.
+    pub const STATUS: &str = "pml_status";
+    /// Asks a person one question.
+    pub const ASK_USER: &str = "ask_user";
+    /// Asks a person one to four questions with choices.
+    pub const ASK_USER_QUESTIONS: &str = "ask_user_questions";
+    /// Decides about a tool of the client: its name is given to `--permission-prompt-tool`.
+    pub const APPROVAL_PROMPT: &str = "approval_prompt";
+
+    /// All of them.
+    pub const ALL: [&str; 5] = [CONTINUE, STATUS, ASK_USER, ASK_USER_QUESTIONS, APPROVAL_PROMPT];
+}
 
 /// Tells whether a text may hold one of pml's words, or the name of what continues a call.
 ///

@@ -5,38 +5,16 @@
 
 use std::fmt::Write as _;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
 use crate::proxy::{Outcome, Refusal, Unknown};
 use crate::report;
 use crate::stdio::ask::wording::{approval_fault, approval_required, waiting};
+use crate::stdio::client::answer::{Answer, error_result, own_result};
 use crate::stdio::era::{Era, Fault};
 use crate::stdio::lists::output_schemas::Expected;
 use crate::stdio::translation::request::{Method, Request};
-
-/// An answer on its way to the client, without its envelope.
-#[derive(Debug)]
-pub(crate) enum Answer {
-    Result(Vec<Bytes>),
-    /// An error object.
-    Error(Vec<Bytes>),
-}
-
-impl From<Fault> for Answer {
-    fn from(fault: Fault) -> Self {
-        Self::Error(vec![Bytes::from(fault.to_json())])
-    }
-}
-
-/// Writes a result of pml's own.
-pub(crate) fn own_result(mut result: Value, era: Era) -> Answer {
-    if let (Era::Modern, Some(members)) = (era, result.as_object_mut()) {
-        members.insert("resultType".to_owned(), json!("complete"));
-    }
-    Answer::Result(vec![Bytes::from(result.to_string())])
-}
 
 /// Writes a result of pml's own in place of what a tool would return.
 ///
@@ -148,14 +126,7 @@ pub(super) fn refused(refusal: &Refusal, method: &Method, era: Era) -> Answer {
 /// A refusal as a result the model can read: first what happened, then what would help.
 fn refused_result(refused: &Refusal) -> Value {
     use report::Hint as _;
-    refusal(&report::render(refused, None), refused.hint().as_deref())
-}
-
-/// Writes an `isError` result: what happened, then the next step as a text of its own.
-pub(crate) fn refusal(what: &str, hint: Option<&str>) -> Value {
-    let mut content = vec![json!({ "type": "text", "text": what })];
-    content.extend(hint.map(|hint| json!({ "type": "text", "text": format!("hint: {hint}") })));
-    json!({ "content": content, "isError": true })
+    error_result(&report::render(refused, None), refused.hint().as_deref())
 }
 
 /// An error result: a program that looks at nothing else must not take it for success.
@@ -180,6 +151,7 @@ fn aborted(reason: Option<&str>, notes: &[String]) -> Value {
 mod tests {
     use super::*;
     use crate::stdio::translation::request::Continuing;
+    use bytes::Bytes;
 
     #[test]
     fn a_client_that_holds_an_output_schema_is_told_in_words() {

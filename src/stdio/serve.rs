@@ -43,7 +43,7 @@ pub async fn serve(
     let writing = TaskTracker::new();
     let outbox = Outbox::open(sink, Patience::UntilItStalls, &writing);
     let conversation = Conversation::new(proxy.clone(), outbox.clone(), tasks.clone());
-    let announcing = tasks.spawn(conversation.clone().announce());
+    let announcing = tasks.spawn(conversation.subscriptions().clone().announce_lists());
     let mut reader = LineReader::new(source, proxy.line_limit());
     let reading = async {
         while let Ok(Some(line)) = reader.next_line().await {

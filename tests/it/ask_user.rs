@@ -151,6 +151,46 @@ fn a_legacy_client_shows_several_questions_in_one_form() {
 }
 
 #[test]
+fn a_slip_in_a_form_is_asked_for_again_and_an_empty_form_is_not() {
+    let world = World::new();
+    let mut client = world.client();
+    client.initialize_with_forms();
+    let call = json!({ "name": "ask_user_questions", "arguments": two_questions() });
+    let id = client.send("tools/call", &call);
+    for (again, wrong) in [(false, "7"), (true, "1, 9")] {
+        let form = client.notified("elicitation/create");
+        let message = form["params"]["message"].as_str().unwrap();
+        assert_eq!(
+            message.starts_with("What you sent is not one of the answers."),
+            again
+        );
+        let content = json!({ "answer1": "A", "answer2": wrong });
+        client.reply(&form, &json!({ "action": "accept", "content": content }));
+    }
+    let form = client.notified("elicitation/create");
+    let content = json!({ "answer1": "A", "answer2": "2" });
+    client.reply(&form, &json!({ "action": "accept", "content": content }));
+    assert_eq!(
+        client.answer(id)["result"]["structuredContent"]["answers"],
+        json!({ "First?": ["A"], "Second?": ["B"] })
+    );
+
+    let mut call = json!({ "name": "ask_user", "arguments": which() });
+    let mut client = world.client();
+    let form = client.request("tools/call", &modern(call.clone()))["result"].clone();
+    call["requestState"] = form["requestState"].clone();
+    for content in [json!({ "answer1": ["Left", "Right"] }), json!({ "answer1": 1 })] {
+        call["inputResponses"] = json!({ "answer": { "action": "accept", "content": content } });
+        let again = client.request("tools/call", &modern(call.clone()))["result"].clone();
+        assert_eq!(again["resultType"], "input_required", "{again}");
+        assert_eq!(again["requestState"], form["requestState"]);
+    }
+    call["inputResponses"] = json!({ "answer": { "action": "accept", "content": {} } });
+    let empty = client.request("tools/call", &modern(call))["result"].clone();
+    assert_eq!(empty["structuredContent"]["status"], "pending", "{empty}");
+}
+
+#[test]
 fn several_questions_are_answered_by_a_relay_too() {
     let world = World::new();
     let mut client = world.legacy();

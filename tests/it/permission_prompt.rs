@@ -321,6 +321,25 @@ fn the_input_of_a_prompt_is_erased_with_its_end() {
 }
 
 #[test]
+fn a_prompt_that_no_call_waits_for_any_more_is_withdrawn_also_without_a_dialog() {
+    for end in ["cancelled", "end of input"] {
+        let world = World::new();
+        let mut client = world.legacy();
+        let id = prompt(&mut client, "Bash", &json!({ "command": CANARY }));
+        let code = code(&world);
+        if end == "cancelled" {
+            client.notify("notifications/cancelled", &json!({ "requestId": id }));
+            assert_erased(&world, end);
+        } else {
+            client.close();
+            assert_erased(&world, end);
+        }
+        let late = world.run(&["approve", &code, "--always"]);
+        assert_eq!(late.status.code(), Some(1), "{end}: {late:?}");
+    }
+}
+
+#[test]
 fn nobody_answering_is_told_as_that_and_not_as_a_refusal() {
     let world = World::new();
     world.configure(&json!({ "approvals": { "ttlSeconds": 30 } }));

@@ -7,13 +7,13 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use super::form::Filled;
 use crate::proxy::{Progress, Proxy, Workflow, WorkflowId};
-use crate::stdio::ask::form::Filled;
-use crate::stdio::client::outstanding::{Inquiries, Pending};
-use crate::wire::Outbox;
+use crate::stdio::client::link::Link;
+use crate::stdio::client::outstanding::Recipient;
 
 /// Nobody reads a question and refuses it faster than this.
 pub(crate) const READING: Duration = Duration::from_millis(400);
@@ -58,41 +58,39 @@ impl Dialogs {
     }
 }
 
-/// One dialog: what is asked, of whom, for how long.
+/// One dialog: what it shows, and the call that waits for it.
 pub(crate) struct Dialog<'a> {
     pub(crate) dialogs: &'a Dialogs,
-    pub(crate) inquiries: &'a Inquiries,
-    pub(crate) outbox: &'a Outbox,
-    pub(crate) proxy: &'a Proxy,
-    pub(crate) id: WorkflowId,
+    pub(crate) link: &'a Link,
+    /// The elicitation parameters.
     pub(crate) form: Value,
-    pub(crate) patience: Duration,
-    pub(crate) progress: Option<&'a mpsc::Sender<Progress>>,
+    pub(crate) waiting: Waiting<'a>,
 }
 
 impl Dialog<'_> {
-    /// Shows the dialog until it is filled in, somebody answers elsewhere, or time is up.
+    /// Shows the dialog until it is filled in, an answer comes on another road, or time is up.
     ///
     /// Dropped before its end, because the call was cancelled, it is closed at the client and the ask is withdrawn.
     pub(crate) async fn show(self) -> Ended {
-        if !self.dialogs.claim(self.id) {
-            return self.waiting().join().await;
+        let id = self.waiting.id;
+        if !self.dialogs.claim(id) {
+            return self.waiting.join().await;
         }
         let shown_at = Instant::now();
         let (asking, answered) = oneshot::channel();
-        let request = self.inquiries.register(Pending::Dialog(asking));
+        let request = self.link.outstanding().register(Recipient::Dialog(asking));
         let mut open = Open {
             dialog: &self,
             request: request.clone(),
             left: Left::ByTheCall,
         };
-        let request: Value = serde_json::from_str(&request).unwrap_or_default();
-        let message =
-            json!({ "jsonrpc": "2.0", "id": request, "method": "elicitation/create", "params": self.form });
-        if self.outbox.send(message.to_string()).await.is_err() {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":{request},"method":"elicitation/create","params":{}}}"#,
+            self.form
+        );
+        if self.link.outbox().send(message).await.is_err() {
             return Ended::Unavailable;
         }
-        let waiting = self.waiting();
         let ended = tokio::select! {
             result = answered => {
                 open.left = Left::Answered;
@@ -102,26 +100,13 @@ impl Dialog<'_> {
                     None => Ended::Unavailable,
                 }
             }
-            moved = self.proxy.decided(self.id) => {
+            ended = self.waiting.join() => {
                 open.left = Left::Elsewhere;
-                moved.map_or(Ended::Unavailable, |workflow| Ended::Elsewhere(Box::new(workflow)))
-            }
-            () = waiting.beat() => {
-                open.left = Left::Elsewhere;
-                Ended::Unavailable
+                ended
             }
         };
         drop(open);
         ended
-    }
-
-    fn waiting(&self) -> Waiting<'_> {
-        Waiting {
-            proxy: self.proxy,
-            id: self.id,
-            patience: self.patience,
-            progress: self.progress,
-        }
     }
 }
 
@@ -178,23 +163,18 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         let Dialog {
             dialogs,
-            inquiries,
-            outbox,
-            proxy,
-            id,
+            link,
+            waiting,
             ..
         } = self.dialog;
-        dialogs.release(*id);
+        dialogs.release(waiting.id);
         if self.left == Left::Answered {
             return;
         }
-        drop(inquiries.take(&self.request));
-        let request: Value = serde_json::from_str(&self.request).unwrap_or_default();
-        let params = json!({ "requestId": request, "reason": "answered elsewhere, or no longer needed" });
-        let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
-        let _ = outbox.send_now(cancelled.to_string());
+        drop(link.outstanding().take(&self.request));
+        link.withdraw(&self.request);
         if self.left == Left::ByTheCall {
-            proxy.withdraw_later(*id);
+            waiting.proxy.withdraw_later(waiting.id);
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::protocol::Shown;
 use crate::protocol::continuation::{Decision, Scope};
+use crate::stdio::client::link::FormStyle;
 
 mod approval;
 mod message;
@@ -40,21 +41,12 @@ impl Filled {
     }
 }
 
-/// How a Legacy client wants choices to be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// 2025-11-25: `oneOf` with titles, and lists.
-    Titled,
-    /// 2025-06-18: `enum` with names beside it, and no lists.
-    Plain,
-}
-
 /// Writes a form as a client of that age reads it.
-pub(crate) fn styled(mut form: Value, style: Style) -> Value {
+pub(crate) fn styled(mut form: Value, style: FormStyle) -> Value {
     let properties = form
         .pointer_mut("/requestedSchema/properties")
         .and_then(Value::as_object_mut);
-    if let (Style::Plain, Some(properties)) = (style, properties) {
+    if let (FormStyle::Plain, Some(properties)) = (style, properties) {
         for field in properties.values_mut().filter_map(Value::as_object_mut) {
             plain(field);
         }
@@ -168,7 +160,7 @@ mod tests {
     fn an_older_client_gets_choices_it_can_read_and_its_answers_are_understood() {
         let form = styled(
             questions(&[question(Selection::One), question(Selection::Several)], "kfmbe"),
-            Style::Plain,
+            FormStyle::Plain,
         );
         let fields = &form["requestedSchema"]["properties"];
         assert_eq!(

@@ -1,30 +1,35 @@
-//! One request: whose it is, how a person can be reached meanwhile, and the ladder up to them.
+//! The ladder: the one way in which a person is asked through the client, whatever the ask is about.
 //!
-//! The ladder: the client's own dialog where this very request can show one; else the seed's `approval_required`
-//! result with the workflow still pending. All rungs end in the same result.
+//! | rung | for |
+//! |---|---|
+//! | a form in an `input_required` result, brought back by a retry | a Modern request that declares forms |
+//! | `elicitation/create` while the call is open | a Legacy client that shows forms |
+//! | none: the ask stands in the inbox | everything else, and a form that reached no person |
+//!
+//! What a retry says is the client's own word: it counts only where its form was shown, for the very same call, once.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 
+use super::dialog::{Dialog, Dialogs, Ended, Waiting};
+use super::form::{self, Filled};
+use super::open_forms::{OpenForm, OpenForms};
+use super::subject::PersonAsk;
+use crate::config;
 use crate::protocol::Object;
-use crate::protocol::continuation::{Continuation, Decision};
-use crate::proxy::{
-    Answer as Said, Asked, Carried, Carrier, Claim, Decided, Outcome, Provenance, Refusal, State, Wanted,
-    WorkflowId,
-};
-use crate::stdio::ask::dialog::{Dialog, Ended, Waiting};
-use crate::stdio::ask::form::{self, Filled, Style};
-use crate::stdio::ask::open_forms::OpenForm;
-use crate::stdio::call::parked::State as Returned;
-use crate::stdio::conversation::Conversation;
-use crate::stdio::lists::tools::CONTINUE;
-use crate::stdio::present::Answer;
+use crate::proxy::{Answer, Claim, Outcome, Progress, Provenance, Proxy, Workflow, WorkflowId};
+use crate::stdio::client::answer;
+use crate::stdio::client::link::{FormStyle, Link};
+use crate::stdio::era::{self, Era};
 use crate::stdio::translation::request::Request;
+use crate::stdio::translation::request_state::RequestState;
 use crate::stdio::translation::to_server::{RESPONSES, STATE};
 
-/// The one form pml asks to be filled in at a time.
+/// The name of the one form that pml asks to be filled in at a time.
 const FORM: &str = "answer";
 
 /// How a person can be reached through the client itself.
@@ -38,293 +43,122 @@ pub(crate) enum Road {
     None,
 }
 
-/// A request that is being answered.
-pub(crate) struct Calling<'a> {
-    /// The name by which the client knows what it wants.
-    pub(crate) name: &'a str,
-    pub(crate) wanted: Wanted<'a>,
-    pub(crate) carried: Carried,
+/// The request on whose behalf a person is asked.
+pub(crate) struct Requester {
     pub(crate) road: Road,
-    /// What a Modern client sends back after a form.
+    /// What a Modern client brings back after a form.
     pub(crate) retry: Option<Retry>,
+    /// Where the client hears that its request waits, if it wants to.
+    pub(crate) progress: Option<mpsc::Sender<Progress>>,
 }
 
-/// A Modern retry.
-pub(crate) struct Retry {
-    pub(crate) state: String,
-    /// What was filled in; `None` where the client left it out.
-    pub(crate) filled: Option<Filled>,
-    /// The form it brings back; empty where none was shown here for the very same call.
-    form: Mutex<Option<OpenForm>>,
-}
+impl Requester {
+    /// Returns the ask whose form this request brings back, where that form was shown for the very same call.
+    pub(crate) fn returns_form_of(&self) -> Option<WorkflowId> {
+        let retry = self.retry.as_ref()?;
+        let form = retry.form.lock().unwrap_or_else(PoisonError::into_inner);
+        form.as_ref().and(retry.state.parse().ok())
+    }
 
-impl Retry {
-    /// Takes the form that was brought back: it counts once.
-    pub(crate) fn take_form(&self) -> Option<OpenForm> {
-        self.form.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn take_returned(&self) -> Option<(Option<&Filled>, OpenForm)> {
+        let retry = self.retry.as_ref()?;
+        let form = retry.form.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Some((retry.filled.as_ref(), form?))
     }
 }
 
-/// What a call came to.
-pub(crate) enum Reached {
-    /// An end, in whatever words.
-    Outcome(Outcome),
-    /// A result of pml's own tools.
-    Own(Value),
-    /// A form for the client's own dialog.
-    InputRequired(ModernForm),
+/// A Modern request that goes on after a form.
+pub(crate) struct Retry {
+    /// The state that the client was given with the form.
+    pub(crate) state: String,
+    /// What was filled in; `None` where the client left it out.
+    filled: Option<Filled>,
+    /// The form it brings back; empty where none was shown here for the very same call, or once it was read.
+    form: Mutex<Option<OpenForm>>,
+}
+
+/// What came of putting an ask to a person through the client.
+pub(crate) enum Reply {
+    /// They answered in a form of this client.
+    Said(Answer, Provenance),
+    /// The client must show this form and call again.
+    Form(ModernForm),
+    /// No form brought an answer; one may have come on another road, or may still come.
+    Nothing,
 }
 
 /// A form for the dialog of a Modern client.
 pub(crate) struct ModernForm {
     /// The workflow it is about.
-    pub(crate) id: WorkflowId,
+    id: WorkflowId,
     /// The elicitation parameters.
-    pub(crate) params: Value,
+    params: Value,
     /// The right of the call to the answer.
-    pub(crate) claim: Option<Claim>,
+    claim: Option<Claim>,
     /// What the form before this one was filled in with.
-    pub(crate) earlier: Map<String, Value>,
+    earlier: Map<String, Value>,
+    /// How often the ask was shown before, with an answer that was none.
+    attempt: usize,
 }
 
 impl ModernForm {
-    /// Returns the first form about a workflow.
-    pub(crate) fn new(id: WorkflowId, params: Value) -> Self {
+    /// Writes the first form of an ask, which keeps the right of its call to the answer.
+    fn first(ask: &mut PersonAsk<'_>, attempt: usize) -> Self {
         Self {
-            id,
-            params,
-            claim: None,
+            id: ask.id,
+            params: ask.first_form(attempt),
+            claim: ask.claim.take(),
             earlier: Map::new(),
+            attempt,
         }
-    }
-
-    /// Returns the form with the right of its call to the answer.
-    pub(crate) fn claimed(self, claim: Option<Claim>) -> Self {
-        Self { claim, ..self }
     }
 }
 
-impl Conversation {
-    pub(crate) async fn reach(
-        &self,
-        calling: &Calling<'_>,
-        continuation: Result<Option<Continuation>, crate::protocol::continuation::ContinuationError>,
-    ) -> Reached {
-        let carried = calling.carried.clone();
-        match (continuation, &calling.retry) {
-            (Err(error), _) => Reached::Outcome(Outcome::Refused(Refusal::Continuation(error))),
-            (Ok(None), _) if calling.name == CONTINUE => {
-                let missing = crate::protocol::continuation::ContinuationError::Missing {
-                    member: "workflow_id",
-                };
-                Reached::Outcome(Outcome::Refused(Refusal::Continuation(missing)))
-            }
-            (Ok(Some(continuation)), _) => {
-                let on = if calling.name == CONTINUE {
-                    Carrier::Continue
-                } else {
-                    Carrier::Request(calling.wanted)
-                };
-                let decided = match continuation.decision {
-                    Some(decision) => Decided::Now(decision, Provenance::Continuation),
-                    None => Decided::Elsewhere,
-                };
-                let id = &continuation.workflow_id;
-                let outcome = self.0.proxy.resume(on, id, decided, carried.clone()).await;
-                let Outcome::Waiting(asked) = &outcome else {
-                    return Reached::Outcome(outcome);
-                };
-                if continuation.wait.is_zero() {
-                    return Reached::Outcome(outcome);
-                }
-                let waiting = Waiting {
-                    proxy: &self.0.proxy,
-                    id: WorkflowId::new(asked.workflow_id),
-                    patience: continuation.wait,
-                    progress: calling.carried.progress.as_ref(),
-                };
-                waiting.join().await;
-                let decided = Decided::Elsewhere;
-                Reached::Outcome(self.0.proxy.resume(on, id, decided, carried).await)
-            }
-            (Ok(None), Some(retry)) => {
-                let form = retry.take_form();
-                self.retried(calling, retry, form).await
-            }
-            (Ok(None), None) => self.first_reach(calling).await,
-        }
-    }
-
-    /// Asks for something for the first time, or as if it were.
-    async fn first_reach(&self, calling: &Calling<'_>) -> Reached {
-        match self.0.proxy.call(calling.wanted, calling.carried.clone()).await {
-            Outcome::Asked(asked) => self.ask(calling, asked).await,
-            Outcome::Joined(other) => self.join(calling, other).await,
-            outcome => Reached::Outcome(outcome),
-        }
-    }
-
-    /// Climbs the ladder for an approval.
-    async fn ask(&self, calling: &Calling<'_>, asked: Asked) -> Reached {
-        let id = WorkflowId::new(asked.workflow_id);
-        match calling.road {
-            Road::None => Reached::Outcome(Outcome::Asked(asked)),
-            Road::Dialog => {
-                let form = ModernForm::new(id, form::approval(&asked));
-                Reached::InputRequired(form.claimed(asked.claim))
-            }
-            Road::Elicitation => {
-                let ended = self
-                    .show(calling, id, form::approval(&asked), asked.expires_in)
-                    .await;
-                let said = match ended {
-                    Ended::Filled(Filled::Accepted(content)) => form::decision(&content),
-                    Ended::Filled(Filled::Refused) => Some(Decision::Refuse),
-                    Ended::Filled(Filled::Unreadable) | Ended::Unavailable | Ended::Elsewhere(_) => None,
-                };
-                self.concluded(calling, id, said, Provenance::Elicitation).await
-            }
-        }
-    }
-
-    /// Goes on after a dialog; where that leads to another question, it is asked too.
-    async fn concluded(
-        &self,
-        calling: &Calling<'_>,
-        id: WorkflowId,
-        said: Option<Decision>,
-        by: Provenance,
-    ) -> Reached {
-        let proxy = &self.0.proxy;
-        match proxy
-            .dialog_ended(calling.wanted, id, said, by, &calling.carried)
-            .await
-        {
-            // A dialog that reached nobody leaves its ask in the inbox; an ask of its own has a claim.
-            Outcome::Asked(asked) if asked.claim.is_some() => Box::pin(self.ask(calling, asked)).await,
-            Outcome::Joined(other) => Box::pin(self.join(calling, other)).await,
-            outcome => Reached::Outcome(outcome),
-        }
-    }
-
-    /// Waits for the answer that an identical call is asked for; a yes lets this one run, a no ends it too.
-    async fn join(&self, calling: &Calling<'_>, other: WorkflowId) -> Reached {
-        let patience = self.0.proxy.approvals().time_to_live;
-        let waiting = Waiting {
-            proxy: &self.0.proxy,
-            id: other,
-            patience,
-            progress: calling.carried.progress.as_ref(),
-        };
-        if let Ended::Elsewhere(workflow) = waiting.join().await {
-            self.0.proxy.settled(other).await;
-            if let State::Answered {
-                answer: Said::Refuse { reason },
-                ..
-            } = workflow.state
-            {
-                return Reached::Outcome(Outcome::Aborted {
-                    reason,
-                    notes: Vec::new(),
-                });
-            }
-        }
-        Box::pin(self.first_reach(calling)).await
-    }
-
-    /// Shows a form at a Legacy client.
-    pub(crate) async fn show(
-        &self,
-        calling: &Calling<'_>,
-        id: WorkflowId,
-        form: Value,
-        patience: std::time::Duration,
-    ) -> Ended {
-        let style = self.forms().unwrap_or(Style::Titled);
-        let dialog = Dialog {
-            dialogs: &self.0.dialogs,
-            inquiries: &self.0.inquiries,
-            outbox: &self.0.outbox,
-            proxy: &self.0.proxy,
-            id,
-            form: form::styled(form, style),
-            patience,
-            progress: calling.carried.progress.as_ref(),
-        };
-        dialog.show().await
-    }
-
-    /// Takes the answer to a form of a Modern client. The state it sends back is its own word: it counts only where
-    /// the form was shown, for the very same call, and once.
-    async fn retried(&self, calling: &Calling<'_>, retry: &Retry, form: Option<OpenForm>) -> Reached {
-        let Some(form) = form else {
-            return self.not_shown(calling, retry).await;
-        };
-        let Ok(id) = retry.state.parse::<WorkflowId>() else {
-            return Reached::Outcome(Outcome::Refused(Refusal::Expired));
-        };
-        let said = match &retry.filled {
-            None => {
-                return match self.0.proxy.describe(id).await {
-                    Ok(asked) => {
-                        let shown = ModernForm::new(id, form::approval(&asked));
-                        Reached::InputRequired(shown.claimed(form.claim))
-                    }
-                    Err(refusal) => Reached::Outcome(Outcome::Refused(refusal)),
-                };
-            }
-            Some(Filled::Accepted(content)) => form::decision(content),
-            Some(Filled::Refused) if form.was_read() => Some(Decision::Refuse),
-            Some(Filled::Refused | Filled::Unreadable) => None,
-        };
-        self.concluded(calling, id, said, Provenance::Dialog).await
-    }
-
-    /// Answers a retry whose form was not shown in this conversation: what it says is no person's word.
-    async fn not_shown(&self, calling: &Calling<'_>, retry: &Retry) -> Reached {
-        let found = self
-            .0
-            .proxy
-            .asked_again(&retry.state, calling.wanted, &calling.carried)
-            .await;
-        match found {
-            // A pml that was started anew asks once more; what was answered elsewhere is found on the way.
-            Ok(workflow) if matches!(workflow.state, State::Pending | State::Answered { .. }) => {
-                self.first_reach(calling).await
-            }
-            Ok(workflow) => {
-                let (on, id) = (Carrier::Request(calling.wanted), workflow.id.to_string());
-                let carried = calling.carried.clone();
-                let resumed = self.0.proxy.resume(on, &id, Decided::Elsewhere, carried);
-                Reached::Outcome(resumed.await)
-            }
-            Err(refusal) => Reached::Outcome(Outcome::Refused(refusal)),
-        }
-    }
-
-    /// Asks a Modern client to show a form and to call again.
-    pub(crate) fn input_required(&self, request: &Request, form: ModernForm) -> Answer {
-        let ModernForm {
-            id,
-            mut params,
-            claim,
-            earlier,
-        } = form;
-        self.0.forms.show(id, request.gist(), claim, earlier);
-        params["mode"] = json!("form");
-        let result = json!({
-            "resultType": "input_required",
-            "inputRequests": { FORM: { "method": "elicitation/create", "params": params } },
-            STATE: id.to_string(),
-        });
-        Answer::Result(vec![Bytes::from(result.to_string())])
-    }
+/// What becomes of a request that a person may have to be asked about.
+pub(crate) enum Resolution {
+    /// An outcome of the proxy.
+    Outcome(Outcome),
+    /// A result of pml's own tools.
+    OwnResult(Value),
+    /// A form for the client's own dialog.
+    Form(ModernForm),
 }
 
-impl Conversation {
-    /// Reads what a Modern client sends back after a form.
+/// Asks a person through one client.
+pub(crate) struct Ladder {
+    proxy: Proxy,
+    link: Link,
+    dialogs: Dialogs,
+    /// The forms that a Modern client was given and has not brought back.
+    forms: OpenForms,
+}
+
+impl Ladder {
+    /// Asks through this client.
+    pub(crate) fn new(proxy: Proxy, link: Link) -> Self {
+        Self {
+            proxy,
+            link,
+            dialogs: Dialogs::default(),
+            forms: OpenForms::default(),
+        }
+    }
+
+    /// Tells how a person can be reached through the client while it waits for a request with these parameters.
+    pub(crate) fn road(&self, params: &Object<'_>, era: Era) -> Road {
+        if self.proxy.approvals().dialog == config::Dialog::Never {
+            return Road::None;
+        }
+        match era {
+            Era::Modern if era::request_shows_forms(params) => Road::Dialog,
+            Era::Legacy if self.link.forms().is_some() => Road::Elicitation,
+            Era::Modern | Era::Legacy => Road::None,
+        }
+    }
+
+    /// Reads what a Modern client brings back after a form.
     pub(crate) fn retry(&self, request: &Request, params: &Object<'_>) -> Option<Retry> {
-        let Returned::Own(state) = Returned::read(&params.text(STATE)?) else {
+        let RequestState::Own(state) = RequestState::read(&params.text(STATE)?) else {
             return None;
         };
         let responses = params.value(RESPONSES).and_then(|raw| Object::parse(raw.get()));
@@ -334,11 +168,155 @@ impl Conversation {
         let form = state
             .parse()
             .ok()
-            .and_then(|id| self.0.forms.take(id, request.gist().as_ref()));
+            .and_then(|id| self.forms.take(id, request.gist().as_ref()));
         Some(Retry {
             state,
             filled,
             form: Mutex::new(form),
         })
+    }
+
+    /// Puts an ask to a person through the client, on the highest rung that this request reaches.
+    pub(crate) async fn ask(&self, requester: &Requester, ask: &mut PersonAsk<'_>) -> Reply {
+        if let Some((filled, form)) = requester.take_returned() {
+            match filled {
+                Some(filled) => return returned(filled, form, ask),
+                // The client left the answer out: it is asked once more.
+                None => ask.claim = form.claim,
+            }
+        }
+        match requester.road {
+            Road::Dialog => Reply::Form(ModernForm::first(ask, 0)),
+            Road::Elicitation => self.show(requester, ask).await,
+            Road::None => Reply::Nothing,
+        }
+    }
+
+    /// Waits for the answer to an ask on any road, and shows the client meanwhile that its request lives.
+    ///
+    /// Returns the ask once it is answered or over, `None` when time is up.
+    pub(crate) async fn wait(
+        &self,
+        requester: &Requester,
+        id: WorkflowId,
+        patience: Duration,
+    ) -> Option<Workflow> {
+        match self.waiting(requester, id, patience).join().await {
+            Ended::Elsewhere(workflow) => Some(*workflow),
+            Ended::Filled(_) | Ended::Unavailable => None,
+        }
+    }
+
+    /// Shows the forms of an ask at a Legacy client, one after the other, until what is filled in is an answer.
+    async fn show(&self, requester: &Requester, ask: &PersonAsk<'_>) -> Reply {
+        let by = Provenance::Elicitation;
+        for attempt in 0..ask.attempts() {
+            let first = ask.first_form(attempt);
+            let mut content = match self.fill(requester, ask, first).await {
+                Ok(content) => content,
+                Err(reply) => return reply,
+            };
+            if let Some(second) = ask.second_form(&content) {
+                match self.fill(requester, ask, second).await {
+                    Ok(own_words) => content.extend(own_words),
+                    Err(reply) => return reply,
+                }
+            }
+            match ask.answer(&content) {
+                Some(answer) => return Reply::Said(answer, by),
+                // Nothing was filled in: there is no slip to mend.
+                None if content.is_empty() => break,
+                None => {}
+            }
+        }
+        Reply::Nothing
+    }
+
+    /// Shows one form at a Legacy client; returns what was filled in, or the reply where it was not.
+    async fn fill(
+        &self,
+        requester: &Requester,
+        ask: &PersonAsk<'_>,
+        form: Value,
+    ) -> Result<Map<String, Value>, Reply> {
+        let dialog = Dialog {
+            dialogs: &self.dialogs,
+            link: &self.link,
+            form: form::styled(form, self.link.forms().unwrap_or(FormStyle::Titled)),
+            waiting: self.waiting(requester, ask.id, ask.patience),
+        };
+        match dialog.show().await {
+            Ended::Filled(Filled::Accepted(content)) => Ok(content),
+            Ended::Filled(Filled::Refused) => {
+                let refusal = Answer::Refuse { reason: None };
+                Err(Reply::Said(refusal, Provenance::Elicitation))
+            }
+            Ended::Filled(Filled::Unreadable) | Ended::Unavailable | Ended::Elsewhere(_) => {
+                Err(Reply::Nothing)
+            }
+        }
+    }
+
+    fn waiting<'a>(&'a self, requester: &'a Requester, id: WorkflowId, patience: Duration) -> Waiting<'a> {
+        Waiting {
+            proxy: &self.proxy,
+            id,
+            patience,
+            progress: requester.progress.as_ref(),
+        }
+    }
+
+    /// Writes the result that asks a Modern client to show a form and to call again.
+    pub(crate) fn input_required(&self, request: &Request, form: ModernForm) -> answer::Answer {
+        let ModernForm {
+            id,
+            mut params,
+            claim,
+            earlier,
+            attempt,
+        } = form;
+        let open = OpenForm::new(request.gist(), claim, earlier, attempt);
+        self.forms.show(id, open);
+        params["mode"] = json!("form");
+        let result = json!({
+            "resultType": "input_required",
+            "inputRequests": { FORM: { "method": "elicitation/create", "params": params } },
+            STATE: id.to_string(),
+        });
+        answer::Answer::Result(vec![Bytes::from(result.to_string())])
+    }
+}
+
+/// Reads a form that a Modern client brings back.
+fn returned(filled: &Filled, form: OpenForm, ask: &mut PersonAsk<'_>) -> Reply {
+    let was_read = form.was_read();
+    ask.claim = form.claim;
+    let content = match filled {
+        Filled::Accepted(content) => content.clone(),
+        Filled::Refused if was_read => {
+            return Reply::Said(Answer::Refuse { reason: None }, Provenance::Dialog);
+        }
+        Filled::Refused | Filled::Unreadable => return Reply::Nothing,
+    };
+    let is_first = form.earlier.is_empty();
+    let mut all = form.earlier;
+    all.extend(content);
+    // Own words are asked for once: a client that accepts forms without filling them in would do so for ever.
+    if let Some(params) = ask.second_form(&all).filter(|_| is_first) {
+        return Reply::Form(ModernForm {
+            id: ask.id,
+            params,
+            claim: ask.claim.take(),
+            earlier: all,
+            attempt: form.attempt,
+        });
+    }
+    match ask.answer(&all) {
+        Some(answer) => Reply::Said(answer, Provenance::Dialog),
+        // Where nothing was filled in there is no slip to mend.
+        None if !all.is_empty() && form.attempt + 1 < ask.attempts() => {
+            Reply::Form(ModernForm::first(ask, form.attempt + 1))
+        }
+        None => Reply::Nothing,
     }
 }

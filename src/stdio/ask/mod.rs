@@ -1,8 +1,9 @@
-//! How a person is asked through the client: the ladder, its dialogs and forms, and the words of both.
+//! How a person is asked through the client: one ladder, its dialogs and forms, and the words of both.
 
-pub(crate) mod dialog;
-pub(crate) mod form;
+pub(crate) mod approval;
+mod dialog;
+mod form;
 pub(crate) mod ladder;
-pub(crate) mod open_forms;
-pub(crate) mod question_forms;
+mod open_forms;
+pub(crate) mod subject;
 pub(crate) mod wording;

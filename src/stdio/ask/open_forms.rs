@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::dialog::READING;
 use crate::protocol::Digest;
 use crate::proxy::{Claim, WorkflowId};
-use crate::stdio::ask::dialog::READING;
 
 /// More forms than a person has open; the oldest goes first.
 const LIMIT: usize = 1000;
@@ -26,9 +26,27 @@ pub(crate) struct OpenForm {
     pub(crate) claim: Option<Claim>,
     /// What the form before this one was filled in with.
     pub(crate) earlier: Map<String, Value>,
+    /// How often the ask was shown before, with an answer that was none.
+    pub(crate) attempt: usize,
 }
 
 impl OpenForm {
+    /// Describes a form that is shown now for `call`.
+    pub(crate) fn new(
+        call: Option<Digest>,
+        claim: Option<Claim>,
+        earlier: Map<String, Value>,
+        attempt: usize,
+    ) -> Self {
+        Self {
+            shown_at: Instant::now(),
+            call,
+            claim,
+            earlier,
+            attempt,
+        }
+    }
+
     /// Tells whether it was shown long enough for a person to have read it.
     pub(crate) fn was_read(&self) -> bool {
         self.shown_at.elapsed() >= READING
@@ -40,14 +58,8 @@ impl OpenForm {
 pub(crate) struct OpenForms(Mutex<HashMap<WorkflowId, OpenForm>>);
 
 impl OpenForms {
-    /// Takes note of a form that is being shown for `call`.
-    pub(crate) fn show(
-        &self,
-        id: WorkflowId,
-        call: Option<Digest>,
-        claim: Option<Claim>,
-        earlier: Map<String, Value>,
-    ) {
+    /// Takes note of a form that is being shown.
+    pub(crate) fn show(&self, id: WorkflowId, form: OpenForm) {
         let mut forms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         forms.retain(|_, form| form.shown_at.elapsed() < LIFE);
         if forms.len() >= LIMIT
@@ -58,16 +70,7 @@ impl OpenForms {
         {
             forms.remove(&oldest);
         }
-        let shown_at = Instant::now();
-        forms.insert(
-            id,
-            OpenForm {
-                shown_at,
-                call,
-                claim,
-                earlier,
-            },
-        );
+        forms.insert(id, form);
     }
 
     /// Takes the form that a retry of `call` brings back; `None` where none was shown for it.
@@ -84,13 +87,17 @@ impl OpenForms {
 mod tests {
     use super::*;
 
+    fn form(call: &Digest) -> OpenForm {
+        OpenForm::new(Some(call.clone()), None, Map::new(), 0)
+    }
+
     #[test]
     fn a_form_is_brought_back_once_and_by_its_own_call() {
         let forms = OpenForms::default();
         let id = WorkflowId::new(uuid::Uuid::new_v4());
         let (call, other) = (Digest::of(["call"]), Digest::of(["other"]));
         assert!(forms.take(id, Some(&call)).is_none(), "nothing was shown");
-        forms.show(id, Some(call.clone()), None, Map::new());
+        forms.show(id, form(&call));
         assert!(forms.take(id, Some(&other)).is_none());
         assert!(forms.take(id, None).is_none());
         assert!(forms.take(id, Some(&call)).is_some());
@@ -102,14 +109,9 @@ mod tests {
         let forms = OpenForms::default();
         let first = WorkflowId::new(uuid::Uuid::new_v4());
         let call = Digest::of(["call"]);
-        forms.show(first, Some(call.clone()), None, Map::new());
+        forms.show(first, form(&call));
         for _ in 0..LIMIT {
-            forms.show(
-                WorkflowId::new(uuid::Uuid::new_v4()),
-                Some(call.clone()),
-                None,
-                Map::new(),
-            );
+            forms.show(WorkflowId::new(uuid::Uuid::new_v4()), form(&call));
         }
         assert!(forms.take(first, Some(&call)).is_none());
     }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::config::By;
 use crate::protocol::approval::{ApprovalContext, ApprovalType};
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
+use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::{Excerpt, Shown, ToolName, wire_name};
 use crate::proxy::{Arguments, Asked, PersonalRoad};
 use crate::stdio::era::Fault;
-use crate::stdio::lists::tools::CONTINUE;
 
 /// What a model is shown at most of the arguments it sent, in columns: it knows them, the person reads them.
 const ARGUMENTS: usize = 4_000;

@@ -1,60 +1,72 @@
-//! The time that a dependency has for a call: it runs while the dependency works, not while it waits for the client.
+//! The time that a server has for a call: it runs while the server works, not while it waits for the client.
 //!
-//! A Legacy dependency does not say for which of its calls it asks something, so all of them wait with it.
+//! A Legacy server does not say for which of its calls it asks something, so all of them wait with it.
 
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::stdio::call::open_call::OpenCall;
+use crate::stdio::client::link::Link;
 
-/// The time a dependency has, which is over when this is dropped.
-pub(crate) struct Deadline(Option<AbortHandle>);
+/// The time a server has, which is over when this is dropped.
+pub(super) struct Deadline(AbortHandle);
+
+/// Whether a call still runs, and what its server does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progressing {
+    /// The server works on it.
+    Works,
+    /// The server waits for the client.
+    Waits,
+    /// The call is over.
+    Ended,
+}
 
 impl Deadline {
-    /// Gives the dependency its whole time for a call.
-    pub(crate) fn of(call: &Arc<OpenCall>) -> Self {
-        Self(call.route.timeout.map(|after| {
-            let asked = call.conversation.inquiries().changes();
-            let late = Arc::downgrade(call);
-            call.conversation.spawn(async move {
-                if let Some(call) = run_out(late, asked, after).await {
-                    call.time_out(after);
-                }
-            })
+    /// Gives a server its whole time for a call, and calls `expired` once that is over.
+    pub(super) fn start(
+        link: &Link,
+        after: Duration,
+        state: impl Fn() -> Progressing + Send + 'static,
+        expired: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        let asked = link.outstanding().changes();
+        Self(link.spawn(async move {
+            if run_out(state, asked, after).await.is_some() {
+                expired();
+            }
         }))
     }
 }
 
 impl Drop for Deadline {
     fn drop(&mut self) {
-        if let Some(timer) = &self.0 {
-            timer.abort();
-        }
+        self.0.abort();
     }
 }
 
-/// Returns the call once its dependency had its time, anew after each answer of the client; `None` if nobody waits.
+/// Returns once the server had its time, anew after each answer of the client; `None` if the call is over before.
 async fn run_out(
-    call: Weak<OpenCall>,
+    state: impl Fn() -> Progressing,
     mut asked: watch::Receiver<()>,
     after: Duration,
-) -> Option<Arc<OpenCall>> {
-    let waits = || {
-        let call = call.upgrade()?;
-        Some(call.conversation.inquiries().waits(&call.route.session))
-    };
+) -> Option<()> {
     let mut until = Instant::now() + after;
     loop {
-        while waits()? {
-            asked.changed().await.ok()?;
-            until = Instant::now() + after;
+        loop {
+            match state() {
+                Progressing::Works => break,
+                Progressing::Ended => return None,
+                Progressing::Waits => {
+                    asked.changed().await.ok()?;
+                    until = Instant::now() + after;
+                }
+            }
         }
         tokio::select! {
-            () = tokio::time::sleep_until(until) => return call.upgrade(),
+            () = tokio::time::sleep_until(until) => return Some(()),
             changed = asked.changed() => changed.ok()?,
         }
     }

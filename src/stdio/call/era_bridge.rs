@@ -12,18 +12,19 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::in_result::Asked;
+use super::open_call::{OpenCall, token_of};
+use super::progress::ProgressReport;
+use super::state::{CallState, Collecting, End, Open, Parked, weight};
 use crate::config::By;
 use crate::protocol::{Json, Message, Object, Outcome, Payload, Splice};
 use crate::proxy::{Failure, GoingOn, Inquiry, Refusal, Taken};
-use crate::stdio::call::in_result::Asked;
-use crate::stdio::call::open_call::{Collecting, End, Open, OpenCall, Parked, State, token_of, weight};
-use crate::stdio::call::parked::State as Returned;
-use crate::stdio::call::progress::Told;
+use crate::stdio::client::answer::Answer;
 use crate::stdio::client::in_flight::UnderWay;
-use crate::stdio::client::outstanding::Pending;
+use crate::stdio::client::outstanding::{Collector, Recipient};
 use crate::stdio::era::{self, Covered, Era};
-use crate::stdio::present::Answer;
 use crate::stdio::translation::request::{Method, Request};
+use crate::stdio::translation::request_state::RequestState;
 use crate::stdio::translation::server_label::{REQUESTS, label_all, labelled};
 use crate::stdio::translation::to_server::{Input, RESPONSES, STATE, meta_of};
 
@@ -35,13 +36,13 @@ const QUESTIONS: usize = 1 << 20;
 
 impl OpenCall {
     /// Tells whether a request asks for the very same as this call.
-    pub(crate) fn is_same(&self, other: &Request) -> bool {
+    pub(super) fn is_same(&self, other: &Request) -> bool {
         let gist = self.request.gist();
         gist.is_some() && gist == other.gist()
     }
 
     /// Gives a question of a Legacy dependency to the client that waits for this call, if it can answer it there.
-    pub(crate) fn take_question(self: &Arc<Self>, inquiry: &Arc<Inquiry>) -> Taken {
+    pub(super) fn take_question(self: &Arc<Self>, inquiry: &Arc<Inquiry>) -> Taken {
         if self.request.era != Era::Modern || !self.request.method.may_ask() {
             return Taken::No;
         }
@@ -55,13 +56,13 @@ impl OpenCall {
             return Taken::No;
         }
         match self.end() {
-            State::Open(mut open, _) if open.rounds < ROUNDS => {
+            CallState::Open(mut open, _) if open.rounds < ROUNDS => {
                 open.rounds += 1;
                 let key = format!("question-{}", open.rounds);
                 self.park(&open, vec![(key, Arc::clone(inquiry))]);
                 Taken::Yes
             }
-            State::Parked(mut parked)
+            CallState::Parked(mut parked)
                 if parked.rounds < ROUNDS && parked.asked() + weight(inquiry) <= QUESTIONS =>
             {
                 parked.rounds += 1;
@@ -78,9 +79,9 @@ impl OpenCall {
     }
 
     /// Goes on with a parked call: the dependency gets its answers, the client waits again.
-    pub(crate) fn go_on(self: &Arc<Self>, object: &Object<'_>, under_way: UnderWay) {
+    pub(super) fn go_on(self: &Arc<Self>, object: &Object<'_>, under_way: UnderWay) {
         let parked = match self.end() {
-            State::Parked(parked) => parked,
+            CallState::Parked(parked) => parked,
             state => {
                 *self.lock() = state;
                 return self.answer(&under_way, self.refused(&Refusal::Expired));
@@ -96,11 +97,11 @@ impl OpenCall {
                 None => missing.push((key, inquiry)),
             }
         }
-        under_way.answered_by(self);
+        under_way.answered_by(self.cancellation());
         let open = Open {
             under_way,
             token: token_of(object),
-            told: Told::default(),
+            report: ProgressReport::default(),
             downstream: parked.downstream,
             rounds: parked.rounds,
         };
@@ -118,7 +119,7 @@ impl OpenCall {
 
     /// Gives the client the questions of the dependency as a result, and waits for its next request.
     fn park(self: &Arc<Self>, open: &Open, inquiries: Vec<(String, Arc<Inquiry>)>) {
-        let id = self.conversation.park(Arc::clone(self));
+        let id = self.calls.park(Arc::clone(self));
         let mut asked = String::new();
         let server = self.route.tool.dependency();
         for (key, inquiry) in &inquiries {
@@ -131,7 +132,7 @@ impl OpenCall {
             let (key, method) = (json!(key), json!(inquiry.method));
             let _ = write!(asked, r#"{comma}{key}:{{"method":{method}{params}}}"#);
         }
-        let state = json!(Returned::Parked(id).text());
+        let state = json!(RequestState::Parked(id).text());
         let result =
             format!(r#"{{"resultType":"input_required","inputRequests":{{{asked}}},"{STATE}":{state}}}"#);
         self.stay_parked(Parked {
@@ -145,16 +146,16 @@ impl OpenCall {
     }
 
     /// Waits for the client with what is there now.
-    pub(crate) fn stay_parked(&self, parked: Parked) {
+    pub(super) fn stay_parked(&self, parked: Parked) {
         let place = parked.place;
-        *self.lock() = State::Parked(parked);
-        self.conversation.weigh(place);
+        *self.lock() = CallState::Parked(parked);
+        self.calls.weigh(place);
     }
 
     /// Forgets a parked call that nobody came back for.
-    pub(crate) fn abandon(&self) {
+    pub(super) fn abandon(&self) {
         match self.end() {
-            State::Parked(parked) => {
+            CallState::Parked(parked) => {
                 let session = &self.route.session;
                 let error = json!({ "code": -32603, "message": "the client did not answer" }).to_string();
                 for (_, inquiry) in parked.inquiries {
@@ -169,7 +170,7 @@ impl OpenCall {
     }
 
     /// Asks a Legacy client for what a Modern dependency requires.
-    pub(crate) fn collect(self: &Arc<Self>, mut open: Open, payload: &Payload<'_>) {
+    pub(super) fn collect(self: &Arc<Self>, mut open: Open, payload: &Payload<'_>) {
         let object = payload.object();
         let ambiguous = object.map(|object| label_all(self.route.tool.dependency(), object));
         if let Some(Err(twin)) = ambiguous {
@@ -191,7 +192,7 @@ impl OpenCall {
             let params = request.value("params").map(Json::get);
             asked.push((key.to_owned(), method, params.map(str::to_owned)));
         }
-        let declared = self.conversation.declared();
+        let declared = self.link().declared();
         let uncovered = |(_, method, params): &&(String, String, Option<String>)| {
             era::covers(declared.capabilities(), method, params.as_deref()) == Covered::No
         };
@@ -215,14 +216,14 @@ impl OpenCall {
         let waiting: Vec<(String, String)> = asked
             .iter()
             .map(|(key, ..)| {
-                let pending = Pending::Input {
-                    call: Arc::clone(self),
+                let recipient = Recipient::Call {
+                    call: Arc::clone(self) as Arc<dyn Collector>,
                     key: key.clone(),
                 };
-                (self.conversation.inquiries().register(pending), key.clone())
+                (self.link().outstanding().register(recipient), key.clone())
             })
             .collect();
-        *self.lock() = State::Collecting(Collecting {
+        *self.lock() = CallState::Collecting(Collecting {
             open,
             waiting: waiting.iter().map(|(id, _)| id.clone()).collect(),
             responses: Vec::new(),
@@ -232,7 +233,8 @@ impl OpenCall {
         for ((id, _), (_, method, params)) in waiting.iter().zip(&asked) {
             let params = params.as_deref().map(|params| labelled(server, method, params));
             let params = params.as_deref().map(|params| for_legacy(id, method, params));
-            self.conversation.ask_client(id, method, params.as_deref());
+            self.link()
+                .request(id, method, params.map(|params| Bytes::from(params.into_owned())));
         }
         // Nothing is asked: it only wants to be called again.
         if waiting.is_empty() {
@@ -242,7 +244,7 @@ impl OpenCall {
 
     /// Returns the forms that can be told in a tool's result, where a client may carry a person's word at all.
     fn relayable(&self, asked: &[(String, String, Option<String>)]) -> Option<Vec<Asked>> {
-        let by = self.conversation.0.proxy.approvals().by;
+        let by = self.calls.0.proxy.approvals().by;
         if self.request.method != Method::Call || by != By::Client {
             return None;
         }
@@ -255,10 +257,55 @@ impl OpenCall {
         asked.iter().map(form).collect()
     }
 
-    /// Takes the client's answer to one of the questions of a Modern dependency.
-    pub(crate) fn collected(self: &Arc<Self>, id: &str, key: &str, outcome: &Outcome<'_>) {
+    /// Sends the request again with what was collected.
+    fn resend(self: &Arc<Self>) {
+        let CallState::Collecting(collecting) = self.end() else {
+            return;
+        };
+        let responses: Vec<String> = collecting
+            .responses
+            .iter()
+            .map(|(key, raw)| format!("{}:{raw}", json!(key)))
+            .collect();
+        let input = Input {
+            responses: Some(format!("{{{}}}", responses.join(","))),
+            state: collecting.state,
+        };
+        self.send_again(collecting.open, input);
+    }
+
+    /// Sends the request again with what its dependency asked for, if the rules of now let it.
+    pub(super) fn send_again(self: &Arc<Self>, open: Open, input: Input) {
+        let proxy = self.calls.0.proxy.clone();
+        match proxy.going_on(&self.route) {
+            Ok(GoingOn::AsBefore) => self.dispatch_again(open, &input),
+            Err(refusal) => self.answer(&open.under_way, self.refused(&refusal)),
+            Ok(GoingOn::Anew) => {
+                let call = Arc::clone(self);
+                let cancelled = open.under_way.cancelled();
+                self.link().spawn(async move {
+                    match cancelled.run_until_cancelled(proxy.reopen(&call.route)).await {
+                        Some(Ok(ready)) => call.along(ready).dispatch_again(open, &input),
+                        Some(Err(refusal)) => call.answer(&open.under_way, call.refused(&refusal)),
+                        None => {}
+                    }
+                });
+            }
+        }
+    }
+
+    fn dispatch_again(self: &Arc<Self>, open: Open, input: &Input) {
+        open.under_way.answered_by(self.cancellation());
+        if let Some(object) = Object::parse(self.request.text()) {
+            self.dispatch(open, &object, meta_of(&object).as_ref(), Some(input));
+        }
+    }
+}
+
+impl Collector for OpenCall {
+    fn collected(self: Arc<Self>, id: &str, key: &str, outcome: &Outcome<'_>) {
         let mut state = self.lock();
-        let State::Collecting(collecting) = &mut *state else {
+        let CallState::Collecting(collecting) = &mut *state else {
             return;
         };
         collecting.waiting.retain(|waiting| waiting != id);
@@ -276,56 +323,12 @@ impl OpenCall {
             // A Modern dependency cannot be told of an error: the call fails with it.
             Outcome::Error(raw) => {
                 drop(state);
-                if let State::Collecting(collecting) = self.end() {
+                if let CallState::Collecting(collecting) = self.end() {
                     self.withdraw(&collecting.waiting);
                     let error = Bytes::copy_from_slice(raw.get().as_bytes());
                     self.answer(&collecting.open.under_way, Answer::Error(vec![error]));
                 }
             }
-        }
-    }
-
-    /// Sends the request again with what was collected.
-    fn resend(self: &Arc<Self>) {
-        let State::Collecting(collecting) = self.end() else {
-            return;
-        };
-        let responses: Vec<String> = collecting
-            .responses
-            .iter()
-            .map(|(key, raw)| format!("{}:{raw}", json!(key)))
-            .collect();
-        let input = Input {
-            responses: Some(format!("{{{}}}", responses.join(","))),
-            state: collecting.state,
-        };
-        self.send_again(collecting.open, input);
-    }
-
-    /// Sends the request again with what its dependency asked for, if the rules of now let it.
-    pub(crate) fn send_again(self: &Arc<Self>, open: Open, input: Input) {
-        let proxy = self.conversation.0.proxy.clone();
-        match proxy.going_on(&self.route) {
-            Ok(GoingOn::AsBefore) => self.dispatch_again(open, &input),
-            Err(refusal) => self.answer(&open.under_way, self.refused(&refusal)),
-            Ok(GoingOn::Anew) => {
-                let call = Arc::clone(self);
-                let cancelled = open.under_way.cancelled();
-                self.conversation.spawn(async move {
-                    match cancelled.run_until_cancelled(proxy.reopen(&call.route)).await {
-                        Some(Ok(ready)) => call.along(ready).dispatch_again(open, &input),
-                        Some(Err(refusal)) => call.answer(&open.under_way, call.refused(&refusal)),
-                        None => {}
-                    }
-                });
-            }
-        }
-    }
-
-    fn dispatch_again(self: &Arc<Self>, open: Open, input: &Input) {
-        open.under_way.answered_by(self);
-        if let Some(object) = Object::parse(self.request.text()) {
-            self.dispatch(open, &object, meta_of(&object).as_ref(), Some(input));
         }
     }
 }

@@ -9,35 +9,20 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::Calls;
+use super::open_call::{OpenCall, token_of};
+use super::parked::Found;
+use super::progress::ProgressReport;
+use super::state::{CallState, Open, Relayed};
 use crate::protocol::continuation::{Continuation, Decision};
+use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::{Object, Shown};
 use crate::proxy::Refusal;
-use crate::stdio::call::open_call::{Open, OpenCall, State, token_of};
-use crate::stdio::call::parked::Found;
-use crate::stdio::call::progress::Told;
+use crate::stdio::client::answer::{error_result, own_result};
 use crate::stdio::client::in_flight::UnderWay;
-use crate::stdio::conversation::Conversation;
 use crate::stdio::era::Era;
-use crate::stdio::lists::tools::CONTINUE;
 use crate::stdio::present;
 use crate::stdio::translation::to_server::Input;
-
-/// A call whose questions were told to a client in a result.
-pub(crate) struct Relayed {
-    /// The dependency's names of its questions.
-    keys: Vec<String>,
-    /// The dependency's own state, raw.
-    state: Option<String>,
-    rounds: u32,
-}
-
-impl Relayed {
-    /// Returns how many bytes it holds.
-    pub(crate) fn bytes(&self) -> usize {
-        let keys: usize = self.keys.iter().map(String::len).sum();
-        keys + self.state.as_ref().map_or(0, String::len)
-    }
-}
 
 /// What a person said, by the dependency's names; else why it cannot be used.
 type Said = Result<Map<String, Value>, String>;
@@ -47,13 +32,13 @@ pub(crate) type Asked = (String, Value);
 
 impl OpenCall {
     /// Tells the questions of the dependency in place of its result.
-    pub(crate) fn relay(self: &Arc<Self>, open: &Open, asked: Vec<Asked>, state: Option<String>) {
-        *self.lock() = State::Relayed(Relayed {
+    pub(super) fn relay(self: &Arc<Self>, open: &Open, asked: Vec<Asked>, state: Option<String>) {
+        *self.lock() = CallState::Relayed(Relayed {
             keys: asked.iter().map(|(key, _)| key.clone()).collect(),
             state,
             rounds: open.rounds,
         });
-        let id = self.conversation.park(Arc::clone(self));
+        let id = self.calls.park(Arc::clone(self));
         let dependency = self.route.tool.dependency();
         let example: Map<String, Value> = asked.iter().map(|(key, _)| (key.clone(), json!({}))).collect();
         let call = json!({ "workflow_id": id, "approved": true, "input": example });
@@ -82,7 +67,7 @@ impl OpenCall {
                 "instructions": instructions,
             },
         });
-        let expected = self.conversation.expected(self);
+        let expected = self.expected_output();
         let answer = present::in_place_of_output(result, expected, self.request.era);
         self.answer(&open.under_way, answer);
     }
@@ -90,20 +75,20 @@ impl OpenCall {
     /// Reads what a person said to the questions that were told; `None` where none were.
     fn said(&self, continuation: &Continuation) -> Option<Said> {
         match &*self.lock() {
-            State::Relayed(relayed) => Some(responses(&relayed.keys, continuation)),
+            CallState::Relayed(relayed) => Some(responses(&relayed.keys, continuation)),
             _ => None,
         }
     }
 
     /// Sends the call again with what a person said.
     fn relayed(self: &Arc<Self>, under_way: UnderWay, carrier: &Object<'_>, responses: Map<String, Value>) {
-        let State::Relayed(relayed) = self.end() else {
+        let CallState::Relayed(relayed) = self.end() else {
             return self.answer(&under_way, self.refused(&Refusal::Expired));
         };
         let open = Open {
             under_way,
             token: token_of(carrier),
-            told: Told::default(),
+            report: ProgressReport::default(),
             downstream: 0,
             rounds: relayed.rounds,
         };
@@ -135,7 +120,7 @@ fn responses(keys: &[String], continuation: &Continuation) -> Said {
         .collect()
 }
 
-impl Conversation {
+impl Calls {
     /// Goes on with a call whose questions were told in a result; `Some` gives back what is no answer to one.
     pub(crate) fn relayed(&self, under_way: UnderWay, carrier: &Object<'_>) -> Option<UnderWay> {
         let Some(Ok(Some(continuation))) = carrier.value("arguments").map(Continuation::parse) else {
@@ -152,8 +137,10 @@ impl Conversation {
         match (found, said) {
             (Found::Wanted(call), Some(Ok(responses))) => call.relayed(under_way, carrier, responses),
             (_, Some(Err(reason))) => {
-                let refusal = present::refusal(&reason, None);
-                self.respond(&under_way.id, present::own_result(refusal, Era::Legacy));
+                let refusal = error_result(&reason, None);
+                self.0
+                    .link
+                    .respond(&under_way.id, own_result(refusal, Era::Legacy));
             }
             _ => return Some(under_way),
         }

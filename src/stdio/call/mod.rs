@@ -1,10 +1,132 @@
 //! A request of the client that a server is answering, and what is asked in the middle of it.
+//!
+//! [`Calls`] is what all calls of one client share; an [`OpenCall`] is one of them.
 
 mod deadline;
 mod era_bridge;
-pub(crate) mod in_result;
+mod granted;
+mod in_result;
 mod modern_questions;
-pub(crate) mod open_call;
-pub(crate) mod parked;
+mod open_call;
+mod parked;
 pub(crate) mod progress;
-mod server_requests;
+pub(crate) mod server_requests;
+mod state;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use uuid::Uuid;
+
+use granted::Granted;
+use parked::{Found, Kept, Parking};
+
+use crate::protocol::Object;
+use crate::proxy::{GoingOn, Proxy, Ready, Refusal};
+use crate::stdio::client::in_flight::UnderWay;
+use crate::stdio::client::link::Link;
+use crate::stdio::lists::output_schemas::OutputSchemas;
+use crate::stdio::present;
+use crate::stdio::subscriptions::Subscriptions;
+use crate::stdio::translation::request::Request;
+
+pub(crate) use open_call::OpenCall;
+
+/// What the calls of one client share; clones share it.
+#[derive(Clone)]
+pub(crate) struct Calls(Arc<Shared>);
+
+struct Shared {
+    proxy: Proxy,
+    link: Link,
+    subscriptions: Subscriptions,
+    output_schemas: Arc<OutputSchemas>,
+    /// The calls that go on when a Modern client comes back.
+    parked: Parking<Arc<OpenCall>>,
+    /// What is known of the calls whose server waits for a Modern client to come back.
+    granted: Parking<Granted>,
+}
+
+impl Calls {
+    /// Begins with a client that has no call open.
+    pub(crate) fn new(
+        proxy: Proxy,
+        link: Link,
+        subscriptions: Subscriptions,
+        output_schemas: Arc<OutputSchemas>,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            proxy,
+            link,
+            subscriptions,
+            output_schemas,
+            parked: Parking::default(),
+            granted: Parking::default(),
+        }))
+    }
+
+    /// Goes on with a parked call, whose client comes back with the answers to its server's questions.
+    pub(crate) fn go_on(&self, id: Uuid, request: &Request, object: &Object<'_>, under_way: UnderWay) {
+        let found = self
+            .0
+            .parked
+            .take(id, Instant::now(), |call| call.is_same(request));
+        let refusal = match found {
+            Found::Wanted(call) => match self.0.proxy.going_on(&call.route) {
+                Ok(_) => return call.go_on(object, under_way),
+                Err(refusal) => {
+                    call.abandon();
+                    refusal
+                }
+            },
+            Found::Another => Refusal::OtherCall,
+            Found::Nothing => Refusal::Expired,
+        };
+        let answer = present::refused(&refusal, &request.method, request.era);
+        self.0.link.respond(&under_way.id, answer);
+    }
+
+    /// Lets a call through that was let through before its server asked something, unless a rule forbids it now.
+    pub(crate) fn let_through(&self, id: Uuid, request: &Request) -> Option<Ready> {
+        let same = |granted: &Granted| granted.covers(request);
+        let Found::Wanted(granted) = self.0.granted.take(id, Instant::now(), same) else {
+            return None;
+        };
+        let going_on = self.0.proxy.going_on(granted.route());
+        matches!(going_on, Ok(GoingOn::AsBefore)).then(|| granted.ready())
+    }
+
+    /// Keeps a call until its client comes back, for as long as a person is waited for.
+    fn park(&self, call: Arc<OpenCall>) -> Uuid {
+        let patience = self.0.proxy.approvals().time_to_live;
+        let (id, displaced) = self.0.parked.keep(call, Instant::now() + patience);
+        for call in displaced {
+            call.abandon();
+        }
+        self.sweep_later(|shared| &shared.parked, |call| call.abandon());
+        id
+    }
+
+    /// Takes note that a call that waits holds more than before.
+    fn weigh(&self, id: Uuid) {
+        for call in self.0.parked.weigh(id) {
+            call.abandon();
+        }
+    }
+
+    /// Remembers that a call was let through, for as long as a person is waited for.
+    fn remember(&self, granted: Granted) -> Uuid {
+        let patience = self.0.proxy.approvals().time_to_live;
+        let (id, _displaced) = self.0.granted.keep(granted, Instant::now() + patience);
+        self.sweep_later(|shared| &shared.granted, drop);
+        id
+    }
+
+    /// Has what is kept given up in time, if the conversation still goes on then.
+    fn sweep_later<T: Kept + Send + 'static>(&self, parking: fn(&Shared) -> &Parking<T>, give_up: fn(T)) {
+        if let Some(at) = parking(&self.0).begin_sweep() {
+            let sweeping = parked::sweep(Arc::downgrade(&self.0), parking, at, give_up);
+            self.0.link.spawn(sweeping);
+        }
+    }
+}

@@ -10,13 +10,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::json;
 
+use super::granted::Granted;
+use super::open_call::OpenCall;
+use super::state::Open;
 use crate::protocol::{Json, Object, Payload, Splice};
 use crate::proxy::{Failure, Refusal};
-use crate::stdio::call::open_call::{Open, OpenCall};
-use crate::stdio::call::parked::{Granted, State as Returned};
+use crate::stdio::client::answer::Answer;
 use crate::stdio::era::{self, Covered};
-use crate::stdio::present::Answer;
 use crate::stdio::translation::impersonation::Disguise;
+use crate::stdio::translation::request_state::RequestState;
 use crate::stdio::translation::server_label::{REQUESTS, label_all};
 use crate::stdio::translation::to_server::STATE;
 
@@ -31,7 +33,7 @@ enum Answerable {
 
 impl OpenCall {
     /// Passes a question of a dependency to a Modern client, its state wrapped so that it finds its way back.
-    pub(crate) fn pass_question(self: &Arc<Self>, open: &Open, line: &Bytes, payload: &Payload<'_>) {
+    pub(super) fn pass_question(self: &Arc<Self>, open: &Open, line: &Bytes, payload: &Payload<'_>) {
         let Some(object) = payload.object() else { return };
         let cuts = match self.undeclared(object) {
             Ok(cuts) => cuts,
@@ -42,8 +44,8 @@ impl OpenCall {
             Err(twin) => return self.fail(open, Failure::Unusable(format!("in its question {twin}"))),
         };
         let theirs = object.text(STATE).map(Cow::into_owned);
-        let id = self.conversation.remember(Granted::of(self));
-        let state = json!(Returned::Owned(id, theirs).text()).to_string();
+        let id = self.calls.remember(Granted::of(self));
+        let state = json!(RequestState::OfServer(id, theirs).text()).to_string();
         let mut splice = Splice::new(line.slice_ref(payload.get().as_bytes()));
         match object.place(STATE) {
             Some(place) => splice.replace(place, state),

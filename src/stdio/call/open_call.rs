@@ -3,156 +3,82 @@
 //! It is data, not a task: the reader of the dependency's lines tells it what came, and it writes to the client at
 //! once. What is asked in the middle of a call across the eras is in `era_bridge.rs`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
+use super::Calls;
+use super::deadline::{Deadline, Progressing};
+use super::parked::{Kept, held};
+use super::progress::ProgressReport;
+use super::state::{CallState, End, Open};
 use crate::protocol::{Object, Outcome, Payload};
 use crate::proxy::{Arguments, Caller, Failure, Inquiry, Ready, Refusal, Route, Taken};
-use crate::stdio::call::deadline::Deadline;
-use crate::stdio::call::in_result::Relayed;
-use crate::stdio::call::parked::State as Returned;
-use crate::stdio::call::progress::Told;
-use crate::stdio::client::in_flight::UnderWay;
-use crate::stdio::conversation::Conversation;
+use crate::stdio::client::answer::Answer;
+use crate::stdio::client::in_flight::{Cancel, UnderWay};
+use crate::stdio::client::link::Link;
 use crate::stdio::era::{self, Era};
-use crate::stdio::present::{self, Answer};
+use crate::stdio::lists::output_schemas::Expected;
+use crate::stdio::present;
 use crate::stdio::translation::impersonation;
 use crate::stdio::translation::request::{self, Method, Request};
+use crate::stdio::translation::request_state::RequestState;
 use crate::stdio::translation::to_client::{self, Passage};
 use crate::stdio::translation::to_server::{self, Address, Input, STATE};
 
 /// A request of the client that a dependency is answering.
 pub(crate) struct OpenCall {
-    pub(crate) conversation: Conversation,
-    pub(crate) request: Request,
-    pub(crate) route: Arc<Route>,
-    pub(crate) suspended: Option<Arguments>,
-    pub(crate) notes: Vec<String>,
-    pub(crate) state: Mutex<State>,
-}
-
-/// Where a call stands.
-pub(crate) enum State {
-    /// The dependency works on it, and the client waits; only then its time runs.
-    Open(
-        Open,
-        #[expect(dead_code, reason = "what counts is when it is dropped")] Deadline,
-    ),
-    /// The dependency waits for an answer that the client brings with its next request.
-    Parked(Parked),
-    /// The client is being asked for what the dependency requires.
-    Collecting(Collecting),
-    /// The client was told in a result what the dependency wants to know.
-    Relayed(Relayed),
-    /// It was answered, or nobody wants an answer any more.
-    Ended,
-}
-
-/// A call that a client waits for.
-pub(crate) struct Open {
-    pub(crate) under_way: UnderWay,
-    /// The raw token under which the client wants to hear of progress.
-    pub(crate) token: Option<String>,
-    pub(crate) told: Told,
-    /// The id of the request on the dependency's side.
-    pub(crate) downstream: u64,
-    pub(crate) rounds: u32,
-}
-
-/// A call that waits for its client to come back.
-pub(crate) struct Parked {
-    /// Where it is kept.
-    pub(crate) place: Uuid,
-    pub(crate) inquiries: Vec<(String, Arc<Inquiry>)>,
-    pub(crate) downstream: u64,
-    pub(crate) rounds: u32,
-    /// What came meanwhile.
-    pub(crate) end: Option<End>,
-}
-
-impl Parked {
-    /// Returns how many bytes it holds.
-    pub(crate) fn bytes(&self) -> usize {
-        let reply = match &self.end {
-            Some(End::Replied(line)) => line.len(),
-            Some(End::Failed(_)) | None => 0,
-        };
-        self.asked() + reply
-    }
-
-    /// Returns how many bytes of questions it holds.
-    pub(crate) fn asked(&self) -> usize {
-        self.inquiries.iter().map(|(_, inquiry)| weight(inquiry)).sum()
-    }
-}
-
-/// Returns how many bytes a question holds.
-pub(crate) fn weight(inquiry: &Inquiry) -> usize {
-    inquiry.id.len() + inquiry.method.len() + inquiry.params.as_ref().map_or(0, Bytes::len)
-}
-
-/// The end of a call that came while nobody waited for it.
-pub(crate) enum End {
-    Replied(Bytes),
-    Failed(Failure),
-}
-
-/// A call whose client is being asked.
-pub(crate) struct Collecting {
-    pub(crate) open: Open,
-    /// Our ids of the requests that the client has not answered yet.
-    pub(crate) waiting: Vec<String>,
-    /// What it answered, by the dependency's names.
-    pub(crate) responses: Vec<(String, String)>,
-    /// The dependency's own state, raw.
-    pub(crate) state: Option<String>,
+    pub(super) calls: Calls,
+    pub(super) request: Request,
+    pub(super) route: Arc<Route>,
+    pub(super) suspended: Option<Arguments>,
+    pub(super) notes: Vec<String>,
+    pub(super) state: Mutex<CallState>,
 }
 
 impl OpenCall {
     /// Sends a request on its way; from here on nobody needs to look after it.
     pub(crate) fn send(
-        conversation: &Conversation,
+        calls: &Calls,
         request: Request,
         object: &Object<'_>,
         ready: Ready,
         under_way: UnderWay,
-        told: Told,
+        report: ProgressReport,
     ) {
         let Ready {
             route,
             suspended,
             notes,
         } = ready;
-        let input = match object.text(STATE).as_deref().map(Returned::read) {
-            Some(Returned::Owned(_, state)) => Some(Input {
+        let input = match object.text(STATE).as_deref().map(RequestState::read) {
+            Some(RequestState::OfServer(_, state)) => Some(Input {
                 responses: None,
                 state: state.map(|state| Value::from(state).to_string()),
             }),
-            Some(Returned::Parked(_) | Returned::Own(_)) | None => None,
+            Some(RequestState::Parked(_) | RequestState::Own(_)) | None => None,
         };
         let meta = to_server::meta_of(object);
         let token = token_in(meta.as_ref());
         // Told before the call: a dependency that knows a level of the whole conversation only takes it in this order.
         if let (Era::Modern, Some(level)) = (request.era, meta.as_ref().and_then(era::log_level)) {
-            conversation.hears_messages(level);
+            calls.0.subscriptions.ask_for_messages(level);
         }
         let call = Arc::new(Self {
-            conversation: conversation.clone(),
+            calls: calls.clone(),
             request,
             route,
             suspended,
             notes,
-            state: Mutex::new(State::Ended),
+            state: Mutex::new(CallState::Ended),
         });
-        under_way.answered_by(&call);
+        under_way.answered_by(call.cancellation());
         let open = Open {
             under_way,
             token,
-            told,
+            report,
             downstream: 0,
             rounds: 0,
         };
@@ -161,20 +87,20 @@ impl OpenCall {
     }
 
     /// Returns the same call on another way.
-    pub(crate) fn along(&self, ready: Ready) -> Arc<Self> {
+    pub(super) fn along(&self, ready: Ready) -> Arc<Self> {
         let mut notes = self.notes.clone();
         notes.extend(ready.notes);
         Arc::new(Self {
-            conversation: self.conversation.clone(),
+            calls: self.calls.clone(),
             request: self.request.clone(),
             route: ready.route,
             suspended: self.suspended.clone(),
             notes,
-            state: Mutex::new(State::Ended),
+            state: Mutex::new(CallState::Ended),
         })
     }
 
-    pub(crate) fn dispatch(
+    pub(super) fn dispatch(
         self: &Arc<Self>,
         open: Open,
         object: &Object<'_>,
@@ -185,13 +111,13 @@ impl OpenCall {
         self.open(open);
         let id = session.register(Arc::clone(self) as Arc<dyn Caller>);
         match &mut *self.lock() {
-            State::Open(open, _) => open.downstream = id,
+            CallState::Open(open, _) => open.downstream = id,
             // The dependency was gone, and the client has been told so.
             _ => return,
         }
         let to = session.era();
         let envelope = match (self.request.era, to) {
-            (Era::Legacy, Era::Modern) => self.conversation.envelope(),
+            (Era::Legacy, Era::Modern) => self.calls.0.subscriptions.envelope(),
             _ => String::new(),
         };
         let address = Address {
@@ -211,18 +137,33 @@ impl OpenCall {
     }
 
     /// Leaves the call to the dependency, which has its whole time for it: nobody else's time counts.
-    pub(crate) fn open(self: &Arc<Self>, open: Open) {
-        *self.lock() = State::Open(open, Deadline::of(self));
+    pub(super) fn open(self: &Arc<Self>, open: Open) {
+        *self.lock() = CallState::Open(open, self.deadline());
     }
 
-    /// Ends the call because the client no longer wants it; `notice` are the raw parameters of its cancellation.
-    pub(crate) fn cancel(&self, notice: Option<&str>) {
-        match self.end() {
-            State::Open(open, _) => self.cancel_downstream(open.downstream, notice),
-            State::Collecting(collecting) => self.withdraw(&collecting.waiting),
-            state @ (State::Parked(_) | State::Relayed(_)) => *self.lock() = state,
-            State::Ended => {}
-        }
+    fn deadline(self: &Arc<Self>) -> Option<Deadline> {
+        let after = self.route.timeout?;
+        let (call, late) = (Arc::downgrade(self), Arc::downgrade(self));
+        let state = move || match call.upgrade() {
+            Some(call) if call.link().outstanding().waits(&call.route.session) => Progressing::Waits,
+            Some(_) => Progressing::Works,
+            None => Progressing::Ended,
+        };
+        Some(Deadline::start(self.link(), after, state, move || {
+            if let Some(call) = late.upgrade() {
+                call.time_out(after);
+            }
+        }))
+    }
+
+    /// Returns what cancels the call.
+    pub(super) fn cancellation(self: &Arc<Self>) -> Weak<dyn Cancel> {
+        let call: Arc<dyn Cancel> = Arc::clone(self) as Arc<dyn Cancel>;
+        Arc::downgrade(&call)
+    }
+
+    pub(super) fn link(&self) -> &Link {
+        &self.calls.0.link
     }
 
     fn cancel_downstream(&self, id: u64, notice: Option<&str>) {
@@ -237,18 +178,18 @@ impl OpenCall {
         self.route.session.cancel(id, &params);
     }
 
-    pub(crate) fn withdraw(&self, waiting: &[String]) {
+    pub(super) fn withdraw(&self, waiting: &[String]) {
         for id in waiting {
-            if self.conversation.inquiries().take(id).is_some() {
-                self.conversation.withdraw(id);
+            if self.link().outstanding().take(id).is_some() {
+                self.link().withdraw(id);
             }
         }
     }
 
     /// Ends the call because its dependency took too long.
-    pub(crate) fn time_out(&self, after: Duration) {
+    pub(super) fn time_out(&self, after: Duration) {
         match self.end() {
-            State::Open(open, _) => {
+            CallState::Open(open, _) => {
                 let params = json!({ "requestId": open.downstream, "reason": "it took too long" });
                 self.route.session.cancel(open.downstream, &params.to_string());
                 let tool = self.route.tool.clone();
@@ -258,7 +199,7 @@ impl OpenCall {
         }
     }
 
-    pub(crate) fn deliver(self: &Arc<Self>, open: Open, line: &Bytes, outcome: &Outcome<'_>) {
+    pub(super) fn deliver(self: &Arc<Self>, open: Open, line: &Bytes, outcome: &Outcome<'_>) {
         let payload = match outcome {
             Outcome::Error(raw) => {
                 let raw = line.slice_ref(raw.get().as_bytes());
@@ -305,11 +246,18 @@ impl OpenCall {
     fn watched(&self) {
         let object = Object::parse(self.request.text());
         if let Some(Ok(name)) = object.map(|object| request::name(&self.request.method, &object)) {
-            self.conversation.watch(&self.route, name);
+            self.calls.0.subscriptions.watch(&self.route, name);
         }
     }
 
-    pub(crate) fn fail(&self, open: &Open, failure: Failure) {
+    /// Returns what the client expects of the result.
+    pub(super) fn expected_output(&self) -> Expected {
+        let object = Object::parse(self.request.text());
+        let name = object.and_then(|object| request::name(&self.request.method, &object).ok());
+        self.calls.0.output_schemas.expected(&name.unwrap_or_default())
+    }
+
+    pub(super) fn fail(&self, open: &Open, failure: Failure) {
         let dependency = self.route.tool.dependency().clone();
         let refusal = match failure {
             Failure::Unusable(reason) => Refusal::Unusable { dependency, reason },
@@ -318,25 +266,25 @@ impl OpenCall {
         self.answer(&open.under_way, self.refused(&refusal));
     }
 
-    pub(crate) fn refused(&self, refusal: &Refusal) -> Answer {
+    pub(super) fn refused(&self, refusal: &Refusal) -> Answer {
         present::refused(refusal, &self.request.method, self.request.era)
     }
 
-    pub(crate) fn answer(&self, under_way: &UnderWay, answer: Answer) {
-        self.conversation.respond(&under_way.id, answer);
+    pub(super) fn answer(&self, under_way: &UnderWay, answer: Answer) {
+        self.link().respond(&under_way.id, answer);
     }
 
     /// Takes the state out, leaving it ended.
-    pub(crate) fn end(&self) -> State {
-        std::mem::replace(&mut *self.lock(), State::Ended)
+    pub(super) fn end(&self) -> CallState {
+        std::mem::replace(&mut *self.lock(), CallState::Ended)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, CallState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(crate) fn token_of(object: &Object<'_>) -> Option<String> {
+pub(super) fn token_of(object: &Object<'_>) -> Option<String> {
     token_in(to_server::meta_of(object).as_ref())
 }
 
@@ -344,27 +292,49 @@ fn token_in(meta: Option<&Object<'_>>) -> Option<String> {
     meta?.value("progressToken").map(|token| token.get().to_owned())
 }
 
+impl Cancel for OpenCall {
+    fn cancel(&self, notice: Option<&str>) {
+        match self.end() {
+            CallState::Open(open, _) => self.cancel_downstream(open.downstream, notice),
+            CallState::Collecting(collecting) => self.withdraw(&collecting.waiting),
+            state @ (CallState::Parked(_) | CallState::Relayed(_)) => *self.lock() = state,
+            CallState::Ended => {}
+        }
+    }
+}
+
+impl Kept for Arc<OpenCall> {
+    fn bytes(&self) -> usize {
+        let waiting = match &*self.lock() {
+            CallState::Parked(parked) => parked.bytes(),
+            CallState::Relayed(relayed) => relayed.bytes(),
+            CallState::Open(..) | CallState::Collecting(_) | CallState::Ended => 0,
+        };
+        self.request.params.len() + held(self.suspended.as_ref()) + waiting
+    }
+}
+
 impl Caller for OpenCall {
     fn progressed(&self, line: &Bytes, params: &Payload<'_>) {
         let state = self.lock();
-        if let State::Open(
+        if let CallState::Open(
             Open {
                 token: Some(token),
-                told,
+                report,
                 ..
             },
             _,
         ) = &*state
-            && let Some(parts) = told.forwarded(token, line, params)
+            && let Some(parts) = report.forwarded(token, line, params)
         {
-            self.conversation.notify("notifications/progress", parts);
+            self.link().notify("notifications/progress", parts);
         }
     }
 
     fn replied(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>) {
         match self.end() {
-            State::Open(open, _) => self.deliver(open, line, outcome),
-            State::Parked(mut parked) => {
+            CallState::Open(open, _) => self.deliver(open, line, outcome),
+            CallState::Parked(mut parked) => {
                 parked.end = Some(End::Replied(line.clone()));
                 self.stay_parked(parked);
             }
@@ -374,10 +344,10 @@ impl Caller for OpenCall {
 
     fn failed(&self, failure: Failure) {
         match self.end() {
-            State::Open(open, _) => self.fail(&open, failure),
-            State::Parked(mut parked) => {
+            CallState::Open(open, _) => self.fail(&open, failure),
+            CallState::Parked(mut parked) => {
                 parked.end = Some(End::Failed(failure));
-                *self.lock() = State::Parked(parked);
+                *self.lock() = CallState::Parked(parked);
             }
             state => *self.lock() = state,
         }

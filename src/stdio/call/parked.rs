@@ -1,18 +1,12 @@
-//! Calls that wait for a client to come back: by the state it was given, for a while, once.
-//!
-//! What a client brings back is its own word: the state only finds a call, and the call must be the very same.
+//! Calls that wait for a client to come back: by the id it was given, for a while, once, and within bounds.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use uuid::Uuid;
 
-use crate::protocol::Digest;
-use crate::proxy::{Arguments, Ready, Route};
-use crate::stdio::call::open_call::{OpenCall, State as CallState};
-use crate::stdio::conversation::{Conversation, Shared};
-use crate::stdio::translation::request::Request;
+use crate::proxy::Arguments;
 
 /// More calls than a person can have forms open for; the oldest goes first.
 const LIMIT: usize = 1000;
@@ -20,106 +14,14 @@ const LIMIT: usize = 1000;
 /// How many bytes of calls are kept: a few of the largest, and all that people have forms open for.
 const BUDGET: usize = 64 << 20;
 
-/// What a client brings back in `requestState`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum State {
-    /// A call that goes on at a Legacy dependency.
-    Parked(Uuid),
-    /// A question of a Modern dependency, with the dependency's own state.
-    Owned(Uuid, Option<String>),
-    /// A question of pml's own.
-    Own(String),
-}
-
-impl State {
-    /// Reads a state; what is neither form of pml's is taken for the id of a workflow.
-    pub(crate) fn read(text: &str) -> Self {
-        let parked = || Some(Self::Parked(text.strip_prefix("parked.")?.parse().ok()?));
-        let owned = || {
-            let rest = text.strip_prefix("owned.")?;
-            let (id, state) = match rest.split_once('.') {
-                Some((id, state)) => (id, Some(state.to_owned())),
-                None => (rest, None),
-            };
-            Some(Self::Owned(id.parse().ok()?, state))
-        };
-        parked()
-            .or_else(owned)
-            .unwrap_or_else(|| Self::Own(text.to_owned()))
-    }
-
-    /// Writes it down.
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Self::Parked(id) => format!("parked.{id}"),
-            Self::Owned(id, None) => format!("owned.{id}"),
-            Self::Owned(id, Some(state)) => format!("owned.{id}.{state}"),
-            Self::Own(text) => text.clone(),
-        }
-    }
-}
-
 /// What waits for a client.
-pub(crate) trait Kept {
+pub(super) trait Kept {
     /// Returns how many bytes are held by keeping it.
     fn bytes(&self) -> usize;
 }
 
-impl Kept for Arc<OpenCall> {
-    fn bytes(&self) -> usize {
-        let waiting = match &*self.lock() {
-            CallState::Parked(parked) => parked.bytes(),
-            CallState::Relayed(relayed) => relayed.bytes(),
-            CallState::Open(..) | CallState::Collecting(_) | CallState::Ended => 0,
-        };
-        self.request.params.len() + held(self.suspended.as_ref()) + waiting
-    }
-}
-
-/// A call that was let through before its dependency asked something: no more of it than the next one needs.
-pub(crate) struct Granted {
-    gist: Option<Digest>,
-    route: Arc<Route>,
-    suspended: Option<Arguments>,
-}
-
-impl Granted {
-    /// Takes note of a call.
-    pub(crate) fn of(call: &OpenCall) -> Self {
-        Self {
-            gist: call.request.gist(),
-            route: Arc::clone(&call.route),
-            suspended: call.suspended.clone(),
-        }
-    }
-
-    /// Tells whether a request goes on with this very call.
-    pub(crate) fn covers(&self, request: &Request) -> bool {
-        self.gist.is_some() && self.gist == request.gist()
-    }
-
-    /// Returns its way.
-    pub(crate) fn route(&self) -> &Route {
-        &self.route
-    }
-
-    /// Lets the same call through again, with the arguments that a person was asked about.
-    pub(crate) fn ready(self) -> Ready {
-        Ready {
-            route: self.route,
-            suspended: self.suspended,
-            notes: Vec::new(),
-        }
-    }
-}
-
-impl Kept for Granted {
-    fn bytes(&self) -> usize {
-        held(self.suspended.as_ref())
-    }
-}
-
-fn held(arguments: Option<&Arguments>) -> usize {
+/// Returns how many bytes suspended arguments hold.
+pub(super) fn held(arguments: Option<&Arguments>) -> usize {
     match arguments {
         Some(Arguments::Json(text)) => text.len(),
         Some(Arguments::Absent | Arguments::Erased) | None => 0,
@@ -127,7 +29,7 @@ fn held(arguments: Option<&Arguments>) -> usize {
 }
 
 /// The calls that wait.
-pub(crate) struct Parking<T>(Mutex<Places<T>>);
+pub(super) struct Parking<T>(Mutex<Places<T>>);
 
 struct Places<T> {
     calls: HashMap<Uuid, Place<T>>,
@@ -193,7 +95,7 @@ impl<T: Kept> Places<T> {
 
 impl<T: Kept> Parking<T> {
     /// Keeps a call until then; returns what finds it again, and the calls that had to make room for it.
-    pub(crate) fn keep(&self, call: T, until: Instant) -> (Uuid, Vec<T>) {
+    pub(super) fn keep(&self, call: T, until: Instant) -> (Uuid, Vec<T>) {
         let id = Uuid::new_v4();
         let mut places = self.lock();
         places.next += 1;
@@ -208,12 +110,12 @@ impl<T: Kept> Parking<T> {
     }
 
     /// Takes note that a call holds more or less than before; returns the calls that had to make room for it.
-    pub(crate) fn weigh(&self, id: Uuid) -> Vec<T> {
+    pub(super) fn weigh(&self, id: Uuid) -> Vec<T> {
         self.lock().weigh(id)
     }
 
     /// Takes a call, if it is the one that is wanted and its time has not come.
-    pub(crate) fn take(&self, id: Uuid, now: Instant, wanted: impl FnOnce(&T) -> bool) -> Found<T> {
+    pub(super) fn take(&self, id: Uuid, now: Instant, wanted: impl FnOnce(&T) -> bool) -> Found<T> {
         let mut places = self.lock();
         match places.calls.get(&id).filter(|place| place.until > now) {
             None => Found::Nothing,
@@ -237,7 +139,7 @@ impl<T: Kept> Parking<T> {
     }
 
     /// Returns when the first sweep is due; `None` where one waits already, or has nothing to wait for.
-    fn begin_sweep(&self) -> Option<Instant> {
+    pub(super) fn begin_sweep(&self) -> Option<Instant> {
         let mut places = self.lock();
         if places.sweep == Sweep::Waiting {
             return None;
@@ -253,7 +155,12 @@ impl<T: Kept> Parking<T> {
 }
 
 /// Gives up the calls that nobody came back for in time, from `at` on and as long as any are kept.
-async fn sweep<S, T: Kept>(owner: Weak<S>, parking: fn(&S) -> &Parking<T>, mut at: Instant, give_up: fn(T)) {
+pub(super) async fn sweep<S, T: Kept>(
+    owner: Weak<S>,
+    parking: fn(&S) -> &Parking<T>,
+    mut at: Instant,
+    give_up: fn(T),
+) {
     loop {
         tokio::time::sleep_until(at.into()).await;
         let Some(owner) = owner.upgrade() else { return };
@@ -266,7 +173,7 @@ async fn sweep<S, T: Kept>(owner: Weak<S>, parking: fn(&S) -> &Parking<T>, mut a
 
 /// What a state led to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found<T> {
+pub(super) enum Found<T> {
     /// The call that is wanted, which waits no longer.
     Wanted(T),
     /// A call that is not wanted, and waits on.
@@ -275,60 +182,11 @@ pub(crate) enum Found<T> {
     Nothing,
 }
 
-impl Conversation {
-    /// Keeps a call until its client comes back, for as long as a person is waited for.
-    pub(crate) fn park(&self, call: Arc<OpenCall>) -> Uuid {
-        let patience = self.0.proxy.approvals().time_to_live;
-        let (id, displaced) = self.0.parked.keep(call, Instant::now() + patience);
-        for call in displaced {
-            call.abandon();
-        }
-        self.sweep_later(|shared| &shared.parked, |call| call.abandon());
-        id
-    }
-
-    /// Takes note that a call that waits holds more than before.
-    pub(crate) fn weigh(&self, id: Uuid) {
-        for call in self.0.parked.weigh(id) {
-            call.abandon();
-        }
-    }
-
-    /// Remembers that a call was let through, for as long as a person is waited for.
-    pub(crate) fn remember(&self, granted: Granted) -> Uuid {
-        let patience = self.0.proxy.approvals().time_to_live;
-        let (id, _displaced) = self.0.continued.keep(granted, Instant::now() + patience);
-        self.sweep_later(|shared| &shared.continued, drop);
-        id
-    }
-
-    /// Has what is kept given up in time, if the conversation still goes on then.
-    fn sweep_later<T: Kept + Send + 'static>(&self, parking: fn(&Shared) -> &Parking<T>, give_up: fn(T)) {
-        if let Some(at) = parking(&self.0).begin_sweep() {
-            self.spawn(sweep(Arc::downgrade(&self.0), parking, at, give_up));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use std::time::Duration;
-
-    #[test]
-    fn a_state_is_read_as_it_was_written() {
-        let id = Uuid::new_v4();
-        for state in [
-            State::Parked(id),
-            State::Owned(id, None),
-            State::Owned(id, Some("a.b\n\"ü".to_owned())),
-            State::Owned(id, Some(String::new())),
-            State::Own(id.to_string()),
-            State::Own("parked.x".to_owned()),
-        ] {
-            assert_eq!(State::read(&state.text()), state);
-        }
-    }
 
     /// Something of so many bytes.
     #[derive(Debug, PartialEq, Eq)]

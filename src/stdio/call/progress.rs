@@ -5,13 +5,13 @@ use serde_json::json;
 
 use crate::protocol::{Payload, Splice};
 
-/// What was told of a call so far: progress must rise.
+/// What was reported of a call so far: progress must rise.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ProgressReport {
     starts: u32,
 }
 
-impl Told {
+impl ProgressReport {
     /// Steps of a start are thousandths, so that what the dependency counts itself comes out above them.
     fn last(&self) -> f64 {
         f64::from(self.starts) / 1000.0
@@ -46,24 +46,29 @@ mod tests {
 
     #[test]
     fn steps_of_a_start_stay_below_what_a_dependency_counts() {
-        let forwarded = |told: &Told, text: &'static str| {
+        let forwarded = |report: &ProgressReport, text: &'static str| {
             let line = Bytes::from_static(text.as_bytes());
             let params = Payload::parse(text).unwrap();
-            told.forwarded("\"t\"", &line, &params)
+            report
+                .forwarded("\"t\"", &line, &params)
                 .map(|parts| String::from_utf8(parts.concat()).unwrap())
         };
-        let mut told = Told::default();
+        let mut report = ProgressReport::default();
         assert_eq!(
-            forwarded(&told, r#"{"progressToken":7,"progress":0}"#).unwrap(),
+            forwarded(&report, r#"{"progressToken":7,"progress":0}"#).unwrap(),
             r#"{"progressToken":"t","progress":0}"#
         );
         assert_eq!(
-            told.step("\"t\"", "installing"),
+            report.step("\"t\"", "installing"),
             r#"{"progressToken":"t","progress":0.001,"message":"installing"}"#
         );
-        assert_eq!(forwarded(&told, r#"{"progressToken":7,"progress":0}"#), None);
+        assert_eq!(forwarded(&report, r#"{"progressToken":7,"progress":0}"#), None);
         assert_eq!(
-            forwarded(&told, r#"{"progressToken":7, "progress":1.0,"total":2,"x":[1]}"#).unwrap(),
+            forwarded(
+                &report,
+                r#"{"progressToken":7, "progress":1.0,"total":2,"x":[1]}"#
+            )
+            .unwrap(),
             r#"{"progressToken":"t", "progress":1.0,"total":2,"x":[1]}"#
         );
     }

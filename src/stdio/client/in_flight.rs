@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::stdio::call::open_call::OpenCall;
-
 /// More than any client has calls for; a client in a loop is told so instead of filling memory.
 const LIMIT: usize = 10_000;
 
@@ -20,14 +18,20 @@ pub(crate) enum NotTaken {
     TooMany,
 }
 
+/// Something that answers a request and can be cancelled.
+pub(crate) trait Cancel: Send + Sync {
+    /// Ends it because the client no longer wants the answer; `notice` are the raw parameters of its cancellation.
+    fn cancel(&self, notice: Option<&str>);
+}
+
 /// What cancelling a request ends.
 enum Work {
     /// It is being answered right now.
     Immediate,
     /// A task works on it.
     Task(CancellationToken),
-    /// A dependency works on it.
-    Call(Weak<OpenCall>),
+    /// A server works on it.
+    Call(Weak<dyn Cancel>),
 }
 
 impl Work {
@@ -119,8 +123,8 @@ impl UnderWay {
     }
 
     /// Says that cancelling the request cancels a call from now on.
-    pub(crate) fn answered_by(&self, call: &Arc<OpenCall>) {
-        self.set(Work::Call(Arc::downgrade(call)));
+    pub(crate) fn answered_by(&self, call: Weak<dyn Cancel>) {
+        self.set(Work::Call(call));
     }
 
     fn set(&self, work: Work) {

@@ -1,49 +1,59 @@
-//! The requests that the client has to answer: pml's own dialogs, and what dependencies ask it.
+//! The requests that the client has not answered: dialogs of pml's own, and what servers ask their client.
 //!
-//! Ids are ours; each is answered once. What nobody waits for any more is withdrawn at the client.
+//! Ids are pml's own; each is answered once.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
+use crate::protocol::{Json, Outcome, Payload};
 use crate::proxy::{Inquiry, Session};
-use crate::stdio::call::open_call::OpenCall;
 
-/// Who waits for the client's answer.
-pub(crate) enum Pending {
+/// The members of a filled form that decide what a person said: each must stand there once, in one spelling.
+pub(crate) const FILLED: [&str; 2] = ["action", "content"];
+
+/// A call that collects the answers to the questions of its server.
+pub(crate) trait Collector: Send + Sync {
+    /// Takes the client's answer to the request with this id, which the server calls `key`.
+    fn collected(self: Arc<Self>, id: &str, key: &str, outcome: &Outcome<'_>);
+}
+
+/// What waits for the client's answer.
+pub(crate) enum Recipient {
     /// A dialog of pml's own.
     Dialog(oneshot::Sender<Option<Value>>),
-    /// A dependency that asked in its own name.
-    Forwarded {
+    /// A server that asked in its own name.
+    Server {
         session: Session,
         inquiry: Arc<Inquiry>,
-        /// The raw token under which the dependency wants to hear of progress.
+        /// The raw token under which the server wants to hear of progress.
         token: Option<String>,
     },
-    /// A call whose dependency wants to know something before it goes on.
-    Input {
-        call: Arc<OpenCall>,
-        /// The name the dependency gave the question.
+    /// A call whose server wants to know something before it goes on.
+    Call {
+        call: Arc<dyn Collector>,
+        /// The name the server gave the question.
         key: String,
     },
 }
 
 /// The requests the client has not answered yet.
 #[derive(Default)]
-pub(crate) struct Inquiries {
+pub(crate) struct Outstanding {
     next: AtomicU64,
-    waiting: Mutex<HashMap<String, Pending>>,
+    waiting: Mutex<HashMap<String, Recipient>>,
     changed: watch::Sender<()>,
 }
 
-impl Inquiries {
+impl Outstanding {
     /// Registers a request; returns its raw id.
-    pub(crate) fn register(&self, pending: Pending) -> String {
+    pub(crate) fn register(&self, recipient: Recipient) -> String {
         let id = format!("\"pml-{}\"", self.next.fetch_add(1, Ordering::Relaxed) + 1);
-        self.lock().insert(id.clone(), pending);
+        self.lock().insert(id.clone(), recipient);
         self.changed.send_replace(());
         id
     }
@@ -53,18 +63,18 @@ impl Inquiries {
         self.lock().contains_key(id)
     }
 
-    /// Takes whoever waits for the answer to a request.
-    pub(crate) fn take(&self, id: &str) -> Option<Pending> {
+    /// Takes what waits for the answer to a request.
+    pub(crate) fn take(&self, id: &str) -> Option<Recipient> {
         let taken = self.lock().remove(id);
         self.changed.send_replace(());
         taken
     }
 
-    /// Takes the request that a dependency asked under this raw id of its own; returns our id.
+    /// Takes the request that a server asked under this raw id of its own; returns our id.
     pub(crate) fn withdraw(&self, session: &Session, id: &str) -> Option<String> {
         let mut waiting = self.lock();
-        let ours = waiting.iter().find_map(|(ours, pending)| match pending {
-            Pending::Forwarded {
+        let ours = waiting.iter().find_map(|(ours, recipient)| match recipient {
+            Recipient::Server {
                 session: asking,
                 inquiry,
                 ..
@@ -76,21 +86,56 @@ impl Inquiries {
         Some(ours)
     }
 
-    /// Tells whether a dependency that asked in its own name waits for an answer.
+    /// Tells whether a server that asked in its own name waits for an answer.
     pub(crate) fn waits(&self, session: &Session) -> bool {
-        let asks = |pending: &Pending| matches!(pending, Pending::Forwarded { session: asking, .. } if asking.is(session));
+        let asks = |recipient: &Recipient| matches!(recipient, Recipient::Server { session: asking, .. } if asking.is(session));
         self.lock().values().any(asks)
     }
 
-    /// Tells whenever something is asked, answered or withdrawn.
+    /// Notifies whenever something is asked, answered or withdrawn.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Returns whom progress under one of our ids is for, and under which token it is known there.
-    pub(crate) fn progress(&self, token: &str) -> Option<(Session, String)> {
+    /// Gives the client's answer to what waits for it.
+    pub(super) fn answered(&self, line: &Bytes, id: &str, outcome: &Outcome<'_>) {
+        match self.take(id) {
+            Some(Recipient::Dialog(waiting)) => {
+                let result = match outcome {
+                    Outcome::Result(payload) => filled(payload),
+                    Outcome::Error(_) => None,
+                };
+                let _ = waiting.send(result);
+            }
+            Some(Recipient::Server { session, inquiry, .. }) => match outcome {
+                Outcome::Result(payload) => {
+                    session.answer(&inquiry.id, line.slice_ref(payload.get().as_bytes()));
+                }
+                Outcome::Error(raw) => session.refuse(&inquiry.id, line.slice_ref(raw.get().as_bytes())),
+            },
+            Some(Recipient::Call { call, key }) => call.collected(id, &key, outcome),
+            None => {}
+        }
+    }
+
+    /// Passes progress of the client on a request to the server that made it.
+    pub(super) fn progressed(&self, params: &Payload<'_>) {
+        let Some(object) = params.object() else { return };
+        let token = object.value("progressToken").map(Json::get);
+        if let Some((place, (session, token))) = object
+            .place("progressToken")
+            .zip(token.and_then(|token| self.progress(token)))
+        {
+            let text = params.get();
+            let params = format!("{}{token}{}", &text[..place.start], &text[place.end..]);
+            session.notify("notifications/progress", Some(&params));
+        }
+    }
+
+    /// Returns the server that progress under one of our ids is for, and the token by which it knows that.
+    fn progress(&self, token: &str) -> Option<(Session, String)> {
         match self.lock().get(token)? {
-            Pending::Forwarded {
+            Recipient::Server {
                 session,
                 token: Some(token),
                 ..
@@ -99,7 +144,13 @@ impl Inquiries {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Pending>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Recipient>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reads what a person filled in; what means different things to different readers is no answer.
+fn filled(payload: &Payload<'_>) -> Option<Value> {
+    payload.object()?.without_twins(&FILLED).ok()?;
+    serde_json::from_str(payload.get()).ok()
 }

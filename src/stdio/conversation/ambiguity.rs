@@ -6,10 +6,10 @@
 use std::collections::HashSet;
 
 use crate::protocol::continuation::{MEMBER, MEMBERS};
+use crate::protocol::own_tool::{APPROVAL_PROMPT, CONTINUE};
 use crate::protocol::{Json, Object, Twin};
+use crate::stdio::client::outstanding::FILLED;
 use crate::stdio::era::Fault;
-use crate::stdio::lists::tools::CONTINUE;
-use crate::stdio::own_tools::permission_prompt::APPROVAL_PROMPT;
 use crate::stdio::translation::request::Continuing;
 use crate::stdio::translation::to_server::{RESPONSES, STATE};
 
@@ -20,9 +20,6 @@ const WISHES: [&str; 4] = [
     "resourcesListChanged",
     "resourceSubscriptions",
 ];
-
-/// What pml reads in what a person filled in.
-pub(crate) const FILLED: [&str; 2] = ["action", "content"];
 
 impl From<Twin> for Fault {
     fn from(twin: Twin) -> Self {

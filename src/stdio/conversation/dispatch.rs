@@ -1,67 +1,70 @@
-//! Carrying a request to whoever answers it.
+//! Dispatches a request of the client: on a known route at once, otherwise in a task of its own.
 //!
-//! Along a known way it goes at once, in the reader's own turn: no task, no question. Everything else is decided in
-//! a task of its own, which ends when the request is on its way or answered.
+//! On a known route it goes in the reader's own turn: no task, no question. Everything else is decided in a task, which
+//! ends when the request is on its way or answered.
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::json;
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
-use crate::protocol::continuation::{Continuation, MEMBER};
+use super::{Conversation, Shared};
+use crate::protocol::continuation::{Continuation, ContinuationError, MEMBER};
+use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::{Json, Object};
-use crate::proxy::{Carried, GoingOn, Outcome, Patience, Progress, Ready, Refusal, Route};
-use crate::stdio::ask::ladder::{Calling, Reached, Road};
-use crate::stdio::call::open_call::OpenCall;
-use crate::stdio::call::parked::{Found, Granted, State as Returned};
-use crate::stdio::call::progress::Told;
+use crate::proxy::{Carried, Carrier, Outcome, Patience, Progress, Proxy, Ready, Refusal, Route};
+use crate::stdio::ask::approval::{Approver, Call};
+use crate::stdio::ask::ladder::{Requester, Resolution, Road};
+use crate::stdio::call::OpenCall;
+use crate::stdio::call::progress::ProgressReport;
+use crate::stdio::client::answer::own_result;
 use crate::stdio::client::in_flight::UnderWay;
-use crate::stdio::conversation::Conversation;
 use crate::stdio::era::{self, Era, Fault};
-use crate::stdio::lists::output_schemas::Expected;
-use crate::stdio::lists::tools::CONTINUE;
-use crate::stdio::present;
-use crate::stdio::subscriptions::watched_resources::Left;
+use crate::stdio::lists::resource_lookup;
+use crate::stdio::subscriptions::Left;
 use crate::stdio::translation::request::{self, Continuing, Method, Request};
+use crate::stdio::translation::request_state::RequestState;
 use crate::stdio::translation::to_server::{RESPONSES, STATE, meta_of};
+use crate::stdio::{own_tools, present};
 
-/// A dependency with this much unread input does not read: further calls are refused rather than kept.
+/// A server with this much unread input does not read: further calls are refused rather than kept.
 const STUFFED: usize = 64 << 20;
 
 /// Progress that may wait for a slow client before its source waits too.
 const PROGRESS_AHEAD: usize = 16;
 
 impl Conversation {
-    /// Carries a request to whoever answers it: along a known way at once, else in a task of its own.
-    pub(crate) fn carry(&self, request: Request, object: Option<&Object<'_>>, under_way: UnderWay) {
+    /// Dispatches a request: on a known route at once, else in a task of its own.
+    pub(super) fn dispatch(&self, request: Request, object: Option<&Object<'_>>, under_way: UnderWay) {
+        let Shared {
+            proxy, link, calls, ..
+        } = &*self.0;
         if let Some(object) = object {
             if request.method == Method::Call
                 && let Some(name) = plain_name(object, request.continuing)
-                && let Some(route) = self.0.proxy.known_route(&name, request.batch)
+                && let Some(route) = proxy.known_route(&name, request.batch)
             {
                 let ready = Ready {
                     route,
                     suspended: None,
                     notes: Vec::new(),
                 };
-                return self.forward(request, object, ready, under_way, Told::default());
+                return self.forward(request, object, ready, under_way, ProgressReport::default());
             }
-            match object.text(STATE).as_deref().map(Returned::read) {
-                Some(Returned::Parked(id)) => return self.came_back(id, &request, object, under_way),
-                Some(Returned::Owned(id, _)) => {
-                    if let Some(ready) = self.let_through(id, &request) {
-                        return self.forward(request, object, ready, under_way, Told::default());
+            match object.text(STATE).as_deref().map(RequestState::read) {
+                Some(RequestState::Parked(id)) => return calls.go_on(id, &request, object, under_way),
+                Some(RequestState::OfServer(id, _)) => {
+                    if let Some(ready) = calls.let_through(id, &request) {
+                        return self.forward(request, object, ready, under_way, ProgressReport::default());
                     }
                 }
-                Some(Returned::Own(_)) | None => {}
+                Some(RequestState::Own(_)) | None => {}
             }
         }
         let under_way = match object.filter(|_object| request.method == Method::Call) {
             Some(object) if object.text("name").is_some_and(|name| name == CONTINUE) => {
-                match self.relayed(under_way, object) {
+                match calls.relayed(under_way, object) {
                     Some(under_way) => under_way,
                     None => return,
                 }
@@ -70,139 +73,118 @@ impl Conversation {
         };
         let conversation = self.clone();
         let cancelled = under_way.cancelled();
-        self.spawn(async move {
-            // Nothing more is sent for a cancelled call.
-            let called = Box::pin(conversation.called(&request));
-            let Some((reached, told)) = cancelled.run_until_cancelled(called).await else {
+        link.spawn(async move {
+            let mut report = ProgressReport::default();
+            // Nothing more is sent for a cancelled call. Boxed: few calls need the asking of a person.
+            let resolving = Box::pin(conversation.resolve(&request, &mut report));
+            let Some(resolution) = cancelled.run_until_cancelled(resolving).await else {
                 return;
             };
-            conversation.conclude(request, reached, under_way, told);
+            conversation.conclude(request, resolution, under_way, report);
         });
     }
 
-    fn conclude(&self, request: Request, reached: Result<Reached, Fault>, under_way: UnderWay, told: Told) {
+    fn conclude(
+        &self,
+        request: Request,
+        resolution: Result<Resolution, Fault>,
+        under_way: UnderWay,
+        report: ProgressReport,
+    ) {
         let text = request.params.clone();
         let object = std::str::from_utf8(&text).ok().and_then(Object::parse);
-        let answer = match (reached, object) {
-            (Ok(Reached::Outcome(Outcome::Ready(ready))), Some(object)) => {
-                return self.forward(request, &object, ready, under_way, told);
+        let answer = match (resolution, object) {
+            (Ok(Resolution::Outcome(Outcome::Ready(ready))), Some(object)) => {
+                return self.forward(request, &object, ready, under_way, report);
             }
-            (Ok(Reached::Outcome(outcome)), object) => {
+            (Ok(Resolution::Outcome(outcome)), object) => {
                 let name = object.and_then(|object| request::name(&request.method, &object).ok());
-                let expected = self.0.promises.expected(&name.unwrap_or_default());
+                let expected = self.0.output_schemas.expected(&name.unwrap_or_default());
                 present::outcome(outcome, expected, &request)
             }
-            (Ok(Reached::Own(result)), _) => present::own_result(result, request.era),
-            (Ok(Reached::InputRequired(form)), _) => self.input_required(&request, form),
+            (Ok(Resolution::OwnResult(result)), _) => own_result(result, request.era),
+            (Ok(Resolution::Form(form)), _) => self.0.ladder.input_required(&request, form),
             (Err(fault), _) => fault.into(),
         };
-        self.respond(&under_way.id, answer);
+        self.0.link.respond(&under_way.id, answer);
     }
 
-    /// Sends a request that may run to its dependency.
-    fn forward(&self, request: Request, object: &Object<'_>, ready: Ready, under_way: UnderWay, told: Told) {
+    /// Sends a request that may run to its server.
+    fn forward(
+        &self,
+        request: Request,
+        object: &Object<'_>,
+        ready: Ready,
+        under_way: UnderWay,
+        report: ProgressReport,
+    ) {
+        let Shared {
+            link,
+            calls,
+            subscriptions,
+            ..
+        } = &*self.0;
         let waiting = ready.route.session.queued();
         if waiting > STUFFED {
             let dependency = ready.route.tool.dependency().clone();
             let refusal = Refusal::Stuffed { dependency, waiting };
             let answer = present::refused(&refusal, &request.method, request.era);
-            return self.respond(&under_way.id, answer);
+            return link.respond(&under_way.id, answer);
         }
         if let Method::Subscribe | Method::Unsubscribe = request.method
             && let Ok(name) = request::name(&request.method, object)
         {
-            if request.method == Method::Unsubscribe && self.forget(&ready.route, &name) == Left::Watched {
+            let unsubscribes = request.method == Method::Unsubscribe;
+            if unsubscribes && subscriptions.forget(&ready.route, &name) == Left::Watched {
                 ready.route.session.settle();
-                return self.respond(&under_way.id, present::own_result(json!({}), request.era));
+                return link.respond(&under_way.id, own_result(json!({}), request.era));
             }
             if ready.route.session.era() == Era::Modern {
                 return self.subscribe_anew(request, name, ready.route, under_way);
             }
         }
-        OpenCall::send(self, request, object, ready, under_way, told);
+        OpenCall::send(calls, request, object, ready, under_way, report);
     }
 
-    /// Subscribes at a Modern dependency to what the client watches there, with this request.
+    /// Subscribes at a Modern server to what the client watches there, with this request.
     fn subscribe_anew(&self, request: Request, name: String, route: Arc<Route>, under_way: UnderWay) {
+        let Shared {
+            link, subscriptions, ..
+        } = &*self.0;
         if request.method == Method::Subscribe {
-            self.watch(&route, name.clone());
+            subscriptions.watch(&route, name.clone());
         }
-        let conversation = self.clone();
+        let (link, subscriptions) = (link.clone(), subscriptions.clone());
         let cancelled = under_way.cancelled();
-        self.spawn(async move {
-            let listening = conversation.listen_at(&route.session);
-            if cancelled.run_until_cancelled(listening).await.is_some() {
-                conversation.respond(&under_way.id, present::own_result(json!({}), request.era));
+        self.0.link.spawn(async move {
+            let subscribing = subscriptions.subscribe_at(&route.session);
+            if cancelled.run_until_cancelled(subscribing).await.is_some() {
+                link.respond(&under_way.id, own_result(json!({}), request.era));
             } else if request.method == Method::Subscribe {
                 drop(under_way);
-                conversation.take_back(&route, &name);
-                conversation.listen_at(&route.session).await;
+                subscriptions.take_back(&route, &name);
+                subscriptions.subscribe_at(&route.session).await;
             }
         });
     }
 
-    /// Returns what the client expects of the result of a call.
-    pub(crate) fn expected(&self, call: &OpenCall) -> Expected {
-        let object = Object::parse(call.request.text());
-        let name = object.and_then(|object| request::name(&call.request.method, &object).ok());
-        self.0.promises.expected(&name.unwrap_or_default())
-    }
-
-    /// Goes on with a parked call.
-    fn came_back(&self, id: Uuid, request: &Request, object: &Object<'_>, under_way: UnderWay) {
-        let found = self
-            .0
-            .parked
-            .take(id, Instant::now(), |call| call.is_same(request));
-        let refusal = match found {
-            Found::Wanted(call) => match self.0.proxy.going_on(&call.route) {
-                Ok(_) => return call.go_on(object, under_way),
-                Err(refusal) => {
-                    call.abandon();
-                    refusal
-                }
-            },
-            Found::Another => Refusal::OtherCall,
-            Found::Nothing => Refusal::Expired,
-        };
-        let answer = present::refused(&refusal, &request.method, request.era);
-        self.respond(&under_way.id, answer);
-    }
-
-    /// Lets a call through that was let through before its dependency asked something, unless a rule forbids it now.
-    fn let_through(&self, id: Uuid, request: &Request) -> Option<Ready> {
-        let same = |granted: &Granted| granted.covers(request);
-        let Found::Wanted(granted) = self.0.continued.take(id, Instant::now(), same) else {
-            return None;
-        };
-        let going_on = self.0.proxy.going_on(granted.route());
-        matches!(going_on, Ok(GoingOn::AsBefore)).then(|| granted.ready())
-    }
-
-    /// Takes note of what a Modern request says of its client; what is started for it is told so.
-    pub(crate) fn declare(&self, params: Option<&Object<'_>>, era: Era) {
-        if let (Era::Modern, Some(params)) = (era, params) {
-            self.0.proxy.declare(era::declared(params));
-        }
-    }
-
-    /// Finds out what becomes of a request.
-    async fn called(&self, request: &Request) -> (Result<Reached, Fault>, Told) {
-        let mut told = Told::default();
-        // Most of it is the asking of a person, which few calls need.
-        let reached = Box::pin(self.called_telling(request, &mut told)).await;
-        (reached, told)
-    }
-
-    async fn called_telling(&self, request: &Request, told: &mut Told) -> Result<Reached, Fault> {
+    /// Finds out what becomes of a request, reporting the steps of that.
+    async fn resolve(&self, request: &Request, report: &mut ProgressReport) -> Result<Resolution, Fault> {
+        let Shared {
+            proxy,
+            ladder,
+            subscriptions,
+            ..
+        } = &*self.0;
         let invalid = |reason: &str| Fault::new(Fault::INVALID_PARAMS, reason);
         let object = Object::parse(request.text()).ok_or_else(|| invalid("`params` is not an object"))?;
         let name = request::name(&request.method, &object)?;
-        self.declare(Some(&object), request.era);
+        declare(proxy, Some(&object), request.era);
+        let meta = meta_of(&object);
         if request.era == Era::Modern {
-            // So is the level of what it logs, from its first word on.
-            if let Some(level) = meta_of(&object).as_ref().and_then(era::log_level) {
-                self.hears_messages(level);
+            // What is started for it logs at its level from its first word on.
+            if let Some(level) = meta.as_ref().and_then(era::log_level) {
+                subscriptions.ask_for_messages(level);
             }
         }
         let arguments = match object.value("arguments").filter(|raw| raw.get() != "null") {
@@ -211,80 +193,124 @@ impl Conversation {
             }
             Some(_) | None => None,
         };
-        let meta = object.value("_meta").and_then(|meta| Object::parse(meta.get()));
         let token = meta.and_then(|meta| meta.value("progressToken").map(|token| token.get().to_owned()));
         let (progress, progressed) = mpsc::channel(PROGRESS_AHEAD);
+        let progress = token.is_some().then_some(progress);
         let road = if request.method.may_ask() {
-            self.road(&object, request.era)
+            ladder.road(&object, request.era)
         } else {
             Road::None
         };
-        let calling = Calling {
-            name: &name,
+        let requester = Requester {
+            road,
+            retry: ladder.retry(request, &object),
+            progress: progress.clone(),
+        };
+        let call = Call {
             wanted: request::wanted(&request.method, &object, &name),
             carried: Carried {
                 params: request.params.clone(),
-                progress: token.is_some().then_some(progress),
+                progress,
                 patience: match road {
                     Road::Elicitation => Patience::InTheCall,
                     Road::Dialog => Patience::ForARetry,
                     Road::None => Patience::None,
                 },
             },
-            road,
-            retry: self.retry(request, &object),
+            requester: &requester,
         };
-        let reached = async {
+        let resolving = async {
             if request.method != Method::Call {
-                let reached = self.reach(&calling, Ok(None)).await;
-                if let (Method::Read, Reached::Outcome(Outcome::Unknown(_))) = (&request.method, &reached)
-                    && let Some(ready) = self.guess(&name).await
-                {
-                    return Reached::Outcome(Outcome::Ready(ready));
+                return self.resolve_other(request, &name, &call).await;
+            }
+            let raw = object.value("arguments");
+            if let Some(own) = own_tools::run(&name, raw, &requester, proxy, ladder).await {
+                return own;
+            }
+            let approver = Approver { proxy, ladder };
+            match continuation(&name, raw, arguments.as_ref()) {
+                Some(continuation) => {
+                    let on = if name == CONTINUE {
+                        Carrier::Continue
+                    } else {
+                        Carrier::Request(call.wanted)
+                    };
+                    Resolution::Outcome(Box::pin(approver.resume(on, continuation, &call)).await)
                 }
-                return reached;
+                None => Box::pin(approver.resolve(&call)).await,
             }
-            if let Some(reached) = self.own_tool(&calling, object.value("arguments")).await {
-                return reached;
-            }
-            let continuation = match arguments.as_ref().and_then(|arguments| arguments.value(MEMBER)) {
-                _ if name == CONTINUE => object.value("arguments").map_or(Ok(None), Continuation::parse),
-                Some(raw) => Continuation::parse(raw),
-                None => Ok(None),
-            };
-            Box::pin(self.reach(&calling, continuation)).await
         };
         Ok(self
-            .with_progress(reached, token.as_deref(), progressed, told)
+            .with_progress(resolving, token.as_deref(), progressed, report)
             .await)
     }
 
-    /// Tells of the steps of a call while it is decided about, in order and before its answer.
+    /// Finds out what becomes of a request other than a tool call.
+    async fn resolve_other(&self, request: &Request, name: &str, call: &Call<'_>) -> Resolution {
+        let Shared {
+            proxy,
+            ladder,
+            subscriptions,
+            ..
+        } = &*self.0;
+        let resolution = Approver { proxy, ladder }.resolve(call).await;
+        if let (Method::Read, Resolution::Outcome(Outcome::Unknown(_))) = (&request.method, &resolution)
+            && let Some(ready) = resource_lookup::find(proxy, name, &subscriptions.envelope()).await
+        {
+            return Resolution::Outcome(Outcome::Ready(ready));
+        }
+        resolution
+    }
+
+    /// Reports the steps of a call while it is decided about, in order and before its answer.
     async fn with_progress<T>(
         &self,
         outcome: impl Future<Output = T>,
         token: Option<&str>,
         mut progressed: mpsc::Receiver<Progress>,
-        told: &mut Told,
+        report: &mut ProgressReport,
     ) -> T {
         let Some(token) = token else { return outcome.await };
+        let mut send = |Progress(text): &Progress| {
+            let params = report.step(token, text);
+            self.0.link.notify("notifications/progress", [params.into()]);
+        };
         tokio::pin!(outcome);
         let outcome = loop {
             tokio::select! {
                 biased;
-                Some(progress) = progressed.recv() => self.tell_step(told, token, &progress),
+                Some(progress) = progressed.recv() => send(&progress),
                 outcome = &mut outcome => break outcome,
             }
         };
         while let Ok(progress) = progressed.try_recv() {
-            self.tell_step(told, token, &progress);
+            send(&progress);
         }
         outcome
     }
+}
 
-    fn tell_step(&self, told: &mut Told, token: &str, Progress(text): &Progress) {
-        self.notify("notifications/progress", [told.step(token, text).into()]);
+/// Takes note of what a Modern request says of its client; what is started for it is told so.
+pub(super) fn declare(proxy: &Proxy, params: Option<&Object<'_>>, era: Era) {
+    if let (Era::Modern, Some(params)) = (era, params) {
+        proxy.declare(era::declared(params));
     }
+}
+
+/// Reads the continuation that a call brings; `None` where it brings none.
+fn continuation(
+    name: &str,
+    raw: Option<Json<'_>>,
+    arguments: Option<&Object<'_>>,
+) -> Option<Result<Continuation, ContinuationError>> {
+    if name == CONTINUE {
+        let found = raw.map_or(Ok(None), Continuation::parse);
+        let missing = ContinuationError::Missing {
+            member: "workflow_id",
+        };
+        return Some(found.and_then(|found| found.ok_or(missing)));
+    }
+    Continuation::parse(arguments?.value(MEMBER)?).transpose()
 }
 
 /// Returns the name of the tool, where a call is nothing but a call: no continuation, no answer to a question.

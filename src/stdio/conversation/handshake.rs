@@ -1,13 +1,14 @@
 //! How pml introduces itself, in either era.
 
 use bytes::Bytes;
-use rmcp::model::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities};
+use rmcp::model::{DiscoverResult, Implementation, InitializeResult, ProtocolVersion, ServerCapabilities};
 use serde_json::{Value, json};
 
-use crate::protocol::{DependencyName, Object, Shown, Splice};
-use crate::proxy::Introduction;
+use crate::protocol::{DependencyName, Json, Object, Payload, Shown, Splice};
+use crate::proxy::{Declared, Introduction, Proxy};
+use crate::stdio::client::answer::Answer;
+use crate::stdio::client::link::{FormStyle, Link, Opening};
 use crate::stdio::era;
-use crate::stdio::present::Answer;
 
 /// What a model is told about pml once, at the start.
 const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool named `server__connect` belongs to a \
@@ -18,8 +19,32 @@ const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool nam
 /// As much as clients show of instructions; what is longer would be cut anywhere.
 const INSTRUCTIONS_LIMIT: usize = 2048;
 
+/// Opens a Legacy conversation with what `initialize` says of the client, and answers it.
+pub(super) fn open(proxy: &Proxy, link: &Link, params: Option<&Payload<'_>>) -> Answer {
+    let params = params.and_then(Payload::object);
+    let raw = |name: &str| params.and_then(|params| params.value(name)).map(Json::get);
+    let requested = params.and_then(|params| params.text("protocolVersion"));
+    let capabilities = raw("capabilities").filter(|raw| Object::parse(raw).is_some());
+    let capabilities = capabilities.unwrap_or("{}").to_owned();
+    let version = era::negotiate(requested.as_deref());
+    // Versions are dates, so they compare as text.
+    let style = match version.as_str() {
+        version if version >= ProtocolVersion::V_2025_11_25.as_str() => Some(FormStyle::Titled),
+        version if version >= ProtocolVersion::V_2025_06_18.as_str() => Some(FormStyle::Plain),
+        _ => None,
+    };
+    let opening = Opening {
+        forms: style.filter(|_style| era::shows_forms(&capabilities)),
+        declared: Declared::new(Some(&capabilities), raw("clientInfo")).speaking(version.as_str()),
+        version,
+    };
+    proxy.declare(opening.declared.clone());
+    link.open(opening);
+    initialize(requested.as_deref(), &proxy.introduction())
+}
+
 /// Answers `initialize`.
-pub(crate) fn initialize(requested: Option<&str>, behind: &Introduction) -> Answer {
+fn initialize(requested: Option<&str>, behind: &Introduction) -> Answer {
     let mut result = InitializeResult::new(ServerCapabilities::default())
         .with_instructions(instructions(&behind.instructions));
     result.protocol_version = era::negotiate(requested);
@@ -28,7 +53,7 @@ pub(crate) fn initialize(requested: Option<&str>, behind: &Introduction) -> Answ
 }
 
 /// Answers `server/discover`.
-pub(crate) fn discover(behind: &Introduction) -> Answer {
+pub(super) fn discover(behind: &Introduction) -> Answer {
     let mut result = DiscoverResult::new(era::versions(), ServerCapabilities::default());
     result.instructions = Some(instructions(&behind.instructions));
     let mut result = json!(result);

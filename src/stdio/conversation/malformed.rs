@@ -1,30 +1,28 @@
-//! Lines of the client that cannot be read: whoever waits for one is told, so that nobody waits for ever.
+//! Lines of the client that cannot be read: what waits for one gets an error instead, so that nothing waits for ever.
 
 use bytes::Bytes;
 
 use crate::protocol::{Json, Outcome, Remains};
-use crate::stdio::conversation::Conversation;
+use crate::stdio::client::link::Link;
 use crate::stdio::era::Fault;
 
-impl Conversation {
-    /// Takes what is left of a line that cannot be read, and what is wrong with it.
-    ///
-    /// A request is answered with the fault. An answer is that of somebody who asked through pml: they get the
-    /// error, and the client, which asked nothing, gets no word.
-    pub(crate) fn unread(&self, remains: Remains, fault: Fault) {
-        match remains {
-            Remains::Answer(id) => self.answered_badly(&id, &fault),
-            Remains::Either(id) if self.inquiries().is_open(&id) => self.answered_badly(&id, &fault),
-            Remains::Request(id) | Remains::Either(id) => self.respond(&id, fault.into()),
-            Remains::Notification | Remains::Nothing => self.respond("null", fault.into()),
-        }
+/// Takes what is left of a line that cannot be read, and what is wrong with it.
+///
+/// A request is answered with the fault. An answer is that to a request of a server or of pml, which gets the error; the
+/// client, which asked nothing, gets no word.
+pub(super) fn take(link: &Link, remains: Remains, fault: Fault) {
+    match remains {
+        Remains::Answer(id) => answered_badly(link, &id, &fault),
+        Remains::Either(id) if link.outstanding().is_open(&id) => answered_badly(link, &id, &fault),
+        Remains::Request(id) | Remains::Either(id) => link.respond(&id, fault.into()),
+        Remains::Notification | Remains::Nothing => link.respond("null", fault.into()),
     }
+}
 
-    fn answered_badly(&self, id: &str, fault: &Fault) {
-        let message = format!("the client's answer cannot be used: {}", fault.message);
-        let error = Bytes::from(Fault::new(Fault::INTERNAL, message).to_json());
-        if let Some(raw) = std::str::from_utf8(&error).ok().and_then(Json::parse) {
-            self.answered(&error, id, &Outcome::Error(raw));
-        }
+fn answered_badly(link: &Link, id: &str, fault: &Fault) {
+    let message = format!("the client's answer cannot be used: {}", fault.message);
+    let error = Bytes::from(Fault::new(Fault::INTERNAL, message).to_json());
+    if let Some(raw) = std::str::from_utf8(&error).ok().and_then(Json::parse) {
+        link.answered(&error, id, &Outcome::Error(raw));
     }
 }

@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 
 use crate::protocol::{Kind, Object, Payload, Splice};
 use crate::proxy::{Offered, Proxy};
+use crate::stdio::client::answer::Answer;
 use crate::stdio::era::{Era, Fault};
-use crate::stdio::own_tools::prompts;
-use crate::stdio::present::Answer;
 
 /// A list that a client may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,13 +49,10 @@ impl List {
     }
 
     /// Answers with what is known now; tools have a writer of their own.
-    pub(crate) fn answer(self, proxy: &Proxy, era: Era) -> Answer {
+    pub(crate) fn answer(self, proxy: &Proxy, own_prompts: &[Value], era: Era) -> Answer {
         match self {
             Self::Tools => page("tools", "[]".to_owned(), era),
-            Self::Prompts => {
-                let own = prompts::definitions();
-                page("prompts", array("name", &proxy.prompts(), &own), era)
-            }
+            Self::Prompts => page("prompts", array("name", &proxy.prompts(), own_prompts), era),
             Self::Resources => page("resources", array("uri", &proxy.resources(), &[]), era),
             Self::Templates => {
                 let templates = array("uriTemplate", &proxy.templates(), &[]);
@@ -106,19 +102,6 @@ fn renamed(definition: &str, member: &str, seen: &str) -> String {
     }
 }
 
-/// Reads which changed lists a Modern subscription wants to hear of.
-pub(crate) fn wishes(params: Option<&Payload<'_>>) -> Vec<Kind> {
-    let filter = params
-        .and_then(Payload::object)
-        .and_then(|params| params.value("notifications"))
-        .and_then(|filter| Object::parse(filter.get()));
-    let wanted = |kind: &Kind| {
-        let wish = filter.as_ref().and_then(|filter| filter.value(kind.wish()));
-        wish.is_some_and(|wish| wish.get() == "true")
-    };
-    Kind::ALL.into_iter().filter(wanted).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,15 +130,5 @@ mod tests {
         assert_eq!(read(r#"{"cursor":null}"#), Ok(List::Resources));
         assert_eq!(read("{}"), Ok(List::Resources));
         assert_eq!(read(r#"{"cursor":"2"}"#), Err(Fault::INVALID_PARAMS));
-    }
-
-    #[test]
-    fn a_subscription_gets_what_it_wishes_of_the_lists() {
-        let params = Payload::parse(
-            r#"{"notifications":{"promptsListChanged":true,"toolsListChanged":false,"x":true}}"#,
-        )
-        .unwrap();
-        assert_eq!(wishes(Some(&params)), [Kind::Prompts]);
-        assert_eq!(wishes(None), []);
     }
 }

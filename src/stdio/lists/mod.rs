@@ -2,5 +2,5 @@
 
 pub(crate) mod items;
 pub(crate) mod output_schemas;
-mod resource_lookup;
+pub(crate) mod resource_lookup;
 pub(crate) mod tools;

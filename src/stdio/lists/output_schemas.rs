@@ -1,4 +1,4 @@
-//! What the client was promised: the tools it was last shown with an output schema.
+//! The tools that the client was last shown with an output schema.
 //!
 //! A rule, an approval or a version may change while a client holds its list, so a tool that was listed as simply
 //! running may come to ask all the same. The last list counts: clients take their schemas from it.
@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
+use super::tools;
 use crate::proxy::Listed;
-use crate::stdio::lists::tools;
 
 /// What the client expects of a result's `structuredContent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,13 +20,13 @@ pub(crate) enum Expected {
 
 /// The wire names of the tools last listed with an output schema.
 #[derive(Debug, Default)]
-pub(crate) struct Promises(Mutex<HashSet<String>>);
+pub(crate) struct OutputSchemas(Mutex<HashSet<String>>);
 
-impl Promises {
-    /// Remembers what a list promises, in place of what an older one did.
+impl OutputSchemas {
+    /// Remembers the schemas of a list, in place of those of an older one.
     pub(crate) fn renew(&self, listed: &[Listed]) {
-        let promised = tools::promising(listed).collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = promised;
+        let names = tools::with_output_schema(listed).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
     /// Returns what the client expects of a call by this name.

@@ -6,16 +6,12 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::config::By;
 use crate::protocol::continuation::{self, MEMBER};
 use crate::protocol::{Object, Splice, mended_tool, quoted, wire_name, without_imitation};
 use crate::proxy::{Asking, Listed};
 
-/// The tool that continues any workflow, for clients that check arguments against a tool's own schema.
-pub(crate) const CONTINUE: &str = "pml_continue";
-
 /// Writes the `tools` array of a `tools/list` result.
-pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], by: By) -> String {
+pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value]) -> String {
     let length: usize = listed
         .iter()
         .map(|tool| match tool {
@@ -60,13 +56,15 @@ pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], by: By) -> Str
         text.push_str(&tool.to_string());
         text.push(',');
     }
-    text.push_str(&continuing(by).to_string());
+    if text.ends_with(',') {
+        text.pop();
+    }
     text.push(']');
     text
 }
 
 /// Names the tools that are listed with an output schema.
-pub(crate) fn promising(listed: &[Listed]) -> impl Iterator<Item = String> {
+pub(super) fn with_output_schema(listed: &[Listed]) -> impl Iterator<Item = String> {
     listed.iter().filter_map(|listed| match listed {
         Listed::Known {
             tool,
@@ -136,30 +134,6 @@ fn connect(wire: &str, about: &str) -> String {
     .to_string()
 }
 
-/// Where only a person counts, a continuation fetches what they decided: clients need not ask one before it.
-fn continuing(by: By) -> serde_json::Value {
-    let description = match by {
-        By::Client => {
-            "Continues a tool call that answered `approval_required`, after a person has decided about it. \
-             Ask the person first; never decide for them. The suspended call runs with its original arguments and its \
-             result is returned here."
-        }
-        By::Human => {
-            "Fetches what became of a tool call that answered `approval_required`. A person decides about it outside \
-             this tool; `approved` does not count here. Once they have approved, the suspended call runs with its \
-             original arguments and its result is returned here; `wait_seconds` waits for them."
-        }
-    };
-    json!({
-        "name": CONTINUE,
-        "title": "Continue a suspended call",
-        "description": description,
-        "inputSchema": continuation::schema(),
-        "annotations": { "readOnlyHint": false, "destructiveHint": true, "openWorldHint": true },
-        "_meta": { "anthropic/alwaysLoad": true },
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,9 +150,8 @@ mod tests {
             place,
             asking,
         };
-        let all = tools(&[listed], &[], By::Client);
-        let own = continuing(By::Client).to_string();
-        all[1..all.len() - own.len() - 2].to_owned()
+        let all = tools(&[listed], &[]);
+        all[1..all.len() - 1].to_owned()
     }
 
     #[test]
@@ -199,23 +172,7 @@ mod tests {
             };
             (0..size / 64).map(tool).collect()
         };
-        assert_linear("many tools", many, |listed| drop(tools(listed, &[], By::Client)));
-    }
-
-    #[test]
-    fn what_is_reserved_is_what_pml_lists_of_its_own() {
-        let own = crate::stdio::own_tools::question_text::definitions(crate::config::AskUserTools::Listed);
-        let listed: Value = serde_json::from_str(&tools(&[], &own, By::Client)).unwrap();
-        let mut names: Vec<&str> = listed
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|tool| tool["name"].as_str().unwrap())
-            .collect();
-        names.sort_unstable();
-        let mut reserved = crate::protocol::OWN_TOOLS;
-        reserved.sort_unstable();
-        assert_eq!(names, reserved);
+        assert_linear("many tools", many, |listed| drop(tools(listed, &[])));
     }
 
     #[test]

@@ -1,215 +1,125 @@
-//! The tools of pml itself that ask a person: `ask_user` and `ask_user_questions`.
+//! The tools that ask a person for a model: `ask_user` and `ask_user_questions`.
 //!
-//! The same ladder as for approvals: the client's own dialog, else an id at once (or, in blocking mode, a call that
-//! waits). Silence is never turned into an answer, and an answer that comes late is kept for whoever asks again.
+//! They climb the same ladder as approvals; where it reaches no person they return an id at once or, in blocking mode,
+//! wait. Silence is never turned into an answer, and an answer that comes late is kept for the next call that asks.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::config::{AskUserMode, AskUserTools};
-use crate::protocol::Json;
+use super::question_text::{result, timed_out};
+use super::question_tool::QuestionTool;
+use crate::config::AskUserMode;
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
-use crate::protocol::question::{Given, Question, QuestionError};
-use crate::proxy::{Answer, Ask, Provenance, Questioned, Refusal, State, Workflow, WorkflowId, now};
+use crate::protocol::question::{Given, Question};
+use crate::protocol::{Json, Shown};
+use crate::proxy::{
+    Answer, Ask, Provenance, Proxy, Questioned, Refusal, State, Workflow, WorkflowId, came_second, now,
+};
 use crate::report::{self, Hint as _};
-use crate::stdio::ask::dialog::Waiting;
-use crate::stdio::ask::ladder::{Calling, Reached, Retry, Road};
-use crate::stdio::ask::question_forms::Reply;
-use crate::stdio::conversation::Conversation;
-use crate::stdio::own_tools::permission_prompt::APPROVAL_PROMPT;
-use crate::stdio::own_tools::question_text::{result, timed_out};
-use crate::stdio::own_tools::status::STATUS;
-use crate::stdio::present;
+use crate::stdio::ask::ladder::{Ladder, Reply, Requester, Resolution};
+use crate::stdio::ask::subject::{PersonAsk, Subject};
+use crate::stdio::client::answer::error_result;
 
-/// One question.
-pub(crate) const ASK_USER: &str = "ask_user";
-/// One to four questions with choices.
-pub(crate) const ASK_USER_QUESTIONS: &str = "ask_user_questions";
-
-/// Which tool asks: they differ in what they take and in how they tell an answer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asking {
-    One,
-    Several,
+/// One call of a tool that asks a person.
+pub(super) struct AskUser<'a> {
+    pub(super) proxy: &'a Proxy,
+    pub(super) ladder: &'a Ladder,
+    pub(super) tool: QuestionTool,
+    pub(super) requester: &'a Requester,
 }
 
-impl Asking {
-    fn of(name: &str) -> Option<Self> {
-        match name {
-            ASK_USER => Some(Self::One),
-            ASK_USER_QUESTIONS => Some(Self::Several),
-            _ => None,
-        }
-    }
-
-    /// Returns the tool's name.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::One => ASK_USER,
-            Self::Several => ASK_USER_QUESTIONS,
-        }
-    }
-
-    fn read(self, arguments: &Map<String, Value>) -> Result<Vec<Question>, QuestionError> {
-        match self {
-            Self::One => Question::single(arguments).map(|question| vec![question]),
-            Self::Several => Question::several(arguments),
-        }
-    }
-}
-
-impl Conversation {
-    /// Answers a call to one of pml's own tools; `None` if it is not one.
-    pub(crate) async fn own_tool(
-        &self,
-        calling: &Calling<'_>,
-        arguments: Option<Json<'_>>,
-    ) -> Option<Reached> {
-        let asking = match calling.name {
-            STATUS => return Some(Reached::Own(self.status().await)),
-            APPROVAL_PROMPT => None,
-            name => Some(Asking::of(name)?),
-        };
-        if self.0.proxy.ask_user().tools == AskUserTools::Off {
-            return Some(Reached::Own(present::refusal(
-                &format!(
-                    "`{}` is switched off by \"askUser\": {{\"enabled\": false}}",
-                    calling.name
-                ),
-                None,
-            )));
-        }
-        let Some(asking) = asking else {
-            return Some(self.permission_prompt(calling, arguments).await);
-        };
+impl AskUser<'_> {
+    /// Runs the call.
+    pub(super) async fn run(&self, arguments: Option<Json<'_>>) -> Resolution {
         let arguments = match read_arguments(arguments) {
             Ok(arguments) => arguments,
-            Err(reason) => return Some(Reached::Own(present::refusal(&reason, None))),
+            Err(reason) => return Resolution::OwnResult(error_result(&reason, None)),
         };
-        Some(match self.asked_user(calling, asking, arguments).await {
-            Ok(reached) => reached,
-            Err(refused) => Reached::Own(present::refusal(
+        match self.ask(arguments).await {
+            Ok(resolution) => resolution,
+            Err(refused) => Resolution::OwnResult(error_result(
                 &report::render(&refused, None),
                 refused.hint().as_deref(),
             )),
-        })
+        }
     }
 
-    async fn asked_user(
-        &self,
-        calling: &Calling<'_>,
-        asking: Asking,
-        mut arguments: Map<String, Value>,
-    ) -> Result<Reached, Refusal> {
+    async fn ask(&self, mut arguments: Map<String, Value>) -> Result<Resolution, Refusal> {
         if let Some(continuation) = arguments.remove(MEMBER).filter(|value| !value.is_null()) {
-            return self.continued(asking, &continuation).await;
+            return self.continued(&continuation).await;
         }
-        if let Some(retry) = &calling.retry {
-            return self.answered_form(calling, asking, retry).await;
+        if let Some(retry) = &self.requester.retry {
+            let (workflow, questions) = self.asked(&retry.state).await?;
+            return self.put(workflow, &questions).await;
         }
-        let questions = match asking.read(&arguments) {
+        let questions = match self.tool.read(&arguments) {
             Ok(questions) => questions,
-            Err(error) => return Ok(Reached::Own(present::refusal(&error.to_string(), None))),
+            Err(error) => return Ok(Resolution::OwnResult(error_result(&error.to_string(), None))),
         };
-        let workflow = self.0.proxy.question(asking.name(), questions.clone()).await?;
-        if workflow.state != State::Pending {
-            // The same was asked and answered before; nobody has fetched the answer.
-            return self.told(asking, &workflow.id.to_string(), Duration::ZERO).await;
-        }
-        match calling.road {
-            Road::Dialog => Ok(Reached::InputRequired(Self::question_form(&workflow, &questions))),
-            Road::None => self.without_dialog(calling, asking, workflow).await,
-            Road::Elicitation => {
-                let patience = self.0.proxy.ask_user().timeout;
-                let reply = self.show_questions(calling, &workflow, &questions, patience);
-                let reply = reply.await;
-                self.replied(calling, asking, workflow, reply, Provenance::Elicitation)
-                    .await
-            }
-        }
+        let workflow = self.proxy.question(self.tool.name(), questions.clone()).await?;
+        self.put(workflow, &questions).await
     }
 
-    /// Goes on after a dialog with what the person did in it.
-    async fn replied(
-        &self,
-        calling: &Calling<'_>,
-        asking: Asking,
-        workflow: Workflow,
-        reply: Reply,
-        by: Provenance,
-    ) -> Result<Reached, Refusal> {
-        match reply {
-            Reply::Said(answer) => {
-                self.record(&workflow, answer, by).await?;
-                self.told(asking, &workflow.id.to_string(), Duration::ZERO).await
-            }
-            Reply::Nothing => self.without_dialog(calling, asking, workflow).await,
-            Reply::Next(form) => Ok(Reached::InputRequired(form)),
-        }
-    }
-
-    /// Takes the answer to a form of a Modern client.
-    async fn answered_form(
-        &self,
-        calling: &Calling<'_>,
-        asking: Asking,
-        retry: &Retry,
-    ) -> Result<Reached, Refusal> {
-        let state = &retry.state;
-        let (workflow, questions) = self.asked_questions(asking, state).await?;
-        // Whatever the form says: an answer that came first on another road is the answer.
+    /// Puts questions to a person and returns what came of it.
+    async fn put(&self, workflow: Workflow, questions: &[Question]) -> Result<Resolution, Refusal> {
+        // An answer that came first on another road is the answer, whatever a form says.
         if workflow.state != State::Pending && workflow.state != State::Expired {
-            return self.told(asking, state, Duration::ZERO).await;
+            return self.stand(workflow.id, Duration::ZERO).await;
         }
-        let reply = Self::question_reply(&workflow, &questions, retry);
-        let workflow = match &reply {
-            // The person took longer than the question lived: what they said is put to it again.
-            Reply::Said(_) if !workflow.is_live_at(now()) => {
-                self.0.proxy.question(asking.name(), questions).await?
-            }
-            Reply::Said(_) | Reply::Nothing | Reply::Next(_) => workflow,
+        let mut ask = PersonAsk {
+            id: workflow.id,
+            code: workflow.code.to_string(),
+            subject: Subject::Questions(questions),
+            patience: self.proxy.ask_user().timeout,
+            claim: None,
         };
-        self.replied(calling, asking, workflow, reply, Provenance::Dialog)
-            .await
+        match self.ladder.ask(self.requester, &mut ask).await {
+            Reply::Form(form) => Ok(Resolution::Form(form)),
+            Reply::Nothing => self.without_form(workflow).await,
+            Reply::Said(answer, by) => {
+                let mut id = workflow.id;
+                if !workflow.is_live_at(now()) {
+                    // The person took longer than the question lived: what they said is put to it again.
+                    id = self
+                        .proxy
+                        .question(self.tool.name(), questions.to_vec())
+                        .await?
+                        .id;
+                }
+                record(self.proxy, id, answer, by).await?;
+                self.stand(id, Duration::ZERO).await
+            }
+        }
     }
 
-    /// What happens where no dialog reaches a person: an id at once, or a call that waits.
-    async fn without_dialog(
-        &self,
-        calling: &Calling<'_>,
-        asking: Asking,
-        workflow: Workflow,
-    ) -> Result<Reached, Refusal> {
-        let settings = self.0.proxy.ask_user();
+    /// Returns an id at once, or waits, where no form brought an answer.
+    async fn without_form(&self, workflow: Workflow) -> Result<Resolution, Refusal> {
+        let settings = self.proxy.ask_user();
         if settings.mode == AskUserMode::Suspend {
-            // Somebody may have answered elsewhere while a dialog was open.
-            return self.told(asking, &workflow.id.to_string(), Duration::ZERO).await;
+            // An answer may have come on another road while a form was open.
+            return self.stand(workflow.id, Duration::ZERO).await;
         }
-        let waiting = Waiting {
-            proxy: &self.0.proxy,
-            id: workflow.id,
-            patience: settings.timeout,
-            progress: calling.carried.progress.as_ref(),
-        };
-        waiting.join().await;
-        Ok(Reached::Own(
-            match self.0.proxy.questioned(workflow.id, Duration::ZERO).await? {
-                Questioned::Pending(workflow) => timed_out(asking, &workflow),
-                questioned => result(asking, questioned),
+        self.ladder
+            .wait(self.requester, workflow.id, settings.timeout)
+            .await;
+        Ok(Resolution::OwnResult(
+            match self.proxy.questioned(workflow.id, Duration::ZERO).await? {
+                Questioned::Pending(workflow) => timed_out(self.tool, &workflow),
+                questioned => result(self.tool, questioned),
             },
         ))
     }
 
     /// Continues a question: with the answer a client relays, or by asking how it stands.
-    async fn continued(&self, asking: Asking, continuation: &Value) -> Result<Reached, Refusal> {
-        let refused = |reason: String| Ok(Reached::Own(present::refusal(&reason, None)));
+    async fn continued(&self, continuation: &Value) -> Result<Resolution, Refusal> {
+        let refused = |reason: String| Ok(Resolution::OwnResult(error_result(&reason, None)));
         let Some(members) = continuation.as_object() else {
             return refused(format!("`{MEMBER}` must be an object"));
         };
         let known = ["workflow_id", "answer", "answers", "wait_seconds"];
         if let Some(name) = members.keys().find(|name| !known.contains(&name.as_str())) {
-            let name = crate::protocol::Shown::line(name).to_string();
+            let name = Shown::line(name).to_string();
             return refused(format!(
                 "`{MEMBER}` has no member `{name}`; it takes `{}`",
                 known.join("`, `")
@@ -229,44 +139,56 @@ impl Conversation {
                 }
             },
         };
+        let (workflow, questions) = self.asked(id).await?;
         let given = ["answers", "answer"]
             .into_iter()
             .filter_map(|name| members.get(name))
             .find(|value| !value.is_null());
         if let Some(given) = given {
-            let (workflow, questions) = self.asked_questions(asking, id).await?;
             // One question has one answer, whichever of the two tools asked it.
             let alone = questions.len() == 1 && members.get("answers").is_none_or(Value::is_null);
-            let form = if alone { Asking::One } else { asking };
-            let answers = match relayed(form, &questions, given) {
+            let tool = if alone { QuestionTool::One } else { self.tool };
+            let answers = match relayed(tool, &questions, given) {
                 Ok(answers) => answers,
                 Err(reason) => return refused(reason),
             };
             let answer = Answer::Answers { answers };
             let by = Provenance::Continuation;
-            self.0.proxy.answer(workflow.id, answer, by).await?;
+            self.proxy.answer(workflow.id, answer, by).await?;
         }
-        self.told(asking, id, patience).await
+        self.stand(workflow.id, patience).await
     }
 
-    async fn told(&self, asking: Asking, id: &str, patience: Duration) -> Result<Reached, Refusal> {
-        let (workflow, _) = self.asked_questions(asking, id).await?;
-        Ok(Reached::Own(result(
-            asking,
-            self.0.proxy.questioned(workflow.id, patience).await?,
-        )))
+    /// Reports how questions stand, waiting up to `patience` for an answer.
+    async fn stand(&self, id: WorkflowId, patience: Duration) -> Result<Resolution, Refusal> {
+        let questioned = self.proxy.questioned(id, patience).await?;
+        Ok(Resolution::OwnResult(result(self.tool, questioned)))
     }
 
     /// Finds the questions behind an id; those of the other tool are not this one's business.
-    async fn asked_questions(&self, asking: Asking, id: &str) -> Result<(Workflow, Vec<Question>), Refusal> {
+    async fn asked(&self, id: &str) -> Result<(Workflow, Vec<Question>), Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
-        let workflow = self.0.proxy.workflow_here(id).await?;
+        let workflow = self.proxy.workflow_here(id).await?;
         match workflow.ask.clone() {
-            Ask::Questions { questions } if workflow.call.tool.tool() == asking.name() => {
+            Ask::Questions { questions } if workflow.call.tool.tool() == self.tool.name() => {
                 Ok((workflow, questions))
             }
             _ => Err(Refusal::OtherCall),
         }
+    }
+}
+
+/// Records what a person said in a form; where another answer was first, that one counts.
+pub(super) async fn record(
+    proxy: &Proxy,
+    id: WorkflowId,
+    answer: Answer,
+    by: Provenance,
+) -> Result<(), Refusal> {
+    match proxy.answer(id, answer, by).await {
+        Ok(_) => Ok(()),
+        Err(refusal) if came_second(&refusal) => Ok(()),
+        Err(refusal) => Err(refusal),
     }
 }
 
@@ -280,26 +202,25 @@ fn read_arguments(raw: Option<Json<'_>>) -> Result<Map<String, Value>, String> {
 }
 
 /// Reads answers that a client relays: text or labels, one entry a question where there are several.
-fn relayed(asking: Asking, questions: &[Question], given: &Value) -> Result<Vec<Given>, String> {
-    let entries: Vec<&Value> = match (asking, given) {
-        (Asking::One, given) => vec![given],
-        (Asking::Several, Value::Array(entries)) => entries.iter().collect(),
-        (Asking::Several, Value::Object(keyed)) => {
+fn relayed(tool: QuestionTool, questions: &[Question], given: &Value) -> Result<Vec<Given>, String> {
+    let entries: Vec<&Value> = match (tool, given) {
+        (QuestionTool::One, given) => vec![given],
+        (QuestionTool::Several, Value::Array(entries)) => entries.iter().collect(),
+        (QuestionTool::Several, Value::Object(keyed)) => {
             if let Some(name) = keyed
                 .keys()
                 .find(|name| !questions.iter().any(|question| question.question == **name))
             {
-                return Err(format!(
-                    "`answers` names no question `{}`",
-                    crate::protocol::Shown::line(name)
-                ));
+                return Err(format!("`answers` names no question `{}`", Shown::line(name)));
             }
             questions
                 .iter()
                 .filter_map(|question| keyed.get(&question.question))
                 .collect()
         }
-        (Asking::Several, _) => return Err("`answers` must be a list with one entry a question".to_owned()),
+        (QuestionTool::Several, _) => {
+            return Err("`answers` must be a list with one entry a question".to_owned());
+        }
     };
     if entries.len() != questions.len() {
         return Err(format!(

@@ -1,26 +1,23 @@
 //! `approval_prompt`: the permission prompt of a client that runs without a terminal.
 //!
 //! Decided by the same rules as everything else; what they leave to a person waits for one. The reply is exactly one
-//! text block of JSON: the client reads nothing else. Nobody answering is told as that, never as a refusal.
+//! text block of JSON: the client reads nothing else. Silence is reported as that, never as a refusal.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::continuation::{Decision, Scope};
+use super::ask_user::record;
+use crate::protocol::continuation::Scope;
+use crate::protocol::own_tool::{self, APPROVAL_PROMPT};
 use crate::protocol::question::{Given, Question};
-use crate::protocol::{DependencyName, Json, OWN_TOOLS, ToolName};
-use crate::proxy::{Answer, Progress, Provenance, Questioned, Refusal, Ruled, State, Workflow, now};
+use crate::protocol::{DependencyName, Json, ToolName};
+use crate::proxy::{
+    Answer, Claim, Progress, Proxy, Questioned, Refusal, Ruled, State, Workflow, WorkflowId, now,
+};
 use crate::report;
-use crate::stdio::ask::dialog::{Ended, Waiting};
-use crate::stdio::ask::form::{self, Filled};
-use crate::stdio::ask::ladder::{Calling, ModernForm, Reached, Retry, Road};
-use crate::stdio::ask::open_forms::OpenForm;
-use crate::stdio::ask::question_forms::Reply;
-use crate::stdio::conversation::Conversation;
-
-/// The name clients give to `--permission-prompt-tool`.
-pub(crate) const APPROVAL_PROMPT: &str = "approval_prompt";
+use crate::stdio::ask::ladder::{Ladder, ModernForm, Reply, Requester, Resolution};
+use crate::stdio::ask::subject::{PersonAsk, Subject};
 
 /// The client's own tool that asks questions; it comes through the permission prompt.
 const QUESTIONS: &str = "AskUserQuestion";
@@ -44,90 +41,76 @@ enum Prompted {
 }
 
 /// What the client asks permission for.
-struct Wanted {
+struct ToolUse {
     name: String,
     input: Map<String, Value>,
 }
 
-impl Conversation {
+/// One call of the permission prompt.
+pub(super) struct PermissionPrompt<'a> {
+    pub(super) proxy: &'a Proxy,
+    pub(super) ladder: &'a Ladder,
+    pub(super) requester: &'a Requester,
+}
+
+impl PermissionPrompt<'_> {
     /// Answers the permission prompt of a client.
-    pub(crate) async fn permission_prompt(
-        &self,
-        calling: &Calling<'_>,
-        arguments: Option<Json<'_>>,
-    ) -> Reached {
-        let prompted = match wanted(arguments) {
+    pub(super) async fn run(&self, arguments: Option<Json<'_>>) -> Resolution {
+        let prompted = match tool_use(arguments) {
             Err(reason) => Ok(Prompted::Reply(deny(&reason))),
-            Ok(wanted) if wanted.name == QUESTIONS => self.questions_of_client(calling, &wanted).await,
-            Ok(wanted) => self.permission(calling, &wanted).await,
+            Ok(asked) if asked.name == QUESTIONS => self.questions(&asked).await,
+            Ok(asked) => self.permission(&asked).await,
         };
         match prompted {
-            Ok(Prompted::Form(form)) => Reached::InputRequired(form),
-            Ok(Prompted::Reply(reply)) => reached(&reply),
-            Err(refused) => reached(&deny(&report::render_hinted(&refused))),
+            Ok(Prompted::Form(form)) => Resolution::Form(form),
+            Ok(Prompted::Reply(reply)) => own_result(&reply),
+            Err(refused) => own_result(&deny(&report::render_hinted(&refused))),
         }
     }
 
-    async fn permission(&self, calling: &Calling<'_>, wanted: &Wanted) -> Result<Prompted, Refusal> {
-        let tool = ToolName::new(DependencyName::client(), wanted.name.as_str());
-        let ruled = self.0.proxy.ruled_for(&tool)?;
-        if ruled == Ruled::Allow || self.goes_through_pml(&wanted.name)? {
-            return Ok(Prompted::Reply(allow(&wanted.input, None)));
+    async fn permission(&self, asked: &ToolUse) -> Result<Prompted, Refusal> {
+        let tool = ToolName::new(DependencyName::client(), asked.name.as_str());
+        let ruled = self.proxy.ruled_for(&tool)?;
+        if ruled == Ruled::Allow || self.goes_through_pml(&asked.name)? {
+            return Ok(Prompted::Reply(allow(&asked.input, None)));
         }
-        let input = Value::Object(wanted.input.clone()).to_string();
-        let brought = calling.retry.as_ref().and_then(|retry| {
-            let form = retry.take_form()?;
-            Some((retry.state.parse().ok()?, decision_in(retry, &form), form))
-        });
-        // The claim is held to the end: it is the right of this call to the answer.
-        let (workflow, _claim, said, by) = if let Some((id, said, form)) = brought {
-            let workflow = self.0.proxy.workflow_here(id).await?;
-            (workflow, form.claim, said, Provenance::Dialog)
-        } else {
-            let (workflow, claim) = self.0.proxy.use_of(tool.clone(), input.clone()).await?;
-            let file = self.0.proxy.file();
-            let form = form::permission(&tool, &input, &workflow.code.to_string(), file);
-            let said = match (calling.road, &workflow.state) {
-                (Road::Dialog, State::Pending) => {
-                    let form = ModernForm::new(workflow.id, form).claimed(claim);
-                    return Ok(Prompted::Form(form));
-                }
-                (Road::Elicitation, State::Pending) => {
-                    let patience = workflow.expires_at.since(now());
-                    match self.show(calling, workflow.id, form, patience).await {
-                        Ended::Filled(filled) => decision_of(&filled),
-                        Ended::Unavailable | Ended::Elsewhere(_) => None,
-                    }
-                }
-                _ => None,
-            };
-            (workflow, claim, said, Provenance::Elicitation)
+        let input = Value::Object(asked.input.clone()).to_string();
+        let (workflow, claim) = self.suspended(&tool, &input).await?;
+        let patience = workflow.expires_at.since(now());
+        let mut ask = PersonAsk {
+            id: workflow.id,
+            code: workflow.code.to_string(),
+            subject: Subject::Permission {
+                tool: &tool,
+                input: &input,
+                file: self.proxy.file(),
+            },
+            patience,
+            // Held to the end: it is the right of this call to the answer.
+            claim,
         };
-        let said = said.map(|decision| match decision {
-            Decision::Approve(scope) => Answer::Approve { scope },
-            Decision::Refuse => Answer::Refuse { reason: None },
-        });
-        if let Some(answer) = said {
-            self.record(&workflow, answer, by).await?;
+        if let Some(form) = self.put(&workflow, &mut ask).await? {
+            return Ok(Prompted::Form(form));
         }
-        // Where no dialog reached a person, the ask stands in the inbox.
-        self.wait(calling, &workflow).await;
-        let Some(answer) = self.0.proxy.take_answer(workflow.id).await? else {
-            self.0.proxy.withdraw(workflow.id).await;
+        // Where no form reached a person, the ask stands in the inbox, for as long as this call waits for it.
+        let waited_for = WaitedFor::new(self.proxy, workflow.id);
+        self.ladder.wait(self.requester, workflow.id, patience).await;
+        let Some(answer) = self.proxy.take_answer(workflow.id).await? else {
             return Ok(Prompted::Reply(deny(UNANSWERED)));
         };
+        drop(waited_for);
         Ok(Prompted::Reply(match answer {
-            Answer::Approve { scope: Scope::Once } => allow(&wanted.input, None),
+            Answer::Approve { scope: Scope::Once } => allow(&asked.input, None),
             Answer::Approve {
                 scope: Scope::Session,
             } => {
-                self.0.proxy.allow_for_session(tool);
-                allow(&wanted.input, Some(&wanted.name))
+                self.proxy.allow_for_session(tool);
+                allow(&asked.input, Some(&asked.name))
             }
             Answer::Approve { scope: Scope::Always } => {
-                let written = self.0.proxy.allow_always(tool).await;
-                Self::note_rule(calling, &written);
-                allow(&wanted.input, None)
+                let written = self.proxy.allow_always(tool.clone()).await;
+                self.note_rule(&written);
+                allow(&asked.input, None)
             }
             Answer::Refuse { reason: Some(reason) } => {
                 deny(&format!("The person refused: {reason}\n{NOT_AGAIN}"))
@@ -138,8 +121,31 @@ impl Conversation {
         }))
     }
 
-    /// Says what became of a rule that a person wanted: the reply itself has no room for it.
-    fn note_rule(calling: &Calling<'_>, written: &Result<String, String>) {
+    /// Suspends the use of a tool, or finds the ask whose form the client brings back.
+    async fn suspended(&self, tool: &ToolName, input: &str) -> Result<(Workflow, Option<Claim>), Refusal> {
+        match self.requester.returns_form_of() {
+            Some(id) => Ok((self.proxy.workflow_here(id).await?, None)),
+            None => self.proxy.use_of(tool.clone(), input.to_owned()).await,
+        }
+    }
+
+    /// Puts an ask to a person where it waits for one, and records what they say; returns the form to show, if any.
+    async fn put(&self, workflow: &Workflow, ask: &mut PersonAsk<'_>) -> Result<Option<ModernForm>, Refusal> {
+        if workflow.state != State::Pending {
+            return Ok(None);
+        }
+        match self.ladder.ask(self.requester, ask).await {
+            Reply::Form(form) => Ok(Some(form)),
+            Reply::Said(answer, by) => {
+                record(self.proxy, workflow.id, answer, by).await?;
+                Ok(None)
+            }
+            Reply::Nothing => Ok(None),
+        }
+    }
+
+    /// Reports what became of a rule that a person wanted: the reply itself has no room for it.
+    fn note_rule(&self, written: &Result<String, String>) {
         let note = match written {
             Ok(note) => note,
             Err(note) => {
@@ -147,20 +153,9 @@ impl Conversation {
                 note
             }
         };
-        if let Some(progress) = &calling.carried.progress {
+        if let Some(progress) = &self.requester.progress {
             let _ = progress.try_send(Progress(note.clone()));
         }
-    }
-
-    /// Waits for an answer on any road, and shows the client meanwhile that the call lives.
-    async fn wait(&self, calling: &Calling<'_>, workflow: &Workflow) {
-        let waiting = Waiting {
-            proxy: &self.0.proxy,
-            id: workflow.id,
-            patience: workflow.expires_at.since(now()),
-            progress: calling.carried.progress.as_ref(),
-        };
-        waiting.join().await;
     }
 
     /// Tells whether a tool of the client is one of pml's own, or one that pml gates when it is called.
@@ -170,54 +165,43 @@ impl Conversation {
         let Some(listed) = name.strip_prefix(LISTED) else {
             return Ok(false);
         };
-        if OWN_TOOLS.contains(&listed) {
+        if own_tool::ALL.contains(&listed) {
             return Ok(true);
         }
-        match self.0.proxy.listed_as(listed)? {
-            Some(tool) => self.0.proxy.ruled_for(&tool).map(|_ruled| true),
+        match self.proxy.listed_as(listed)? {
+            Some(tool) => self.proxy.ruled_for(&tool).map(|_ruled| true),
             None => Ok(false),
         }
     }
 
-    async fn questions_of_client(&self, calling: &Calling<'_>, wanted: &Wanted) -> Result<Prompted, Refusal> {
-        let Some(Value::Array(list)) = wanted.input.get("questions") else {
+    /// Puts the questions of the client's own tool to a person.
+    async fn questions(&self, asked: &ToolUse) -> Result<Prompted, Refusal> {
+        let Some(Value::Array(list)) = asked.input.get("questions") else {
             return Ok(Prompted::Reply(deny("`questions` must be a list")));
         };
         let questions = match Question::from_list("questions", list) {
             Ok(questions) => questions,
             Err(error) => return Ok(Prompted::Reply(deny(&error.to_string()))),
         };
-        let workflow = self.0.proxy.question(APPROVAL_PROMPT, questions.clone()).await?;
-        let patience = self.0.proxy.approvals().time_to_live;
-        let (reply, by) = match (&workflow.state, &calling.retry, calling.road) {
-            (State::Pending, Some(retry), _) => {
-                let reply = Self::question_reply(&workflow, &questions, retry);
-                (reply, Provenance::Dialog)
-            }
-            (State::Pending, None, Road::Dialog) => {
-                let form = Self::question_form(&workflow, &questions);
-                (Reply::Next(form), Provenance::Dialog)
-            }
-            (State::Pending, None, Road::Elicitation) => {
-                let reply = self.show_questions(calling, &workflow, &questions, patience);
-                (reply.await, Provenance::Elicitation)
-            }
-            _ => (Reply::Nothing, Provenance::Elicitation),
-        };
-        match reply {
-            Reply::Next(form) => return Ok(Prompted::Form(form)),
-            Reply::Said(answer) => self.record(&workflow, answer, by).await?,
-            Reply::Nothing => {}
-        }
-        let waiting = Waiting {
-            proxy: &self.0.proxy,
+        let workflow = self.proxy.question(APPROVAL_PROMPT, questions.clone()).await?;
+        let patience = self.proxy.approvals().time_to_live;
+        let mut ask = PersonAsk {
             id: workflow.id,
+            code: workflow.code.to_string(),
+            subject: Subject::Questions(&questions),
             patience,
-            progress: calling.carried.progress.as_ref(),
+            claim: None,
         };
-        waiting.join().await;
-        let stands = self.0.proxy.questioned(workflow.id, Duration::ZERO).await?;
-        Ok(Prompted::Reply(match stands {
+        if let Some(form) = self.put(&workflow, &mut ask).await? {
+            return Ok(Prompted::Form(form));
+        }
+        let _waited_for = WaitedFor::new(self.proxy, workflow.id);
+        self.ladder.wait(self.requester, workflow.id, patience).await;
+        self.answers(workflow.id, asked).await.map(Prompted::Reply)
+    }
+
+    async fn answers(&self, id: WorkflowId, asked: &ToolUse) -> Result<Value, Refusal> {
+        Ok(match self.proxy.questioned(id, Duration::ZERO).await? {
             Questioned::Pending(_) | Questioned::TimedOut | Questioned::Withdrawn => deny(UNANSWERED),
             Questioned::Rejected { reason: Some(reason) } => {
                 deny(&format!("The person would not answer: {reason}"))
@@ -226,36 +210,40 @@ impl Conversation {
             Questioned::Answered {
                 questions, answers, ..
             } => {
-                let mut input = wanted.input.clone();
+                let mut input = asked.input.clone();
                 input.insert("answers".to_owned(), joined(&questions, &answers));
                 allow(&input, None)
             }
-        }))
+        })
+    }
+}
+
+/// An ask that one call of the prompt waits for. Without that call an answer would decide nothing, so the ask is
+/// withdrawn with it, also where the client cancels the call or leaves; one that is answered stays answered.
+struct WaitedFor<'a> {
+    proxy: &'a Proxy,
+    id: WorkflowId,
+}
+
+impl<'a> WaitedFor<'a> {
+    fn new(proxy: &'a Proxy, id: WorkflowId) -> Self {
+        Self { proxy, id }
+    }
+}
+
+impl Drop for WaitedFor<'_> {
+    fn drop(&mut self) {
+        self.proxy.withdraw_later(self.id);
     }
 }
 
 /// Writes the reply as the client reads it: one text block of JSON.
-fn reached(reply: &Value) -> Reached {
-    Reached::Own(json!({ "content": [{ "type": "text", "text": reply.to_string() }] }))
+fn own_result(reply: &Value) -> Resolution {
+    Resolution::OwnResult(json!({ "content": [{ "type": "text", "text": reply.to_string() }] }))
 }
 
-/// Reads the decision in a form that a Modern client brings back; a refusal faster than a person reads is none.
-fn decision_in(retry: &Retry, form: &OpenForm) -> Option<Decision> {
-    match retry.filled.as_ref()? {
-        Filled::Refused if !form.was_read() => None,
-        filled => decision_of(filled),
-    }
-}
-
-fn decision_of(filled: &Filled) -> Option<Decision> {
-    match filled {
-        Filled::Accepted(content) => form::decision(content),
-        Filled::Refused => Some(Decision::Refuse),
-        Filled::Unreadable => None,
-    }
-}
-
-fn wanted(arguments: Option<Json<'_>>) -> Result<Wanted, String> {
+/// Reads what the client asks permission for.
+fn tool_use(arguments: Option<Json<'_>>) -> Result<ToolUse, String> {
     let arguments = arguments.ok_or("the arguments are missing")?;
     let arguments: Value = serde_json::from_str(arguments.get())
         .map_err(|error| format!("the arguments are no text: {error}"))?;
@@ -267,7 +255,7 @@ fn wanted(arguments: Option<Json<'_>>) -> Result<Wanted, String> {
         Some(Value::Object(input)) => input.clone(),
         _ => return Err("`input` must be an object".to_owned()),
     };
-    Ok(Wanted {
+    Ok(ToolUse {
         name: name.to_owned(),
         input,
     })
@@ -298,7 +286,7 @@ fn deny(message: &str) -> Value {
 }
 
 /// The definition of the permission prompt.
-pub(crate) fn definition() -> Value {
+pub(super) fn definition() -> Value {
     json!({
         "name": APPROVAL_PROMPT,
         "title": "Permission prompt",

@@ -8,13 +8,13 @@
 use serde_json::{Map, Value, json};
 
 use crate::protocol::continuation::{MEMBER, Scope};
+use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::question::{Given, Question};
 use crate::protocol::{Payload, Shown};
 use crate::proxy::{Answer as Said, Ask, Provenance, Proxy, Refusal, Workflow, now};
 use crate::report::render_hinted;
+use crate::stdio::client::answer::{Answer, own_result};
 use crate::stdio::era::{Era, Fault};
-use crate::stdio::lists::tools::CONTINUE;
-use crate::stdio::present::{self, Answer};
 
 /// What a person wants to say by a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl Prompt {
             ),
         };
         let message = json!({ "role": "user", "content": { "type": "text", "text": text } });
-        present::own_result(json!({ "messages": [message] }), era)
+        own_result(json!({ "messages": [message] }), era)
     }
 
     async fn told(self, proxy: &Proxy) -> Result<String, Refusal> {

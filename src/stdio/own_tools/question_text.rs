@@ -1,24 +1,21 @@
-//! What a model is told of its questions, and how the tools that ask them introduce themselves.
+//! The results that tell a model how its questions stand.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::AskUserTools;
+use super::question_tool::QuestionTool;
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::question::{Given, Question};
 use crate::proxy::{Provenance, Questioned, Workflow};
-use crate::stdio::own_tools::ask_user::{ASK_USER, ASK_USER_QUESTIONS, Asking};
-use crate::stdio::own_tools::permission_prompt;
-use crate::stdio::own_tools::status;
 
 /// The seed's words for a question that nobody answered in time.
 const TIMED_OUT: &str = "User did not respond within the timeout period. Proceeding with your best judgment.";
 
 /// Tells how questions stand.
-pub(crate) fn result(asking: Asking, questioned: Questioned) -> Value {
+pub(super) fn result(tool: QuestionTool, questioned: Questioned) -> Value {
     match questioned {
-        Questioned::Pending(workflow) => pending(asking, &workflow),
+        Questioned::Pending(workflow) => pending(tool, &workflow),
         Questioned::Rejected { reason } => {
             let mut text = "User rejected the question.".to_owned();
             if let Some(reason) = &reason {
@@ -33,7 +30,7 @@ pub(crate) fn result(asking: Asking, questioned: Questioned) -> Value {
             questions,
             answers,
             by,
-        } => answered(asking, &questions, &answers, by),
+        } => answered(tool, &questions, &answers, by),
     }
 }
 
@@ -46,10 +43,10 @@ fn closed(status: &str, text: &str) -> Value {
     })
 }
 
-fn answered(asking: Asking, questions: &[Question], answers: &[Given], by: Provenance) -> Value {
-    let text = match asking {
-        Asking::One => answers.first().map(Given::told).unwrap_or_default(),
-        Asking::Several => {
+fn answered(tool: QuestionTool, questions: &[Question], answers: &[Given], by: Provenance) -> Value {
+    let text = match tool {
+        QuestionTool::One => answers.first().map(Given::told).unwrap_or_default(),
+        QuestionTool::Several => {
             let line =
                 |(question, given): (&Question, &Given)| format!("{}\n{}", question.question, given.told());
             questions
@@ -72,11 +69,11 @@ fn answered(asking: Asking, questions: &[Question], answers: &[Given], by: Prove
 }
 
 /// Tells that nobody has answered yet, and how to go on.
-fn pending(asking: Asking, workflow: &Workflow) -> Value {
-    let (name, id, code) = (asking.name(), workflow.id, &workflow.code);
-    let field = match asking {
-        Asking::One => "\"answer\":\"…\"",
-        Asking::Several => "\"answers\":[\"…\"]",
+fn pending(tool: QuestionTool, workflow: &Workflow) -> Value {
+    let (name, id, code) = (tool.name(), workflow.id, &workflow.code);
+    let field = match tool {
+        QuestionTool::One => "\"answer\":\"…\"",
+        QuestionTool::Several => "\"answers\":[\"…\"]",
     };
     let what = "The question waits for the person.";
     let instructions = format!(
@@ -98,8 +95,8 @@ fn pending(asking: Asking, workflow: &Workflow) -> Value {
 }
 
 /// Tells that nobody answered while the call waited.
-pub(crate) fn timed_out(asking: Asking, workflow: &Workflow) -> Value {
-    let (name, id) = (asking.name(), workflow.id);
+pub(super) fn timed_out(tool: QuestionTool, workflow: &Workflow) -> Value {
+    let (name, id) = (tool.name(), workflow.id);
     let late = format!(
         "The question stays open: an answer that comes later is told by `{name}` with \
          {{\"{MEMBER}\":{{\"workflow_id\":\"{id}\"}}}}."
@@ -109,102 +106,4 @@ pub(crate) fn timed_out(asking: Asking, workflow: &Workflow) -> Value {
         "structuredContent": { "status": "timed_out", "message": TIMED_OUT, "instructions": late, "workflow_id": id.uuid() },
         "isError": true,
     })
-}
-
-/// The definitions of pml's own tools, `pml_continue` apart.
-pub(crate) fn definitions(tools: AskUserTools) -> Vec<Value> {
-    match tools {
-        AskUserTools::Listed => {
-            let mut all = questions_definitions().to_vec();
-            all.extend([permission_prompt::definition(), status::definition()]);
-            all
-        }
-        AskUserTools::Off => vec![status::definition()],
-    }
-}
-
-fn questions_definitions() -> [Value; 2] {
-    let option = |described: &[&str]| {
-        json!({
-            "type": "object",
-            "required": described,
-            "properties": {
-                "label": { "type": "string", "description": "Short label for the option" },
-                "description": { "type": "string", "description": "Longer explanation of what this option means" },
-            },
-        })
-    };
-    let continuation = |answers: Value| {
-        let mut properties = json!({
-            "workflow_id": { "type": "string" },
-            "wait_seconds": { "type": "integer", "minimum": 0, "maximum": LONGEST_WAIT },
-        });
-        if let (Value::Object(all), Value::Object(answers)) = (&mut properties, answers) {
-            all.extend(answers);
-        }
-        json!({
-            "type": "object",
-            "description": "Only to continue a question that answered `pending`. Leave it out otherwise.",
-            "required": ["workflow_id"],
-            "properties": properties,
-            "additionalProperties": false,
-        })
-    };
-    let text_or_list = json!({ "type": ["string", "array"], "items": { "type": "string" }, "description": "What the person said: a label, several labels, or their own words" });
-    let list =
-        json!({ "type": ["array", "object"], "description": "What the person said: one entry a question" });
-    let question = json!({ "type": "string", "description": "The question to ask the user" });
-    let header = json!({ "type": "string", "description": "A word or two that say what it is about" });
-    let options = json!({ "type": "array", "description": "Optional list of choices for the user", "items": option(&["label"]) });
-    let several = json!({ "type": "boolean", "default": false, "description": "Whether the user can select multiple options" });
-    [
-        json!({
-            "name": ASK_USER,
-            "title": "Ask the person",
-            "description": "Ask the user a question and wait for their response. Use this when you need clarification, a choice between options, or confirmation before proceeding.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "question": question,
-                    "header": header,
-                    "options": options,
-                    "multiSelect": several,
-                    MEMBER: continuation(json!({ "answer": text_or_list })),
-                },
-            },
-            "annotations": { "openWorldHint": true, "readOnlyHint": false },
-            "_meta": { "anthropic/alwaysLoad": true },
-        }),
-        json!({
-            "name": ASK_USER_QUESTIONS,
-            "title": "Ask the person several questions",
-            "description": "Ask the user one to four structured questions, each with two to four options; free text is always possible. Use this to gather several decisions at once. A single question may be given as `ask_user` takes it instead: `question`, with `options` or without.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "questions": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["question", "header", "options", "multiSelect"],
-                            "properties": {
-                                "question": { "type": "string", "description": "The question to ask the user" },
-                                "header": { "type": "string", "maxLength": 12, "description": "A very short label" },
-                                "options": { "type": "array", "minItems": 2, "maxItems": 4, "items": option(&["label", "description"]) },
-                                "multiSelect": { "type": "boolean", "description": "Whether the user can select multiple options" },
-                            },
-                        },
-                    },
-                    // The short form. One of the two must be there, which no client reads from a schema.
-                    "question": question,
-                    "header": header,
-                    "options": options,
-                    "multiSelect": several,
-                    MEMBER: continuation(json!({ "answers": list, "answer": text_or_list })),
-                },
-            },
-            "annotations": { "openWorldHint": true, "readOnlyHint": false, "idempotentHint": true },
-            "_meta": { "anthropic/alwaysLoad": true },
-        }),
-    ]
 }

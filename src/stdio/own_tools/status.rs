@@ -2,42 +2,38 @@
 
 use serde_json::{Value, json};
 
+use crate::protocol::own_tool::STATUS;
 use crate::protocol::{Shown, wire_name};
-use crate::stdio::conversation::Conversation;
+use crate::proxy::Proxy;
 
-/// The tool's name.
-pub(crate) const STATUS: &str = "pml_status";
-
-impl Conversation {
-    /// Tells how things stand; never arguments, values of variables or answers.
-    pub(crate) async fn status(&self) -> Value {
-        let status = self.0.proxy.status().await;
-        let servers: Vec<Value> = status
-            .servers
-            .iter()
-            .map(|server| {
-                json!({
-                    "name": server.name,
-                    "state": server.state,
-                    "approved": server.approved,
-                    "tools": server.tools.as_ref().map(|tools| tools.iter().map(wire_name).collect::<Vec<_>>()),
-                    "problem": server.problem,
-                })
+/// Reports how things stand; never arguments, values of variables or answers.
+pub(super) async fn status(proxy: &Proxy) -> Value {
+    let status = proxy.status().await;
+    let servers: Vec<Value> = status
+        .servers
+        .iter()
+        .map(|server| {
+            json!({
+                "name": server.name,
+                "state": server.state,
+                "approved": server.approved,
+                "tools": server.tools.as_ref().map(|tools| tools.iter().map(wire_name).collect::<Vec<_>>()),
+                "problem": server.problem,
             })
-            .collect();
-        let told = json!({
-            "config": { "file": status.file, "problem": status.problem },
-            "servers": servers,
-            "pending": status.pending,
-            "denied": status.denied,
-        });
-        let text = Shown::json(&format!("{told:#}"));
-        json!({ "content": [{ "type": "text", "text": text }], "structuredContent": told })
-    }
+        })
+        .collect();
+    let told = json!({
+        "config": { "file": status.file, "problem": status.problem },
+        "servers": servers,
+        "pending": status.pending,
+        "denied": status.denied,
+    });
+    let text = Shown::json(&format!("{told:#}"));
+    json!({ "content": [{ "type": "text", "text": text }], "structuredContent": told })
 }
 
 /// The definition of the tool.
-pub(crate) fn definition() -> Value {
+pub(super) fn definition() -> Value {
     json!({
         "name": STATUS,
         "title": "How pml stands",

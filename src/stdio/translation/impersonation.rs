@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::{
-    DependencyName, Json, OWN_TOOLS, Object, RESERVED, Splice, escaped, may_hold_reserved, quoted, text,
+    DependencyName, Json, Object, RESERVED, Splice, escaped, may_hold_reserved, own_tool, quoted, text,
 };
 use crate::stdio::era::Fault;
 
@@ -113,7 +113,7 @@ fn imitates(text: &str) -> bool {
         return false;
     }
     let lower = text.to_ascii_lowercase();
-    let names = [RESERVED[0], RESERVED[1], MEMBER, OWN_TOOLS[0]];
+    let names = [RESERVED[0], RESERVED[1], MEMBER, own_tool::CONTINUE];
     names.iter().any(|name| lower.contains(name))
         || serde_json::from_str(text.trim()).is_ok_and(|value: Value| holds_reserved(&value, DEPTH))
 }

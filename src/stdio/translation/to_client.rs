@@ -8,12 +8,12 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json::json;
 
+use super::impersonation::Disguise;
+use super::request::Method;
+use super::server_label::REQUESTS;
+use super::to_server::STATE;
 use crate::protocol::{DependencyName, Json, Object, Payload, Splice, Twin};
 use crate::stdio::era::{self, Era};
-use crate::stdio::translation::impersonation::Disguise;
-use crate::stdio::translation::request::Method;
-use crate::stdio::translation::server_label::REQUESTS;
-use crate::stdio::translation::to_server::STATE;
 
 /// What a Modern result says of itself.
 const KIND: &str = "resultType";
@@ -164,8 +164,17 @@ fn add(front: &mut String, member: &str) {
     let _ = write!(front, "{comma}{member}");
 }
 
+/// Returns the parameters of a server's notification as the era of the client has them.
+pub(crate) fn notification(line: &Bytes, params: &Payload<'_>, from: Era, to: Era) -> Splice {
+    let mut splice = Splice::new(line.slice_ref(params.get().as_bytes()));
+    if let (Era::Modern, Era::Legacy, Some(object)) = (from, to, params.object()) {
+        without_envelope(&mut splice, object);
+    }
+    splice
+}
+
 /// Takes what only Modern clients read out of the `_meta` of parameters.
-pub(crate) fn without_envelope(splice: &mut Splice, object: &Object<'_>) {
+fn without_envelope(splice: &mut Splice, object: &Object<'_>) {
     let ranges = match Envelope::of(object) {
         Envelope::All => object.cuts(&["_meta"]),
         Envelope::Part(ranges) => ranges,

@@ -4,11 +4,11 @@
 
 use bytes::Bytes;
 
+use super::request::{Continuing, Method};
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::{Object, Splice};
 use crate::proxy::Arguments;
 use crate::stdio::era::{self, Era};
-use crate::stdio::translation::request::{Continuing, Method};
 
 /// The member of a Modern retry that says which question it answers.
 pub(crate) const STATE: &str = "requestState";

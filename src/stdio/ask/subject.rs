@@ -1,0 +1,96 @@
+//! What is put to a person: the forms that show it, and the answer that a filled form holds.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::form;
+use crate::protocol::ToolName;
+use crate::protocol::continuation::Decision;
+use crate::protocol::question::Question;
+use crate::proxy::{Answer, Asked, Claim, WorkflowId};
+
+/// What stands before questions that are asked once more.
+const AGAIN: &str = "What you sent is not one of the answers. Please answer again.";
+
+/// What a person is asked.
+pub(crate) enum Subject<'a> {
+    /// May a server be installed, run or connected to, or one of its tools be called?
+    Approval(&'a Asked),
+    /// May the client use one of its own tools?
+    Permission {
+        tool: &'a ToolName,
+        /// The raw input of that use.
+        input: &'a str,
+        /// The file that a rule would be written to.
+        file: &'a Path,
+    },
+    /// Questions of a model.
+    Questions(&'a [Question]),
+}
+
+/// An ask on its way to a person.
+pub(crate) struct PersonAsk<'a> {
+    /// The workflow that holds it.
+    pub(crate) id: WorkflowId,
+    /// The code by which the person finds it in a terminal.
+    pub(crate) code: String,
+    pub(crate) subject: Subject<'a>,
+    /// How long a dialog may stay open.
+    pub(crate) patience: Duration,
+    /// The right of the call to the answer; a form that the client brings back later keeps it meanwhile.
+    pub(crate) claim: Option<Claim>,
+}
+
+impl PersonAsk<'_> {
+    /// How often questions are shown where what was filled in is no answer to them: a slip of the finger is mended,
+    /// and a client that fills in forms by itself is not asked for ever.
+    const ATTEMPTS: usize = 3;
+
+    /// Returns how often the ask is shown where what was filled in is no answer. A decision is asked for once: what
+    /// is none of the choices did not come from a person.
+    pub(crate) fn attempts(&self) -> usize {
+        match &self.subject {
+            Subject::Approval(_) | Subject::Permission { .. } => 1,
+            Subject::Questions(_) => Self::ATTEMPTS,
+        }
+    }
+
+    /// Writes the form that shows the ask, for the first time or once more.
+    pub(crate) fn first_form(&self, attempt: usize) -> Value {
+        let mut form = match &self.subject {
+            Subject::Approval(asked) => form::approval(asked),
+            Subject::Permission { tool, input, file } => form::permission(tool, input, &self.code, file),
+            Subject::Questions(questions) => form::questions(questions, &self.code),
+        };
+        if attempt > 0
+            && let Some(message) = form.get("message").and_then(Value::as_str)
+        {
+            form["message"] = format!("{AGAIN}\n{message}").into();
+        }
+        form
+    }
+
+    /// Writes the form that follows a filled one: it asks for the person's own words where they chose those.
+    pub(crate) fn second_form(&self, content: &Map<String, Value>) -> Option<Value> {
+        match &self.subject {
+            Subject::Approval(_) | Subject::Permission { .. } => None,
+            Subject::Questions(questions) => form::own_words(questions, content, &self.code),
+        }
+    }
+
+    /// Reads the answer out of what was filled in; `None` where it holds none.
+    pub(crate) fn answer(&self, content: &Map<String, Value>) -> Option<Answer> {
+        match &self.subject {
+            Subject::Approval(_) | Subject::Permission { .. } => match form::decision(content)? {
+                Decision::Approve(scope) => Some(Answer::Approve { scope }),
+                Decision::Refuse => Some(Answer::Refuse { reason: None }),
+            },
+            Subject::Questions(questions) => {
+                let answers = form::answers(questions, content)?;
+                Some(Answer::Answers { answers })
+            }
+        }
+    }
+}

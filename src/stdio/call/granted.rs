@@ -1,0 +1,52 @@
+//! What is remembered of a call whose server asked its Modern client something: enough to let the retry through.
+
+use std::sync::Arc;
+
+use super::open_call::OpenCall;
+use super::parked::{Kept, held};
+use crate::protocol::Digest;
+use crate::proxy::{Arguments, Ready, Route};
+use crate::stdio::translation::request::Request;
+
+/// A call that was let through before its dependency asked something: no more of it than the next one needs.
+pub(super) struct Granted {
+    gist: Option<Digest>,
+    route: Arc<Route>,
+    suspended: Option<Arguments>,
+}
+
+impl Granted {
+    /// Takes note of a call.
+    pub(super) fn of(call: &OpenCall) -> Self {
+        Self {
+            gist: call.request.gist(),
+            route: Arc::clone(&call.route),
+            suspended: call.suspended.clone(),
+        }
+    }
+
+    /// Tells whether a request goes on with this very call.
+    pub(super) fn covers(&self, request: &Request) -> bool {
+        self.gist.is_some() && self.gist == request.gist()
+    }
+
+    /// Returns its way.
+    pub(super) fn route(&self) -> &Route {
+        &self.route
+    }
+
+    /// Lets the same call through again, with the arguments that a person was asked about.
+    pub(super) fn ready(self) -> Ready {
+        Ready {
+            route: self.route,
+            suspended: self.suspended,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl Kept for Granted {
+    fn bytes(&self) -> usize {
+        held(self.suspended.as_ref())
+    }
+}
