@@ -1,5 +1,7 @@
 //! The direction of dependence and the size of files, read from the source itself.
 
+mod cycles;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
