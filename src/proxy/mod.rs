@@ -87,6 +87,8 @@ struct Shared {
     watching: AtomicBool,
     /// Work that must end well even if the call that started it is cancelled.
     tasks: TaskTracker,
+    /// The asks that are being withdrawn because their call is gone.
+    withdrawals: TaskTracker,
 }
 
 struct Viewed {
@@ -116,6 +118,7 @@ impl Proxy {
             environment,
             files,
             tasks,
+            withdrawals: TaskTracker::new(),
         }))
     }
 
@@ -174,7 +177,13 @@ impl Proxy {
             Urgency::AtOnce => AT_ONCE,
             Urgency::Gentle => GENTLE,
         };
-        let closing = async { tokio::join!(self.0.loader.close(urgency), self.0.workflows.close()) };
+        let store = async {
+            // What was cancelled is withdrawn first: nobody could use an answer to it.
+            self.0.withdrawals.close();
+            self.0.withdrawals.wait().await;
+            self.0.workflows.close().await;
+        };
+        let closing = async { tokio::join!(self.0.loader.close(urgency), store) };
         let _ = tokio::time::timeout(patience, closing).await;
     }
 

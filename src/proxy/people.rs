@@ -198,10 +198,10 @@ impl Proxy {
         let _ = self.0.workflows.apply(id, Event::Withdraw).await;
     }
 
-    /// Takes back what nobody waits for any more, from where nobody can wait for it.
+    /// Withdraws an ask from where nothing can be awaited; [`Proxy::close`] waits for it.
     pub fn withdraw_later(&self, id: WorkflowId) {
         let proxy = self.clone();
-        self.0.tasks.spawn(async move { proxy.withdraw(id).await });
+        self.0.withdrawals.spawn(async move { proxy.withdraw(id).await });
     }
 
     /// Waits until somebody has answered, in whichever process.

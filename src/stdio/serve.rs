@@ -73,6 +73,8 @@ pub async fn serve(
         let _ = tokio::time::timeout(LAST_ANSWERS, until_empty(&requests)).await;
     }
     requests.cancel_all();
+    // Each cancelled request is dropped in this turn, and withdraws what it asked.
+    tokio::task::yield_now().await;
     let urgency = match shutdown {
         Shutdown::EndOfInput if requests.is_empty() => Urgency::Gentle,
         Shutdown::EndOfInput | Shutdown::ClientGone | Shutdown::Signal => Urgency::AtOnce,
