@@ -75,7 +75,8 @@ impl State {
 /// Installs what is named, one after the other, and goes on after a failure.
 pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let names = selected(config, &arguments.names)?;
-    let packages = Packages::new(&ground.locations, &ground.environment).supervised_by(supervisor()?);
+    let packages =
+        Packages::new(&ground.locations, &ground.environment).supervised_by(supervisor::program()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

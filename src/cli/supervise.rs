@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::output;
-use crate::loader::supervise::{self, Life, SuperviseError};
+use crate::loader::process::supervisor::{self, Life, SuperviseError};
 
 /// Runs one server and ends everything it started.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ struct Line {
 /// Supervises until the server is gone.
 pub(crate) fn supervise(Supervise { life, line }: &Supervise) -> ExitCode {
     let life = life.map_or(Life::Stdin, Life::Inherited);
-    match supervise::run(life, &line.program, &line.arguments) {
+    match supervisor::run(life, &line.program, &line.arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => tell(&error),
     }
@@ -49,7 +49,7 @@ pub(crate) fn supervise(Supervise { life, line }: &Supervise) -> ExitCode {
 
 /// Becomes the server.
 pub(crate) fn launch(Launch { supervisor, line }: &Launch) -> ExitCode {
-    match supervise::launch(*supervisor, &line.program, &line.arguments) {
+    match supervisor::launch(*supervisor, &line.program, &line.arguments) {
         Ok(never) => match never {},
         Err(error) => tell(&error),
     }

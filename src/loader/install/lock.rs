@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::loader::package::{is_npm_name, is_python_version, normalize};
+use crate::loader::plan::{is_npm_name, is_pypi_name, is_python_version, normalize};
 use crate::protocol::{Digest, Shown};
 
 /// Says why resolved dependencies are refused.
@@ -253,7 +253,7 @@ pub(super) fn check_requirements(
         };
         let (entry, pinned) = requirement.split_once("==").ok_or_else(origin)?;
         let entry = entry.split_once('[').map_or(entry, |(entry, _)| entry);
-        if !is_python_version(pinned) || !crate::loader::package::is_pypi_name(entry) {
+        if !is_python_version(pinned) || !is_pypi_name(entry) {
             return Err(origin());
         }
         let mut hashes = Vec::new();

@@ -1,8 +1,8 @@
 //! What approvals and remembered tools are bound to: what was declared, never the value of a secret.
 
-use super::{PlanSource, Scripts};
+use super::package::Package;
+use super::source::{PlanSource, Scripts};
 use crate::config::{Launch, Server};
-use crate::loader::package::Package;
 use crate::protocol::{DependencyName, Digest};
 
 /// Makes the digest that an approval is bound to.

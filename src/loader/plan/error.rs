@@ -2,10 +2,10 @@
 //!
 //! What a `${VAR}` expanded to may be a secret: errors repeat what was *declared*.
 
+use super::address::AddressError;
+use super::package::PackageError;
+use super::runner::{Runner, RunnerError};
 use crate::config::ExpandError;
-use crate::loader::package::PackageError;
-use crate::loader::remote::AddressError;
-use crate::loader::runner::{Runner, RunnerError};
 use crate::protocol::{DependencyName, Shown};
 use crate::report::Hint;
 

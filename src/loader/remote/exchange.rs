@@ -5,48 +5,22 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::HeaderMap;
 use reqwest::{Response, StatusCode};
 
+use super::agreement::headers_of;
+use super::bridge::Bridge;
 use super::events::Event;
-use super::http::{Carried, Failure, Refusal};
+use super::http::{Carried, Failure, LAST_EVENT, Refusal};
 use super::messages::{Messages, is_stream};
-use super::renewing::forgets;
+use super::outcome::Done;
+use super::outgoing_line::{Spoken, answers};
+use super::renewal::forgets;
 use super::resumption::Resumption;
-use super::spoken::{Spoken, VERSION, answers};
-use super::{Bridge, Done, headers_of};
-use crate::protocol::{Era, Message, Object, Outcome, Remains};
-
-/// The header that names a session.
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-
-/// The header that takes up a broken stream.
-pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-
-/// How long what was only told may take to arrive; whatever is asked after it waits for that.
-pub(super) const TELLING: Duration = Duration::from_secs(10);
+use crate::protocol::{Era, Remains};
 
 /// How long a stream may stay open after its answer: read to its end, its connection can be used again.
 const LINGERING: Duration = Duration::from_millis(500);
-
-/// What `initialize` agreed on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Opened {
-    /// The session, if the server keeps one.
-    pub(super) session: Option<HeaderValue>,
-    version: Option<HeaderValue>,
-}
-
-impl Opened {
-    /// Returns the headers by which a request belongs to it; a Modern one belongs to nothing.
-    pub(super) fn headers(&self, era: Era) -> HeaderMap {
-        let own = [(SESSION, &self.session), (VERSION, &self.version)];
-        own.into_iter()
-            .filter(|_| era == Era::Legacy)
-            .filter_map(|(name, value)| Some((name, value.clone()?)))
-            .collect()
-    }
-}
 
 impl Bridge {
     /// Carries one line to the server.
@@ -73,10 +47,14 @@ impl Bridge {
             }
             (Spoken::Opened | Spoken::Told, _) => {
                 let _turn = self.in_order.lock().await;
-                self.tell(&line, mirrored).await
+                self.tell(&line, mirrored).await;
+                Done::Line
             }
             // What is cancelled may be what the others wait for.
-            (Spoken::Cancelled { .. }, _) => self.tell(&line, mirrored).await,
+            (Spoken::Cancelled { .. }, _) => {
+                self.tell(&line, mirrored).await;
+                Done::Line
+            }
         }
     }
 
@@ -109,42 +87,6 @@ impl Bridge {
         }
     }
 
-    pub(super) async fn tell(&self, line: &Bytes, mirrored: HeaderMap) -> Done {
-        let headers = headers_of(mirrored, self.opened.borrow().as_ref(), Era::Legacy);
-        let carried = match self.endpoint.get() {
-            Some(endpoint) => Carried::Posted(endpoint, line),
-            None => Carried::Message(line),
-        };
-        let told = tokio::time::timeout(TELLING, self.http.send(carried, &headers)).await;
-        match told {
-            Ok(Ok(response)) if response.status().is_success() => {}
-            Ok(Ok(response)) => {
-                tracing::debug!(dependency = %self.dependency, status = %response.status(), "did not take what it was told");
-            }
-            Ok(Err(failure)) => {
-                let failure = self.http.told(&failure);
-                tracing::debug!(dependency = %self.dependency, failure, "was not told");
-            }
-            Err(_elapsed) => tracing::debug!(dependency = %self.dependency, "takes too long to be told"),
-        }
-        Done::Line
-    }
-
-    /// Tells whoever waits for a message over the limit.
-    pub(super) async fn overlong(&self, remains: Remains) {
-        tracing::warn!(dependency = %self.dependency, "a message over the limit was thrown away");
-        match remains {
-            Remains::Request(id) => {
-                let refusal = format!(
-                    r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"the request is longer than the line limit"}}}}"#
-                );
-                self.tell(&refusal.into(), HeaderMap::new()).await;
-            }
-            Remains::Answer(id) | Remains::Either(id) => self.deliver_failure(&id, &Failure::TooLong).await,
-            Remains::Notification | Remains::Nothing => {}
-        }
-    }
-
     /// Opens a session and hands its answer on.
     async fn open(&self, line: &Bytes, mirrored: &HeaderMap, id: &str) -> Result<(), Failure> {
         let response = self.http.send(Carried::Message(line), mirrored).await?;
@@ -156,23 +98,6 @@ impl Bridge {
                 Ok(())
             }
         }
-    }
-
-    /// Learns from the answer to `initialize` what was agreed on, and returns it.
-    pub(super) async fn opening_answer(&self, response: Response, id: &str) -> Result<Bytes, Failure> {
-        let session = response.headers().get(&SESSION).cloned();
-        let mut messages = Messages::new(&self.http, response, self.line_limit);
-        while let Some(event) = messages.next().await? {
-            let Event::Message(message) = event else { continue };
-            if !answers(&message, id) {
-                self.deliver(message).await;
-                continue;
-            }
-            let version = agreed(&message).and_then(|version| HeaderValue::from_str(&version).ok());
-            self.opened.send_replace(Some(Opened { session, version }));
-            return Ok(message);
-        }
-        Err(Failure::Unanswered)
     }
 
     /// Sends a request and hands on what comes back, up to its answer.
@@ -281,18 +206,5 @@ impl Bridge {
             }
         }
         Err(Failure::Unanswered)
-    }
-}
-
-/// Returns the version that an answer to `initialize` names.
-fn agreed(message: &[u8]) -> Option<String> {
-    match Message::parse(message).ok()? {
-        Message::Response {
-            outcome: Outcome::Result(result),
-            ..
-        } => Object::parse(result.get())?
-            .text("protocolVersion")
-            .map(Into::into),
-        _ => None,
     }
 }

@@ -4,11 +4,11 @@
 //! refused. Whatever a server says of a failure is cut, escaped and has the secrets taken out.
 
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, ClientBuilder, Method, NoProxy, Proxy, Response, StatusCode, Url, redirect};
 
-use super::address::Address;
 use crate::config::Environment;
+use crate::loader::plan::Address;
 use crate::protocol::{Secrets, Shown};
 
 /// A handshake over a bad line takes seconds; a host that never answers must not hold a call for minutes.
@@ -26,6 +26,9 @@ const FAILURE_WORDS: usize = 200;
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The header that takes up a broken stream.
+pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Says why a request has no answer; reads after the name of the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use super::spoken::encoded;
+use super::outgoing_line::encoded;
 use crate::protocol::{Message, Object, Outcome, Payload, text};
 
 const MARK: &str = "x-mcp-header";

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
-use crate::loader::error::InstallError;
+use super::error::StoreError;
 
 /// How the names of temporary files begin.
 const TEMPORARY: &str = ".tmp";
@@ -18,12 +18,12 @@ const TEMPORARY: &str = ".tmp";
 const ABANDONED_AFTER: Duration = Duration::from_hours(1);
 
 /// Creates a directory and its parents for this user alone.
-pub(super) fn create_directory(path: &Path) -> Result<(), InstallError> {
+pub(super) fn create_directory(path: &Path) -> Result<(), StoreError> {
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
-        .map_err(InstallError::file("create", path))
+        .map_err(StoreError::file("create", path))
 }
 
 /// Writes a file that is not there yet, and syncs it.
@@ -90,25 +90,25 @@ pub(super) fn open_lock(path: &Path) -> std::io::Result<File> {
 }
 
 /// Makes the disk confirm which entries a directory has; one that is not there has none.
-pub(super) fn sync_directory(path: &Path) -> Result<(), InstallError> {
+pub(super) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     let synced = match File::open(path) {
         Ok(directory) => directory.sync_all(),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     };
-    synced.map_err(|source| InstallError::Unconfirmed {
+    synced.map_err(|source| StoreError::Unconfirmed {
         path: path.to_owned(),
         source: Arc::new(source),
     })
 }
 
 /// Syncs everything below a directory: after a loss of power an installation is whole or not there.
-pub(super) fn sync_tree(path: &Path) -> Result<(), InstallError> {
+pub(super) fn sync_tree(path: &Path) -> Result<(), StoreError> {
     #[cfg(target_os = "linux")]
     {
         // One call for thousands of files.
         let synced = File::open(path).and_then(|directory| Ok(rustix::fs::syncfs(&directory)?));
-        synced.map_err(InstallError::file("sync", path))
+        synced.map_err(StoreError::file("sync", path))
     }
     #[cfg(not(target_os = "linux"))]
     {
@@ -175,7 +175,7 @@ mod tests {
         sync_directory(&root.path().join("missing")).unwrap();
         // What cannot be opened cannot be synced.
         let error = sync_directory(&root.path().join("\u{0}")).unwrap_err();
-        assert!(matches!(error, InstallError::Unconfirmed { .. }), "{error}");
+        assert!(matches!(error, StoreError::Unconfirmed { .. }), "{error}");
         sync_tree(root.path()).unwrap();
         assert!(sync_tree(&root.path().join("missing")).is_err());
     }

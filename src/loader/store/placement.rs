@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Store;
+use super::error::StoreError;
 use super::files::{create_directory, protect, remove, sync_directory, sync_tree, write_new};
-use super::foreign::{Written, write_brought};
-use super::{MANIFEST, Manifest, Store, json, read_manifest};
-use crate::loader::error::InstallError;
-use crate::loader::package::Package;
+use super::manifest::{MANIFEST, Manifest, json, read_manifest};
+use super::written_files::{Written, write_brought};
+use crate::loader::plan::Package;
 use crate::protocol::DependencyName;
 
 impl Store {
@@ -17,14 +18,14 @@ impl Store {
         workspace: &Path,
         manifest: &Manifest,
         name: &DependencyName,
-    ) -> Result<(PathBuf, Option<Written>), InstallError> {
+    ) -> Result<(PathBuf, Option<Written>), StoreError> {
         let target = self.directory(&manifest.identity, &manifest.integrity);
         let parent = self.root.join("store").join(manifest.identity.ecosystem.as_str());
         create_directory(&parent)?;
         protect(workspace);
         write_brought(workspace)?;
         let path = workspace.join(MANIFEST);
-        write_new(&path, &json(manifest)).map_err(InstallError::file("write", &path))?;
+        write_new(&path, &json(manifest)).map_err(StoreError::file("write", &path))?;
         sync_tree(workspace)?;
         // What is there was not whole, or its runtime is gone: it makes room.
         let mut kept = None;
@@ -35,10 +36,10 @@ impl Store {
                 manifest.identity.key(),
                 uuid::Uuid::new_v4().simple()
             ));
-            std::fs::rename(&target, &aside).map_err(InstallError::file("replace", &target))?;
+            std::fs::rename(&target, &aside).map_err(StoreError::file("replace", &target))?;
             remove(&aside);
         }
-        std::fs::rename(workspace, &target).map_err(InstallError::file("move into place", &target))?;
+        std::fs::rename(workspace, &target).map_err(StoreError::file("move into place", &target))?;
         sync_directory(&parent)?;
         Ok((target, kept))
     }
@@ -50,7 +51,7 @@ impl Store {
         name: &DependencyName,
         package: &Package,
         version: &str,
-    ) -> Result<(Vec<PathBuf>, Vec<Written>), InstallError> {
+    ) -> Result<(Vec<PathBuf>, Vec<Written>), StoreError> {
         self.thaw(package, version)?;
         let parent = self.root.join("store").join(package.ecosystem().as_str());
         let Ok(entries) = std::fs::read_dir(&parent) else {
@@ -69,7 +70,7 @@ impl Store {
                     manifest.identity.key(),
                     uuid::Uuid::new_v4().simple()
                 ));
-                std::fs::rename(&path, &aside).map_err(InstallError::file("remove", &path))?;
+                std::fs::rename(&path, &aside).map_err(StoreError::file("remove", &path))?;
                 remove(&aside);
                 removed.push(path);
             }

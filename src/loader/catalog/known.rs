@@ -1,0 +1,104 @@
+//! What was learned from a server: its capabilities and its lists, with the version they were learned from.
+
+use serde::{Deserialize, Serialize};
+
+use super::capabilities::Capabilities;
+use super::collection::bounded;
+use super::definition::{KnownPrompt, KnownResource, KnownTemplate, KnownTool};
+use crate::protocol::{Digest, Era, Kind};
+
+/// How much of what a dependency lists was left out: it is too long, too much or has no name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct LeftOut {
+    /// How many tools.
+    pub tools: usize,
+    /// How many prompts.
+    pub prompts: usize,
+    /// How many resources and templates of resources.
+    pub resources: usize,
+}
+
+/// What was learned from a dependency.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Known {
+    /// The package's version; `None` for a plain command.
+    pub version: Option<String>,
+    /// The package's integrity; `None` for a plain command.
+    pub integrity: Option<String>,
+    /// What the client offered that it was learned for; `None` where a pml learned it that did not keep it.
+    #[serde(default)]
+    pub offer: Option<Digest>,
+    /// The era in which it was opened.
+    #[serde(default)]
+    pub era: Era,
+    /// What it declared that it can do; `None` where a pml learned it that did not keep it.
+    #[serde(default)]
+    pub capabilities: Option<Capabilities>,
+    /// What it tells a model about itself.
+    #[serde(default)]
+    pub instructions: Option<String>,
+    /// Its tools in their order.
+    #[serde(deserialize_with = "bounded")]
+    pub tools: Vec<KnownTool>,
+    /// Its prompts in their order.
+    #[serde(default, deserialize_with = "bounded")]
+    pub prompts: Vec<KnownPrompt>,
+    /// Its resources in their order.
+    #[serde(default, deserialize_with = "bounded")]
+    pub resources: Vec<KnownResource>,
+    /// Its templates of resources in their order.
+    #[serde(default, deserialize_with = "bounded")]
+    pub templates: Vec<KnownTemplate>,
+    /// What else it lists.
+    #[serde(default)]
+    pub left_out: LeftOut,
+}
+
+impl Known {
+    /// Tells whether a tool is among them.
+    #[must_use]
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name() == name)
+    }
+
+    /// Tells whether it says by itself when a list changes; what it never declared does not change.
+    #[must_use]
+    pub fn tells_changes(&self, kind: Kind) -> bool {
+        self.capabilities.as_ref().is_none_or(|capabilities| {
+            !capabilities.has(kind.capability()) || capabilities.tells_changes(kind)
+        })
+    }
+
+    /// Tells whether it was learned from the very package that `other` was learned from.
+    pub(super) fn is_of_version(&self, other: &Self) -> bool {
+        (&self.version, &self.integrity) == (&other.version, &other.integrity)
+    }
+
+    /// Tells whether the same was learned, for whichever client.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let offer = self.offer.clone();
+        *self
+            == Self {
+                offer,
+                ..other.clone()
+            }
+    }
+
+    /// Returns the kinds whose lists a client sees differently than `before`.
+    #[must_use]
+    pub fn changed_since(&self, before: Option<&Self>) -> Vec<Kind> {
+        let before = before.filter(|before| before.is_of_version(self));
+        let changed = |kind: &Kind| match (before, kind) {
+            // In place of the tools of a dependency that is not known stands a tool that connects it.
+            (None, Kind::Tools) => true,
+            (None, Kind::Prompts) => !self.prompts.is_empty(),
+            (None, Kind::Resources) => !(self.resources.is_empty() && self.templates.is_empty()),
+            (Some(before), Kind::Tools) => before.tools != self.tools,
+            (Some(before), Kind::Prompts) => before.prompts != self.prompts,
+            (Some(before), Kind::Resources) => {
+                before.resources != self.resources || before.templates != self.templates
+            }
+        };
+        Kind::ALL.into_iter().filter(changed).collect()
+    }
+}

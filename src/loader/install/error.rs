@@ -1,0 +1,177 @@
+//! Why a package is not installed.
+//!
+//! What an installer printed is untrusted text and may quote the user's settings: it is kept as a [`Tail`], which
+//! is cut, escaped and has its secrets taken out.
+
+use std::path::Path;
+
+use super::lock::LockError;
+use super::tail::Tail;
+use crate::loader::store::StoreError;
+use crate::protocol::{DependencyName, Shown, shell};
+use crate::report::Hint;
+
+/// Says why a package could not be resolved, installed or removed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum InstallError {
+    /// A runtime or an installer is not on the user's `PATH`.
+    #[error("`{package}` needs `{program}`, which is not on the PATH outside the project")]
+    Missing {
+        /// The package.
+        package: String,
+        /// The program that was looked for.
+        program: &'static str,
+    },
+    /// The registry does not have the package or the version.
+    #[error("the registry has no `{package}`")]
+    NotFound {
+        /// The package.
+        package: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// The registry did not answer.
+    #[error("cannot reach the registry for `{package}`")]
+    Unreachable {
+        /// The package.
+        package: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// The installer failed.
+    #[error("`{program}` could not install `{package}` ({ending})")]
+    Installer {
+        /// The package.
+        package: String,
+        /// The installer.
+        program: &'static str,
+        /// How it ended.
+        ending: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// The installer answered something that cannot be read.
+    #[error("cannot read what `{program}` says about `{package}`")]
+    Answer {
+        /// The package.
+        package: String,
+        /// The installer.
+        program: &'static str,
+        /// What it said instead.
+        #[source]
+        source: Tail,
+    },
+    /// The resolved dependencies are not pinned to registry content.
+    #[error("`{package}` is refused")]
+    Refused {
+        /// The package.
+        package: String,
+        /// What is wrong with its lock.
+        #[source]
+        source: LockError,
+    },
+    /// An archive brings a file that does not belong where it would lie.
+    #[error("`{package}` is refused: one of its archives brings `{file}`, which {reason}")]
+    Misplaced {
+        /// The package.
+        package: String,
+        /// The file below the environment, escaped.
+        file: String,
+        /// Why it does not belong there.
+        reason: &'static str,
+    },
+    /// The registry serves other content than what was shown or recorded.
+    #[error("`{package}` has changed: expected {expected}, found {found}")]
+    Changed {
+        /// The package.
+        package: String,
+        /// The integrity that was shown or recorded.
+        expected: String,
+        /// The integrity that was found.
+        found: String,
+    },
+    /// The package itself is what was approved, what it depends on is not.
+    #[error("the dependencies of `{package}` are not those that were approved")]
+    Dependencies {
+        /// The package.
+        package: String,
+    },
+    /// It cannot be told which executable of the package is the server.
+    #[error("{}", executable_text(.package, .wanted.as_deref(), .choices))]
+    Executable {
+        /// The package.
+        package: String,
+        /// The executable that was asked for.
+        wanted: Option<String>,
+        /// The executables that the package has.
+        choices: Vec<String>,
+    },
+    /// The server is a plain command, or elsewhere.
+    #[error("`{dependency}` has no package; there is nothing to install")]
+    NoPackage {
+        /// The server.
+        dependency: DependencyName,
+    },
+    /// A file of the store, or of the installation under way, cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl InstallError {
+    /// Makes an error of a failed file operation.
+    pub(in crate::loader) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let failed = StoreError::file(action, path);
+        move |source| failed(source).into()
+    }
+}
+
+impl Hint for InstallError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing { program: "uv", .. } => {
+                Some("install uv, e.g. `pip install uv` or https://docs.astral.sh/uv/, and try again".to_owned())
+            }
+            Self::Missing { program: "npm" | "node", .. } => {
+                Some("install Node.js 20 or later, which brings npm: https://nodejs.org/, and try again".to_owned())
+            }
+            Self::Missing { program: "python", .. } => {
+                Some("install Python 3, e.g. by `uv python install`, and try again".to_owned())
+            }
+            Self::Store(error) => error.hint(),
+            Self::Misplaced { .. } => Some("nothing of it was run; ask its authors what that file is for".to_owned()),
+            Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
+            Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),
+            Self::Changed { .. } => Some(
+                "nothing was installed; a published version must not change: ask its author. To accept it anyway: pml uninstall NAME, then approve it again"
+                    .to_owned(),
+            ),
+            Self::Dependencies { .. } => Some("call it again: a person is asked about what it depends on now".to_owned()),
+            Self::Executable { choices, .. } if !choices.is_empty() => Some(format!(
+                "name the executable: npx --package=PACKAGE {0}, or uvx --from PACKAGE {0}",
+                shell::word(&choices[0])
+            )),
+            _ => None,
+        }
+    }
+}
+
+fn executable_text(package: &str, wanted: Option<&str>, choices: &[String]) -> String {
+    let list = choices
+        .iter()
+        .map(|choice| format!("`{}`", Shown::line(choice)))
+        .collect::<Vec<_>>()
+        .join(", ");
+    match (wanted, choices.is_empty()) {
+        (_, true) => format!("`{package}` has no executable"),
+        (Some(wanted), false) => {
+            format!(
+                "`{package}` has no executable `{}`; it has {list}",
+                Shown::line(wanted)
+            )
+        }
+        (None, false) => format!("`{package}` has several executables: {list}"),
+    }
+}

@@ -1,0 +1,62 @@
+//! The recipes of npm and PyPI: how a package gets into a directory, and the proof that it is what was shown.
+//!
+//! Owns the processes of the installers and their environment. Knows no store: a recipe fills the directory it is
+//! given and says what is in it. No code of a package runs before its lock has been checked.
+
+mod credentials;
+mod indexes;
+mod npm;
+mod order;
+mod process;
+mod pypi;
+mod tools;
+mod venv;
+mod withdrawal;
+
+pub(super) use order::{Built, Order};
+pub(super) use tools::Tools;
+
+use std::path::Path;
+
+use super::error::InstallError;
+use super::lock::{self, Checked};
+use crate::loader::plan::{Ecosystem, Package, Resolved};
+
+/// Reads and checks the lock that a recipe left in `directory`; `None` if there is no valid one.
+pub(super) fn read_lock(package: &Package, version: &str, directory: &Path) -> Option<(Checked, String)> {
+    let file = match package.ecosystem() {
+        Ecosystem::Npm => npm::LOCK,
+        Ecosystem::Pypi => pypi::LOCK,
+    };
+    let text = std::fs::read_to_string(directory.join(file)).ok()?;
+    Some((check_lock(package, version, &text)?, text))
+}
+
+/// Checks a lock; `None` if it is not a valid one of the package at `version`.
+pub(super) fn check_lock(package: &Package, version: &str, text: &str) -> Option<Checked> {
+    let checked = match package.ecosystem() {
+        Ecosystem::Npm => lock::check_npm(text, package.name(), version),
+        Ecosystem::Pypi => lock::check_requirements(text, package.name(), Some(version)),
+    };
+    checked.ok()
+}
+
+/// Asks the registry for the exact version and its integrity; runs no code of the package.
+pub(super) async fn resolve(
+    tools: &Tools,
+    package: &Package,
+    directory: &Path,
+) -> Result<Resolved, InstallError> {
+    match package.ecosystem() {
+        Ecosystem::Npm => npm::resolve(tools, package, directory).await,
+        Ecosystem::Pypi => pypi::resolve(tools, package, directory).await,
+    }
+}
+
+/// Installs into the order's directory.
+pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, InstallError> {
+    match order.package.ecosystem() {
+        Ecosystem::Npm => npm::install(tools, order).await,
+        Ecosystem::Pypi => pypi::install(tools, order).await,
+    }
+}

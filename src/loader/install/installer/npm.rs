@@ -1,0 +1,299 @@
+//! The npm recipe: one directory with a `package.json` of pml's own, and an installation without scripts.
+//!
+//! npm reads the `.npmrc` beside the `package.json` it finds: this directory has none, so the user's file counts
+//! and no project's does. Scripts run by a second command, only when the server allows them, only after the lock
+//! was checked.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::order::{Built, Order, stays_below};
+use super::process::{Finished, Program};
+use super::tools::Tools;
+use super::withdrawal;
+use crate::loader::install::error::InstallError;
+use crate::loader::install::lock::{check_npm, strong};
+use crate::loader::install::step::InstallStep;
+use crate::loader::install::tail::Tail;
+use crate::loader::plan::{Package, Resolved, Scripts, VersionSpec, is_semantic_version};
+use crate::loader::store::{self, Executable, Start};
+
+pub(super) const LOCK: &str = "package-lock.json";
+
+/// What `npm install` must do whatever the user's settings say; versions that do not know a flag ignore it, and
+/// the lock is checked all the same.
+const FLAGS: [&str; 17] = [
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--no-update-notifier",
+    "--no-progress",
+    "--no-global",
+    "--no-dry-run",
+    "--no-workspaces",
+    "--package-lock",
+    "--no-package-lock-only",
+    "--lockfile-version=3",
+    "--install-strategy=hoisted",
+    "--omit=dev",
+    "--allow-git=none",
+    "--allow-remote=none",
+    "--allow-file=none",
+    "--allow-directory=none",
+];
+
+/// One version as `npm view` describes it.
+#[derive(Deserialize)]
+struct View {
+    version: String,
+    #[serde(rename = "dist.integrity")]
+    integrity: Option<String>,
+    #[serde(default)]
+    deprecated: serde_json::Value,
+}
+
+/// One version or, for a range, all that match.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Views {
+    One(View),
+    Many(Vec<View>),
+}
+
+pub(super) async fn resolve(
+    tools: &Tools,
+    package: &Package,
+    directory: &Path,
+) -> Result<Resolved, InstallError> {
+    let npm = tools.program("npm", package)?;
+    write_manifest(directory, "{\"private\":true}")?;
+    let spec = package.spec();
+    let arguments = [
+        "view",
+        "--json",
+        "--no-update-notifier",
+        "--no-workspaces",
+        "--",
+        &spec,
+        "version",
+        "dist.integrity",
+        "deprecated",
+    ];
+    let finished = run(tools, &npm, &spec, directory, arguments.map(OsString::from)).await?;
+    // Versions of npm that say nothing about a range without a match.
+    if finished.stdout.trim_ascii().is_empty() {
+        let source = Tail::of(&finished.stderr, &finished.secrets);
+        return Err(InstallError::NotFound {
+            package: spec,
+            source,
+        });
+    }
+    let unreadable = || InstallError::Answer {
+        package: spec.clone(),
+        program: "npm",
+        source: Tail::of(&finished.stdout, &finished.secrets),
+    };
+    let views = match serde_json::from_slice(&finished.stdout).map_err(|_| unreadable())? {
+        Views::One(view) => vec![view],
+        Views::Many(views) => views,
+    };
+    let view = views
+        .into_iter()
+        .filter(|view| is_semantic_version(&view.version))
+        .max_by_key(|view| precedence(&view.version))
+        .ok_or_else(unreadable)?;
+    if let VersionSpec::Exact(version) = package.version()
+        && *version != view.version
+    {
+        return Err(unreadable());
+    }
+    Ok(Resolved {
+        version: view.version,
+        integrity: view.integrity.as_deref().and_then(strong),
+        lock: None,
+        withdrawn: withdrawal::deprecated(&view.deprecated),
+    })
+}
+
+pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, InstallError> {
+    let npm = tools.program("npm", order.package)?;
+    // Found now rather than at the first start: an installation that cannot run is not one.
+    tools.find("node", order.package)?;
+    let spec = order.spec();
+    (order.progress)(InstallStep::Downloading);
+    let manifest = serde_json::json!({
+        "name": "pml-installation",
+        "version": "0.0.0",
+        "private": true,
+        "dependencies": { order.package.name(): order.version },
+    });
+    write_manifest(order.directory, &manifest.to_string())?;
+    let path = order.directory.join(LOCK);
+    let checked = |text: &str| {
+        let checked = check_npm(text, order.package.name(), order.version);
+        let checked = checked.map_err(|source| InstallError::Refused {
+            package: spec.clone(),
+            source,
+        })?;
+        order.check(&checked).map(|()| checked.integrity)
+    };
+    let command = match order.frozen {
+        None => "install",
+        Some(text) => {
+            checked(text)?;
+            store::write_new(&path, text.as_bytes()).map_err(InstallError::file("write", &path))?;
+            // Installs what the lock says and never writes it.
+            "ci"
+        }
+    };
+    let arguments = std::iter::once(command).chain(FLAGS).map(OsString::from);
+    run(tools, &npm, &spec, order.directory, arguments).await?;
+
+    (order.progress)(InstallStep::Verifying);
+    let lock = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
+    let integrity = checked(&lock)?;
+
+    if order.scripts == Scripts::Allowed {
+        (order.progress)(InstallStep::RunningScripts);
+        // `dangerously-allow-all-scripts` is how npm 11 spells what older versions do by default.
+        let arguments = [
+            "rebuild",
+            "--no-ignore-scripts",
+            "--dangerously-allow-all-scripts",
+            "--foreground-scripts",
+            "--no-progress",
+            "--no-update-notifier",
+            "--no-global",
+            "--no-workspaces",
+        ];
+        run(tools, &npm, &spec, order.directory, arguments.map(OsString::from)).await?;
+    }
+    let executables = executables(order.directory, order.package.name())?;
+    Ok(Built {
+        integrity,
+        executables,
+        // Node loads nothing of a package that it is not told to load.
+        at_start: Vec::new(),
+        withdrawn: withdrawal::deprecated_in(&lock, order.package.name()),
+    })
+}
+
+async fn run(
+    tools: &Tools,
+    npm: &Program,
+    spec: &str,
+    directory: &Path,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Finished, InstallError> {
+    let mut cache = OsString::from("--cache=");
+    cache.push(tools.cache("npm"));
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    arguments.insert(1, cache);
+    tools.run(npm, spec, directory, arguments, []).await
+}
+
+fn write_manifest(directory: &Path, text: &str) -> Result<(), InstallError> {
+    let path = directory.join("package.json");
+    store::write_new(&path, text.as_bytes()).map_err(InstallError::file("write", &path))
+}
+
+#[derive(Deserialize)]
+struct Described {
+    bin: Option<Bin>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Bin {
+    One(PathBuf),
+    Many(BTreeMap<String, PathBuf>),
+}
+
+/// Reads the executables a package declares; those that are absent or lie outside it do not count.
+fn executables(directory: &Path, name: &str) -> Result<BTreeMap<String, Executable>, InstallError> {
+    let folder = Path::new("node_modules").join(name);
+    let path = directory.join(&folder).join("package.json");
+    let text = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
+    let described: Described =
+        serde_json::from_str(&text).map_err(|error| InstallError::file("read", &path)(error.into()))?;
+    let unscoped = name.rsplit_once('/').map_or(name, |(_, name)| name);
+    let declared = match described.bin {
+        None => BTreeMap::new(),
+        Some(Bin::One(path)) => BTreeMap::from([(unscoped.to_owned(), path)]),
+        Some(Bin::Many(paths)) => paths,
+    };
+    let root = directory
+        .canonicalize()
+        .map_err(InstallError::file("read", directory))?;
+    let executables = declared.into_iter().filter_map(|(name, path)| {
+        if !stays_below(&path) {
+            return None;
+        }
+        let path: PathBuf = folder.join(path).components().collect();
+        let real = directory
+            .join(&path)
+            .canonicalize()
+            .ok()
+            .filter(|real| real.starts_with(&root) && real.is_file())?;
+        Some((
+            name,
+            Executable {
+                start: start_of(&path, &real),
+                path,
+            },
+        ))
+    });
+    Ok(executables.collect())
+}
+
+/// Tells how a file is started: JavaScript by `node`, with the options of its first line, anything else by itself.
+fn start_of(path: &Path, real: &Path) -> Start {
+    let line = store::first_line(real);
+    let words: Vec<&str> = line
+        .strip_prefix("#!")
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let node = words
+        .iter()
+        .position(|word| *word == "node" || word.ends_with("/node"));
+    let script = path
+        .extension()
+        .is_some_and(|extension| matches!(extension.to_str(), Some("js" | "mjs" | "cjs")));
+    match node {
+        Some(node) => Start::Node {
+            options: words[node + 1..].iter().map(|word| (*word).to_owned()).collect(),
+        },
+        None if script => Start::Node { options: Vec::new() },
+        None => Start::Direct,
+    }
+}
+
+/// Orders versions as semver does: numbers, then a pre-release before its release.
+fn precedence(version: &str) -> impl Ord + use<> {
+    let version = version.split_once('+').map_or(version, |(version, _)| version);
+    let (numbers, early) = version
+        .split_once('-')
+        .map_or((version, None), |(numbers, early)| (numbers, Some(early)));
+    let numbers: Vec<u64> = numbers
+        .split('.')
+        .map(|number| number.parse().unwrap_or(u64::MAX))
+        .collect();
+    let early = early.map(|early| {
+        // Numeric identifiers come before words and are compared as numbers.
+        early
+            .split('.')
+            .map(|part| {
+                (
+                    part.parse::<u64>().is_err(),
+                    part.parse::<u64>().unwrap_or(0),
+                    part.to_owned(),
+                )
+            })
+            .collect::<Vec<_>>()
+    });
+    (numbers, early.is_none(), early)
+}

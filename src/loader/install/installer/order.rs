@@ -1,0 +1,59 @@
+//! What an installer is asked for, and what it has put into its directory.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+
+use crate::loader::install::content::Content;
+use crate::loader::install::error::InstallError;
+use crate::loader::install::lock::Checked;
+use crate::loader::install::step::Progress;
+use crate::loader::plan::{Package, Resolved, Scripts};
+use crate::loader::store::Executable;
+
+/// What a recipe is asked for.
+pub(in crate::loader::install) struct Order<'a> {
+    pub(in crate::loader::install) package: &'a Package,
+    pub(in crate::loader::install) version: &'a str,
+    /// What was shown, approved or recorded.
+    pub(in crate::loader::install) expected: &'a Content,
+    /// The lock of an earlier installation: nothing is resolved anew.
+    pub(in crate::loader::install) frozen: Option<&'a str>,
+    pub(in crate::loader::install) scripts: Scripts,
+    /// An empty directory of its own.
+    pub(in crate::loader::install) directory: &'a Path,
+    pub(in crate::loader::install) progress: Progress<'a>,
+}
+
+impl Order<'_> {
+    pub(super) fn spec(&self) -> String {
+        self.package.at(self.version)
+    }
+
+    /// Refuses other content than what was shown, approved or recorded.
+    pub(super) fn check(&self, found: &Checked) -> Result<(), InstallError> {
+        let found = Resolved {
+            version: found.version.clone(),
+            integrity: Some(found.integrity.clone()),
+            lock: Some(found.digest.clone()),
+            withdrawn: None,
+        };
+        self.expected.check(&self.spec(), &found)
+    }
+}
+
+/// What a recipe has put into its directory.
+pub(in crate::loader::install) struct Built {
+    pub(in crate::loader::install) integrity: String,
+    pub(in crate::loader::install) executables: BTreeMap<String, Executable>,
+    /// Files that run at every start before the server itself.
+    pub(in crate::loader::install) at_start: Vec<String>,
+    /// How the registry withdrew the version, in words that follow "this version".
+    pub(in crate::loader::install) withdrawn: Option<String>,
+}
+
+/// Tells whether a path stays below where it starts.
+pub(super) fn stays_below(path: &Path) -> bool {
+    path.components()
+        .all(|component| matches!(component, Component::Normal(_) | Component::CurDir))
+        && path.components().next().is_some()
+}

@@ -1,0 +1,294 @@
+//! Runs one installer to its end, or kills it with everything it started.
+//!
+//! Dropping the future, a deadline and a normal end all finish with everything killed that the installer started: by
+//! the supervisor (see [`crate::loader::process::supervisor`]), which also notices when pml itself is killed, or, where the
+//! running program is not pml and there is none, by the installer's process group.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::Command;
+
+use crate::protocol::Secrets;
+
+/// The answer of `npm view` for a range of many versions is the longest one that is read.
+const STDOUT_LIMIT: usize = 16 * 1024 * 1024;
+
+/// What is kept of the end of stderr; a person sees its last lines.
+const STDERR_LIMIT: usize = 64 * 1024;
+
+/// After the group is killed its pipes close at once; only a process that left the group holds them open.
+const PIPE_GRACE: Duration = Duration::from_secs(1);
+
+/// One run of an installer.
+pub(super) struct Run<'a> {
+    pub(super) program: &'a Path,
+    pub(super) arguments: Vec<OsString>,
+    pub(super) directory: &'a Path,
+    /// The whole environment: nothing else is inherited.
+    pub(super) variables: BTreeMap<OsString, OsString>,
+    pub(super) limit: Duration,
+    /// The program that supervises it.
+    pub(super) supervisor: Option<&'a Path>,
+    /// What it knows that must not be shown.
+    pub(super) secrets: Secrets,
+}
+
+/// What an installer left.
+pub(super) struct Finished {
+    pub(super) ending: Ending,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+    /// What of it must not be shown.
+    pub(super) secrets: Secrets,
+}
+
+/// How an installer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ending {
+    Success,
+    Failed(String),
+}
+
+/// Ends everything an installer started when it goes out of scope.
+struct Ends(Option<Means>);
+
+enum Means {
+    /// Tells the supervisor, which must not be killed itself.
+    Supervisor(Pid),
+    /// Kills the group. While a member lives the kernel does not give its number away.
+    Group(Pid),
+}
+
+impl Ends {
+    /// Leaves a supervisor alone that is gone: it has ended everything, and its number may be a stranger's.
+    fn gone(&mut self) {
+        self.0.take_if(|means| matches!(means, Means::Supervisor(_)));
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = match self.0 {
+            Some(Means::Supervisor(supervisor)) => kill_process(supervisor, Signal::TERM),
+            Some(Means::Group(leader)) => kill_process_group(leader, Signal::KILL),
+            None => Ok(()),
+        };
+    }
+}
+
+impl Run<'_> {
+    /// Runs the installer; an error means that it could not be started or waited for.
+    pub(super) async fn finish(self) -> std::io::Result<Finished> {
+        #[expect(clippy::disallowed_methods, reason = "the one place that starts installers")]
+        let mut command = Command::new(self.supervisor.unwrap_or(self.program));
+        if self.supervisor.is_some() {
+            command.arg0("pml").args(["supervise", "--"]).arg(self.program);
+        }
+        command
+            .args(&self.arguments)
+            .current_dir(self.directory)
+            .env_clear()
+            .envs(&self.variables)
+            // The supervisor ends everything when this pipe closes, as it does when pml is killed.
+            .stdin(if self.supervisor.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(self.supervisor.is_none());
+        let mut child = command.spawn()?;
+        // `wait` would close it: it stays open as long as the installer may run.
+        let life = child.stdin.take();
+        let id = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
+        let mut ends = Ends(id.map(|id| match self.supervisor {
+            Some(_) => Means::Supervisor(id),
+            None => Means::Group(id),
+        }));
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let ending = {
+            let reading = async {
+                tokio::join!(keep_start(output, &mut stdout), keep_end(errors, &mut stderr));
+            };
+            tokio::pin!(reading);
+            let deadline = tokio::time::sleep(self.limit);
+            tokio::pin!(deadline);
+            let mut read = false;
+            let ending = loop {
+                tokio::select! {
+                    status = child.wait() => {
+                        ends.gone();
+                        let status = status?;
+                        break if status.success() { Ending::Success } else { Ending::Failed(status.to_string()) };
+                    }
+                    () = &mut reading, if !read => read = true,
+                    () = &mut deadline => {
+                        break Ending::Failed(format!("stopped after {} seconds", self.limit.as_secs()));
+                    }
+                }
+            };
+            drop(ends);
+            drop(life);
+            if !read {
+                let _ = tokio::time::timeout(PIPE_GRACE, &mut reading).await;
+            }
+            ending
+        };
+        Ok(Finished {
+            ending,
+            stdout,
+            stderr,
+            secrets: self.secrets,
+        })
+    }
+}
+
+async fn keep_start(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    each_chunk(source, |chunk| {
+        let room = STDOUT_LIMIT - kept.len();
+        kept.extend_from_slice(&chunk[..chunk.len().min(room)]);
+    })
+    .await;
+}
+
+async fn keep_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    each_chunk(source, |chunk| {
+        kept.extend_from_slice(chunk);
+        if kept.len() > 2 * STDERR_LIMIT {
+            kept.drain(..kept.len() - STDERR_LIMIT);
+        }
+    })
+    .await;
+}
+
+/// Reads to the end: an installer must never block on a full pipe.
+async fn each_chunk(source: Option<impl AsyncRead + Unpin>, mut take: impl FnMut(&[u8])) {
+    let Some(mut source) = source else { return };
+    let mut chunk = vec![0; 8192];
+    while let Ok(count @ 1..) = source.read(&mut chunk).await {
+        take(&chunk[..count]);
+    }
+}
+
+/// Names a program and where it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) path: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    fn run(script: &str, directory: &Path, limit: Duration) -> Run<'static> {
+        Run {
+            program: Path::new("/bin/sh"),
+            arguments: vec!["-c".into(), script.into()],
+            directory: Box::leak(directory.to_owned().into_boxed_path()),
+            variables: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+            limit,
+            supervisor: None,
+            secrets: Secrets::default(),
+        }
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    }
+
+    /// Waits until the process whose id a script wrote down is gone.
+    fn is_gone(file: &Path) -> bool {
+        let id: i32 = std::fs::read_to_string(file).unwrap().trim().parse().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < deadline {
+            let dead =
+                rustix::process::test_kill_process(rustix::process::Pid::from_raw(id).unwrap()).is_err();
+            // Where nobody reaps orphans a killed process stays as a zombie.
+            let zombie =
+                std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+            if dead || zombie {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+        false
+    }
+
+    #[test]
+    fn a_finished_installer_leaves_no_process_behind() {
+        let home = tempfile::tempdir().unwrap();
+        let script = "sleep 100 & echo $! > id; echo out; echo err >&2";
+        let finished = runtime()
+            .block_on(run(script, home.path(), Duration::from_mins(1)).finish())
+            .unwrap();
+        assert_eq!(
+            (finished.ending, finished.stdout, finished.stderr),
+            (Ending::Success, b"out\n".to_vec(), b"err\n".to_vec())
+        );
+        assert!(is_gone(&home.path().join("id")));
+    }
+
+    #[test]
+    fn an_installer_that_never_ends_is_stopped_with_its_children() {
+        let home = tempfile::tempdir().unwrap();
+        let script = "sleep 100 & echo $! > id; yes";
+        let finished = runtime()
+            .block_on(run(script, home.path(), Duration::from_millis(500)).finish())
+            .unwrap();
+        assert!(matches!(finished.ending, Ending::Failed(_)));
+        assert!(finished.stdout.len() <= STDOUT_LIMIT);
+        assert!(is_gone(&home.path().join("id")));
+    }
+
+    #[test]
+    fn dropping_the_future_kills_the_whole_group() {
+        let home = tempfile::tempdir().unwrap();
+        let id = home.path().join("id");
+        runtime().block_on(async {
+            let run = run(
+                "sleep 100 & echo $! > new; mv new id; wait",
+                home.path(),
+                Duration::from_mins(1),
+            )
+            .finish();
+            let started = async {
+                while !id.exists() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                _ = run => panic!("it ended by itself"),
+                () = started => {}
+            }
+        });
+        assert!(is_gone(&id));
+    }
+
+    #[test]
+    fn an_installer_sees_no_other_variable() {
+        let home = tempfile::tempdir().unwrap();
+        let finished = runtime()
+            .block_on(run("env", home.path(), Duration::from_mins(1)).finish())
+            .unwrap();
+        let names: Vec<_> = std::str::from_utf8(&finished.stdout)
+            .unwrap()
+            .lines()
+            .filter_map(|line| line.split('=').next())
+            .filter(|name| !matches!(*name, "PWD" | "SHLVL" | "_" | "OLDPWD"))
+            .collect();
+        assert_eq!(names, ["PATH"]);
+    }
+}

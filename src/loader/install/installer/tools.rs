@@ -1,0 +1,243 @@
+//! The installers and what they may see: the user's settings, never the project's, and no secret of the client.
+//!
+//! The environment is made from nothing. Lower-case `npm_config_*` is what `npm run` injects from a *project* and is
+//! dropped; the upper-case variables a person exports are kept.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::credentials;
+use super::process::{Ending, Finished, Program, Run};
+use crate::config::{Environment, Locations};
+use crate::loader::install::background::off_thread;
+use crate::loader::install::error::InstallError;
+use crate::loader::install::tail::Tail;
+use crate::loader::plan::Package;
+use crate::loader::process::{find_program, search_path};
+
+/// A download that takes longer than this has stalled or never ends.
+const LIMIT: Duration = Duration::from_mins(10);
+
+/// What company networks need: the user's proxy, certificates and registries.
+const KEPT: [&str; 27] = [
+    "HOME",
+    "TMPDIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "PIP_CERT",
+    "NPM_CONFIG_REGISTRY",
+    "NPM_CONFIG_USERCONFIG",
+    "NPM_CONFIG_CAFILE",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "UV_INDEX_URL",
+    "UV_EXTRA_INDEX_URL",
+    "UV_NATIVE_TLS",
+    "UV_SYSTEM_CERTS",
+];
+
+/// Finds and runs installers for the user.
+#[derive(Debug, Clone)]
+pub(in crate::loader) struct Tools {
+    environment: Environment,
+    cache: PathBuf,
+    supervisor: Option<PathBuf>,
+}
+
+impl Tools {
+    pub(in crate::loader) fn new(locations: &Locations, environment: &Environment) -> Self {
+        Self {
+            environment: environment.clone(),
+            cache: locations.cache().to_owned(),
+            supervisor: None,
+        }
+    }
+
+    /// Runs installers below the supervisor, so that they end also when pml is killed.
+    pub(in crate::loader) fn supervised(self, supervisor: PathBuf) -> Self {
+        Self {
+            supervisor: Some(supervisor),
+            ..self
+        }
+    }
+
+    /// Finds a program on the user's `PATH`, or says for which package it is missing.
+    pub(in crate::loader) fn find(
+        &self,
+        name: &'static str,
+        package: &Package,
+    ) -> Result<PathBuf, InstallError> {
+        find_program(name, &self.environment).ok_or_else(|| InstallError::Missing {
+            package: package.spec(),
+            program: name,
+        })
+    }
+
+    pub(super) fn program(&self, name: &'static str, package: &Package) -> Result<Program, InstallError> {
+        self.find(name, package).map(|path| Program { name, path })
+    }
+
+    /// Returns a private cache: a shared one could be poisoned by whatever else writes to it.
+    pub(super) fn cache(&self, name: &str) -> PathBuf {
+        self.cache.join(name)
+    }
+
+    pub(super) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Returns the environment of an installer.
+    pub(super) fn variables(&self) -> BTreeMap<OsString, OsString> {
+        let kept = KEPT
+            .iter()
+            .filter_map(|name| Some((OsString::from(name), self.environment.variable(name)?.to_owned())));
+        let own = [
+            ("PATH", search_path(&self.environment)),
+            ("LC_ALL", "C.UTF-8".into()),
+            ("NO_COLOR", "1".into()),
+        ];
+        kept.chain(own.map(|(name, value)| (name.into(), value)))
+            .collect()
+    }
+
+    /// Runs an installer to a successful end and returns its stdout.
+    pub(super) async fn run(
+        &self,
+        program: &Program,
+        package: &str,
+        directory: &Path,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        extra: impl IntoIterator<Item = (&'static str, OsString)>,
+    ) -> Result<Finished, InstallError> {
+        let mut variables = self.variables();
+        variables.extend(extra.into_iter().map(|(name, value)| (name.into(), value)));
+        let (environment, seen) = (self.environment.clone(), variables.clone());
+        let secrets = off_thread(move || credentials::of(&environment, &seen)).await;
+        let run = Run {
+            program: &program.path,
+            arguments: arguments
+                .into_iter()
+                .map(|argument| argument.as_ref().to_owned())
+                .collect(),
+            directory,
+            variables,
+            limit: LIMIT,
+            supervisor: self.supervisor.as_deref(),
+            secrets: secrets.unwrap_or_default(),
+        };
+        let finished = run
+            .finish()
+            .await
+            .map_err(InstallError::file("run", &program.path))?;
+        match &finished.ending {
+            Ending::Success => Ok(finished),
+            Ending::Failed(ending) => Err(failure(program.name, package, ending.clone(), &finished)),
+        }
+    }
+}
+
+/// Tells the reasons that a person can do something about apart from the rest.
+fn failure(program: &'static str, package: &str, ending: String, finished: &Finished) -> InstallError {
+    const ABSENT: [&str; 6] = [
+        "E404",
+        "ETARGET",
+        "was not found in the package registry",
+        "there is no version of",
+        "there are no versions of",
+        "no matching version",
+    ];
+    const UNREACHABLE: [&str; 12] = [
+        "ENOTFOUND",
+        "EAI_AGAIN",
+        "ECONNREFUSED",
+        "ECONNRESET",
+        "ETIMEDOUT",
+        "ENETUNREACH",
+        "EHOSTUNREACH",
+        "ERR_SOCKET_TIMEOUT",
+        "client error (Connect)",
+        "dns error",
+        "tcp connect error",
+        "operation timed out",
+    ];
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&finished.stderr),
+        String::from_utf8_lossy(&finished.stdout)
+    );
+    let says = |reasons: &[&str]| reasons.iter().any(|reason| text.contains(reason));
+    let package = package.to_owned();
+    let said = if finished.stderr.is_empty() {
+        &finished.stdout
+    } else {
+        &finished.stderr
+    };
+    let source = Tail::of(said, &finished.secrets);
+    if says(&ABSENT) {
+        InstallError::NotFound { package, source }
+    } else if says(&UNREACHABLE) {
+        InstallError::Unreachable { package, source }
+    } else {
+        InstallError::Installer {
+            package,
+            program,
+            ending,
+            source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn installers_see_the_users_network_and_no_secret_nor_the_projects_settings() {
+        let kept = [
+            "HTTPS_PROXY",
+            "NODE_EXTRA_CA_CERTS",
+            "UV_DEFAULT_INDEX",
+            "NPM_CONFIG_REGISTRY",
+        ];
+        let dropped = [
+            "NODE_OPTIONS",
+            "PYTHONPATH",
+            "PYTHONHOME",
+            "VIRTUAL_ENV",
+            "npm_config_registry",
+            "NPM_TOKEN",
+            "GITHUB_TOKEN",
+            "ANTHROPIC_API_KEY",
+            "UV_CONFIG_FILE",
+            "LD_PRELOAD",
+        ];
+        let given = kept.iter().chain(&dropped).map(|name| (*name, "value"));
+        let environment = Environment::new(given.chain([("HOME", "/home"), ("PATH", "relative:/bin")]), "/");
+        let locations = Locations::of(&environment).unwrap();
+        let variables = Tools::new(&locations, &environment).variables();
+        let mut names: Vec<_> = variables.keys().map(|name| name.to_str().unwrap()).collect();
+        names.sort_unstable();
+        let mut expected: Vec<_> = kept
+            .into_iter()
+            .chain(["HOME", "PATH", "LC_ALL", "NO_COLOR"])
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+        assert_eq!(variables[OsStr::new("PATH")], "/bin");
+    }
+}

@@ -1,0 +1,246 @@
+//! The packages pml has installed: what they were resolved to, whether they are there, and getting them there.
+//!
+//! Conducts `install` (how a package gets into a directory) and `store` (where it is kept). One installation per
+//! package and version at a time: calls of this process share one flight, processes share a lock.
+
+mod installation;
+mod uninstallation;
+
+pub use uninstallation::{Uninstalled, Use, Used};
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::OnceCell;
+
+use super::content::Content;
+use super::error::InstallError;
+use super::executables::choose;
+use super::installer::{self, Tools, read_lock};
+use super::step::{InstallStep, Progress};
+use crate::config::{Environment, Locations};
+use crate::loader::plan::{Package, Plan, Resolved, Scripts};
+use crate::loader::store::{self, Identity, Manifest, PYTHON, Start, Store};
+use crate::protocol::{Digest, Shown};
+
+/// A package in the store, ready to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Which version it is.
+    pub resolved: Resolved,
+    /// The absolute path of the program to start: `node`, the environment's `python`, or the executable itself.
+    pub program: PathBuf,
+    /// What comes before the server's own arguments.
+    pub leading: Vec<OsString>,
+    /// The directory of the installation.
+    pub root: PathBuf,
+    /// Files of the package that run at every start before the server itself, escaped.
+    pub at_start: Vec<String>,
+    /// What a person should know of an installation that was just made.
+    pub notes: Vec<String>,
+}
+
+/// One running installation that calls wait for together; ends with what a person should know of it.
+type Flight = OnceCell<Result<Vec<String>, InstallError>>;
+
+/// The installed packages of the user.
+#[derive(Debug)]
+pub struct Packages {
+    store: Store,
+    tools: Tools,
+    flights: Mutex<HashMap<String, Weak<Flight>>>,
+}
+
+impl Packages {
+    /// Opens the packages below the user's data directory; creates nothing.
+    #[must_use]
+    pub fn new(locations: &Locations, environment: &Environment) -> Self {
+        Self {
+            store: Store::new(locations.data()),
+            tools: Tools::new(locations, environment),
+            flights: Mutex::default(),
+        }
+    }
+
+    /// Runs installers below `supervisor`, which is pml itself, so that they end also when pml is killed.
+    #[must_use]
+    pub fn supervised_by(self, supervisor: PathBuf) -> Self {
+        Self {
+            tools: self.tools.supervised(supervisor),
+            ..self
+        }
+    }
+
+    /// Returns what a package was resolved to, from its record on disk.
+    #[must_use]
+    pub fn resolved(&self, package: &Package) -> Option<Resolved> {
+        self.store.record(package)
+    }
+
+    /// Returns the installation of a plan's package, if there is a whole one; reads two small files.
+    pub fn installed(&self, plan: &Plan) -> Result<Option<Installed>, InstallError> {
+        let package = package_of(plan)?;
+        let Some(resolved) = self.store.record(package) else {
+            return Ok(None);
+        };
+        let Some(integrity) = resolved.integrity.clone() else {
+            return Ok(None);
+        };
+        let identity = Identity::new(package, &resolved.version, plan.scripts());
+        let Some(manifest) = self.store.manifest(&identity, &integrity) else {
+            return Ok(None);
+        };
+        let root = self.store.directory(&identity, &integrity);
+        let lock = resolved.lock.clone();
+        // An older pml kept no lock apart from the installation.
+        let lock = lock.or_else(|| Some(read_lock(package, &resolved.version, &root)?.0.digest));
+        self.open(package, &manifest, root, Resolved { lock, ..resolved })
+    }
+
+    /// Asks the registry for the exact version and integrity and records them; no code of the package runs.
+    ///
+    /// A spec that has a record is not asked for again: a floating version is pinned by its first resolution.
+    pub async fn resolve(&self, package: &Package) -> Result<Resolved, InstallError> {
+        let recorded = || {
+            self.store
+                .record(package)
+                .filter(|resolved| resolved.integrity.is_some())
+        };
+        if let Some(resolved) = recorded() {
+            return Ok(resolved);
+        }
+        let key = resolving(package);
+        let _held = self.store.lock(&key, || {}).await?;
+        // Whoever held the lock has probably asked the same.
+        if let Some(resolved) = recorded() {
+            return Ok(resolved);
+        }
+        let resolved = self.ask_registry(package, &key).await?;
+        Ok(self.store.keep(package, resolved)?)
+    }
+
+    /// Asks the registry what a spec means today and records nothing, for a version that is about to be declared.
+    pub async fn look_up(&self, package: &Package) -> Result<Resolved, InstallError> {
+        let key = resolving(package);
+        let _held = self.store.lock(&key, || {}).await?;
+        self.ask_registry(package, &key).await
+    }
+
+    async fn ask_registry(&self, package: &Package, key: &str) -> Result<Resolved, InstallError> {
+        let workspace = self.store.workspace(key)?;
+        let resolved = installer::resolve(&self.tools, package, &workspace).await;
+        store::remove(&workspace);
+        resolved
+    }
+
+    /// Installs a plan's package, or waits for whoever is already installing it.
+    ///
+    /// `expected` is what a person was shown or approved; other content is refused. Dropping the future kills the
+    /// installer with everything it started.
+    pub async fn install(
+        &self,
+        plan: &Plan,
+        expected: &Content,
+        progress: Progress<'_>,
+    ) -> Result<Installed, InstallError> {
+        let package = package_of(plan)?;
+        if let Some(installed) = self.installed(plan)? {
+            expected.check(&package.spec(), &installed.resolved)?;
+            self.freeze_installed(plan, &installed).await?;
+            return Ok(installed);
+        }
+        // A step that lies behind is not told: progress must only rise.
+        let told = AtomicU32::new(0);
+        let rising = |step: InstallStep| {
+            if told.fetch_max(step.index(), Ordering::Relaxed) < step.index() {
+                progress(step);
+            }
+        };
+        let (flight, joined) = self.flight(package, plan.scripts(), expected);
+        if joined {
+            rising(InstallStep::Waiting);
+        }
+        let notes = flight
+            .get_or_init(|| self.install_alone(plan, package, expected, &rising))
+            .await
+            .clone()?;
+        let installed = self.installed(plan)?.ok_or_else(|| no_executable(package))?;
+        expected.check(&package.spec(), &installed.resolved)?;
+        Ok(Installed { notes, ..installed })
+    }
+
+    /// Joins the running installation of the same order, or starts one.
+    fn flight(&self, package: &Package, scripts: Scripts, expected: &Content) -> (Arc<Flight>, bool) {
+        let key = format!("{package} {scripts:?} {:?} {expected:?}", package.python());
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        flights.retain(|_, flight| flight.strong_count() > 0);
+        if let Some(flight) = flights.get(&key).and_then(Weak::upgrade) {
+            return (flight, true);
+        }
+        let flight = Arc::new(Flight::new());
+        flights.insert(key, Arc::downgrade(&flight));
+        (flight, false)
+    }
+
+    /// Turns an installation into what is started; `None` if its runtime is gone.
+    fn open(
+        &self,
+        package: &Package,
+        manifest: &Manifest,
+        root: PathBuf,
+        resolved: Resolved,
+    ) -> Result<Option<Installed>, InstallError> {
+        let (_, executable) = choose(package, manifest)?;
+        let script = root.join(&executable.path);
+        let (program, leading) = match &executable.start {
+            Start::Node { options } => {
+                let node = self.tools.find("node", package)?;
+                (
+                    node,
+                    options
+                        .iter()
+                        .map(OsString::from)
+                        .chain([script.clone().into()])
+                        .collect(),
+                )
+            }
+            Start::Python => (root.join(PYTHON), vec![script.clone().into()]),
+            Start::Direct => (script.clone(), Vec::new()),
+        };
+        let whole = script.is_file() && program.is_file();
+        Ok(whole.then_some(Installed {
+            resolved,
+            program,
+            leading,
+            root,
+            at_start: manifest
+                .at_start
+                .iter()
+                .map(|file| Shown::line(file).to_string())
+                .collect(),
+            notes: Vec::new(),
+        }))
+    }
+}
+
+/// The lock under which a spec is resolved.
+fn resolving(package: &Package) -> String {
+    format!("resolve-{}", Digest::of([package.to_string()]))
+}
+
+fn package_of(plan: &Plan) -> Result<&Package, InstallError> {
+    plan.package().ok_or_else(|| InstallError::NoPackage {
+        dependency: plan.dependency().clone(),
+    })
+}
+
+fn no_executable(package: &Package) -> InstallError {
+    InstallError::Executable {
+        package: package.spec(),
+        wanted: None,
+        choices: Vec::new(),
+    }
+}

@@ -1,0 +1,217 @@
+//! One installation from its lock to its place in the store, under the lock of its package and version.
+//!
+//! The lock that a package was first installed with is kept: later installations use it, so that a broken environment
+//! or a wiped store does not bring other versions of its dependencies.
+
+use super::{Installed, Packages, no_executable, package_of};
+use crate::loader::install::background::off_thread;
+use crate::loader::install::content::Content;
+use crate::loader::install::error::InstallError;
+use crate::loader::install::executables::is_whole;
+use crate::loader::install::installer::{self, Order, check_lock, read_lock};
+use crate::loader::install::lock::Checked;
+use crate::loader::install::step::{InstallStep, Progress};
+use crate::loader::plan::{Package, Plan, Resolved, VersionSpec};
+use crate::loader::store::{self, Identity, Manifest, Written};
+use crate::protocol::Digest;
+use crate::protocol::approval::{self, told_at_start};
+
+impl Packages {
+    pub(super) async fn install_alone(
+        &self,
+        plan: &Plan,
+        package: &Package,
+        expected: &Content,
+        progress: Progress<'_>,
+    ) -> Result<Vec<String>, InstallError> {
+        let scripts = plan.scripts();
+        let known = self.known(package, progress).await?;
+        let identity = Identity::new(package, &known.version, scripts);
+        let key = identity.key();
+        let held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
+        // Whoever held the lock may have recorded more than was known before.
+        let known = self.store.record(package).unwrap_or(known);
+        let frozen = self.frozen(package, &identity, &known);
+        let known = Resolved {
+            lock: frozen.as_ref().map(|(found, _)| found.digest.clone()),
+            ..known
+        };
+        expected.check(&package.spec(), &known)?;
+        let expected = &Content {
+            integrity: expected.integrity.clone().or_else(|| known.integrity.clone()),
+            lock: expected.lock.clone().or_else(|| known.lock.clone()),
+        };
+        if let Some(integrity) = &expected.integrity
+            && let Some(manifest) = self.store.manifest(&identity, integrity)
+            && is_whole(&self.store.directory(&identity, integrity), &manifest)
+        {
+            let (version, withdrawn) = (known.version, known.withdrawn);
+            self.record(package, version, manifest.integrity, withdrawn)
+                .await?;
+            return Ok(Vec::new());
+        }
+        let (store, own) = (self.store.clone(), key.clone());
+        off_thread(move || store.sweep(&own)).await;
+        let workspace = self.store.workspace(&key)?;
+        let built = installer::install(
+            &self.tools,
+            &Order {
+                package,
+                version: &known.version,
+                expected,
+                frozen: frozen.as_ref().map(|(_, text)| text.as_str()),
+                scripts,
+                directory: &workspace,
+                progress,
+            },
+        )
+        .await;
+        let built = match built {
+            Ok(built) => built,
+            Err(error) => {
+                if let InstallError::Dependencies { .. } = &error
+                    && let Some((found, text)) = read_lock(package, &known.version, &workspace)
+                {
+                    // The next question is about these, and an answer covers exactly them.
+                    self.freeze(&identity, found.digest, text).await?;
+                    let version = found.version;
+                    self.record(package, version, found.integrity, None).await?;
+                }
+                off_thread(move || store::remove(&workspace)).await;
+                return Err(error);
+            }
+        };
+        if built.executables.is_empty() {
+            off_thread(move || store::remove(&workspace)).await;
+            return Err(no_executable(package));
+        }
+        progress(InstallStep::Activating);
+        let unreadable =
+            || InstallError::file("read the lock in", &workspace)(std::io::ErrorKind::InvalidData.into());
+        let (found, text) = read_lock(package, &known.version, &workspace).ok_or_else(unreadable)?;
+        // Before the installation is there: one without its lock would be resolved anew.
+        self.freeze(&identity, found.digest.clone(), text).await?;
+        let manifest = Manifest::new(
+            identity,
+            built.integrity.clone(),
+            found.digest,
+            built.executables,
+            built.at_start,
+        );
+        let (store, name, current) = (self.store.clone(), plan.dependency().clone(), package.clone());
+        let told = told_at_start(&manifest.at_start);
+        let activated = off_thread(move || {
+            let (directory, kept) = store.activate(&workspace, &manifest, &name)?;
+            Ok::<_, InstallError>((kept, store.written_elsewhere(&current, &directory)))
+        });
+        let (kept, elsewhere) = activated.await.unwrap_or_else(|| Ok((None, Vec::new())))?;
+        let withdrawn = built.withdrawn.or_else(|| known.withdrawn.clone());
+        let told_of_withdrawal = withdrawn.as_deref().map(approval::told_of_withdrawal);
+        self.record(package, known.version.clone(), built.integrity, withdrawn)
+            .await?;
+        drop(held);
+        let spec = package.at(&known.version);
+        let notes = told_of_withdrawal
+            .into_iter()
+            .chain(told)
+            .chain(told_of_files(package, kept, elsewhere));
+        Ok(notes.map(|note| format!("{spec}: {note}")).collect())
+    }
+
+    /// Returns what is known of a package; a floating version is resolved first.
+    async fn known(&self, package: &Package, progress: Progress<'_>) -> Result<Resolved, InstallError> {
+        match (self.store.record(package), package.version()) {
+            (Some(resolved), _) => Ok(resolved),
+            (None, VersionSpec::Exact(version)) => Ok(Resolved {
+                version: version.clone(),
+                integrity: None,
+                lock: None,
+                withdrawn: None,
+            }),
+            (None, VersionSpec::Floating(_)) => {
+                progress(InstallStep::Resolving);
+                self.resolve(package).await
+            }
+        }
+    }
+
+    /// Returns the lock of the first installation; a damaged one counts as none.
+    fn frozen(&self, package: &Package, identity: &Identity, known: &Resolved) -> Option<(Checked, String)> {
+        if let Some(kept) = self.store.frozen(identity) {
+            let checked = check_lock(package, &known.version, &kept.text)?;
+            return (checked.digest == kept.digest).then_some((checked, kept.text));
+        }
+        // An older pml kept it in the installation alone, which may be broken otherwise.
+        let integrity = known.integrity.as_deref()?;
+        self.store.manifest(identity, integrity)?;
+        read_lock(
+            package,
+            &known.version,
+            &self.store.directory(identity, integrity),
+        )
+    }
+
+    async fn freeze(&self, identity: &Identity, digest: Digest, text: String) -> Result<(), InstallError> {
+        let (store, identity) = (self.store.clone(), identity.clone());
+        off_thread(move || store.freeze(&identity, digest, text))
+            .await
+            .unwrap_or(Ok(()))?;
+        Ok(())
+    }
+
+    async fn record(
+        &self,
+        package: &Package,
+        version: String,
+        integrity: String,
+        withdrawn: Option<String>,
+    ) -> Result<(), InstallError> {
+        let resolved = Resolved {
+            version,
+            integrity: Some(integrity),
+            lock: None,
+            withdrawn,
+        };
+        let (store, package) = (self.store.clone(), package.clone());
+        off_thread(move || store.keep(&package, resolved).map(drop))
+            .await
+            .unwrap_or(Ok(()))?;
+        Ok(())
+    }
+
+    /// Keeps the lock of an installation that an older pml made.
+    pub(super) async fn freeze_installed(
+        &self,
+        plan: &Plan,
+        installed: &Installed,
+    ) -> Result<(), InstallError> {
+        let package = package_of(plan)?;
+        let version = &installed.resolved.version;
+        let identity = Identity::new(package, version, plan.scripts());
+        if self.store.frozen(&identity).is_some() {
+            return Ok(());
+        }
+        let Some((found, text)) = read_lock(package, version, &installed.root) else {
+            return Ok(());
+        };
+        self.freeze(&identity, found.digest, text).await
+    }
+}
+
+/// Tells where files are that a server wrote into its installations: into this one, and into those of other versions.
+fn told_of_files(package: &Package, kept: Option<Written>, elsewhere: Vec<(String, Written)>) -> Vec<String> {
+    let kept = kept.map(|kept| {
+        format!(
+            "files that the server wrote into its installation are kept in {}",
+            kept.told()
+        )
+    });
+    let elsewhere = elsewhere.into_iter().map(|(version, written)| {
+        format!(
+            "the server wrote files into its installation of {}: they are in {}",
+            package.at(&version),
+            written.told()
+        )
+    });
+    kept.into_iter().chain(elsewhere).collect()
+}

@@ -1,0 +1,92 @@
+//! Why a server does not run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::restart::GivenUpError;
+use crate::loader::install::InstallError;
+use crate::loader::process::SpawnError;
+use crate::loader::session::{Ended, HandshakeError, HandshakeRefusal, LastLines};
+use crate::protocol::DependencyName;
+use crate::report::Hint;
+
+/// Says why a dependency does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Its package could not be installed.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    /// Its process could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// It died too often.
+    #[error(transparent)]
+    GivenUp(#[from] GivenUpError),
+    /// It ended before it was ready.
+    #[error("it {0}")]
+    Ended(Arc<Ended>),
+    /// It did not get ready in time.
+    #[error("it was not ready within {} seconds{}", .after.as_secs(), LastLines(.stderr))]
+    NotReady {
+        /// Its `startTimeoutSeconds`.
+        after: Duration,
+        /// What it wrote meanwhile.
+        stderr: String,
+    },
+    /// It answered a request of pml's with an error or with something unreadable.
+    #[error(transparent)]
+    Handshake(HandshakeRefusal),
+    /// What is installed is not what a person was shown.
+    #[error("`{dependency}` has changed: {expected} was approved, {found} is installed")]
+    Changed {
+        /// The dependency.
+        dependency: DependencyName,
+        /// The integrity that was shown.
+        expected: String,
+        /// The integrity that is installed.
+        found: String,
+    },
+    /// It may no longer run.
+    #[error("it was not started: {reason}")]
+    Dismissed {
+        /// Why.
+        reason: &'static str,
+    },
+    /// pml is going.
+    #[error("pml is shutting down")]
+    Closing,
+}
+
+impl LoadError {
+    /// Tells whether what would run is other content than was approved, so that a person can be asked again.
+    #[must_use]
+    pub fn is_other_content(&self) -> bool {
+        matches!(self, Self::Install(InstallError::Dependencies { .. }))
+    }
+}
+
+impl Hint for LoadError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Install(error) => error.hint(),
+            Self::Spawn(error) => error.hint(),
+            Self::GivenUp(error) => error.hint(),
+            Self::NotReady { .. } => {
+                Some("raise \"startTimeoutSeconds\" of this server in .pml.json".to_owned())
+            }
+            Self::Changed { dependency, .. } => Some(format!(
+                "to start over with a new approval: pml uninstall {dependency}"
+            )),
+            Self::Ended(_) | Self::Handshake(_) | Self::Dismissed { .. } | Self::Closing => None,
+        }
+    }
+}
+
+impl From<HandshakeError> for LoadError {
+    fn from(error: HandshakeError) -> Self {
+        match error {
+            HandshakeError::Ended(ended) => Self::Ended(ended),
+            HandshakeError::Refused(refusal) => Self::Handshake(refusal),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What is known of dependencies: from the running one, else from the catalog; and who is told when it changes.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::loader::{Loader, Offering};
+use super::mutex::lock;
+use crate::loader::catalog::{Catalog, Known};
+use crate::loader::plan::Plan;
+use crate::loader::session::{Declared, LIST_PATIENCE};
+use crate::protocol::{Changes, Imitation, Kind, Shown, mended_tool};
+
+/// How many tools that imitate pml are named in the log: a list of nothing else must not fill a disk.
+const IMITATIONS_LOGGED: usize = 20;
+
+impl Loader {
+    /// Returns the catalog of what dependencies offer.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.0.catalog
+    }
+
+    /// Takes note of what the client says of itself; whatever is started from now on is told so.
+    pub fn declare(&self, declared: Declared) {
+        let mut current = lock(&self.0.declared);
+        if current
+            .as_ref()
+            .is_none_or(|current| current.declared != declared)
+        {
+            let offer = declared.offer();
+            *current = Some(Offering { declared, offer });
+        }
+    }
+
+    /// Tells how often the list of each kind may have changed.
+    #[must_use]
+    pub fn list_changes(&self) -> watch::Receiver<Changes> {
+        self.0.changes.subscribe()
+    }
+
+    /// Says that lists may have changed.
+    pub fn lists_changed(&self, kinds: &[Kind]) {
+        if kinds.is_empty() {
+            return;
+        }
+        self.0.changes.send_modify(|changes| {
+            for kind in kinds {
+                changes.count(*kind);
+            }
+        });
+    }
+
+    /// Returns what a dependency offers as it was last seen at the version that is installed or would be.
+    #[must_use]
+    pub fn known(&self, plan: &Plan) -> Option<Arc<Known>> {
+        if let Some(started) = self.running(plan) {
+            return Some(started.known());
+        }
+        let offer = lock(&self.0.declared)
+            .as_ref()
+            .map(|current| current.offer.clone());
+        let known = self.0.catalog.find(plan.catalog_key(), offer.as_ref())?;
+        let Some(resolved) = self.resolved(plan) else {
+            // Nothing is resolved yet: an exact version is still the version that would run.
+            let exact = plan
+                .package()
+                .is_none_or(|package| Some(package.version().as_str()) == known.version.as_deref());
+            return exact.then_some(known);
+        };
+        let same = known.version.as_deref() == Some(&resolved.version)
+            && (resolved.integrity.is_none() || known.integrity == resolved.integrity);
+        same.then_some(known)
+    }
+
+    /// Tells whether a list is as good as asked for now: nothing runs, or what runs says when it changes and has not.
+    #[must_use]
+    pub fn is_fresh(&self, plan: &Plan, kind: Kind) -> bool {
+        self.running(plan)
+            .is_none_or(|started| started.known().tells_changes(kind) && started.is_current(kind))
+    }
+
+    /// Asks a running dependency for a list that it called changed, or whose changes it would not tell; starts nothing.
+    ///
+    /// Of what it would not tell nobody is told: whoever asks looks at the list next, and a list that differs every
+    /// time would be told forever.
+    pub async fn refresh(&self, plan: &Plan, kind: Kind) {
+        if self.is_fresh(plan, kind) {
+            return;
+        }
+        let Some(started) = self.running(plan) else { return };
+        match tokio::time::timeout(LIST_PATIENCE, started.relearn(kind)).await {
+            Ok(Ok((known, before))) if known.tells_changes(kind) => {
+                self.relearned(plan, kind, &known, &before);
+            }
+            Ok(Ok((known, _before))) => drop(self.remember(plan, &known)),
+            Ok(Err(error)) => {
+                tracing::info!(dependency = %plan.dependency(), %error, "a list could not be asked for again");
+            }
+            Err(_elapsed) => {
+                tracing::info!(dependency = %plan.dependency(), list = kind.capability(), "a list did not come in time; the known one is shown");
+            }
+        }
+    }
+
+    /// Takes note of what a dependency has shown when it started.
+    pub(in crate::loader) fn learn(&self, plan: &Plan, known: &Known) {
+        self.lists_changed(&self.remember(plan, known));
+    }
+
+    /// Takes note of a list that was learned again because its dependency said that it changed.
+    pub(in crate::loader) fn relearned(&self, plan: &Plan, kind: Kind, known: &Known, before: &Known) {
+        let mut changed = self.remember(plan, known);
+        // Another pml may have remembered it first; this client has not heard of it all the same.
+        if !changed.contains(&kind) && known.changed_since(Some(before)).contains(&kind) {
+            changed.push(kind);
+        }
+        self.lists_changed(&changed);
+    }
+
+    fn remember(&self, plan: &Plan, known: &Known) -> Vec<Kind> {
+        let imitating = known.tools.iter().flat_map(|tool| {
+            let found = Imitation::of(tool.name(), tool.definition().get());
+            found.into_iter().map(move |imitation| (tool, imitation))
+        });
+        for (tool, imitation) in imitating.take(IMITATIONS_LOGGED) {
+            let told = imitation.told();
+            tracing::warn!(dependency = %plan.dependency(), tool = %Shown::line(tool.name()), told, "a tool imitates pml");
+        }
+        let tools = known.tools.iter();
+        let count = tools
+            .filter(|tool| mended_tool(tool.definition().get()).is_some())
+            .count();
+        if count > 0 {
+            tracing::warn!(dependency = %plan.dependency(), count, "clients cannot read the definitions of some tools; they are listed mended");
+        }
+        self.0
+            .catalog
+            .remember(plan.catalog_key(), known)
+            .unwrap_or_else(|error| {
+                tracing::warn!(dependency = %plan.dependency(), %error, "what it offers could not be remembered");
+                known.changed_since(None)
+            })
+    }
+}

@@ -1,0 +1,272 @@
+//! Opening a dependency: its process or connection, its conversation in one of the two eras, what it offers.
+//!
+//! The non-obvious thing: a server that was spoken to in one era may refuse the other for the rest of its life, or
+//! end. So a second try begins with a new process, but for `initialize`, whose refusal binds no server.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::error::LoadError;
+use super::running_server::{Keeper, Started};
+use super::settings::Settings;
+use super::transport::{Reached, end_of, reach};
+use crate::loader::catalog::Known;
+use crate::loader::install::Installed;
+use crate::loader::plan::Plan;
+use crate::loader::process::Stderr;
+use crate::loader::session::{Declared, Ended, HandshakeError, Introduced, Session, Unasked, introduce};
+use crate::protocol::{Changes, Era, Kind};
+
+/// A server that calls its list changed whenever it is listed would otherwise be asked without end.
+const SETTLING: Duration = Duration::from_millis(50);
+
+/// How long a request of a server that is being opened is kept for the call it is opened for. Most servers go on
+/// meanwhile and are ready by then; one that waits for the answer would otherwise never be.
+const KEEPING: Duration = Duration::from_secs(1);
+
+/// Told of each list that was learned again: its kind, what is known now, what was known before.
+type OnChange = Box<dyn Fn(Kind, &Known, &Known) + Send + Sync>;
+
+/// One opening.
+pub(in crate::loader) struct Opening<'a> {
+    pub(in crate::loader) plan: &'a Arc<Plan>,
+    pub(in crate::loader) installed: Option<Installed>,
+    pub(in crate::loader) line_limit: usize,
+    pub(in crate::loader) start_timeout: Duration,
+    pub(in crate::loader) tasks: &'a TaskTracker,
+    /// The era in which it was opened last; `None` where it never was.
+    pub(in crate::loader) remembered: Option<Era>,
+    /// What it is told of the client.
+    pub(in crate::loader) declared: Declared,
+    /// Called when the dependency has said that a list changed, and the list was learned again.
+    pub(in crate::loader) on_change: OnChange,
+}
+
+/// A process that was started, and the conversation with it; closed when this is dropped.
+struct Live {
+    session: Session,
+    closing: CloseOnDrop,
+    process: Keeper,
+    stderr: Stderr,
+    changes: watch::Receiver<Changes>,
+}
+
+/// When a dependency must be ready.
+#[derive(Clone, Copy)]
+struct Deadline {
+    at: Instant,
+    after: Duration,
+}
+
+/// Starts the process, opens the conversation and learns what is offered.
+pub(in crate::loader) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<Started, LoadError> {
+    let deadline = Deadline {
+        at: Instant::now() + opening.start_timeout,
+        after: opening.start_timeout,
+    };
+    let (live, introduced, mut known) = introduced(settings, &opening, deadline).await?;
+    // Before the lists are learned: what changes meanwhile is heard.
+    if let Some(capabilities) = &known.capabilities {
+        introduced.follow_lists(capabilities);
+    }
+    live.ready(deadline, introduced.learn(&mut known)).await?;
+    let Opening {
+        installed,
+        tasks,
+        on_change,
+        ..
+    } = opening;
+    let (resolved, notes) = installed
+        .map(|installed| (Box::new(installed.resolved), installed.notes))
+        .unzip();
+    known.version = resolved.as_ref().map(|resolved| resolved.version.clone());
+    known.integrity = resolved.as_ref().and_then(|resolved| resolved.integrity.clone());
+    live.closing.disarm();
+    let started = Started {
+        session: live.session,
+        resolved,
+        notes: Arc::new(Mutex::new(notes.unwrap_or_default())),
+        introduced,
+        known: Arc::new(Mutex::new(Arc::new(known))),
+        changes: live.changes.clone(),
+        learned: Arc::default(),
+        process: Arc::new(live.process),
+    };
+    follow_changes(live.changes, started.clone(), on_change, tasks);
+    Ok(started)
+}
+
+/// Finds the era that a dependency speaks: the declared or remembered one first, `initialize` where none is.
+async fn introduced(
+    settings: &Settings,
+    opening: &Opening<'_>,
+    deadline: Deadline,
+) -> Result<(Live, Introduced, Known), LoadError> {
+    let first = opening.remembered.unwrap_or(Era::Legacy);
+    let live = spawn(settings, opening)?;
+    let failed = match live.introduced(first, opening, deadline).await {
+        Ok((introduced, known)) => return Ok((live, introduced, known)),
+        Err(failed) => failed,
+    };
+    let refused = match &failed {
+        LoadError::Handshake(_) => true,
+        // What died in the era that worked before, died for another reason.
+        LoadError::Ended(_) if opening.remembered != Some(Era::Legacy) => false,
+        _ => return Err(failed),
+    };
+    if refused && first == Era::Legacy {
+        match live.introduced(Era::Modern, opening, deadline).await {
+            Ok((introduced, known)) => return Ok((live, introduced, known)),
+            Err(LoadError::Ended(_)) => {}
+            Err(_also_refused) => return Err(failed),
+        }
+    }
+    live.leave().await;
+    let live = spawn(settings, opening)?;
+    let second = match first {
+        Era::Legacy => Era::Modern,
+        Era::Modern => Era::Legacy,
+    };
+    // The first era is the one a person expects: what went wrong there is what they can mend.
+    match live.introduced(second, opening, deadline).await {
+        Ok((introduced, known)) => Ok((live, introduced, known)),
+        Err(_also_failed) => Err(failed),
+    }
+}
+
+fn spawn(settings: &Settings, opening: &Opening<'_>) -> Result<Live, LoadError> {
+    let (plan, tasks) = (opening.plan, opening.tasks);
+    let Reached {
+        source,
+        sink,
+        stderr,
+        urgent,
+        end,
+    } = reach(
+        settings,
+        plan,
+        opening.installed.as_ref(),
+        opening.line_limit,
+        tasks,
+    )?;
+    let (ended, ended_stderr) = (end.clone(), stderr.clone());
+    let ending = async move {
+        let reason = end_of(ended).await;
+        Ended {
+            reason,
+            stderr: ended_stderr.tail(),
+        }
+    };
+    // What was opened is known only after it is opened, but it can speak from its first line on.
+    let (told, changes) = watch::channel(Changes::default());
+    let session = Session::open(
+        (plan.dependency().clone(), plan.secrets().clone()),
+        (source, sink),
+        opening.line_limit,
+        tasks,
+        settings.client.get().cloned(),
+        move |Unasked::Changed(kind)| told.send_modify(|changes| changes.count(kind)),
+        ending,
+    );
+    Ok(Live {
+        closing: CloseOnDrop(Some(session.clone())),
+        session,
+        process: Keeper {
+            urgent,
+            asked: AtomicBool::new(false),
+            end,
+        },
+        stderr,
+        changes,
+    })
+}
+
+impl Live {
+    async fn introduced(
+        &self,
+        era: Era,
+        opening: &Opening<'_>,
+        deadline: Deadline,
+    ) -> Result<(Introduced, Known), LoadError> {
+        self.ready(deadline, introduce(&self.session, era, &opening.declared))
+            .await
+    }
+
+    async fn ready<T>(
+        &self,
+        deadline: Deadline,
+        getting_ready: impl Future<Output = Result<T, HandshakeError>>,
+    ) -> Result<T, LoadError> {
+        let getting_ready = async {
+            tokio::select! {
+                outcome = getting_ready => outcome,
+                never = self.session.lose_patience(KEEPING.min(deadline.after / 2)) => match never {},
+            }
+        };
+        match tokio::time::timeout_at(deadline.at, getting_ready).await {
+            Ok(outcome) => Ok(outcome?),
+            Err(_elapsed) => Err(LoadError::NotReady {
+                after: deadline.after,
+                stderr: self.stderr.tail(),
+            }),
+        }
+    }
+
+    /// Asks it to go and waits until it has: two at a time could get in each other's way.
+    async fn leave(self) {
+        drop(self.closing);
+        self.process.end().await;
+    }
+}
+
+/// Closes the process on every way out but the last.
+struct CloseOnDrop(Option<Session>);
+
+impl CloseOnDrop {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        if let Some(session) = &self.0 {
+            session.close();
+        }
+    }
+}
+
+/// Learns again what changed, one list after the other: a flood of notifications asks once.
+fn follow_changes(
+    mut changes: watch::Receiver<Changes>,
+    started: Started,
+    on_change: OnChange,
+    tasks: &TaskTracker,
+) {
+    tasks.spawn(async move {
+        // What it said before it was asked for its lists may have come too late for them.
+        let mut seen = Changes::default();
+        loop {
+            let now = *changes.borrow_and_update();
+            for kind in now.since(seen) {
+                match started.relearn(kind).await {
+                    Ok((known, before)) => on_change(kind, &known, &before),
+                    Err(error) => {
+                        let dependency = started.session.dependency();
+                        tracing::info!(%dependency, %error, "a changed list could not be learned");
+                    }
+                }
+            }
+            seen = now;
+            tokio::time::sleep(SETTLING).await;
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    });
+}

@@ -1,0 +1,21 @@
+//! The life of servers: started once for all calls that wait, found while they run, retired, restarted, ended with pml.
+
+mod error;
+mod known_lists;
+mod launch;
+mod loader;
+mod mutex;
+pub mod restart;
+mod retirement;
+mod running_server;
+mod settings;
+mod slot;
+mod start;
+mod transport;
+
+pub use error::LoadError;
+pub use loader::{Gate, Loader};
+pub use retirement::Occupied;
+pub use running_server::Started;
+pub use slot::Lease;
+pub use start::Steps;

@@ -1,0 +1,123 @@
+//! A dependency that runs: its conversation, what it has shown, and the strings on its process.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::error::LoadError;
+use super::mutex::lock;
+use super::transport::end_of;
+use crate::loader::catalog::Known;
+use crate::loader::plan::Resolved;
+use crate::loader::process::Urgency;
+use crate::loader::session::{Introduced, Session};
+use crate::protocol::{Changes, Kind};
+
+/// A dependency that runs and has shown what it offers.
+#[derive(Clone)]
+pub struct Started {
+    /// The conversation with it.
+    pub session: Session,
+    /// Its exact version and integrity; `None` for a plain command.
+    pub resolved: Option<Box<Resolved>>,
+    /// What the first caller should know of its installation.
+    pub(in crate::loader) notes: Arc<Mutex<Vec<String>>>,
+    pub(in crate::loader) introduced: Introduced,
+    /// What it has shown, the latest first-hand knowledge there is.
+    pub(in crate::loader) known: Arc<Mutex<Arc<Known>>>,
+    /// How often it said that a list has changed.
+    pub(in crate::loader) changes: watch::Receiver<Changes>,
+    /// How often it had said so when each list was last asked for.
+    pub(in crate::loader) learned: Arc<Mutex<Changes>>,
+    pub(in crate::loader) process: Arc<Keeper>,
+}
+
+/// How a dependency went.
+#[derive(Debug, Clone)]
+pub(in crate::loader) struct Gone {
+    pub(in crate::loader) reason: String,
+    pub(in crate::loader) asked_for: bool,
+}
+
+/// The strings on a process that runs in a task of its own.
+pub(in crate::loader) struct Keeper {
+    pub(in crate::loader) urgent: CancellationToken,
+    pub(in crate::loader) asked: AtomicBool,
+    pub(in crate::loader) end: watch::Receiver<Option<String>>,
+}
+
+impl Keeper {
+    /// Waits until it is gone; returns how it went, in words.
+    pub(in crate::loader) async fn end(&self) -> String {
+        end_of(self.end.clone()).await
+    }
+}
+
+impl fmt::Debug for Started {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Started")
+            .field("resolved", &self.resolved)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Started {
+    /// Returns what is to be known of its installation; only the first caller gets it.
+    #[must_use]
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.notes))
+    }
+
+    /// Returns what it offers as it listed it last.
+    #[must_use]
+    pub fn known(&self) -> Arc<Known> {
+        Arc::clone(&lock(&self.known))
+    }
+
+    /// Tells whether it has not called a list changed since that was last asked for.
+    #[must_use]
+    pub(in crate::loader) fn is_current(&self, kind: Kind) -> bool {
+        let now = *self.changes.borrow();
+        let learned = *lock(&self.learned);
+        now.since(learned).all(|changed| changed != kind)
+    }
+
+    /// Asks it for one of its lists again; returns what is known then, and what was known before.
+    pub(in crate::loader) async fn relearn(&self, kind: Kind) -> Result<(Arc<Known>, Arc<Known>), LoadError> {
+        let now = *self.changes.borrow();
+        let part = self.introduced.list(kind).await?;
+        lock(&self.learned).catch_up(kind, now);
+        let mut known = lock(&self.known);
+        let before = Arc::clone(&known);
+        part.put_into(Arc::make_mut(&mut known));
+        Ok((Arc::clone(&known), before))
+    }
+
+    /// Asks it to go: by the end of its stdin, or by a signal as well.
+    pub(in crate::loader) fn stop(&self, urgency: Urgency) {
+        self.process.asked.store(true, Ordering::Relaxed);
+        self.session.close();
+        if urgency == Urgency::AtOnce {
+            self.process.urgent.cancel();
+        }
+    }
+
+    /// Stops it because it may no longer run: calls that wait get `reason`, and what it asked is withdrawn.
+    pub(in crate::loader) fn dismiss(&self, reason: &'static str) {
+        self.session.dismiss(reason);
+        self.stop(Urgency::Gentle);
+    }
+
+    /// Waits until it is gone.
+    pub(in crate::loader) async fn gone(&self) -> Gone {
+        let reason = self.process.end().await;
+        Gone {
+            reason,
+            asked_for: self.process.asked.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The start of a server: once for all calls that wait for it, in a task of its own; and the end of all servers.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::error::LoadError;
+use super::launch::{Opening, open};
+use super::loader::Loader;
+use super::mutex::lock;
+use super::restart::{GivenUpError, Jitter, Start};
+use super::running_server::Started;
+use super::slot::{Lease, Slot, Startup, State};
+use crate::config::Server;
+use crate::loader::install::{Content, InstallError, InstallStep, Installed};
+use crate::loader::plan::Plan;
+use crate::loader::process::Urgency;
+use crate::loader::session::Declared;
+
+/// How long dependencies may take to go when pml goes: more than their supervisors take, unless what is still to be
+/// read by one of them keeps its stdin open.
+const LEAVING: Duration = Duration::from_millis(800);
+
+/// Steps of a start, in words; told to a call that waits for it.
+pub type Steps = Box<dyn Fn(String) + Send + Sync>;
+
+impl Loader {
+    /// Returns the running dependency, installing and starting it first where that is needed.
+    ///
+    /// `expected` is what a person was shown or approved; anything else is refused.
+    pub async fn start(
+        &self,
+        plan: &Arc<Plan>,
+        server: &Server,
+        line_limit: usize,
+        expected: &Content,
+        lease: Lease,
+        steps: Option<Steps>,
+    ) -> Result<Started, Arc<LoadError>> {
+        let slot = self.slot(plan);
+        slot.rest_on(lease);
+        let mut startup = {
+            let mut state = lock(&slot.state);
+            match &*state {
+                State::Running(started) if started.session.ended().is_none() => {
+                    // From here on it is in use, also before the call is sent.
+                    started.session.touch();
+                    return checked(expected, plan, started.clone());
+                }
+                State::Starting(startup) => startup.clone(),
+                State::Running(_) | State::Idle => {
+                    let startup = self.begin(&slot, plan, server, line_limit, expected);
+                    *state = State::Starting(startup.clone());
+                    startup
+                }
+            }
+        };
+        loop {
+            match startup.borrow_and_update().clone() {
+                Startup::Done(Ok(started)) => return checked(expected, plan, started),
+                Startup::Done(Err(error)) => return Err(error),
+                Startup::Step(text) => {
+                    if let Some(steps) = &steps {
+                        steps(text);
+                    }
+                }
+            }
+            if startup.changed().await.is_err() {
+                return Err(Arc::new(LoadError::Closing));
+            }
+        }
+    }
+
+    /// Ends every dependency and whatever is under way.
+    pub async fn close(&self, urgency: Urgency) {
+        self.0.closing.cancel();
+        if urgency == Urgency::AtOnce {
+            self.0.settings.at_once.cancel();
+        }
+        let running: Vec<Started> = self.0.slots.iter().filter_map(|slot| slot.running()).collect();
+        for started in &running {
+            started.stop(urgency);
+        }
+        let leaving = async {
+            for started in &running {
+                started.gone().await;
+            }
+        };
+        if tokio::time::timeout(LEAVING, leaving).await.is_err() {
+            for started in &running {
+                started.stop(Urgency::AtOnce);
+            }
+            for started in &running {
+                started.gone().await;
+            }
+        }
+    }
+
+    fn slot(&self, plan: &Plan) -> Arc<Slot> {
+        let mut slot = self
+            .0
+            .slots
+            .entry(plan.dependency().clone())
+            .or_insert_with(|| Slot::new(plan));
+        if slot.digest != *plan.digest() {
+            self.leave(&slot);
+            *slot = Slot::new(plan);
+        }
+        Arc::clone(&slot)
+    }
+
+    /// Starts a dependency in a task of its own.
+    fn begin(
+        &self,
+        slot: &Arc<Slot>,
+        plan: &Arc<Plan>,
+        server: &Server,
+        line_limit: usize,
+        expected: &Content,
+    ) -> watch::Receiver<Startup> {
+        let (tell, startup) = watch::channel(Startup::Step(plan.opening()));
+        let (loader, slot, plan, server) = (self.clone(), Arc::clone(slot), Arc::clone(plan), server.clone());
+        let expected = expected.clone();
+        self.0.tasks.spawn(async move {
+            let shared = &loader.0;
+            let starting = loader.bring_up(&slot, &plan, &server, line_limit, &expected, &tell);
+            let outcome = tokio::select! {
+                biased;
+                () = shared.closing.cancelled() => Err(LoadError::Closing),
+                reason = slot.dismissal() => Err(LoadError::Dismissed { reason }),
+                outcome = starting => outcome,
+            };
+            let outcome = slot.settle(outcome);
+            if let Ok(started) = &outcome {
+                if let Some(client) = shared.settings.client.get().and_then(Weak::upgrade) {
+                    client.opened(&started.session);
+                }
+                loader.keep(&slot, &plan, &server, started.clone());
+            }
+            tell.send_replace(Startup::Done(outcome.map_err(Arc::new)));
+        });
+        startup
+    }
+
+    async fn bring_up(
+        &self,
+        slot: &Slot,
+        plan: &Arc<Plan>,
+        server: &Server,
+        line_limit: usize,
+        expected: &Content,
+        tell: &watch::Sender<Startup>,
+    ) -> Result<Started, LoadError> {
+        let step = |text: String| drop(tell.send_replace(Startup::Step(text)));
+        let name = plan.dependency();
+        let allowed = lock(&slot.restart).may_start(Instant::now());
+        match allowed {
+            Start::Now => {}
+            Start::After(wait) => {
+                step(format!(
+                    "{name} died; waiting {} s before it is started again",
+                    wait.as_secs().max(1)
+                ));
+                tokio::time::sleep(wait).await;
+            }
+            Start::GivenUp(given_up) => {
+                return Err(GivenUpError {
+                    name: name.clone(),
+                    given_up,
+                }
+                .into());
+            }
+        }
+        let installed = self.installed(plan, expected, &step).await?;
+        if let Some(gate) = self.0.gate.get() {
+            let lease = *lock(&slot.lease);
+            gate(plan, lease).map_err(|reason| LoadError::Dismissed { reason })?;
+        }
+        step(plan.opening());
+        lock(&slot.restart).started(Instant::now());
+        let (loader, changing) = (self.clone(), Arc::clone(plan));
+        let version = installed
+            .as_ref()
+            .map(|installed| installed.resolved.version.as_str());
+        let seen = self.0.catalog.find(plan.catalog_key(), None);
+        let remembered = seen
+            .filter(|known| known.version.as_deref() == version)
+            .map(|known| known.era);
+        let opening = Opening {
+            plan,
+            installed,
+            line_limit,
+            start_timeout: server.start_timeout,
+            tasks: &self.0.tasks,
+            remembered: server.opened_in.or(remembered),
+            declared: lock(&self.0.declared)
+                .as_ref()
+                .map_or_else(Declared::default, |current| current.declared.clone()),
+            on_change: Box::new(move |kind, known, before| loader.relearned(&changing, kind, known, before)),
+        };
+        // Boxed: an opening holds several conversations, and every start would carry their size along.
+        let opened = Box::pin(open(&self.0.settings, opening)).await;
+        match opened {
+            Ok(started) => {
+                self.learn(plan, &started.known());
+                Ok(started)
+            }
+            Err(error) => {
+                lock(&slot.restart).died(Instant::now(), jitter());
+                Err(error)
+            }
+        }
+    }
+
+    async fn installed(
+        &self,
+        plan: &Plan,
+        expected: &Content,
+        step: &(impl Fn(String) + Send + Sync),
+    ) -> Result<Option<Installed>, LoadError> {
+        if plan.package().is_none() {
+            return Ok(None);
+        }
+        let name = plan.dependency();
+        let progress = |at: InstallStep| step(format!("installing {name}: {at}"));
+        Ok(Some(self.0.packages.install(plan, expected, &progress).await?))
+    }
+
+    /// Watches a running dependency: notes its death, and stops it when nobody uses it.
+    fn keep(&self, slot: &Arc<Slot>, plan: &Arc<Plan>, server: &Server, started: Started) {
+        let (slot, idle, name) = (Arc::clone(slot), server.idle, plan.dependency().clone());
+        self.0.tasks.spawn(async move {
+            if let Some(idle) = idle {
+                slot.stop_when_unused(&started, idle).await;
+            }
+            let died = started.gone().await;
+            let mut restart = lock(&slot.restart);
+            if died.asked_for {
+                restart.stopped(Instant::now());
+            } else {
+                tracing::warn!(dependency = %name, reason = %died.reason, "died");
+                restart.died(Instant::now(), jitter());
+            }
+            drop(restart);
+            slot.leave(&started);
+        });
+    }
+}
+
+fn jitter() -> Jitter {
+    Jitter(uuid::Uuid::new_v4().as_bytes()[0])
+}
+
+/// Returns a started dependency, unless it is other content than this: another call may have started it.
+fn checked(expected: &Content, plan: &Plan, started: Started) -> Result<Started, Arc<LoadError>> {
+    let (Some(package), Some(resolved)) = (plan.package(), &started.resolved) else {
+        return Ok(started);
+    };
+    match expected.check(&package.spec(), resolved) {
+        Ok(()) => Ok(started),
+        Err(InstallError::Changed { expected, found, .. }) => Err(Arc::new(LoadError::Changed {
+            dependency: plan.dependency().clone(),
+            expected,
+            found,
+        })),
+        Err(error) => Err(Arc::new(error.into())),
+    }
+}

@@ -1,0 +1,156 @@
+//! How the lines of a dependency are reached: a process is started, or a server elsewhere connected to.
+//!
+//! From here on nobody asks which of the two it is: there are lines to read, lines to write, and an end in words.
+
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::settings::Settings;
+use crate::config::Environment;
+use crate::loader::install::Installed;
+use crate::loader::plan::{Plan, PlanSource, variables};
+use crate::loader::process::{
+    self, Exit, LaunchLine, Process, SpawnError, Stderr, Urgency, find_in_project, find_program, supervisor,
+};
+use crate::loader::remote;
+use crate::protocol::Shown;
+
+/// How the lines of a dependency are reached: those of a process, or those of a server elsewhere.
+pub(in crate::loader) struct Reached {
+    pub(in crate::loader) source: Box<dyn AsyncRead + Unpin + Send>,
+    pub(in crate::loader) sink: Box<dyn AsyncWrite + Unpin + Send>,
+    pub(in crate::loader) stderr: Stderr,
+    /// Ends it at once.
+    pub(in crate::loader) urgent: CancellationToken,
+    /// How it ended, in words, once it has.
+    pub(in crate::loader) end: watch::Receiver<Option<String>>,
+}
+
+/// Starts the process, or opens the way to a server elsewhere.
+pub(in crate::loader) fn reach(
+    settings: &Settings,
+    plan: &Plan,
+    installed: Option<&Installed>,
+    line_limit: usize,
+    tasks: &TaskTracker,
+) -> Result<Reached, SpawnError> {
+    let urgent = settings.at_once.child_token();
+    if let PlanSource::Remote(address) = plan.source() {
+        let environment = &settings.environment;
+        let remote = remote::connect(
+            plan.dependency(),
+            (address, plan.secrets()),
+            line_limit,
+            environment,
+            urgent.clone(),
+            tasks,
+        );
+        return Ok(Reached {
+            source: Box::new(remote.source),
+            sink: Box::new(remote.sink),
+            stderr: Stderr::default(),
+            urgent,
+            end: remote.ended,
+        });
+    }
+    let line = launch_line(plan, installed, &settings.environment)?;
+    let supervisor = supervisor::program().map_err(|cause| SpawnError::Supervisor {
+        name: plan.dependency().clone(),
+        supervisor: PathBuf::from("pml"),
+        cause,
+    })?;
+    let (process, pipes) = process::spawn(plan.dependency(), &line, &supervisor)?;
+    let stderr = process.stderr();
+    let (urgent, end) = watch_over(process, urgent, tasks);
+    Ok(Reached {
+        source: Box::new(pipes.stdout),
+        sink: Box::new(pipes.stdin),
+        stderr,
+        urgent,
+        end,
+    })
+}
+
+/// Waits for the end and returns it in words.
+pub(in crate::loader) async fn end_of(mut end: watch::Receiver<Option<String>>) -> String {
+    let told = end
+        .wait_for(Option::is_some)
+        .await
+        .ok()
+        .and_then(|end| end.clone());
+    told.unwrap_or_else(|| Exit::Unsupervised.to_string())
+}
+
+/// Waits for the end of a process in a task of its own, which also signals it when it must go at once.
+fn watch_over(
+    mut process: Process,
+    urgent: CancellationToken,
+    tasks: &TaskTracker,
+) -> (CancellationToken, watch::Receiver<Option<String>>) {
+    let (tell, end) = watch::channel(None);
+    let hurry = urgent.clone();
+    tasks.spawn(async move {
+        let exited = tokio::select! {
+            exited = process.exited() => Some(exited),
+            () = hurry.cancelled() => None,
+        };
+        let exited = match exited {
+            Some(exited) => exited,
+            None => process.stop(Urgency::AtOnce).await,
+        };
+        tell.send_replace(Some(exited.to_string()));
+    });
+    (urgent, end)
+}
+
+fn launch_line(
+    plan: &Plan,
+    installed: Option<&Installed>,
+    environment: &Environment,
+) -> Result<LaunchLine, SpawnError> {
+    let (program, leading) = match (plan.source(), installed) {
+        (_, Some(installed)) => (installed.program.clone(), installed.leading.clone()),
+        (PlanSource::Command { program }, None) => (found(plan, program, environment)?, Vec::new()),
+        // A package is always installed before it is opened.
+        (PlanSource::Package(package), None) => (PathBuf::from(package.name()), Vec::new()),
+        // Nothing is launched for a server elsewhere.
+        (PlanSource::Remote(_), None) => (PathBuf::new(), Vec::new()),
+    };
+    Ok(LaunchLine {
+        program,
+        arguments: leading
+            .into_iter()
+            .chain(plan.arguments().iter().map(Into::into))
+            .collect(),
+        variables: variables::variables(environment, plan.variables()),
+        directory: plan.directory().to_owned(),
+        secrets: plan.secrets().clone(),
+    })
+}
+
+/// Looks a bare name up on the user's `PATH`: a person who approved `node` means their own.
+///
+/// A `PATH` that the server declares is shown in the question, and counts as it is.
+fn found(plan: &Plan, program: &Path, environment: &Environment) -> Result<PathBuf, SpawnError> {
+    let name = program.to_str().filter(|name| !name.contains('/'));
+    let Some(name) = name.filter(|_| !plan.variables().contains_key("PATH")) else {
+        return Ok(program.to_owned());
+    };
+    match (
+        find_program(name, environment),
+        find_in_project(name, environment),
+    ) {
+        (Some(found), _) => Ok(found),
+        (None, Some(found)) => Err(SpawnError::InProject {
+            name: plan.dependency().clone(),
+            program: Shown::line(name).to_string(),
+            found,
+        }),
+        // It is nowhere: the supervisor says so.
+        (None, None) => Ok(program.to_owned()),
+    }
+}

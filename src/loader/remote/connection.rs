@@ -1,0 +1,152 @@
+//! One connection to a server: the lines of its session carried to it until one of the two closes.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use tokio::io::DuplexStream;
+use tokio::sync::{Mutex, oneshot, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::bridge::Bridge;
+use super::http::Http;
+use super::outcome::{Done, End};
+use super::outgoing_line::Spoken;
+use crate::config::Environment;
+use crate::loader::plan::Address;
+use crate::protocol::{DependencyName, Era, Line, Secrets};
+use crate::wire::{LineReader, Outbox, Patience};
+
+/// What lies between the session and the bridge: as much as a pipe holds.
+const BETWEEN: usize = 64 * 1024;
+
+/// Lines of the session were bounded when the client wrote them; here nothing more is refused.
+const OWN_LINES: usize = usize::MAX / 2;
+
+/// How many lines that want no answer may be on their way: a server that asks and does not take what it is told in
+/// return must not pile it up here. Each is given up in time, so this holds up nobody for ever.
+const TELLINGS: usize = 64;
+
+/// A remote server as the loader sees it: two streams of lines and an end.
+pub(in crate::loader) struct Connection {
+    /// Where its messages come from.
+    pub(in crate::loader) source: DuplexStream,
+    /// Where messages to it go; closing it ends the connection.
+    pub(in crate::loader) sink: DuplexStream,
+    /// How it ended, once it has.
+    pub(in crate::loader) ended: watch::Receiver<Option<String>>,
+}
+
+/// Opens the way to a server; it is reached when the first line is written. `urgent` ends it at once.
+pub(in crate::loader) fn connect(
+    dependency: &DependencyName,
+    (address, secrets): (&Address, &Secrets),
+    line_limit: usize,
+    environment: &Environment,
+    urgent: CancellationToken,
+    tasks: &TaskTracker,
+) -> Connection {
+    let (sink, heard) = tokio::io::duplex(BETWEEN);
+    let (speak, source) = tokio::io::duplex(BETWEEN);
+    let (tell, ended) = watch::channel(None);
+    let (dependency, address, environment) = (dependency.clone(), address.clone(), environment.clone());
+    let (secrets, hidden) = (secrets.clone(), secrets.clone());
+    let session = Outbox::open(speak, Patience::UntilItIsGone, tasks);
+    tasks.spawn(async move {
+        let bridged = async {
+            let http = Http::new(address, secrets, &environment).await?;
+            let bridge = Arc::new(Bridge {
+                dependency,
+                http,
+                session,
+                line_limit,
+                opened: watch::Sender::new(None),
+                opening: Arc::default(),
+                ended: CancellationToken::new(),
+                endpoint: OnceLock::new(),
+                answered: AtomicBool::new(false),
+                answered_in_session: AtomicBool::new(false),
+                in_order: Mutex::default(),
+                parameters: std::sync::Mutex::default(),
+                standing: std::sync::Mutex::default(),
+            });
+            Arc::clone(&bridge).run(LineReader::new(heard, OWN_LINES)).await
+        };
+        let reason = match urgent.run_until_cancelled(bridged).await {
+            Some(Ok(())) | None => "was closed".to_owned(),
+            Some(Err(End::Failed(failure))) => failure.to_string(),
+            Some(Err(End::StreamOver)) => "closed its stream of events".to_owned(),
+        };
+        tell.send_replace(Some(hidden.hide(&reason).into_owned()));
+    });
+    Connection { source, sink, ended }
+}
+
+impl Bridge {
+    /// Carries lines to the server until the session is closed or the server is lost.
+    async fn run(self: Arc<Self>, mut lines: LineReader<DuplexStream>) -> Result<(), End> {
+        let alive = self.ended.clone().drop_guard();
+        let mut exchanges = JoinSet::new();
+        let mut requests: HashMap<String, (Era, AbortHandle)> = HashMap::new();
+        loop {
+            tokio::select! {
+                line = lines.next_line(), if exchanges.len() < requests.len() + TELLINGS => {
+                    let Ok(Some(line)) = line else { break };
+                    let Line::Whole(line) = line else { continue };
+                    let Some((spoken, mut headers)) = Spoken::read(&line) else { continue };
+                    let mut own = None;
+                    match &spoken {
+                        Spoken::Request { id, era } => {
+                            if *era == Era::Modern {
+                                headers.extend(self.parameters().headers(&line));
+                            }
+                            own = Some((id.clone(), *era));
+                        }
+                        Spoken::Cancelled { id } => match requests.remove(id) {
+                            // A Modern server takes the end of an exchange for its cancellation.
+                            Some((Era::Modern, exchange)) => {
+                                exchange.abort();
+                                continue;
+                            }
+                            // A Legacy one is told, but need not answer: it may keep the exchange open for ever.
+                            Some((Era::Legacy, exchange)) => {
+                                let told = Arc::clone(&self).carry(line, spoken, headers);
+                                exchanges.spawn(async move {
+                                    let done = told.await;
+                                    exchange.abort();
+                                    done
+                                });
+                                continue;
+                            }
+                            None => {}
+                        },
+                        Spoken::Opened => drop(exchanges.spawn(Arc::clone(&self).listen())),
+                        Spoken::Opening { .. } | Spoken::Told => {}
+                    }
+                    let exchange = exchanges.spawn(Arc::clone(&self).carry(line, spoken, headers));
+                    requests.extend(own.map(|(id, era)| (id, (era, exchange))));
+                }
+                Some(done) = exchanges.join_next() => match done {
+                    Ok(Done::Line) | Err(_) => {}
+                    Ok(Done::Request(id)) => drop(requests.remove(&id)),
+                    Ok(Done::Over(end)) => return Err(end),
+                    Ok(Done::Old { first, refused }) => {
+                        let (named, is_named) = oneshot::channel();
+                        exchanges.spawn(Arc::clone(&self).hear_old(refused, named));
+                        if let (Ok(()), Some((spoken, headers))) = (is_named.await, Spoken::read(&first)) {
+                            exchanges.spawn(Arc::clone(&self).carry(first, spoken, headers));
+                        }
+                    }
+                },
+            }
+        }
+        drop((exchanges, alive));
+        self.farewell().await;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

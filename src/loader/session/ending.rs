@@ -1,0 +1,34 @@
+//! How a conversation with a server ended.
+
+use std::fmt;
+
+use crate::protocol::Shown;
+
+/// How a dependency's process ended, in words for whoever called it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// What happened, such as `exited with code 1`.
+    pub reason: String,
+    /// The last lines it wrote to stderr; empty where it wrote none.
+    pub stderr: String,
+}
+
+impl fmt::Display for Ended {
+    /// Writes what happened, then the last lines of stderr where there are any.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}{}", self.reason, LastLines(&self.stderr))
+    }
+}
+
+/// The last lines of a server's stderr, as an error ends with them.
+pub(in crate::loader) struct LastLines<'a>(pub(in crate::loader) &'a str);
+
+impl fmt::Display for LastLines<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.trim().is_empty() {
+            return Ok(());
+        }
+        let lines = Shown::block(self.0.trim_end());
+        write!(formatter, "; the last lines it wrote:\n{lines}")
+    }
+}

@@ -1,0 +1,172 @@
+//! The lists of a server, learned page by page.
+//!
+//! Only its tools are a condition for a server to run; a list of another kind that cannot be had is empty, and that is
+//! logged.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::error::HandshakeError;
+use super::handshake::{Introduced, text_of, unfit};
+use crate::loader::catalog::{
+    Collection, Definition, Identity, Known, KnownPrompt, KnownResource, KnownTemplate, KnownTool,
+};
+use crate::protocol::{Kind, Object};
+
+/// More pages than any server has things to list: a cursor that never ends must end here.
+const PAGE_LIMIT: usize = 200;
+
+/// A list that is no condition for anything is not waited for longer than a person waits for a menu.
+pub(in crate::loader) const LIST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A list of MCP: how it is asked for and where it stands in the answer.
+struct List {
+    method: &'static str,
+    member: &'static str,
+}
+
+const TOOLS: List = List {
+    method: "tools/list",
+    member: "tools",
+};
+const PROMPTS: List = List {
+    method: "prompts/list",
+    member: "prompts",
+};
+const RESOURCES: List = List {
+    method: "resources/list",
+    member: "resources",
+};
+const TEMPLATES: List = List {
+    method: "resources/templates/list",
+    member: "resourceTemplates",
+};
+
+/// What a dependency offers of one kind, and how much of it was left out.
+pub(in crate::loader) enum Part {
+    Tools(Pages<KnownTool>),
+    Prompts(Pages<KnownPrompt>),
+    Resources(Pages<KnownResource>, Pages<KnownTemplate>),
+}
+
+/// What all pages of a list hold together.
+pub(in crate::loader) struct Pages<D> {
+    definitions: Vec<D>,
+    left_out: usize,
+}
+
+impl Part {
+    /// Puts it in the place of what was known.
+    pub(in crate::loader) fn put_into(self, known: &mut Known) {
+        match self {
+            Self::Tools(tools) => {
+                known.tools = tools.definitions;
+                known.left_out.tools = tools.left_out;
+            }
+            Self::Prompts(prompts) => {
+                known.prompts = prompts.definitions;
+                known.left_out.prompts = prompts.left_out;
+            }
+            Self::Resources(resources, templates) => {
+                known.resources = resources.definitions;
+                known.templates = templates.definitions;
+                known.left_out.resources = resources.left_out + templates.left_out;
+            }
+        }
+    }
+}
+
+impl Introduced {
+    /// Learns everything that the dependency declares to have.
+    pub(in crate::loader) async fn learn(&self, known: &mut Known) -> Result<(), HandshakeError> {
+        let capabilities = known.capabilities.clone();
+        let has = |kind: Kind| {
+            capabilities
+                .as_ref()
+                .is_some_and(|capabilities| capabilities.has(kind.capability()))
+        };
+        let other = async |kind: Kind| {
+            if !has(kind) {
+                return None;
+            }
+            match tokio::time::timeout(LIST_PATIENCE, self.list(kind)).await {
+                Ok(Ok(part)) => Some(part),
+                Ok(Err(error)) => {
+                    tracing::warn!(dependency = %self.session.dependency(), %error, "a list could not be learned and is empty");
+                    None
+                }
+                Err(_elapsed) => {
+                    tracing::warn!(dependency = %self.session.dependency(), list = kind.capability(), "a list did not come in time and is empty");
+                    None
+                }
+            }
+        };
+        let tools = async {
+            if has(Kind::Tools) {
+                self.list(Kind::Tools).await.map(Some)
+            } else {
+                Ok(None)
+            }
+        };
+        let (tools, prompts, resources) = tokio::join!(tools, other(Kind::Prompts), other(Kind::Resources));
+        for part in [tools?, prompts, resources].into_iter().flatten() {
+            part.put_into(known);
+        }
+        Ok(())
+    }
+
+    /// Lists what the dependency has of one kind.
+    pub(in crate::loader) async fn list(&self, kind: Kind) -> Result<Part, HandshakeError> {
+        match kind {
+            Kind::Tools => self.pages(&TOOLS).await.map(Part::Tools),
+            Kind::Prompts => self.pages(&PROMPTS).await.map(Part::Prompts),
+            Kind::Resources => {
+                let (resources, templates) = tokio::join!(self.pages(&RESOURCES), self.pages(&TEMPLATES));
+                // Templates came later than resources: servers are known that have no answer for them.
+                let templates = templates.unwrap_or_else(|error| {
+                    tracing::info!(dependency = %self.session.dependency(), %error, "templates could not be learned");
+                    Pages {
+                        definitions: Vec::new(),
+                        left_out: 0,
+                    }
+                });
+                Ok(Part::Resources(resources?, templates))
+            }
+        }
+    }
+
+    /// Reads a list page by page; what is over the bounds, or lacks what it is known by, is left out.
+    async fn pages<I: Identity>(&self, list: &List) -> Result<Pages<Definition<I>>, HandshakeError> {
+        let dependency = self.session.dependency();
+        let mut collection = Collection::new();
+        let mut members = String::new();
+        let mut pages = 0;
+        loop {
+            let page = self.ask(list.method, &members).await?;
+            let object = text_of(&page).and_then(Object::parse);
+            let object = object.ok_or_else(|| unfit(list.method, "its result is not an object"))?;
+            object
+                .value(list.member)
+                .and_then(|raw| collection.add_all(raw.get()).ok())
+                .ok_or_else(|| unfit(list.method, format!("it has no list `{}`", list.member)))?;
+            let Some(cursor) = object.text("nextCursor").filter(|cursor| !cursor.is_empty()) else {
+                break;
+            };
+            pages += 1;
+            if pages == PAGE_LIMIT || collection.is_full() {
+                tracing::warn!(%dependency, list = list.method, pages, "a list does not end; its further pages are left out");
+                break;
+            }
+            members = format!(r#""cursor":{}"#, json!(cursor));
+        }
+        let (definitions, left_out) = collection.finish();
+        if let Some((count, reason)) = &left_out {
+            tracing::warn!(%dependency, list = list.method, count, reason, "definitions are left out");
+        }
+        Ok(Pages {
+            definitions,
+            left_out: left_out.map_or(0, |(count, _)| count),
+        })
+    }
+}

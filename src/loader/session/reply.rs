@@ -1,0 +1,62 @@
+//! The reply to a request of pml's own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::caller::{Caller, Failure, Inquiry, Taken};
+use super::ending::Ended;
+use crate::protocol::{Outcome, Payload};
+
+/// What came back for a request of pml's own.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// The dependency's result, byte for byte.
+    Result(Bytes),
+    /// The dependency's error object, byte for byte.
+    Error(Bytes),
+    /// The answer could not be used; the dependency lives on.
+    Unusable(String),
+    /// The dependency died.
+    Ended(Arc<Ended>),
+}
+
+/// Waits for the reply to a request of pml's own.
+pub(in crate::loader) struct Waiting(Mutex<Option<oneshot::Sender<Reply>>>);
+
+impl Waiting {
+    pub(in crate::loader) fn new() -> (Arc<Self>, oneshot::Receiver<Reply>) {
+        let (sender, receiver) = oneshot::channel();
+        (Arc::new(Self(Mutex::new(Some(sender)))), receiver)
+    }
+
+    fn send(&self, reply: Reply) {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            let _ = sender.send(reply);
+        }
+    }
+}
+
+impl Caller for Waiting {
+    fn progressed(&self, _line: &Bytes, _params: &Payload<'_>) {}
+
+    fn replied(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>) {
+        self.send(match outcome {
+            Outcome::Result(payload) => Reply::Result(line.slice_ref(payload.get().as_bytes())),
+            Outcome::Error(raw) => Reply::Error(line.slice_ref(raw.get().as_bytes())),
+        });
+    }
+
+    fn failed(&self, failure: Failure) {
+        self.send(match failure {
+            Failure::Unusable(reason) => Reply::Unusable(reason),
+            Failure::Ended(ended) => Reply::Ended(ended),
+        });
+    }
+
+    fn asked(self: Arc<Self>, _inquiry: &Arc<Inquiry>) -> Taken {
+        Taken::No
+    }
+}

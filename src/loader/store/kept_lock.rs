@@ -1,0 +1,74 @@
+//! The lock that a package was first installed with, kept so that it is installed from nothing else later.
+//!
+//! It lies apart from the installations: those are lost when an environment breaks, Python is upgraded or the
+//! store is wiped, and the versions of dependencies would be resolved anew.
+
+use serde::{Deserialize, Serialize};
+
+use super::Store;
+use super::error::StoreError;
+use super::files::{create_directory, replace, sync_directory};
+use super::identity::Identity;
+use super::manifest::{FORMAT, json};
+use crate::loader::plan::Package;
+use crate::protocol::Digest;
+
+/// A lock as the installer wrote it, and the digest of what it pins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::loader) struct Frozen {
+    format: u32,
+    identity: Identity,
+    pub(in crate::loader) digest: Digest,
+    pub(in crate::loader) text: String,
+}
+
+impl Store {
+    /// Returns the lock of a package; an unreadable one counts as none.
+    pub(in crate::loader) fn frozen(&self, identity: &Identity) -> Option<Frozen> {
+        let text = std::fs::read(self.frozen_path(identity)).ok()?;
+        let frozen: Frozen = serde_json::from_slice(&text).ok()?;
+        (frozen.format == FORMAT && frozen.identity == identity.without_scripts()).then_some(frozen)
+    }
+
+    /// Keeps the lock of a package, in place of one that was kept before.
+    pub(in crate::loader) fn freeze(
+        &self,
+        identity: &Identity,
+        digest: Digest,
+        text: String,
+    ) -> Result<(), StoreError> {
+        let path = self.frozen_path(identity);
+        let frozen = Frozen {
+            format: FORMAT,
+            identity: identity.without_scripts(),
+            digest,
+            text,
+        };
+        let directory = self.root.join("frozen");
+        create_directory(&directory)?;
+        replace(&path, &json(&frozen)).map_err(StoreError::file("write", &path))?;
+        sync_directory(&directory)
+    }
+
+    /// Forgets every lock of this version of a package: its dependencies are resolved anew.
+    pub(super) fn thaw(&self, package: &Package, version: &str) -> Result<(), StoreError> {
+        let directory = self.root.join("frozen");
+        let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            let frozen = std::fs::read(&path)
+                .ok()
+                .and_then(|text| serde_json::from_slice::<Frozen>(&text).ok());
+            if frozen.is_some_and(|frozen| frozen.identity.is_of(package, version)) {
+                std::fs::remove_file(&path).map_err(StoreError::file("remove", &path))?;
+            }
+        }
+        sync_directory(&directory)
+    }
+
+    fn frozen_path(&self, identity: &Identity) -> std::path::PathBuf {
+        let name = identity.without_scripts().file_name("frozen");
+        let ecosystem = identity.ecosystem.as_str();
+        self.root.join("frozen").join(format!("{ecosystem}-{name}.json"))
+    }
+}

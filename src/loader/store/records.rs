@@ -1,0 +1,108 @@
+//! The records of what declared specs were resolved to.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Store;
+use super::error::StoreError;
+use super::files::{create_directory, replace, sync_directory};
+use super::identity::{Identity, READABLE_LENGTH};
+use super::manifest::{FORMAT, json};
+use crate::loader::plan::{Package, Resolved, Scripts};
+use crate::protocol::Digest;
+
+/// What a declared spec was resolved to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Record {
+    format: u32,
+    package: String,
+    version: String,
+    integrity: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    withdrawn: Option<String>,
+}
+
+impl Store {
+    /// Returns what a spec was resolved to; an unreadable record counts as none and is written anew.
+    pub(in crate::loader) fn record(&self, package: &Package) -> Option<Resolved> {
+        let text = std::fs::read(self.record_path(package)).ok()?;
+        let record: Record = serde_json::from_slice(&text).ok()?;
+        let frozen = |version: &str| self.frozen(&Identity::new(package, version, Scripts::Off));
+        (record.format == FORMAT && record.package == package.to_string()).then(|| Resolved {
+            lock: frozen(&record.version).map(|frozen| frozen.digest),
+            version: record.version,
+            integrity: record.integrity,
+            withdrawn: record.withdrawn,
+        })
+    }
+
+    /// Remembers what a spec was resolved to; a record that is there already stays and is returned.
+    pub(in crate::loader) fn keep(
+        &self,
+        package: &Package,
+        resolved: Resolved,
+    ) -> Result<Resolved, StoreError> {
+        let path = self.record_path(package);
+        match self.record(package) {
+            Some(kept) if kept.integrity.is_some() => return Ok(kept),
+            _ => {}
+        }
+        let record = Record {
+            format: FORMAT,
+            package: package.to_string(),
+            version: resolved.version.clone(),
+            integrity: resolved.integrity.clone(),
+            withdrawn: resolved.withdrawn.clone(),
+        };
+        create_directory(&self.root.join("resolved"))?;
+        replace(&path, &json(&record)).map_err(StoreError::file("write", &path))?;
+        Ok(resolved)
+    }
+
+    /// Forgets what a spec was resolved to.
+    pub(in crate::loader) fn forget(&self, package: &Package) -> Result<(), StoreError> {
+        let path = self.record_path(package);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(StoreError::file("remove", &path)(error))
+            }
+            _ => sync_directory(&self.root.join("resolved")),
+        }
+    }
+
+    /// Tells whether any other spec than this one is resolved to this version of its package.
+    pub(in crate::loader) fn is_needed_by_others(&self, package: &Package, version: &str) -> bool {
+        let Ok(entries) = std::fs::read_dir(self.root.join("resolved")) else {
+            return false;
+        };
+        let own = self.record_path(package);
+        let others = entries.flatten().filter(|entry| entry.path() != own);
+        { others }.any(|entry| {
+            let record = std::fs::read(entry.path())
+                .ok()
+                .and_then(|text| serde_json::from_slice::<Record>(&text).ok());
+            let other = record
+                .filter(|record| record.version == version)
+                .and_then(|record| Package::explicit(&record.package).ok());
+            other.is_some_and(|other| {
+                other.ecosystem() == package.ecosystem() && other.registry_name() == package.registry_name()
+            })
+        })
+    }
+
+    fn record_path(&self, package: &Package) -> PathBuf {
+        let readable: String = package
+            .to_string()
+            .replace([':', '/'], "+")
+            .chars()
+            .filter(|found| found.is_ascii_alphanumeric() || "+@.-_".contains(*found))
+            .take(READABLE_LENGTH)
+            .collect();
+        let digest = Digest::of([package.to_string()]);
+        self.root
+            .join("resolved")
+            .join(format!("{readable}-{}.json", &digest.as_str()[..16]))
+    }
+}
