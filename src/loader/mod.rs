@@ -13,6 +13,8 @@
 mod catalog;
 mod install;
 mod lifecycle;
+#[cfg(test)]
+mod loopback;
 mod plan;
 pub mod process;
 mod remote;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::loader::{Loader, Offering};
+use super::loader::{Declaration, Loader};
 use super::mutex::lock;
 use crate::loader::catalog::{Catalog, Known};
 use crate::loader::plan::Plan;
@@ -18,25 +18,25 @@ impl Loader {
     /// Returns the catalog of what dependencies offer.
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
-        &self.0.catalog
+        &self.common.catalog
     }
 
     /// Takes note of what the client says of itself; whatever is started from now on is told so.
     pub fn declare(&self, declared: Declared) {
-        let mut current = lock(&self.0.declared);
+        let mut current = lock(&self.own.declared);
         if current
             .as_ref()
             .is_none_or(|current| current.declared != declared)
         {
             let offer = declared.offer();
-            *current = Some(Offering { declared, offer });
+            *current = Some(Declaration { declared, offer });
         }
     }
 
     /// Tells how often the list of each kind may have changed.
     #[must_use]
     pub fn list_changes(&self) -> watch::Receiver<Changes> {
-        self.0.changes.subscribe()
+        self.own.changes.subscribe()
     }
 
     /// Says that lists may have changed.
@@ -44,7 +44,7 @@ impl Loader {
         if kinds.is_empty() {
             return;
         }
-        self.0.changes.send_modify(|changes| {
+        self.own.changes.send_modify(|changes| {
             for kind in kinds {
                 changes.count(*kind);
             }
@@ -57,10 +57,10 @@ impl Loader {
         if let Some(started) = self.running(plan) {
             return Some(started.known());
         }
-        let offer = lock(&self.0.declared)
+        let offer = lock(&self.own.declared)
             .as_ref()
             .map(|current| current.offer.clone());
-        let known = self.0.catalog.find(plan.catalog_key(), offer.as_ref())?;
+        let known = self.common.catalog.find(plan.catalog_key(), offer.as_ref())?;
         let Some(resolved) = self.resolved(plan) else {
             // Nothing is resolved yet: an exact version is still the version that would run.
             let exact = plan
@@ -104,12 +104,12 @@ impl Loader {
     }
 
     /// Takes note of what a dependency has shown when it started.
-    pub(in crate::loader) fn learn(&self, plan: &Plan, known: &Known) {
+    pub(super) fn learn(&self, plan: &Plan, known: &Known) {
         self.lists_changed(&self.remember(plan, known));
     }
 
     /// Takes note of a list that was learned again because its dependency said that it changed.
-    pub(in crate::loader) fn relearned(&self, plan: &Plan, kind: Kind, known: &Known, before: &Known) {
+    pub(super) fn relearned(&self, plan: &Plan, kind: Kind, known: &Known, before: &Known) {
         let mut changed = self.remember(plan, known);
         // Another pml may have remembered it first; this client has not heard of it all the same.
         if !changed.contains(&kind) && known.changed_since(Some(before)).contains(&kind) {
@@ -134,7 +134,7 @@ impl Loader {
         if count > 0 {
             tracing::warn!(dependency = %plan.dependency(), count, "clients cannot read the definitions of some tools; they are listed mended");
         }
-        self.0
+        self.common
             .catalog
             .remember(plan.catalog_key(), known)
             .unwrap_or_else(|error| {

@@ -4,22 +4,25 @@
 //! end. So a second try begins with a new process, but for `initialize`, whose refusal binds no server.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::error::LoadError;
 use super::running_server::{Keeper, Started};
-use super::settings::Settings;
 use super::transport::{Reached, end_of, reach};
+use crate::config::Environment;
 use crate::loader::catalog::Known;
 use crate::loader::install::Installed;
 use crate::loader::plan::Plan;
 use crate::loader::process::Stderr;
-use crate::loader::session::{Declared, Ended, HandshakeError, Introduced, Session, Unasked, introduce};
+use crate::loader::session::{
+    Client, Declared, Ended, HandshakeError, Introduced, Session, Unasked, introduce,
+};
 use crate::protocol::{Changes, Era, Kind};
 
 /// A server that calls its list changed whenever it is listed would otherwise be asked without end.
@@ -33,18 +36,23 @@ const KEEPING: Duration = Duration::from_secs(1);
 type OnChange = Box<dyn Fn(Kind, &Known, &Known) + Send + Sync>;
 
 /// One opening.
-pub(in crate::loader) struct Opening<'a> {
-    pub(in crate::loader) plan: &'a Arc<Plan>,
-    pub(in crate::loader) installed: Option<Installed>,
-    pub(in crate::loader) line_limit: usize,
-    pub(in crate::loader) start_timeout: Duration,
-    pub(in crate::loader) tasks: &'a TaskTracker,
+pub(super) struct Opening<'a> {
+    pub(super) plan: &'a Arc<Plan>,
+    pub(super) installed: Option<Installed>,
+    pub(super) line_limit: usize,
+    pub(super) start_timeout: Duration,
+    pub(super) environment: &'a Environment,
+    /// Ends it at once, also while it is not ready yet.
+    pub(super) at_once: &'a CancellationToken,
+    /// The client that it talks to, if there is one.
+    pub(super) client: Option<Weak<dyn Client>>,
+    pub(super) tasks: &'a TaskTracker,
     /// The era in which it was opened last; `None` where it never was.
-    pub(in crate::loader) remembered: Option<Era>,
+    pub(super) remembered: Option<Era>,
     /// What it is told of the client.
-    pub(in crate::loader) declared: Declared,
+    pub(super) declared: Declared,
     /// Called when the dependency has said that a list changed, and the list was learned again.
-    pub(in crate::loader) on_change: OnChange,
+    pub(super) on_change: OnChange,
 }
 
 /// A process that was started, and the conversation with it; closed when this is dropped.
@@ -64,12 +72,12 @@ struct Deadline {
 }
 
 /// Starts the process, opens the conversation and learns what is offered.
-pub(in crate::loader) async fn open(settings: &Settings, opening: Opening<'_>) -> Result<Started, LoadError> {
+pub(super) async fn open(opening: Opening<'_>) -> Result<Started, LoadError> {
     let deadline = Deadline {
         at: Instant::now() + opening.start_timeout,
         after: opening.start_timeout,
     };
-    let (live, introduced, mut known) = introduced(settings, &opening, deadline).await?;
+    let (live, introduced, mut known) = introduced(&opening, deadline).await?;
     // Before the lists are learned: what changes meanwhile is heard.
     if let Some(capabilities) = &known.capabilities {
         introduced.follow_lists(capabilities);
@@ -103,12 +111,11 @@ pub(in crate::loader) async fn open(settings: &Settings, opening: Opening<'_>) -
 
 /// Finds the era that a dependency speaks: the declared or remembered one first, `initialize` where none is.
 async fn introduced(
-    settings: &Settings,
     opening: &Opening<'_>,
     deadline: Deadline,
 ) -> Result<(Live, Introduced, Known), LoadError> {
     let first = opening.remembered.unwrap_or(Era::Legacy);
-    let live = spawn(settings, opening)?;
+    let live = spawn(opening)?;
     let failed = match live.introduced(first, opening, deadline).await {
         Ok((introduced, known)) => return Ok((live, introduced, known)),
         Err(failed) => failed,
@@ -127,7 +134,7 @@ async fn introduced(
         }
     }
     live.leave().await;
-    let live = spawn(settings, opening)?;
+    let live = spawn(opening)?;
     let second = match first {
         Era::Legacy => Era::Modern,
         Era::Modern => Era::Legacy,
@@ -139,7 +146,7 @@ async fn introduced(
     }
 }
 
-fn spawn(settings: &Settings, opening: &Opening<'_>) -> Result<Live, LoadError> {
+fn spawn(opening: &Opening<'_>) -> Result<Live, LoadError> {
     let (plan, tasks) = (opening.plan, opening.tasks);
     let Reached {
         source,
@@ -148,10 +155,11 @@ fn spawn(settings: &Settings, opening: &Opening<'_>) -> Result<Live, LoadError> 
         urgent,
         end,
     } = reach(
-        settings,
         plan,
         opening.installed.as_ref(),
         opening.line_limit,
+        opening.environment,
+        opening.at_once.child_token(),
         tasks,
     )?;
     let (ended, ended_stderr) = (end.clone(), stderr.clone());
@@ -169,7 +177,7 @@ fn spawn(settings: &Settings, opening: &Opening<'_>) -> Result<Live, LoadError> 
         (source, sink),
         opening.line_limit,
         tasks,
-        settings.client.get().cloned(),
+        opening.client.clone(),
         move |Unasked::Changed(kind)| told.send_modify(|changes| changes.count(kind)),
         ending,
     );

@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::running_server::Started;
-use super::settings::Settings;
 use super::slot::{Lease, Slot};
 use crate::config::{Environment, Locations};
 use crate::loader::catalog::Catalog;
@@ -30,28 +29,47 @@ const REGISTRY_PATIENCE: Duration = Duration::from_secs(3);
 /// Asked right before a dependency is started, after everything that had to be waited for.
 pub type Gate = Box<dyn Fn(&Plan, Lease) -> Result<(), &'static str> + Send + Sync>;
 
-/// What the client last said of itself.
-pub(super) struct Offering {
+/// What one client said of itself last.
+pub(super) struct Declaration {
     pub(super) declared: Declared,
-    /// What it offers to dependencies, which may list more to a client that can do more.
+    /// What it offers to servers, which may list more to a client that can do more.
     pub(super) offer: Digest,
 }
 
-/// Installs, starts, finds and ends dependencies; clones share them.
+/// Installs, starts, finds and ends the servers of one client; clones act for the same client.
+///
+/// Packages and the catalog are shared by all clients of a process. Running servers are not: each client has a process
+/// or a connection of its own, so that neither a question of a server, nor a capability, nor a list that was meant for
+/// one client reaches another.
 #[derive(Clone)]
-pub struct Loader(pub(super) Arc<Shared>);
+pub struct Loader {
+    pub(super) common: Arc<Common>,
+    pub(super) own: Arc<ClientServers>,
+}
 
-pub(super) struct Shared {
+/// What all clients of a process share; nothing of it is said to a server in the name of one of them.
+pub(super) struct Common {
     pub(super) packages: Packages,
     pub(super) catalog: Catalog,
-    pub(super) slots: DashMap<DependencyName, Arc<Slot>>,
-    pub(super) resolving: DashSet<Digest>,
-    pub(super) changes: watch::Sender<Changes>,
-    /// What the client last said of itself, once there is one; what starts from then on is told so.
-    pub(super) declared: Mutex<Option<Offering>>,
-    pub(super) settings: Settings,
+    /// The plans whose packages are being resolved.
+    resolving: DashSet<Digest>,
+    pub(super) environment: Environment,
     pub(super) gate: OnceLock<Gate>,
     pub(super) tasks: TaskTracker,
+}
+
+/// The servers of one client, and what they are told of it.
+#[derive(Default)]
+pub(super) struct ClientServers {
+    pub(super) slots: DashMap<DependencyName, Arc<Slot>>,
+    /// How often the client's list of each kind may have changed.
+    pub(super) changes: watch::Sender<Changes>,
+    /// What the client said of itself last; servers that start from then on are told so.
+    pub(super) declared: Mutex<Option<Declaration>>,
+    /// The client that servers talk to, once there is one.
+    pub(super) client: OnceLock<Weak<dyn Client>>,
+    /// Ends every process at once, also those that are not ready yet.
+    pub(super) at_once: CancellationToken,
     /// Ends starts and installs that are under way.
     pub(super) closing: CancellationToken,
 }
@@ -60,47 +78,52 @@ impl Loader {
     /// Names the places; installs and starts nothing.
     #[must_use]
     pub fn new(environment: &Environment, locations: &Locations, tasks: TaskTracker) -> Self {
-        Self(Arc::new(Shared {
+        let common = Common {
             packages: match supervisor::program() {
                 Ok(supervisor) => Packages::new(locations, environment).supervised_by(supervisor),
                 Err(_) => Packages::new(locations, environment),
             },
             catalog: Catalog::new(locations),
-            slots: DashMap::new(),
             resolving: DashSet::new(),
-            changes: watch::Sender::default(),
-            declared: Mutex::default(),
-            settings: Settings {
-                environment: environment.clone(),
-                at_once: CancellationToken::new(),
-                client: OnceLock::new(),
-            },
+            environment: environment.clone(),
             gate: OnceLock::new(),
             tasks,
-            closing: CancellationToken::new(),
-        }))
+        };
+        Self {
+            common: Arc::new(common),
+            own: Arc::default(),
+        }
+    }
+
+    /// Returns a loader for another client: the same packages and catalog, no server yet, nothing declared.
+    #[must_use]
+    pub fn for_another_client(&self) -> Self {
+        Self {
+            common: Arc::clone(&self.common),
+            own: Arc::default(),
+        }
     }
 
     /// Returns the store of packages.
     #[must_use]
     pub fn packages(&self) -> &Packages {
-        &self.0.packages
+        &self.common.packages
     }
 
-    /// Names the client that dependencies talk to from now on.
+    /// Names the client that the servers of this loader talk to from now on.
     pub fn serve(&self, client: Weak<dyn Client>) {
-        let _ = self.0.settings.client.set(client);
+        let _ = self.own.client.set(client);
     }
 
-    /// Names who is asked right before a dependency is started.
+    /// Names who is asked right before a server is started, for whichever client.
     pub fn ask_before_a_start(&self, gate: Gate) {
-        let _ = self.0.gate.set(gate);
+        let _ = self.common.gate.set(gate);
     }
 
-    /// Returns every dependency that answers calls.
+    /// Returns the session of every server that answers calls of this client.
     #[must_use]
     pub fn sessions(&self) -> Vec<Session> {
-        let slots = self.0.slots.iter();
+        let slots = self.own.slots.iter();
         slots.filter_map(|slot| Some(slot.running()?.session)).collect()
     }
 
@@ -110,7 +133,7 @@ impl Loader {
         let package = plan.package()?;
         match self.running(plan) {
             Some(started) => started.resolved.map(|resolved| *resolved),
-            None => self.0.packages.resolved(package),
+            None => self.common.packages.resolved(package),
         }
     }
 
@@ -119,7 +142,7 @@ impl Loader {
     pub fn shown(&self, plan: &Plan) -> ShownDependency {
         let mut shown = plan.shown(self.resolved(plan).as_ref());
         if plan.package().is_some() {
-            let installed = self.0.packages.installed(plan).ok().flatten();
+            let installed = self.common.packages.installed(plan).ok().flatten();
             shown.installation.at_start = installed.map(|installed| installed.at_start).unwrap_or_default();
         }
         shown
@@ -136,7 +159,7 @@ impl Loader {
     pub fn needs_install(&self, plan: &Plan) -> bool {
         plan.package().is_some()
             && self.running(plan).is_none()
-            && !matches!(self.0.packages.installed(plan), Ok(Some(_)))
+            && !matches!(self.common.packages.installed(plan), Ok(Some(_)))
     }
 
     /// Finds out the exact version and integrity without running any code of the package.
@@ -144,26 +167,27 @@ impl Loader {
     /// Waits a moment for it, so that what the registry says stands in the question; then it goes on by itself.
     pub async fn resolve_soon(&self, plan: &Arc<Plan>) {
         let Some(package) = plan.package() else { return };
-        if !self.0.resolving.insert(plan.digest().clone()) {
-            let resolving = self.0.packages.resolve(package);
+        if !self.common.resolving.insert(plan.digest().clone()) {
+            let resolving = self.common.packages.resolve(package);
             let _ = tokio::time::timeout(REGISTRY_PATIENCE, resolving).await;
             return;
         }
-        let (shared, plan) = (Arc::clone(&self.0), Arc::clone(plan));
-        let resolving = self.0.tasks.spawn(async move {
+        let (loader, plan) = (self.clone(), Arc::clone(plan));
+        let resolving = self.common.tasks.spawn(async move {
             if let Some(package) = plan.package() {
-                let resolving = shared.closing.run_until_cancelled(shared.packages.resolve(package));
+                let resolving = loader.common.packages.resolve(package);
+                let resolving = loader.own.closing.run_until_cancelled(resolving);
                 if let Some(Err(error)) = resolving.await {
                     tracing::info!(dependency = %plan.dependency(), %error, "the package could not be resolved");
                 }
             }
-            shared.resolving.remove(plan.digest());
+            loader.common.resolving.remove(plan.digest());
         });
         let _ = tokio::time::timeout(REGISTRY_PATIENCE, resolving).await;
     }
 
     pub(super) fn running(&self, plan: &Plan) -> Option<Started> {
-        let slot = self.0.slots.get(plan.dependency())?;
+        let slot = self.own.slots.get(plan.dependency())?;
         (slot.digest == *plan.digest()).then(|| slot.running()).flatten()
     }
 }

@@ -8,9 +8,10 @@ mod mutex;
 pub mod restart;
 mod retirement;
 mod running_server;
-mod settings;
 mod slot;
 mod start;
+#[cfg(test)]
+mod tests;
 mod transport;
 
 pub use error::LoadError;

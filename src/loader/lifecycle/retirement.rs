@@ -27,7 +27,7 @@ impl Loader {
     /// Lists every dependency that runs or is being started.
     #[must_use]
     pub fn occupied(&self) -> Vec<Occupied> {
-        let slots = self.0.slots.iter();
+        let slots = self.own.slots.iter();
         slots
             .filter(|slot| !matches!(*lock(&slot.state), State::Idle))
             .map(|slot| Occupied {
@@ -41,7 +41,7 @@ impl Loader {
     /// Stops a dependency, or its start, because it may no longer run.
     pub fn dismiss(&self, dependency: &DependencyName, digest: &Digest, reason: &'static str) {
         if let Some((_, slot)) = self
-            .0
+            .own
             .slots
             .remove_if(dependency, |_, slot| slot.digest == *digest)
         {
@@ -52,7 +52,7 @@ impl Loader {
     /// Ends a dependency whose declaration changed: a start at once, what runs after the calls it works on.
     pub fn retire(&self, dependency: &DependencyName, digest: &Digest) {
         if let Some((_, slot)) = self
-            .0
+            .own
             .slots
             .remove_if(dependency, |_, slot| slot.digest == *digest)
         {
@@ -60,9 +60,9 @@ impl Loader {
         }
     }
 
-    pub(in crate::loader) fn leave(&self, slot: &Slot) {
+    pub(super) fn leave(&self, slot: &Slot) {
         match slot.running() {
-            Some(started) => drop(self.0.tasks.spawn(retire(started))),
+            Some(started) => drop(self.common.tasks.spawn(retire(started))),
             None => slot.dismiss("its declaration changed"),
         }
     }

@@ -24,34 +24,34 @@ pub struct Started {
     /// Its exact version and integrity; `None` for a plain command.
     pub resolved: Option<Box<Resolved>>,
     /// What the first caller should know of its installation.
-    pub(in crate::loader) notes: Arc<Mutex<Vec<String>>>,
-    pub(in crate::loader) introduced: Introduced,
+    pub(super) notes: Arc<Mutex<Vec<String>>>,
+    pub(super) introduced: Introduced,
     /// What it has shown, the latest first-hand knowledge there is.
-    pub(in crate::loader) known: Arc<Mutex<Arc<Known>>>,
+    pub(super) known: Arc<Mutex<Arc<Known>>>,
     /// How often it said that a list has changed.
-    pub(in crate::loader) changes: watch::Receiver<Changes>,
+    pub(super) changes: watch::Receiver<Changes>,
     /// How often it had said so when each list was last asked for.
-    pub(in crate::loader) learned: Arc<Mutex<Changes>>,
-    pub(in crate::loader) process: Arc<Keeper>,
+    pub(super) learned: Arc<Mutex<Changes>>,
+    pub(super) process: Arc<Keeper>,
 }
 
 /// How a dependency went.
 #[derive(Debug, Clone)]
-pub(in crate::loader) struct Gone {
-    pub(in crate::loader) reason: String,
-    pub(in crate::loader) asked_for: bool,
+pub(super) struct Gone {
+    pub(super) reason: String,
+    pub(super) asked_for: bool,
 }
 
 /// The strings on a process that runs in a task of its own.
-pub(in crate::loader) struct Keeper {
-    pub(in crate::loader) urgent: CancellationToken,
-    pub(in crate::loader) asked: AtomicBool,
-    pub(in crate::loader) end: watch::Receiver<Option<String>>,
+pub(super) struct Keeper {
+    pub(super) urgent: CancellationToken,
+    pub(super) asked: AtomicBool,
+    pub(super) end: watch::Receiver<Option<String>>,
 }
 
 impl Keeper {
     /// Waits until it is gone; returns how it went, in words.
-    pub(in crate::loader) async fn end(&self) -> String {
+    pub(super) async fn end(&self) -> String {
         end_of(self.end.clone()).await
     }
 }
@@ -80,14 +80,14 @@ impl Started {
 
     /// Tells whether it has not called a list changed since that was last asked for.
     #[must_use]
-    pub(in crate::loader) fn is_current(&self, kind: Kind) -> bool {
+    pub(super) fn is_current(&self, kind: Kind) -> bool {
         let now = *self.changes.borrow();
         let learned = *lock(&self.learned);
         now.since(learned).all(|changed| changed != kind)
     }
 
     /// Asks it for one of its lists again; returns what is known then, and what was known before.
-    pub(in crate::loader) async fn relearn(&self, kind: Kind) -> Result<(Arc<Known>, Arc<Known>), LoadError> {
+    pub(super) async fn relearn(&self, kind: Kind) -> Result<(Arc<Known>, Arc<Known>), LoadError> {
         let now = *self.changes.borrow();
         let part = self.introduced.list(kind).await?;
         lock(&self.learned).catch_up(kind, now);
@@ -98,7 +98,7 @@ impl Started {
     }
 
     /// Asks it to go: by the end of its stdin, or by a signal as well.
-    pub(in crate::loader) fn stop(&self, urgency: Urgency) {
+    pub(super) fn stop(&self, urgency: Urgency) {
         self.process.asked.store(true, Ordering::Relaxed);
         self.session.close();
         if urgency == Urgency::AtOnce {
@@ -107,13 +107,13 @@ impl Started {
     }
 
     /// Stops it because it may no longer run: calls that wait get `reason`, and what it asked is withdrawn.
-    pub(in crate::loader) fn dismiss(&self, reason: &'static str) {
+    pub(super) fn dismiss(&self, reason: &'static str) {
         self.session.dismiss(reason);
         self.stop(Urgency::Gentle);
     }
 
     /// Waits until it is gone.
-    pub(in crate::loader) async fn gone(&self) -> Gone {
+    pub(super) async fn gone(&self) -> Gone {
         let reason = self.process.end().await;
         Gone {
             reason,

@@ -15,12 +15,12 @@ use crate::loader::process::Urgency;
 use crate::protocol::Digest;
 
 /// The place of one dependency as it is declared now.
-pub(in crate::loader) struct Slot {
-    pub(in crate::loader) digest: Digest,
-    pub(in crate::loader) state: Mutex<State>,
-    pub(in crate::loader) restart: Mutex<Restart>,
+pub(super) struct Slot {
+    pub(super) digest: Digest,
+    pub(super) state: Mutex<State>,
+    pub(super) restart: Mutex<Restart>,
     /// On what its running rests.
-    pub(in crate::loader) lease: Mutex<Lease>,
+    pub(super) lease: Mutex<Lease>,
     /// Set once it may not run any more: why. A start that is under way ends then.
     dismissed: OnceLock<&'static str>,
     leaving: CancellationToken,
@@ -36,7 +36,7 @@ pub enum Lease {
 }
 
 /// Where a dependency stands.
-pub(in crate::loader) enum State {
+pub(super) enum State {
     Idle,
     Starting(watch::Receiver<Startup>),
     Running(Started),
@@ -44,13 +44,13 @@ pub(in crate::loader) enum State {
 
 /// What is told of a start to all who wait for it.
 #[derive(Clone)]
-pub(in crate::loader) enum Startup {
+pub(super) enum Startup {
     Step(String),
     Done(Result<Started, Arc<LoadError>>),
 }
 
 impl Slot {
-    pub(in crate::loader) fn new(plan: &Plan) -> Arc<Self> {
+    pub(super) fn new(plan: &Plan) -> Arc<Self> {
         Arc::new(Self {
             digest: plan.digest().clone(),
             state: Mutex::new(State::Idle),
@@ -62,14 +62,14 @@ impl Slot {
     }
 
     /// Takes note of a further call that uses it: what rests on something that can be taken back, may be taken back.
-    pub(in crate::loader) fn rest_on(&self, lease: Lease) {
+    pub(super) fn rest_on(&self, lease: Lease) {
         if lease == Lease::Standing {
             *lock(&self.lease) = lease;
         }
     }
 
     /// Ends a start that is under way, or stops what runs; calls that wait get `reason`.
-    pub(in crate::loader) fn dismiss(&self, reason: &'static str) {
+    pub(super) fn dismiss(&self, reason: &'static str) {
         let _ = self.dismissed.set(reason);
         self.leaving.cancel();
         // Looked at after the mark was set: a start that ends now sees the mark and stops what it started.
@@ -79,16 +79,13 @@ impl Slot {
     }
 
     /// Waits until it is dismissed; returns why.
-    pub(in crate::loader) async fn dismissal(&self) -> &'static str {
+    pub(super) async fn dismissal(&self) -> &'static str {
         self.leaving.cancelled().await;
         self.dismissed.get().copied().unwrap_or_default()
     }
 
     /// Moves from starting to where the start has led; what may no longer run is stopped.
-    pub(in crate::loader) fn settle(
-        &self,
-        outcome: Result<Started, LoadError>,
-    ) -> Result<Started, LoadError> {
+    pub(super) fn settle(&self, outcome: Result<Started, LoadError>) -> Result<Started, LoadError> {
         let mut state = lock(&self.state);
         let outcome = match (outcome, self.dismissed.get()) {
             (Ok(started), Some(reason)) => {
@@ -105,7 +102,7 @@ impl Slot {
     }
 
     /// Ends a dependency once nobody has used it for `idle`; returns also when it ends by itself.
-    pub(in crate::loader) async fn stop_when_unused(&self, started: &Started, idle: Duration) {
+    pub(super) async fn stop_when_unused(&self, started: &Started, idle: Duration) {
         loop {
             // Whoever waits for a change uses it, though nothing is under way.
             let client = started.session.client();
@@ -131,14 +128,14 @@ impl Slot {
     }
 
     /// Takes note that a dependency no longer runs.
-    pub(in crate::loader) fn leave(&self, started: &Started) {
+    pub(super) fn leave(&self, started: &Started) {
         let mut state = lock(&self.state);
         if matches!(&*state, State::Running(running) if running.session.is(&started.session)) {
             *state = State::Idle;
         }
     }
 
-    pub(in crate::loader) fn running(&self) -> Option<Started> {
+    pub(super) fn running(&self) -> Option<Started> {
         match &*lock(&self.state) {
             State::Running(started) if started.session.ended().is_none() => Some(started.clone()),
             State::Running(_) | State::Starting(_) | State::Idle => None,

@@ -72,13 +72,13 @@ impl Loader {
         }
     }
 
-    /// Ends every dependency and whatever is under way.
+    /// Ends every server of this client and whatever is under way for it.
     pub async fn close(&self, urgency: Urgency) {
-        self.0.closing.cancel();
+        self.own.closing.cancel();
         if urgency == Urgency::AtOnce {
-            self.0.settings.at_once.cancel();
+            self.own.at_once.cancel();
         }
-        let running: Vec<Started> = self.0.slots.iter().filter_map(|slot| slot.running()).collect();
+        let running: Vec<Started> = self.own.slots.iter().filter_map(|slot| slot.running()).collect();
         for started in &running {
             started.stop(urgency);
         }
@@ -99,7 +99,7 @@ impl Loader {
 
     fn slot(&self, plan: &Plan) -> Arc<Slot> {
         let mut slot = self
-            .0
+            .own
             .slots
             .entry(plan.dependency().clone())
             .or_insert_with(|| Slot::new(plan));
@@ -122,18 +122,17 @@ impl Loader {
         let (tell, startup) = watch::channel(Startup::Step(plan.opening()));
         let (loader, slot, plan, server) = (self.clone(), Arc::clone(slot), Arc::clone(plan), server.clone());
         let expected = expected.clone();
-        self.0.tasks.spawn(async move {
-            let shared = &loader.0;
+        self.common.tasks.spawn(async move {
             let starting = loader.bring_up(&slot, &plan, &server, line_limit, &expected, &tell);
             let outcome = tokio::select! {
                 biased;
-                () = shared.closing.cancelled() => Err(LoadError::Closing),
+                () = loader.own.closing.cancelled() => Err(LoadError::Closing),
                 reason = slot.dismissal() => Err(LoadError::Dismissed { reason }),
                 outcome = starting => outcome,
             };
             let outcome = slot.settle(outcome);
             if let Ok(started) = &outcome {
-                if let Some(client) = shared.settings.client.get().and_then(Weak::upgrade) {
+                if let Some(client) = loader.own.client.get().and_then(Weak::upgrade) {
                     client.opened(&started.session);
                 }
                 loader.keep(&slot, &plan, &server, started.clone());
@@ -173,7 +172,7 @@ impl Loader {
             }
         }
         let installed = self.installed(plan, expected, &step).await?;
-        if let Some(gate) = self.0.gate.get() {
+        if let Some(gate) = self.common.gate.get() {
             let lease = *lock(&slot.lease);
             gate(plan, lease).map_err(|reason| LoadError::Dismissed { reason })?;
         }
@@ -183,7 +182,7 @@ impl Loader {
         let version = installed
             .as_ref()
             .map(|installed| installed.resolved.version.as_str());
-        let seen = self.0.catalog.find(plan.catalog_key(), None);
+        let seen = self.common.catalog.find(plan.catalog_key(), None);
         let remembered = seen
             .filter(|known| known.version.as_deref() == version)
             .map(|known| known.era);
@@ -192,15 +191,18 @@ impl Loader {
             installed,
             line_limit,
             start_timeout: server.start_timeout,
-            tasks: &self.0.tasks,
+            environment: &self.common.environment,
+            at_once: &self.own.at_once,
+            client: self.own.client.get().cloned(),
+            tasks: &self.common.tasks,
             remembered: server.opened_in.or(remembered),
-            declared: lock(&self.0.declared)
+            declared: lock(&self.own.declared)
                 .as_ref()
                 .map_or_else(Declared::default, |current| current.declared.clone()),
             on_change: Box::new(move |kind, known, before| loader.relearned(&changing, kind, known, before)),
         };
         // Boxed: an opening holds several conversations, and every start would carry their size along.
-        let opened = Box::pin(open(&self.0.settings, opening)).await;
+        let opened = Box::pin(open(opening)).await;
         match opened {
             Ok(started) => {
                 self.learn(plan, &started.known());
@@ -224,13 +226,15 @@ impl Loader {
         }
         let name = plan.dependency();
         let progress = |at: InstallStep| step(format!("installing {name}: {at}"));
-        Ok(Some(self.0.packages.install(plan, expected, &progress).await?))
+        Ok(Some(
+            self.common.packages.install(plan, expected, &progress).await?,
+        ))
     }
 
     /// Watches a running dependency: notes its death, and stops it when nobody uses it.
     fn keep(&self, slot: &Arc<Slot>, plan: &Arc<Plan>, server: &Server, started: Started) {
         let (slot, idle, name) = (Arc::clone(slot), server.idle, plan.dependency().clone());
-        self.0.tasks.spawn(async move {
+        self.common.tasks.spawn(async move {
             if let Some(idle) = idle {
                 slot.stop_when_unused(&started, idle).await;
             }

@@ -9,7 +9,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::settings::Settings;
 use crate::config::Environment;
 use crate::loader::install::Installed;
 use crate::loader::plan::{Plan, PlanSource, variables};
@@ -20,27 +19,26 @@ use crate::loader::remote;
 use crate::protocol::Shown;
 
 /// How the lines of a dependency are reached: those of a process, or those of a server elsewhere.
-pub(in crate::loader) struct Reached {
-    pub(in crate::loader) source: Box<dyn AsyncRead + Unpin + Send>,
-    pub(in crate::loader) sink: Box<dyn AsyncWrite + Unpin + Send>,
-    pub(in crate::loader) stderr: Stderr,
+pub(super) struct Reached {
+    pub(super) source: Box<dyn AsyncRead + Unpin + Send>,
+    pub(super) sink: Box<dyn AsyncWrite + Unpin + Send>,
+    pub(super) stderr: Stderr,
     /// Ends it at once.
-    pub(in crate::loader) urgent: CancellationToken,
+    pub(super) urgent: CancellationToken,
     /// How it ended, in words, once it has.
-    pub(in crate::loader) end: watch::Receiver<Option<String>>,
+    pub(super) end: watch::Receiver<Option<String>>,
 }
 
 /// Starts the process, or opens the way to a server elsewhere.
-pub(in crate::loader) fn reach(
-    settings: &Settings,
+pub(super) fn reach(
     plan: &Plan,
     installed: Option<&Installed>,
     line_limit: usize,
+    environment: &Environment,
+    urgent: CancellationToken,
     tasks: &TaskTracker,
 ) -> Result<Reached, SpawnError> {
-    let urgent = settings.at_once.child_token();
     if let PlanSource::Remote(address) = plan.source() {
-        let environment = &settings.environment;
         let remote = remote::connect(
             plan.dependency(),
             (address, plan.secrets()),
@@ -57,7 +55,7 @@ pub(in crate::loader) fn reach(
             end: remote.ended,
         });
     }
-    let line = launch_line(plan, installed, &settings.environment)?;
+    let line = launch_line(plan, installed, environment)?;
     let supervisor = supervisor::program().map_err(|cause| SpawnError::Supervisor {
         name: plan.dependency().clone(),
         supervisor: PathBuf::from("pml"),
@@ -76,7 +74,7 @@ pub(in crate::loader) fn reach(
 }
 
 /// Waits for the end and returns it in words.
-pub(in crate::loader) async fn end_of(mut end: watch::Receiver<Option<String>>) -> String {
+pub(super) async fn end_of(mut end: watch::Receiver<Option<String>>) -> String {
     let told = end
         .wait_for(Option::is_some)
         .await
