@@ -28,7 +28,6 @@ pub use locations::{Locations, LocationsError};
 pub use notices::{Notices, WatchedPath};
 pub use ownership::{Distrust, Unowned};
 pub use server::{Launch, Server, Startup};
-pub(crate) use watch::Stamp;
 pub use watch::{Current, Watched};
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //! ```text
 //! main -> cli -+-> stdio -+
 //!              +-> inbox -+-> proxy -+-> permissions -+
-//!                                    +-> workflow  ---+-> config, protocol   (report: usable by all, uses none)
+//!                                    +-> workflow  ---+-> config, protocol   (report, disk: usable by all)
 //!                                    +-> loader    ---+
 //! ```
 //!
@@ -18,12 +18,14 @@
 //! | [`wire`] | one line reader and one bounded writer per peer |
 //! | [`stdio`] | the conversation with the client |
 //! | [`cli`] | one file per command; the only place that prints |
+//! | [`disk`] | every way in which files are replaced, locked, compared and removed |
 //! | [`report`] | how errors speak |
 //!
 //! `permissions`, `workflow` and `loader` do not see one another; `tests/it/architecture.rs` holds that.
 
 pub mod cli;
 pub mod config;
+pub mod disk;
 pub mod loader;
 pub mod permissions;
 pub mod protocol;

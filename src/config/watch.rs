@@ -3,12 +3,11 @@
 //! File times tick in milliseconds, so a second write right after a read can leave the same stamp. A stamp is
 //! therefore believed only once the file has been read a while after the stamp was first seen.
 
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Config, ConfigError, Files};
+use crate::disk::Stamp;
 
 /// Several ticks of the coarsest clock that file systems stamp with (10 ms on a 100 Hz kernel).
 const SETTLING: Duration = Duration::from_millis(50);
@@ -98,35 +97,4 @@ impl Watched {
 
 fn understood(files: &Files, texts: &[Option<String>; 2]) -> Current {
     super::assemble(files, texts).map(Arc::new).map_err(Arc::new)
-}
-
-/// What a file looked like from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stamp {
-    Missing,
-    /// It cannot be looked at; equal to nothing, so that it is tried again.
-    Unknown,
-    Present {
-        device: u64,
-        inode: u64,
-        size: u64,
-        modified: (i64, i64),
-        changed: (i64, i64),
-    },
-}
-
-impl Stamp {
-    pub(crate) fn of(path: &Path) -> Self {
-        match path.metadata() {
-            Ok(found) => Self::Present {
-                device: found.dev(),
-                inode: found.ino(),
-                size: found.size(),
-                modified: (found.mtime(), found.mtime_nsec()),
-                changed: (found.ctime(), found.ctime_nsec()),
-            },
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::Missing,
-            Err(_) => Self::Unknown,
-        }
-    }
 }

@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::durable::{Audience, DurableError, Locked};
-use crate::config::{Locations, Stamp};
+use crate::config::Locations;
+use crate::disk::{Audience, DiskError, LockedDirectory, Stamp};
 use crate::protocol::{DependencyName, Digest, Shown, shell};
 
 /// What was approved, kept for people to read.
@@ -67,7 +67,7 @@ pub enum ApprovedError {
         path: PathBuf,
         /// Which step failed.
         #[source]
-        source: DurableError,
+        source: DiskError,
     },
     /// Records cannot be removed.
     #[error("cannot remove the approvals of `{dependency}`")]
@@ -76,7 +76,7 @@ pub enum ApprovedError {
         dependency: DependencyName,
         /// Which step failed.
         #[source]
-        source: DurableError,
+        source: DiskError,
     },
 }
 
@@ -86,7 +86,7 @@ impl crate::report::Hint for ApprovedError {
             Self::Damaged { path } => Some(format!("to be asked again: rm {}", shell::path(path))),
             Self::Write {
                 path,
-                source: DurableError::NotUndone { .. },
+                source: DiskError::NotUndone { .. },
             } => Some(format!(
                 "the approval counts; to be asked again: rm {}",
                 shell::path(path)
@@ -181,9 +181,9 @@ impl Approved {
     }
 
     /// Waits for the right to write, and clears what killed writers left: each record has a temporary name of its own.
-    fn lock(&self, digest: &Digest) -> Result<Locked, ApprovedError> {
+    fn lock(&self, digest: &Digest) -> Result<LockedDirectory, ApprovedError> {
         let lock = || {
-            let locked = Locked::lock(&self.directory, Audience::Owner)?;
+            let locked = LockedDirectory::lock(&self.directory, Audience::Owner)?;
             locked.clear_temporaries()?;
             Ok(locked)
         };
@@ -193,7 +193,7 @@ impl Approved {
         })
     }
 
-    fn write(&self, locked: &Locked, digest: &Digest, record: &Record) -> Result<(), ApprovedError> {
+    fn write(&self, locked: &LockedDirectory, digest: &Digest, record: &Record) -> Result<(), ApprovedError> {
         let path = self.path(digest);
         let bytes =
             serde_json::to_vec_pretty(record).map_err(|_| ApprovedError::Damaged { path: path.clone() })?;
@@ -248,7 +248,7 @@ impl Approved {
             return Ok(Vec::new());
         }
         // Whoever is about to complete a record does so before this, or finds none.
-        let locked = Locked::lock(&self.directory, Audience::Owner).map_err(failed)?;
+        let locked = LockedDirectory::lock(&self.directory, Audience::Owner).map_err(failed)?;
         let (names, meant): (Vec<PathBuf>, Vec<Record>) = self
             .records()?
             .into_iter()

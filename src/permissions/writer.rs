@@ -8,9 +8,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::durable::{self, Audience, DurableError, Locked};
 use super::edit::{self, Change, EditError};
 use crate::config::{self, ConfigError};
+use crate::disk::{self, Audience, DiskError, LockedDirectory};
 use crate::protocol::{Shown, shell};
 use crate::report::Hint;
 
@@ -122,7 +122,7 @@ pub enum WriteError {
         path: PathBuf,
         /// Which step failed.
         #[source]
-        source: DurableError,
+        source: DiskError,
     },
 }
 
@@ -172,7 +172,7 @@ pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Write
         return Ok(edited);
     }
     let directory = target.parent().unwrap_or(Path::new("/"));
-    let locked = Locked::lock(directory, Audience::Usual).map_err(failed)?;
+    let locked = LockedDirectory::lock(directory, Audience::Usual).map_err(failed)?;
     // What counts is what stands there now that nobody else writes.
     let mut edited = previewed(&target, kind, changes)?;
     if edited.changed() {
@@ -194,7 +194,7 @@ pub fn undo(edited: &Edited) -> Result<Undone, WriteError> {
         source,
     };
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let locked = Locked::lock(directory, Audience::Usual).map_err(failed)?;
+    let locked = LockedDirectory::lock(directory, Audience::Usual).map_err(failed)?;
     let now = config::load_text(path).map_err(|source| WriteError::Broken {
         path: path.clone(),
         source: Box::new(source),
@@ -222,13 +222,13 @@ pub enum Undone {
 
 /// Follows the links of a file that is to be edited; refuses those that lead where its kind may not lead.
 pub fn resolve(path: &Path, kind: Kind) -> Result<PathBuf, WriteError> {
-    let target = durable::follow(path).map_err(|source| WriteError::Write {
+    let target = disk::follow(path).map_err(|source| WriteError::Write {
         path: path.to_owned(),
         source,
     })?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     let may_lead_anywhere = target == path || kind == Kind::User;
-    if may_lead_anywhere || !durable::leads_out(directory, &target) {
+    if may_lead_anywhere || !disk::leads_out(directory, &target) {
         return Ok(target);
     }
     Err(WriteError::LeadsOut {
@@ -240,14 +240,14 @@ pub fn resolve(path: &Path, kind: Kind) -> Result<PathBuf, WriteError> {
 
 /// Replaces a file whose new text counts as soon as it stands there.
 fn replace(
-    locked: &Locked,
+    locked: &LockedDirectory,
     name: &Path,
     bytes: &[u8],
     audience: Audience,
-) -> Result<Durability, DurableError> {
+) -> Result<Durability, DiskError> {
     match locked.replace(name, bytes, audience) {
         Ok(()) => Ok(Durability::Confirmed),
-        Err(DurableError::Unconfirmed { source, .. }) => Ok(Durability::Unconfirmed {
+        Err(DiskError::Unconfirmed { source, .. }) => Ok(Durability::Unconfirmed {
             reason: source.to_string(),
         }),
         Err(error) => Err(error),
@@ -274,7 +274,7 @@ pub fn create(path: &Path, kind: Kind, text: &str) -> Result<Created, WriteError
         source: Box::new(source),
     })?;
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let locked = Locked::lock(directory, Audience::Usual).map_err(failed)?;
+    let locked = LockedDirectory::lock(directory, Audience::Usual).map_err(failed)?;
     // A link that leads nowhere counts as a file: whoever made it meant this place.
     if path.symlink_metadata().is_ok() {
         return Ok(Created::Existed);
@@ -299,7 +299,7 @@ pub fn back_up(path: &Path, kind: Kind) -> Result<Option<PathBuf>, WriteError> {
         source,
     };
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let locked = Locked::lock(directory, Audience::Usual).map_err(failed)?;
+    let locked = LockedDirectory::lock(directory, Audience::Usual).map_err(failed)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let first = std::iter::once(format!("{name}.bak"));
     let further = (1_u32..).map(|number| format!("{name}.bak.{number}"));

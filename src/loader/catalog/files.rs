@@ -8,27 +8,18 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::known::Known;
 use crate::config::Locations;
-use crate::loader::store::temporary_beside;
+use crate::disk::{Stamp, temporary_beside};
 use crate::protocol::{Digest, Kind};
 
 /// How many kinds of clients are remembered of one dependency beside the last: more than a person uses.
 const KINDS_OF_CLIENTS: usize = 8;
 /// Larger than what is learned within the bounds of a list; a larger file would only be read to be cut.
 const LONGEST_FILE: u64 = 64 << 20;
-
-/// Tells one state of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    changed: (i64, i64),
-    length: u64,
-}
 
 /// The catalogs of a user.
 #[derive(Debug)]
@@ -59,15 +50,18 @@ impl Catalog {
     }
 
     fn read(&self, path: &Path) -> Option<Arc<Known>> {
-        let stamp = stamp(path)?;
+        let stamp = Stamp::of(path);
+        let Stamp::Present { size, .. } = stamp else {
+            return None;
+        };
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((seen, known)) = read.get(path)
             && *seen == stamp
         {
             return Some(Arc::clone(known));
         }
-        if stamp.length > LONGEST_FILE {
-            tracing::warn!(path = %path.display(), length = stamp.length, "a catalog is too large; its tools are learned anew");
+        if size > LONGEST_FILE {
+            tracing::warn!(path = %path.display(), length = size, "a catalog is too large; its tools are learned anew");
             return None;
         }
         let bytes = std::fs::read(path).ok()?;
@@ -139,7 +133,10 @@ impl Catalog {
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let aside = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&begin));
         aside
-            .filter_map(|entry| Some((stamp(&entry.path())?.changed, entry.path())))
+            .filter_map(|entry| match Stamp::of(&entry.path()) {
+                Stamp::Present { changed, .. } => Some((changed, entry.path())),
+                Stamp::Missing | Stamp::Unknown => None,
+            })
             .collect()
     }
 
@@ -151,15 +148,6 @@ impl Catalog {
     fn aside(&self, key: &Digest, offer: &Digest) -> PathBuf {
         self.directory.join(format!("{key}-{offer}.json"))
     }
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some(Stamp {
-        inode: metadata.ino(),
-        changed: (metadata.ctime(), metadata.ctime_nsec()),
-        length: metadata.len(),
-    })
 }
 
 #[cfg(test)]

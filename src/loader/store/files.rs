@@ -1,69 +1,18 @@
-//! Single file operations of the store, each with the mode and the sync it needs.
+//! Single file operations of the store, in the errors of the store; `disk` carries them out.
 
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-use tempfile::NamedTempFile;
 
 use super::error::StoreError;
-
-/// How the names of temporary files begin.
-const TEMPORARY: &str = ".tmp";
-
-/// A file is written in a few milliseconds; one that is older than this has lost its writer.
-const ABANDONED_AFTER: Duration = Duration::from_hours(1);
+use crate::disk;
+pub(super) use crate::disk::{open_lock, protect, replace};
+pub(in crate::loader) use crate::disk::{remove_tree as remove, write_new};
 
 /// Creates a directory and its parents for this user alone.
 pub(super) fn create_directory(path: &Path) -> Result<(), StoreError> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(StoreError::file("create", path))
-}
-
-/// Writes a file that is not there yet, and syncs it.
-pub(in crate::loader) fn write_new(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(content)?;
-    file.sync_all()
-}
-
-/// Replaces a file in one step, and syncs it first.
-pub(super) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut file = temporary_beside(path)?;
-    file.write_all(content)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
-}
-
-/// Creates a temporary file in the directory of `path`, and removes those that killed writers left there.
-pub(in crate::loader) fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    let file = tempfile::Builder::new()
-        .prefix(TEMPORARY)
-        .tempfile_in(directory)?;
-    let now = file.as_file().metadata()?.modified()?;
-    for entry in std::fs::read_dir(directory)?.flatten() {
-        let is_old = || {
-            let age = now.duration_since(entry.metadata()?.modified()?);
-            std::io::Result::Ok(age.is_ok_and(|age| age > ABANDONED_AFTER))
-        };
-        let is_temporary = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
-        if is_temporary && is_old().unwrap_or(false) {
-            let _ = std::fs::remove_file(entry.path());
-        }
-    }
-    Ok(file)
+    disk::create_private_directory(path).map_err(StoreError::file("create", path))
 }
 
 /// Reads the first line of a file, as far as a kernel would read it.
@@ -80,23 +29,9 @@ pub(in crate::loader) fn first_bytes(path: &Path) -> String {
     String::from_utf8_lossy(&start).into_owned()
 }
 
-pub(super) fn open_lock(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-}
-
 /// Makes the disk confirm which entries a directory has; one that is not there has none.
 pub(super) fn sync_directory(path: &Path) -> Result<(), StoreError> {
-    let synced = match File::open(path) {
-        Ok(directory) => directory.sync_all(),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    };
-    synced.map_err(|source| StoreError::Unconfirmed {
+    disk::sync_directory(path).map_err(|source| StoreError::Unconfirmed {
         path: path.to_owned(),
         source: Arc::new(source),
     })
@@ -104,51 +39,7 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), StoreError> {
 
 /// Syncs everything below a directory: after a loss of power an installation is whole or not there.
 pub(super) fn sync_tree(path: &Path) -> Result<(), StoreError> {
-    #[cfg(target_os = "linux")]
-    {
-        // One call for thousands of files.
-        let synced = File::open(path).and_then(|directory| Ok(rustix::fs::syncfs(&directory)?));
-        synced.map_err(StoreError::file("sync", path))
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let mut synced = Ok(());
-        for_each_file(path, &mut |path, _| {
-            if synced.is_ok() {
-                synced = sync_directory(path);
-            }
-        });
-        synced.and_then(|()| sync_directory(path))
-    }
-}
-
-/// Takes the right to write from every file, so that a server cannot edit what the next start runs by accident.
-pub(super) fn protect(directory: &Path) {
-    for_each_file(directory, &mut |path, permissions| {
-        let _ = std::fs::set_permissions(path, Permissions::from_mode(permissions.mode() & !0o222));
-    });
-}
-
-fn for_each_file(directory: &Path, visit: &mut impl FnMut(&Path, Permissions)) {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        // Not followed: a link may point out of the installation.
-        let Ok(metadata) = entry.path().symlink_metadata() else {
-            continue;
-        };
-        if metadata.is_dir() {
-            for_each_file(&entry.path(), visit);
-        } else if metadata.is_file() {
-            visit(&entry.path(), metadata.permissions());
-        }
-    }
-}
-
-/// Removes a tree; what cannot be removed now is tried again by the next sweep.
-pub(in crate::loader) fn remove(path: &Path) {
-    let _ = std::fs::remove_dir_all(path);
+    disk::sync_tree(path).map_err(StoreError::file("sync", path))
 }
 
 #[cfg(test)]
@@ -156,27 +47,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_writer_left_is_removed_and_what_is_written_now_stays() {
+    fn a_directory_that_cannot_be_synced_is_unconfirmed() {
         let root = tempfile::tempdir().unwrap();
-        let path = root.path().join("file");
-        let of_a_dead_one = temporary_beside(&path).unwrap();
-        let old = of_a_dead_one.as_file().metadata().unwrap().modified().unwrap() - ABANDONED_AFTER * 2;
-        of_a_dead_one.as_file().set_modified(old).unwrap();
-        let of_a_live_one = temporary_beside(&path).unwrap();
-        replace(&path, b"text").unwrap();
-        assert!(!of_a_dead_one.path().exists() && of_a_live_one.path().exists());
-        assert_eq!(std::fs::read(&path).unwrap(), b"text");
-    }
-
-    #[test]
-    fn a_directory_that_cannot_be_synced_is_an_error_and_a_missing_one_is_none() {
-        let root = tempfile::tempdir().unwrap();
-        sync_directory(root.path()).unwrap();
-        sync_directory(&root.path().join("missing")).unwrap();
-        // What cannot be opened cannot be synced.
         let error = sync_directory(&root.path().join("\u{0}")).unwrap_err();
         assert!(matches!(error, StoreError::Unconfirmed { .. }), "{error}");
-        sync_tree(root.path()).unwrap();
-        assert!(sync_tree(&root.path().join("missing")).is_err());
     }
 }

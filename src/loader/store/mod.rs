@@ -16,7 +16,7 @@ mod workspaces;
 mod written_files;
 
 pub use error::StoreError;
-pub(super) use files::{first_bytes, first_line, remove, temporary_beside, write_new};
+pub(super) use files::{first_bytes, first_line, remove, write_new};
 pub(super) use identity::Identity;
 pub(super) use manifest::{Executable, Manifest, PYTHON, Start};
 pub use written_files::Written;

@@ -7,6 +7,7 @@ use super::error::StoreError;
 use super::files::{create_directory, protect, remove, sync_directory, sync_tree, write_new};
 use super::manifest::{MANIFEST, Manifest, json, read_manifest};
 use super::written_files::{Written, write_brought};
+use crate::disk;
 use crate::loader::plan::Package;
 use crate::protocol::DependencyName;
 
@@ -36,10 +37,10 @@ impl Store {
                 manifest.identity.key(),
                 uuid::Uuid::new_v4().simple()
             ));
-            std::fs::rename(&target, &aside).map_err(StoreError::file("replace", &target))?;
+            disk::rename(&target, &aside).map_err(StoreError::file("replace", &target))?;
             remove(&aside);
         }
-        std::fs::rename(workspace, &target).map_err(StoreError::file("move into place", &target))?;
+        disk::rename(workspace, &target).map_err(StoreError::file("move into place", &target))?;
         sync_directory(&parent)?;
         Ok((target, kept))
     }
@@ -70,7 +71,7 @@ impl Store {
                     manifest.identity.key(),
                     uuid::Uuid::new_v4().simple()
                 ));
-                std::fs::rename(&path, &aside).map_err(StoreError::file("remove", &path))?;
+                disk::rename(&path, &aside).map_err(StoreError::file("remove", &path))?;
                 remove(&aside);
                 removed.push(path);
             }

@@ -11,6 +11,7 @@ use super::Store;
 use super::error::StoreError;
 use super::files::{create_directory, write_new};
 use super::manifest::{MANIFEST, json, read_manifest};
+use crate::disk;
 use crate::loader::plan::Package;
 use crate::protocol::{DependencyName, Shown};
 
@@ -127,7 +128,7 @@ impl Store {
             if let Some(parent) = to.parent() {
                 create_directory(parent)?;
             }
-            std::fs::rename(&from, &to).map_err(StoreError::file("keep", &from))?;
+            disk::rename(&from, &to).map_err(StoreError::file("keep", &from))?;
         }
         Ok(Some(Written { directory, files }))
     }

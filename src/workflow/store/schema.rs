@@ -3,9 +3,7 @@
 //! The non-obvious thing: closing *any* descriptor of a file drops the POSIX locks that SQLite holds on it in the
 //! same process. So the file is created, and closed again, under a lock that every thread passes before it opens it.
 
-use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +11,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::config::Locations;
+use crate::disk;
 use crate::workflow::WorkflowError;
 
 /// One entry per format; `user_version` counts how many of them a file has seen.
@@ -83,9 +82,9 @@ pub(super) fn database_error(attempted: &'static str, path: &Path, source: rusql
 fn prepare_directory(file: &Path) -> Result<(), WorkflowError> {
     let directory = file.parent().unwrap_or(Path::new("."));
     let prepare = || -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        disk::create_private_directory(directory)?;
         // The directory is pml's own; something else may have created it with a wider mode.
-        restrict(directory, 0o700)
+        disk::restrict(directory, 0o700)
     };
     prepare().map_err(|source| WorkflowError::Directory {
         path: directory.to_owned(),
@@ -97,25 +96,12 @@ fn prepare_file(path: &Path) -> io::Result<()> {
     static CREATING: Mutex<()> = Mutex::new(());
     let creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
     // It has mode 0600 from its first moment; the log files of SQLite inherit it.
-    let created = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path);
-    match created.map(drop) {
+    match disk::write_new(path, b"") {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}
     }
     drop(creating);
-    restrict(path, 0o600)
-}
-
-fn restrict(path: &Path, mode: u32) -> io::Result<()> {
-    let found = std::fs::metadata(path)?.permissions().mode() & 0o7777;
-    if found == mode {
-        return Ok(());
-    }
-    std::fs::set_permissions(path, Permissions::from_mode(mode))
+    disk::restrict(path, 0o600)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that opens the database")]
