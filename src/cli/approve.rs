@@ -52,15 +52,15 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
                 recorded = recorded.with_rule(edited);
             }
             Err(error) => {
-                take_back(&store, &workflow, recorded, &approved);
+                take_back(&*store, &workflow, recorded, &approved);
                 return Err(error.into());
             }
         }
     }
-    let answered = match inbox::answer(&mut store, &workflow, answer.clone()) {
+    let answered = match inbox::answer(&mut *store, &workflow, answer.clone()) {
         Ok(answered) => answered,
         Err(error) => {
-            take_back(&store, &workflow, recorded, &approved);
+            take_back(&*store, &workflow, recorded, &approved);
             return Err(error);
         }
     };
@@ -89,7 +89,7 @@ fn allow_always(workflow: &Workflow) -> Result<Edited, WriteError> {
 }
 
 /// Takes back what was recorded for an answer that does not count, and says what could not be.
-fn take_back(store: &Store, workflow: &Workflow, recorded: Recorded, approved: &Approved) {
+fn take_back(store: &dyn Store, workflow: &Workflow, recorded: Recorded, approved: &Approved) {
     let counts = store.find(workflow.id).ok();
     let counts = counts.as_ref().and_then(Workflow::answer);
     if let Err(error) = recorded.take_back(approved, workflow, counts) {

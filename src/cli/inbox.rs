@@ -13,8 +13,8 @@ use crate::workflow::{Answer, Ask, Event, Place, Provenance, Store, Workflow, Wo
 const TOO_LATE: &str = "to see what became of it: pml log";
 
 /// Opens the workflows of the user.
-pub(super) fn open(ground: &Ground) -> Result<Store, WorkflowError> {
-    Store::open(Place::of(&ground.locations))
+pub(super) fn open(ground: &Ground) -> Result<Box<dyn Store>, WorkflowError> {
+    Place::of(&ground.locations).open()
 }
 
 /// Tells before a person thinks about it that an answer would come too late.
@@ -29,13 +29,13 @@ pub(super) fn accepts(workflow: &Workflow, answer: &Answer) -> anyhow::Result<()
 }
 
 /// Records the answer of the person at this terminal, or says why it does not count.
-pub(super) fn answer(store: &mut Store, workflow: &Workflow, answer: Answer) -> anyhow::Result<Workflow> {
+pub(super) fn answer(store: &mut dyn Store, workflow: &Workflow, answer: Answer) -> anyhow::Result<Workflow> {
     let by = Provenance::Cli;
     match store.apply(workflow.id, Event::Answer { answer, by }, now()) {
         Ok(answered) => {
             // A refusal erases the arguments; the log of the database must not keep them. A process that is reading
             // it now shortens it later.
-            let _ = store.shorten_log();
+            let _ = store.erase_traces();
             Ok(answered)
         }
         Err(error) => not_recorded(workflow, error),

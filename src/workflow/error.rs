@@ -6,6 +6,9 @@ use super::{Cap, Code, Refusal, WorkflowId};
 use crate::protocol::{Shown, ToolName, shell};
 use crate::report::Hint;
 
+/// What a database said, whichever it is.
+pub type DatabaseFault = Box<dyn std::error::Error + Send + Sync>;
+
 /// Says why an operation on workflows failed; whatever it was, no call may run because of it.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowError {
@@ -88,9 +91,9 @@ pub enum WorkflowError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// What the database said.
         #[source]
-        source: rusqlite::Error,
+        source: DatabaseFault,
     },
     /// The file was written by a later pml; it is left as it is.
     #[error("`{}` has format {found}; this pml knows formats up to {known}", Shown::path(.path))]
@@ -109,9 +112,9 @@ pub enum WorkflowError {
         attempted: &'static str,
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// What the database said.
         #[source]
-        source: rusqlite::Error,
+        source: DatabaseFault,
     },
     /// The thread that owns the database could not be started.
     #[error("cannot start the thread that keeps `{}`", Shown::path(.path))]

@@ -12,13 +12,15 @@ use dashmap::DashMap;
 use tokio::sync::{oneshot, watch};
 
 use super::deadlines::Deadlines;
-use super::{Clock, Moment, Place, Shortened, State, Store, Timestamp, Workflow, WorkflowError, WorkflowId};
+use super::{
+    Clock, Moment, Place, State, Store, StoreChanges, Timestamp, Traces, Workflow, WorkflowError, WorkflowId,
+};
 
 /// Who waits in this process, by workflow; a sender without receivers is a waiter that left.
 pub(super) type Waiters = DashMap<WorkflowId, watch::Sender<Option<Workflow>>>;
 
 /// One operation on the store, or on the reason why there is none.
-pub(super) type Job = Box<dyn FnOnce(Result<&mut Store, WorkflowError>, Timestamp) + Send>;
+pub(super) type Job = Box<dyn FnOnce(Result<&mut dyn Store, WorkflowError>, Timestamp) + Send>;
 
 /// How often the keeper looks for answers from other processes while somebody waits: an answer must reach a waiting
 /// call within 200 ms, also on a busy machine, and a look where nothing changed only reads a counter.
@@ -42,7 +44,7 @@ pub(super) struct Keeper {
     clock: Clock,
     waiters: Arc<Waiters>,
     jobs: mpsc::Receiver<Job>,
-    store: Option<Store>,
+    store: Option<Box<dyn Store>>,
     deadlines: Deadlines,
     /// When a sweep that failed, or a log that was in use, is tried again.
     again_at: Option<Instant>,
@@ -129,14 +131,17 @@ impl Keeper {
     }
 
     /// Returns the store, opening it if there is none; what dead processes left behind is swept first.
-    fn open(&mut self, now: Moment) -> Result<&mut Store, WorkflowError> {
+    fn open(&mut self, now: Moment) -> Result<&mut dyn Store, WorkflowError> {
         if self.store.is_none() {
-            self.store = Some(Store::open(self.place.clone())?);
+            self.store = Some(self.place.open()?);
             self.sweep(now);
         }
-        self.store.as_mut().ok_or_else(|| WorkflowError::Stopped {
-            path: self.place.path().to_owned(),
-        })
+        match &mut self.store {
+            Some(store) => Ok(&mut **store),
+            None => Err(WorkflowError::Stopped {
+                path: self.place.path().to_owned(),
+            }),
+        }
     }
 
     fn look_around(&mut self, occasion: Occasion) {
@@ -158,9 +163,9 @@ impl Keeper {
             return;
         }
         self.again_at = None;
-        match store.shorten_log() {
-            Ok(Shortened::Empty) => self.log = Log::Clean,
-            Ok(Shortened::InUse) => self.again_at = now.steady.checked_add(SHORTEN_AGAIN_AFTER),
+        match store.erase_traces() {
+            Ok(Traces::Erased) => self.log = Log::Clean,
+            Ok(Traces::InUse) => self.again_at = now.steady.checked_add(SHORTEN_AGAIN_AFTER),
             Err(error) => {
                 warn(&error, "cannot shorten the log");
                 self.log = Log::Clean;
@@ -199,7 +204,7 @@ impl Keeper {
         let Some(store) = &mut self.store else {
             return Ok(());
         };
-        let changed_elsewhere = store.changed_elsewhere()?;
+        let changed_elsewhere = store.changes()? == StoreChanges::ByOthers;
         if matches!(occasion, Occasion::Time) && !changed_elsewhere {
             return Ok(());
         }

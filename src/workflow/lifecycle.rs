@@ -45,7 +45,7 @@ pub(super) fn expired(id: &str, code: &str, tool: &str) {
 }
 
 /// Warns that a row was left out because this pml cannot read it.
-pub(super) fn unreadable(id: &str, error: &rusqlite::Error) {
+pub(super) fn unreadable(id: &str, error: &dyn std::error::Error) {
     let id = Shown::line(id);
     tracing::warn!(target: TARGET, %id, %error, "a workflow cannot be read and is left out");
 }

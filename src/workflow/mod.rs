@@ -7,24 +7,28 @@
 //! for answers from other processes. It sleeps until the next deadline (on two clocks: see `deadlines`), and looks around every 25 ms only while
 //! somebody waits; an idle pml wakes up for nothing.
 
+mod capacity;
 mod deadlines;
 mod error;
 mod identity;
 mod keeper;
 mod lifecycle;
 mod lifetime;
+mod likeness;
 mod machine;
+mod sqlite;
 mod store;
 mod suspended;
 mod told;
 
 pub use crate::protocol::continuation::Scope;
+pub use capacity::Cap;
 pub use deadlines::Moment;
-pub use error::WorkflowError;
+pub use error::{DatabaseFault, WorkflowError};
 pub use identity::{Asker, Code, NotACode, Timestamp, WorkflowId};
 pub use lifetime::Lifetime;
 pub use machine::{Answer, Event, Phase, Provenance, Refusal, State, transition};
-pub use store::{Cap, Place, Shortened, Store};
+pub use store::{Place, Store, StoreChanges, Traces};
 pub use suspended::{Arguments, Ask, Attended, Call, Created, Expected, New, Origin, Swept, Workflow};
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -167,7 +171,7 @@ impl Workflows {
 
     async fn run<T: Send + 'static>(
         &self,
-        operation: impl FnOnce(&mut Store, Timestamp) -> Result<T, WorkflowError> + Send + 'static,
+        operation: impl FnOnce(&mut dyn Store, Timestamp) -> Result<T, WorkflowError> + Send + 'static,
     ) -> Result<T, WorkflowError> {
         let (reply, outcome) = oneshot::channel();
         self.send(Box::new(move |store, now| {

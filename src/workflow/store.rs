@@ -1,329 +1,196 @@
-//! Keeps workflows in SQLite, shared by every pml process of the user; blocking.
+//! The store of workflows as the rest of pml uses it: a trait, where a store is, and the rules that every store keeps.
 //!
-//! Every move is one `BEGIN IMMEDIATE` transaction: read the row, ask the pure machine, write the row. So the
-//! machine's promises hold among threads and processes: one first answer, one taker.
-//!
-//! Arguments may hold secrets. The file is 0600 in a directory of mode 0700, and the arguments of a row are
-//! erased (overwritten, not only forgotten) in the same transaction that makes it final; the taker gets the only
-//! copy. The log of SQLite may hold the old bytes until [`Store::shorten_log`] or the last process leaves.
-//!
-//! A broken file is reported, never repaired, replaced or deleted.
+//! A store is shared by processes and blocks; `keeper` gives it a thread. Whatever keeps the rows, each move is one
+//! transaction: read the workflow, ask the pure machine, write what it said. So the machine's promises hold among
+//! threads and processes: one first answer, one taker.
 
-mod capacity;
-mod log;
-mod look;
-mod row;
-mod schema;
-mod sweep;
-
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
-use uuid::Uuid;
-
-pub use capacity::Cap;
-pub use log::Shortened;
-pub use schema::Place;
-use schema::database_error;
-
-use super::lifetime::LIVE;
-use super::machine::{self, Answer, Event, Phase, Provenance, State};
+use super::sqlite::SqliteStore;
 use super::{
-    Arguments, Asker, Code, Created, Expected, New, Refusal, Timestamp, Workflow, WorkflowError, WorkflowId,
-    lifecycle,
+    Answer, Created, Event, Expected, New, Phase, Provenance, State, Swept, Timestamp, Workflow,
+    WorkflowError, WorkflowId,
 };
-use crate::protocol::Digest;
+use crate::config::Locations;
+use crate::protocol::Shown;
 
 /// How long an answer is left to the call that waits for it. It takes its answer within a few hundredths of a second;
 /// after this it does not wait any more, and an identical call of another conversation may have the answer.
-const OWNERS_TURN: Duration = Duration::from_secs(2);
+pub(super) const OWNERS_TURN: Duration = Duration::from_secs(2);
 
-/// The workflows of the user.
-#[derive(Debug)]
-pub struct Store {
-    connection: Connection,
-    place: Place,
-    /// What `PRAGMA data_version` said last: it moves when another connection commits.
-    version_seen: i64,
-}
+/// Finished workflows are kept this long past their deadline, so that a late answer is told what happened.
+pub(super) const KEPT_AFTER_DEADLINE: Duration = Duration::from_hours(24);
 
-/// What ends a transaction early.
-enum Fault {
-    Sql(rusqlite::Error),
-    Other(WorkflowError),
-}
-
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<WorkflowError> for Fault {
-    fn from(error: WorkflowError) -> Self {
-        Self::Other(error)
-    }
-}
-
-impl Store {
-    /// Opens the database, creating it and bringing its tables up to date where needed.
-    pub fn open(place: Place) -> Result<Self, WorkflowError> {
-        let connection = schema::open(&place)?;
-        let mut store = Self {
-            connection,
-            place,
-            version_seen: 0,
-        };
-        store.changed_elsewhere()?;
-        Ok(store)
-    }
-
+/// Where workflows are kept, shared by every pml process that opens the same place; blocking.
+pub trait Store: Send {
     /// Suspends a call, or returns the workflow that already asks the very same in this conversation.
     ///
     /// An identical call that was answered, and whose answer no call has taken, comes before both.
-    pub fn create(&mut self, new: New, now: Timestamp) -> Result<Created, WorkflowError> {
-        if new.call.arguments == Arguments::Erased {
-            return Err(WorkflowError::Erased { tool: new.call.tool });
-        }
-        let (created, replaced) = self.write("suspend a call", |transaction| {
-            let (identity, likeness) = (row::identity(&new)?, row::likeness(&new)?);
-            if let Some(answered) = answered(transaction, &likeness, new.origin.asker, now)? {
-                return Ok((Created::Answered(answered), None));
-            }
-            let same = one(
-                transaction,
-                "identity = ?1 AND phase = 'pending'",
-                &identity.as_str(),
-            )?;
-            let replaced = match same {
-                Some(same) if same.is_live_at(now) => return Ok((Created::Existing(same), None)),
-                Some(dead) => Some(advance(transaction, dead, State::Expired)?),
-                None => None,
-            };
-            capacity::check(transaction, &new, now)?;
-            let workflow = Workflow {
-                id: WorkflowId::new(Uuid::new_v4()),
-                code: free_code(transaction)?,
-                ask: new.ask,
-                call: new.call,
-                project: new.project,
-                origin: new.origin,
-                created_at: now,
-                expires_at: now.plus(new.time_to_live),
-                state: State::Pending,
-            };
-            row::insert(transaction, &workflow, (&identity, &likeness), new.attended)?;
-            Ok((Created::New(workflow), replaced))
-        })?;
-        if let Some(expired) = replaced {
-            lifecycle::moved(&State::Pending, &expired);
-        }
-        if let Created::New(workflow) = &created {
-            lifecycle::created(workflow);
-        }
-        Ok(created)
-    }
-
-    /// Takes note that no call waits for the answer to a workflow any more.
-    pub fn leave_unattended(&mut self, id: WorkflowId) -> Result<(), WorkflowError> {
-        self.write("leave a workflow", |transaction| {
-            transaction.execute("UPDATE workflow SET attended = 0 WHERE id = ?1", [id.to_string()])?;
-            Ok(())
-        })
-    }
+    fn create(&mut self, new: New, now: Timestamp) -> Result<Created, WorkflowError>;
 
     /// Moves a workflow by one event.
     ///
     /// Only the one who takes a call gets its arguments; every other final state comes without them.
-    pub fn apply(&mut self, id: WorkflowId, event: Event, now: Timestamp) -> Result<Workflow, WorkflowError> {
-        let answer = event.answer().cloned();
-        self.advance_by(id, &Expected::AnyTool, answer.as_ref(), |workflow| {
-            machine::transition(&workflow.state, workflow.lifetime(), event, now)
-        })
-    }
+    fn apply(&mut self, id: WorkflowId, event: Event, now: Timestamp) -> Result<Workflow, WorkflowError>;
 
     /// Answers a workflow and, if that is an approval, takes its call, all at once.
     ///
     /// Where the very same approval came before, the call is taken under that one; another one that came before is
     /// an error. A refusal is recorded and takes nothing.
-    pub fn answer_and_take(
+    fn answer_and_take(
         &mut self,
         id: WorkflowId,
         expected: &Expected,
         answer: Answer,
         by: Provenance,
         now: Timestamp,
-    ) -> Result<Workflow, WorkflowError> {
-        self.advance_by(id, expected, Some(&answer.clone()), |workflow| {
-            machine::answer_and_take(&workflow.state, workflow.lifetime(), answer, by, now)
-        })
+    ) -> Result<Workflow, WorkflowError>;
+
+    /// Takes note that no call waits for the answer to a workflow any more.
+    fn leave_unattended(&mut self, id: WorkflowId) -> Result<(), WorkflowError>;
+
+    /// Finds a workflow by its id.
+    fn find(&self, id: WorkflowId) -> Result<Workflow, WorkflowError>;
+
+    /// Finds the one workflow a person means by a code or by the beginning of an id.
+    ///
+    /// A live workflow is meant before a finished one; several of a kind are refused.
+    fn find_by_code_or_prefix(&self, text: &str) -> Result<Workflow, WorkflowError>;
+
+    /// Lists what waits for an answer, the oldest first.
+    fn pending(&self, now: Timestamp) -> Result<Vec<Workflow>, WorkflowError>;
+
+    /// Lists every workflow that is still kept, the newest first.
+    fn recent(&self, limit: usize) -> Result<Vec<Workflow>, WorkflowError>;
+
+    /// Returns the deadline of every workflow that was neither taken nor ended.
+    fn deadlines(&self) -> Result<Vec<(WorkflowId, Timestamp)>, WorkflowError>;
+
+    /// Ends what is not live at `now` and what is `overdue` by another clock; deletes what finished long ago.
+    fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<Swept, WorkflowError>;
+
+    /// Tells whether another process has changed anything since this was asked last.
+    fn changes(&mut self) -> Result<StoreChanges, WorkflowError>;
+
+    /// Erases what the store itself may still hold of arguments that were erased; gives up at once where another
+    /// process is reading.
+    fn erase_traces(&self) -> Result<Traces, WorkflowError>;
+}
+
+/// What other processes did to a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreChanges {
+    /// Nothing.
+    None,
+    /// They changed something.
+    ByOthers,
+}
+
+/// What a store may still hold of arguments that were erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traces {
+    /// Nothing any more.
+    Erased,
+    /// As much as before: another process reads at this moment.
+    InUse,
+}
+
+/// Where a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In a file that every pml of the user shares.
+    File(PathBuf),
+    /// In memory: gone with the process, and no other process sees it.
+    Memory,
+}
+
+impl Place {
+    /// Returns the file in the user's state directory.
+    #[must_use]
+    pub fn of(locations: &Locations) -> Self {
+        Self::File(locations.state().join("workflows.db"))
     }
 
-    /// Tells whether another connection has changed anything since this was asked last.
-    pub fn changed_elsewhere(&mut self) -> Result<bool, WorkflowError> {
-        let version = self
-            .connection
-            .pragma_query_value(None, "data_version", |row| row.get(0))
-            .map_err(|source| database_error("look for changes", self.place.path(), source))?;
-        Ok(std::mem::replace(&mut self.version_seen, version) != version)
+    /// Returns the name under which errors speak of it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File(path) => path,
+            Self::Memory => Path::new(":memory:"),
+        }
     }
 
-    /// Lets a test break what only the store may touch.
-    #[cfg(test)]
-    pub(in crate::workflow) fn execute(&self, statement: &str) {
-        self.connection.execute_batch(statement).unwrap();
+    /// Opens the store, creating it and bringing it up to date where needed.
+    pub fn open(&self) -> Result<Box<dyn Store>, WorkflowError> {
+        Ok(Box::new(SqliteStore::open(self.clone())?))
     }
+}
 
-    /// Moves one workflow by what `decide` says of it, in one transaction.
-    fn advance_by(
-        &mut self,
-        id: WorkflowId,
-        expected: &Expected,
-        answer: Option<&Answer>,
-        decide: impl FnOnce(&Workflow) -> Result<State, Refusal>,
-    ) -> Result<Workflow, WorkflowError> {
-        let (before, workflow) = self.write("move a workflow", |transaction| {
-            let workflow =
-                one(transaction, "id = ?1", &id.to_string())?.ok_or(WorkflowError::Unknown { id })?;
-            match expected {
-                Expected::Tool(tool) if *tool != workflow.call.tool => {
-                    return Err(WorkflowError::WrongTool {
-                        code: workflow.code,
-                        expected: workflow.call.tool,
-                    }
-                    .into());
-                }
-                Expected::Tool(_) | Expected::AnyTool => {}
-            }
-            if answer.is_some_and(|answer| !workflow.ask.takes(answer)) {
-                let wanted = workflow.ask.wants();
-                return Err(WorkflowError::Unfit {
-                    code: workflow.code,
-                    wanted,
-                }
-                .into());
-            }
-            let state = decide(&workflow).map_err(|refusal| WorkflowError::Refused {
+/// Checks that a continuation on this tool, with this answer, is one to the workflow.
+pub(super) fn check_fit(
+    workflow: &Workflow,
+    expected: &Expected,
+    answer: Option<&Answer>,
+) -> Result<(), WorkflowError> {
+    match expected {
+        Expected::Tool(tool) if *tool != workflow.call.tool => {
+            return Err(WorkflowError::WrongTool {
                 code: workflow.code.clone(),
-                refusal,
-            })?;
-            let before = workflow.state.clone();
-            Ok((before, advance(transaction, workflow, state)?))
-        })?;
-        lifecycle::moved(&before, &workflow);
-        Ok(workflow)
+                expected: workflow.call.tool.clone(),
+            });
+        }
+        Expected::Tool(_) | Expected::AnyTool => {}
     }
+    if answer.is_some_and(|answer| !workflow.ask.takes(answer)) {
+        return Err(WorkflowError::Unfit {
+            code: workflow.code.clone(),
+            wanted: workflow.ask.wants(),
+        });
+    }
+    Ok(())
+}
 
-    /// Runs `body` in one transaction that excludes every other writer from its start.
-    fn write<T>(
-        &mut self,
-        attempted: &'static str,
-        body: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
-    ) -> Result<T, WorkflowError> {
-        let connection = &mut self.connection;
-        let run = || -> Result<T, Fault> {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let value = body(&transaction)?;
-            transaction.commit()?;
-            Ok(value)
-        };
-        run().map_err(|fault| match fault {
-            Fault::Sql(source) => database_error(attempted, self.place.path(), source),
-            Fault::Other(error) => error,
-        })
+/// Returns what a person may type for a code or for the beginning of an id, as it is looked for.
+pub(super) fn typed_name(text: &str) -> Result<String, WorkflowError> {
+    let typed = text.trim().to_ascii_lowercase();
+    if typed.is_empty() {
+        return Err(no_match(text));
+    }
+    Ok(typed)
+}
+
+/// Picks the one workflow a person means among all that match what they typed.
+pub(super) fn pick(text: &str, found: Vec<Workflow>) -> Result<Workflow, WorkflowError> {
+    let (live, finished): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .partition(|workflow| workflow.state.phase() != Phase::Final);
+    let mut meant = if live.is_empty() { finished } else { live };
+    match (meant.pop(), meant.len()) {
+        (None, _) => Err(no_match(text)),
+        (Some(workflow), 0) => Ok(workflow),
+        (Some(_), others) => Err(WorkflowError::Ambiguous {
+            text: Shown::line(text).to_string(),
+            matches: others + 1,
+        }),
     }
 }
 
-/// Writes a new state and returns the workflow as its mover may see it.
-fn advance(
-    transaction: &Transaction<'_>,
-    mut workflow: Workflow,
-    state: State,
-) -> rusqlite::Result<Workflow> {
-    row::update(transaction, workflow.id, &state)?;
-    if state.phase() == Phase::Final && !matches!(state, State::Taken { .. }) {
-        workflow.call.arguments = Arguments::Erased;
+fn no_match(text: &str) -> WorkflowError {
+    WorkflowError::NoMatch {
+        text: Shown::line(text).to_string(),
     }
-    workflow.state = state;
-    Ok(workflow)
 }
 
-/// Finds the answer to an identical call that waits to be taken, the oldest first.
-fn answered(
-    transaction: &Transaction<'_>,
-    likeness: &Digest,
-    asker: Asker,
-    now: Timestamp,
-) -> rusqlite::Result<Option<Workflow>> {
-    let approved = format!("phase = 'approved' AND likeness = ?2 AND {LIVE}");
-    let oldest_first = "ORDER BY created_at, id";
-    let (likeness, now_millis, asker) = (likeness.as_str(), now.millis(), asker.to_string());
-    let free = format!("{approved} AND (asker = ?3 OR attended = 0) {oldest_first}");
-    let found = many(transaction, &free, &[&now_millis, &likeness, &asker])?;
-    if let Some(first) = found.into_iter().next() {
-        return Ok(Some(first));
-    }
-    let attended = format!("{approved} {oldest_first}");
-    let found = many(transaction, &attended, &[&now_millis, &likeness])?;
-    Ok(found.into_iter().find(|workflow| match &workflow.state {
+/// Tells whether an answer may be taken by an identical call of another conversation, though its own call waits.
+pub(super) fn is_left_by_its_owner(workflow: &Workflow, now: Timestamp) -> bool {
+    match &workflow.state {
         State::Answered { at, .. } => at.plus(OWNERS_TURN) <= now,
         State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn => false,
-    }))
-}
-
-/// Draws a code that no live workflow has.
-fn free_code(transaction: &Transaction<'_>) -> rusqlite::Result<Code> {
-    loop {
-        // The low half of a random UUID has 62 random bits below its variant.
-        let code = Code::of_bits(Uuid::new_v4().as_u64_pair().1 & (u64::MAX >> 2));
-        let taken: bool = transaction.query_row(
-            "SELECT EXISTS (SELECT 1 FROM workflow WHERE code = ?1 AND phase <> 'final')",
-            [code.as_str()],
-            |row| row.get(0),
-        )?;
-        if !taken {
-            return Ok(code);
-        }
     }
-}
-
-fn one(
-    connection: &Connection,
-    matching: &str,
-    parameter: &dyn rusqlite::ToSql,
-) -> rusqlite::Result<Option<Workflow>> {
-    let columns = row::COLUMNS;
-    connection
-        .query_row(
-            &format!("SELECT {columns} FROM workflow WHERE {matching}"),
-            [parameter],
-            row::read,
-        )
-        .optional()
-}
-
-/// Reads every matching row; one that this pml cannot read is left out and named in the log.
-fn many(
-    connection: &Connection,
-    matching: &str,
-    parameters: &[&dyn rusqlite::ToSql],
-) -> rusqlite::Result<Vec<Workflow>> {
-    let columns = row::COLUMNS;
-    let mut statement = connection.prepare(&format!("SELECT {columns} FROM workflow WHERE {matching}"))?;
-    let mut rows = statement.query(parameters)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        match row::read(row) {
-            Ok(workflow) => found.push(workflow),
-            Err(error) => lifecycle::unreadable(&row.get::<_, String>(0).unwrap_or_default(), &error),
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod processes;
-#[cfg(test)]
-mod tests;

@@ -116,6 +116,16 @@ pub enum Arguments {
     Erased,
 }
 
+impl Arguments {
+    /// Returns the text as bytes; `None` where there is none.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Absent | Self::Erased => None,
+            Self::Json(text) => Some(text.as_bytes()),
+        }
+    }
+}
+
 impl fmt::Debug for Arguments {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,6 +6,7 @@ use pretty_assertions::assert_eq;
 use tempfile::TempDir;
 
 use super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, new, on_its_tool};
+use super::sqlite::SqliteStore;
 use super::*;
 use crate::report::Hint as _;
 
@@ -177,7 +178,7 @@ fn a_waiter_hears_an_answer_of_another_process() {
             registered(&workflows, 1).await;
             // The wait has looked once before this job, so only looking again can bring the answer.
             workflows.pending().await.unwrap();
-            let mut elsewhere = Store::open(file(&directory)).unwrap();
+            let mut elsewhere = SqliteStore::open(file(&directory)).unwrap();
             elsewhere
                 .apply(
                     id,
@@ -266,7 +267,7 @@ fn what_expires_is_swept_without_anybody_asking() {
         brief.time_to_live = Duration::from_millis(50);
         let id = workflows.create(brief).await.unwrap().workflow().id;
         // Watched from outside, so that the front is not woken by the question.
-        let outside = Store::open(file(&directory)).unwrap();
+        let outside = SqliteStore::open(file(&directory)).unwrap();
         while outside.find(id).unwrap().state != State::Expired {
             tokio::task::yield_now().await;
         }
@@ -280,7 +281,7 @@ fn a_sweep_that_fails_breaks_nothing() {
         let hands = Hands::at_noon();
         let workflows = Workflows::new(file(&directory), hands.clock());
         let id = workflows.create(new("{}")).await.unwrap().workflow().id;
-        let outside = Store::open(file(&directory)).unwrap();
+        let outside = SqliteStore::open(file(&directory)).unwrap();
         outside.execute("ALTER TABLE workflow RENAME TO hidden");
         hands.pass(FIVE_MINUTES);
         for _ in 0..3 {
@@ -301,7 +302,7 @@ fn a_waiter_outlives_the_thread_that_watched_for_it() {
         let answer = async {
             registered(&workflows, 1).await;
             workflows.close().await;
-            let mut elsewhere = Store::open(file(&directory)).unwrap();
+            let mut elsewhere = SqliteStore::open(file(&directory)).unwrap();
             elsewhere
                 .apply(
                     id,

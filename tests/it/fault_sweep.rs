@@ -59,8 +59,10 @@ fn rules_say(world: &World, text: &str) -> bool {
     world.read(".pml.json").contains(text)
 }
 
-fn store(world: &World) -> Store {
-    Store::open(Place::File(world.home().join(".local/state/pml/workflows.db"))).unwrap()
+fn store(world: &World) -> Box<dyn Store> {
+    Place::File(world.home().join(".local/state/pml/workflows.db"))
+        .open()
+        .unwrap()
 }
 
 /// Puts an ask into the store, as a pml that has died since.

@@ -4,15 +4,36 @@
 //! deadline, byte for byte as it was suspended; the first answer stays; both processes see the same.
 
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use tempfile::TempDir;
 
 use super::super::samples::{APPROVE, NOON, REFUSE, answers, new, on_its_tool, question};
-use super::super::{Ask, New};
-use super::sweep::KEPT_AFTER_DEADLINE;
+use super::super::{Ask, New, Refusal};
 use super::*;
+
+/// A place that two processes share, empty at first; each kind of store has one.
+trait SharedPlace {
+    fn empty() -> Self;
+
+    /// Opens the store there once more, as another process would.
+    fn open(&self) -> Box<dyn Store>;
+}
+
+/// A SQLite database in a directory of its own.
+struct SqliteFile(TempDir);
+
+impl SharedPlace for SqliteFile {
+    fn empty() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn open(&self) -> Box<dyn Store> {
+        Place::File(self.0.path().join("workflows.db")).open().unwrap()
+    }
+}
 
 /// The variants of arguments; the calls of those from the second number on ask questions.
 const VARIANTS: usize = 5;
@@ -317,17 +338,13 @@ impl ReferenceStateMachine for Model {
     }
 }
 
-struct Processes {
-    directory: TempDir,
-    stores: [Store; 2],
+struct Processes<P> {
+    place: P,
+    stores: [Box<dyn Store>; 2],
     now: Timestamp,
     ids: Vec<WorkflowId>,
     /// Whose call was handed out.
     taken: BTreeSet<WorkflowId>,
-}
-
-fn open(directory: &TempDir) -> Store {
-    Store::open(Place::File(directory.path().join("workflows.db"))).unwrap()
 }
 
 fn arguments(variant: usize) -> String {
@@ -372,7 +389,7 @@ fn said(outcome: &Result<Workflow, WorkflowError>) -> String {
     .to_owned()
 }
 
-impl Processes {
+impl<P> Processes<P> {
     /// Checks what everybody who gets a call must be able to trust.
     fn handed_out(&mut self, outcome: &Result<Workflow, WorkflowError>, row: &Row) {
         let Ok(workflow) = outcome else { return };
@@ -389,17 +406,17 @@ impl Processes {
     }
 }
 
-struct TwoProcesses;
+struct TwoProcesses<P>(PhantomData<P>);
 
-impl StateMachineTest for TwoProcesses {
-    type SystemUnderTest = Processes;
+impl<P: SharedPlace> StateMachineTest for TwoProcesses<P> {
+    type SystemUnderTest = Processes<P>;
     type Reference = Model;
 
-    fn init_test(_: &Model) -> Processes {
-        let directory = tempfile::tempdir().unwrap();
-        let stores = [open(&directory), open(&directory)];
+    fn init_test(_: &Model) -> Processes<P> {
+        let place = P::empty();
+        let stores = [place.open(), place.open()];
         Processes {
-            directory,
+            place,
             stores,
             now: NOON,
             ids: Vec::new(),
@@ -407,7 +424,7 @@ impl StateMachineTest for TwoProcesses {
         }
     }
 
-    fn apply(mut real: Processes, model: &Model, step: Step) -> Processes {
+    fn apply(mut real: Processes<P>, model: &Model, step: Step) -> Processes<P> {
         let now = real.now;
         let (outcome, row) = match step {
             Step::Create {
@@ -440,7 +457,7 @@ impl StateMachineTest for TwoProcesses {
                 return real;
             }
             Step::Restart { process } => {
-                real.stores[process] = open(&real.directory);
+                real.stores[process] = real.place.open();
                 return real;
             }
             Step::Pass { .. } => {
@@ -482,7 +499,7 @@ impl StateMachineTest for TwoProcesses {
         real
     }
 
-    fn check_invariants(real: &Processes, model: &Model) {
+    fn check_invariants(real: &Processes<P>, model: &Model) {
         for (id, row) in real.ids.iter().zip(&model.rows) {
             let [one, other] = [0, 1].map(|process: usize| real.stores[process].find(*id).ok());
             assert_eq!(one, other);
@@ -523,5 +540,5 @@ prop_state_machine! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn two_processes_and_the_model_never_disagree(sequential 1..40 => TwoProcesses);
+    fn two_processes_and_the_model_never_disagree(sequential 1..40 => TwoProcesses<SqliteFile>);
 }

@@ -5,7 +5,11 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use uuid::Uuid;
+
 use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, new, on_its_tool};
+use super::super::sqlite::SqliteStore;
+use super::super::{Arguments, Refusal};
 use super::*;
 use crate::config::Environment;
 
@@ -56,7 +60,7 @@ fn await_word(lines: &mut impl Iterator<Item = std::io::Result<String>>, word: &
 fn a_hundred_racers_in_four_processes_take_a_call_once() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("workflows.db");
-    let mut store = Store::open(Place::File(file.clone())).unwrap();
+    let mut store = Place::File(file.clone()).open().unwrap();
     let ids: Vec<String> = (0..5)
         .map(|number| {
             store
@@ -98,9 +102,7 @@ fn a_hundred_racers_in_four_processes_take_a_call_once() {
 fn racer() {
     let Some((place, ids)) = given() else { return };
     let ids: Vec<WorkflowId> = ids.split(',').map(|id| id.parse().unwrap()).collect();
-    let stores: Vec<Store> = (0..THREADS)
-        .map(|_| Store::open(place.clone()).unwrap())
-        .collect();
+    let stores: Vec<Box<dyn Store>> = (0..THREADS).map(|_| place.open().unwrap()).collect();
     println!("ready");
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     let outcomes: Vec<Result<Workflow, WorkflowError>> = std::thread::scope(|scope| {
@@ -140,7 +142,7 @@ fn processes_that_create_the_database_at_once_all_succeed() {
     for child in children {
         assert!(child.wait_with_output().unwrap().status.success());
     }
-    let store = Store::open(Place::File(file)).unwrap();
+    let store = Place::File(file).open().unwrap();
     assert_eq!(store.pending(NOON).unwrap().len(), 1);
 }
 
@@ -150,12 +152,7 @@ fn opener() {
     let Some((place, _)) = given() else { return };
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| {
-                Store::open(place.clone())
-                    .unwrap()
-                    .create(new("{}"), NOON)
-                    .unwrap()
-            });
+            scope.spawn(|| place.open().unwrap().create(new("{}"), NOON).unwrap());
         }
     });
 }
@@ -174,35 +171,23 @@ fn a_process_killed_while_it_writes_leaves_whole_rows() {
         child.kill().unwrap();
         child.wait().unwrap();
 
-        let store = Store::open(Place::File(file.clone())).unwrap();
-        let whole: String = store
-            .connection
-            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-            .unwrap();
-        assert_eq!(whole, "ok");
-        let mut rows = 0;
-        for workflow in many(&store.connection, "1", &[]).unwrap() {
+        let store = SqliteStore::open(Place::File(file.clone())).unwrap();
+        assert_eq!(store.text("PRAGMA integrity_check"), "ok");
+        let found = store.recent(usize::MAX).unwrap();
+        for workflow in &found {
             let expected = match workflow.state.phase() {
                 Phase::Pending | Phase::Approved => Arguments::Json(written_by_the_writer(&workflow.project)),
                 Phase::Final => Arguments::Erased,
             };
             assert!(workflow.call.arguments == expected, "{workflow:?}");
-            rows += 1;
         }
-        let counted: i64 = store
-            .connection
-            .query_row("SELECT count(*) FROM workflow", [], |row| row.get(0))
-            .unwrap();
-        assert_eq!(rows, counted);
-        let kept: i64 = store
-            .connection
-            .query_row(
-                "SELECT count(*) FROM workflow WHERE phase = 'final' AND (arguments IS NOT NULL OR identity IS NOT NULL)",
-                [],
-                |row| row.get(0),
-            )
-            .unwrap();
-        assert_eq!(kept, 0);
+        let counted = store.text("SELECT CAST(count(*) AS TEXT) FROM workflow");
+        assert_eq!(found.len().to_string(), counted);
+        let kept = store.text(
+            "SELECT CAST(count(*) AS TEXT) FROM workflow
+             WHERE phase = 'final' AND (arguments IS NOT NULL OR identity IS NOT NULL)",
+        );
+        assert_eq!(kept, "0");
     }
 }
 
@@ -214,7 +199,7 @@ fn written_by_the_writer(project: &Path) -> String {
 #[ignore = "the process of a_process_killed_while_it_writes_leaves_whole_rows"]
 fn writer() {
     let Some((place, _)) = given() else { return };
-    let mut store = Store::open(place).unwrap();
+    let mut store = place.open().unwrap();
     for number in 0.. {
         let mut suspended = new("");
         suspended.project = std::path::PathBuf::from(format!("/{number}-{}", Uuid::new_v4()));
@@ -290,17 +275,17 @@ fn logger() {
         .with_writer(std::io::stdout)
         .with_ansi(false)
         .init();
-    let mut store = Store::open(Place::Memory).unwrap();
-    let create = |store: &mut Store| {
+    let mut store = Place::Memory.open().unwrap();
+    let create = |store: &mut dyn Store| {
         let mut new = new(r#"{"token":"secret"}"#);
         new.call.tool = "serena:a\u{1b}b".parse().unwrap();
         store.create(new, NOON).unwrap().workflow().id
     };
-    let id = create(&mut store);
+    let id = create(&mut *store);
     store
         .answer_and_take(id, &Expected::AnyTool, APPROVE, Provenance::Continuation, NOON)
         .unwrap();
-    let id = create(&mut store);
+    let id = create(&mut *store);
     let refuse = Answer::Refuse {
         reason: Some("secret".to_owned()),
     };
@@ -314,8 +299,8 @@ fn logger() {
             NOON,
         )
         .unwrap();
-    let id = create(&mut store);
+    let id = create(&mut *store);
     store.apply(id, Event::Withdraw, NOON).unwrap();
-    create(&mut store);
+    create(&mut *store);
     store.sweep(NOON.plus(FIVE_MINUTES), &[]).unwrap();
 }

@@ -8,8 +8,7 @@ use pml::protocol::question::{Choice, Given, Question, Selection};
 use pml::protocol::{Digest, ToolName};
 use pml::proxy::{moment, now};
 use pml::workflow::{
-    Answer, Arguments, Ask, Asker, Attended, Call, New, Origin, Place, Provenance, State, Store, Workflow,
-    Workflows,
+    Answer, Arguments, Ask, Asker, Attended, Call, New, Origin, Place, Provenance, State, Workflow, Workflows,
 };
 use serde_json::json;
 
@@ -47,7 +46,8 @@ fn put_as(world: &World, tool: &str, questions: Vec<Question>) -> Workflow {
         attended: Attended::ByNone,
         twin: 0,
     };
-    Store::open(place(world))
+    place(world)
+        .open()
         .unwrap()
         .create(new, now())
         .unwrap()

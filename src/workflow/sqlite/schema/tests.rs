@@ -6,8 +6,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::report::{self, Hint as _};
-use crate::workflow::Store;
+use crate::workflow::Store as _;
 use crate::workflow::samples::{NOON, new};
+use crate::workflow::sqlite::SqliteStore;
 
 fn file(directory: &TempDir) -> Place {
     Place::File(directory.path().join("state/workflows.db"))
@@ -22,7 +23,7 @@ fn only_the_user_can_read_the_files() {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("state");
     let open_and_check = || {
-        let mut store = Store::open(file(&directory)).unwrap();
+        let mut store = SqliteStore::open(file(&directory)).unwrap();
         store.create(new("{}"), NOON).unwrap();
         assert_eq!(mode(&state), 0o700);
         let mut names: Vec<_> = std::fs::read_dir(&state)
@@ -52,11 +53,14 @@ fn an_empty_file_of_format_zero_is_brought_up_to_date() {
         0
     );
     drop(old);
-    let mut store = Store::open(file(&directory)).unwrap();
+    let mut store = SqliteStore::open(file(&directory)).unwrap();
     let workflow = store.create(new("{}"), NOON).unwrap().workflow();
     drop(store);
     assert_eq!(
-        Store::open(file(&directory)).unwrap().pending(NOON).unwrap(),
+        SqliteStore::open(file(&directory))
+            .unwrap()
+            .pending(NOON)
+            .unwrap(),
         [workflow]
     );
 }
@@ -73,13 +77,13 @@ fn path_created_empty(path: &Path) -> PathBuf {
 #[test]
 fn a_file_from_the_future_is_refused_and_left_alone() {
     let directory = tempfile::tempdir().unwrap();
-    let mut store = Store::open(file(&directory)).unwrap();
+    let mut store = SqliteStore::open(file(&directory)).unwrap();
     store.create(new("{}"), NOON).unwrap();
     store.connection.pragma_update(None, "user_version", 99).unwrap();
     drop(store);
     let path = directory.path().join("state/workflows.db");
     let before = std::fs::read(&path).unwrap();
-    let error = Store::open(file(&directory)).unwrap_err();
+    let error = SqliteStore::open(file(&directory)).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(
@@ -102,7 +106,7 @@ fn a_broken_file_is_refused_with_what_to_do_and_left_alone() {
         .unwrap();
     std::io::Write::write_all(&mut file, &b"this is not a database ".repeat(100)).unwrap();
     drop(file);
-    let error = Store::open(Place::File(path.clone())).unwrap_err();
+    let error = SqliteStore::open(Place::File(path.clone())).unwrap_err();
     assert!(matches!(error, WorkflowError::Corrupt { .. }), "{error:?}");
     let told = report::render_hinted(&error).replace(directory.path().to_str().unwrap(), "DIR");
     insta::assert_snapshot!(told, @r"
@@ -123,7 +127,7 @@ fn a_broken_file_is_refused_with_what_to_do_and_left_alone() {
 fn a_place_that_cannot_be_written_is_an_error_with_its_path() {
     let directory = tempfile::tempdir().unwrap();
     let blocked = path_created_empty(&directory.path().join("file"));
-    let error = Store::open(Place::File(blocked.join("workflows.db"))).unwrap_err();
+    let error = SqliteStore::open(Place::File(blocked.join("workflows.db"))).unwrap_err();
     assert!(
         matches!(&error, WorkflowError::Directory { path, .. } if *path == blocked),
         "{error:?}"

@@ -5,11 +5,7 @@
 
 use std::fmt;
 
-use rusqlite::{Transaction, params};
-
-use super::{Fault, row};
-use crate::workflow::lifetime::LIVE;
-use crate::workflow::{New, Timestamp, WorkflowError};
+use super::WorkflowError;
 
 /// A limit on how many asks may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +18,18 @@ pub enum Cap {
     Total,
 }
 
-impl Cap {
-    /// The narrowest first: its name says most about what to do.
-    const ALL: [Self; 3] = [Self::Conversation, Self::Project, Self::Total];
+/// How many asks wait already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WaitingAsks {
+    /// Of the conversation that asks.
+    pub(super) conversation: usize,
+    /// Of its project.
+    pub(super) project: usize,
+    /// In all projects.
+    pub(super) total: usize,
+}
 
+impl Cap {
     /// Returns how many asks may wait.
     #[must_use]
     pub fn limit(self) -> usize {
@@ -50,24 +54,18 @@ impl fmt::Display for Cap {
     }
 }
 
-/// Refuses a new ask where as many as may wait do so already.
-pub(super) fn check(transaction: &Transaction<'_>, new: &New, now: Timestamp) -> Result<(), Fault> {
-    let counted = format!(
-        "SELECT count(*) FILTER (WHERE asker = ?2), count(*) FILTER (WHERE project = ?3), count(*)
-         FROM workflow WHERE phase <> 'final' AND {LIVE}"
-    );
-    let parameters = params![
-        now.millis(),
-        new.origin.asker.to_string(),
-        row::path_bytes(&new.project)
-    ];
-    let waiting: [i64; 3] = transaction.query_row(&counted, parameters, |row| {
-        Ok([row.get(0)?, row.get(1)?, row.get(2)?])
-    })?;
-    for (cap, waiting) in Cap::ALL.into_iter().zip(waiting) {
-        if usize::try_from(waiting).unwrap_or(usize::MAX) >= cap.limit() {
-            return Err(WorkflowError::Full { cap }.into());
+impl WaitingAsks {
+    /// Refuses another ask where as many as may wait do so already; names the narrowest limit, which says most about
+    /// what to do.
+    pub(super) fn check(self) -> Result<(), WorkflowError> {
+        let caps = [
+            (Cap::Conversation, self.conversation),
+            (Cap::Project, self.project),
+            (Cap::Total, self.total),
+        ];
+        match caps.into_iter().find(|(cap, waiting)| *waiting >= cap.limit()) {
+            Some((cap, _)) => Err(WorkflowError::Full { cap }),
+            None => Ok(()),
         }
     }
-    Ok(())
 }

@@ -1,20 +1,19 @@
 //! Ends the workflows whose life is over, and deletes what finished long ago.
 
-use std::time::Duration;
-
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
 
-use super::{Store, row};
+use super::{SqliteStore, row};
 use crate::workflow::lifetime::LIVE;
+use crate::workflow::store::KEPT_AFTER_DEADLINE;
 use crate::workflow::{State, Swept, Timestamp, WorkflowError, WorkflowId, lifecycle};
 
-/// Finished rows are kept this long past their deadline, so that a late answer is told what happened.
-pub(super) const KEPT_AFTER_DEADLINE: Duration = Duration::from_hours(24);
-
-impl Store {
-    /// Ends what is not live at `now` and what is `overdue` by another clock; deletes what finished long ago.
-    pub fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<Swept, WorkflowError> {
+impl SqliteStore {
+    pub(super) fn sweep_rows(
+        &mut self,
+        now: Timestamp,
+        overdue: &[WorkflowId],
+    ) -> Result<Swept, WorkflowError> {
         let (expired, deleted) = self.write("sweep", |transaction| {
             let mut expired = expire(transaction, &format!("NOT {LIVE}"), &now.millis().into())?;
             for id in overdue {

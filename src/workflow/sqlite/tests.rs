@@ -1,13 +1,15 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use rusqlite::params;
 use tempfile::TempDir;
 
 use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, new, on_its_tool};
-use super::super::{Ask, Scope, Swept};
+use super::super::store::OWNERS_TURN;
+use super::super::{Ask, Cap, Scope};
 use super::*;
 use crate::protocol::Digest;
 use crate::report;
@@ -16,9 +18,9 @@ fn file(directory: &TempDir) -> Place {
     Place::File(directory.path().join("state/workflows.db"))
 }
 
-fn opened() -> (TempDir, Store) {
+fn opened() -> (TempDir, SqliteStore) {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(file(&directory)).unwrap();
+    let store = SqliteStore::open(file(&directory)).unwrap();
     (directory, store)
 }
 
@@ -74,7 +76,7 @@ fn a_suspended_call_is_read_back_byte_for_byte() {
 fn the_arguments_leave_the_disk_with_the_last_state_that_could_run() {
     let (directory, mut store) = opened();
     let canary = "canary-7f3a9c";
-    let moves: [fn(&mut Store, WorkflowId); 4] = [
+    let moves: [fn(&mut SqliteStore, WorkflowId); 4] = [
         |store, id| {
             store
                 .answer_and_take(id, &Expected::AnyTool, APPROVE, Provenance::Cli, NOON)
@@ -118,7 +120,7 @@ fn the_arguments_leave_the_disk_with_the_last_state_that_could_run() {
         assert!(on_disk());
         finish(&mut store, id);
         assert_eq!(store.find(id).unwrap().call.arguments, Arguments::Erased);
-        store.shorten_log().unwrap();
+        store.erase_traces().unwrap();
         assert!(!on_disk(), "{:?}", store.find(id).unwrap().state);
     }
 }
@@ -131,7 +133,7 @@ fn arguments_are_not_shown_by_debug() {
 
 #[test]
 fn a_finished_call_cannot_be_suspended_again() {
-    let mut store = Store::open(Place::Memory).unwrap();
+    let mut store = SqliteStore::open(Place::Memory).unwrap();
     let mut again = new("{}");
     again.call.arguments = Arguments::Erased;
     assert!(matches!(
@@ -143,7 +145,7 @@ fn a_finished_call_cannot_be_suspended_again() {
 #[test]
 fn identical_asks_share_one_workflow_while_it_is_pending() {
     let (directory, mut store) = opened();
-    let mut elsewhere = Store::open(file(&directory)).unwrap();
+    let mut elsewhere = SqliteStore::open(file(&directory)).unwrap();
     let first = store.create(new("{}"), NOON).unwrap().workflow();
     let later = NOON.plus(Duration::from_secs(1));
     assert_eq!(
@@ -254,7 +256,7 @@ fn a_row_of_the_first_format_takes_a_person_only_and_belongs_to_the_file_of_its_
     )
     .unwrap();
     drop(old);
-    let store = Store::open(Place::File(path)).unwrap();
+    let store = SqliteStore::open(Place::File(path)).unwrap();
     let found = store.find(id.parse().unwrap()).unwrap();
     assert_eq!(found.origin.by, crate::config::By::Human);
     assert_eq!(found.origin.config, PathBuf::from("/project/.pml.json"));
@@ -272,7 +274,7 @@ fn an_expired_twin_is_not_shared() {
 }
 
 /// Suspends calls of one conversation of a project until no more may wait; returns how many did, and why no more.
-fn fill(store: &mut Store, project: &str, asker: Asker) -> (usize, WorkflowError) {
+fn fill(store: &mut SqliteStore, project: &str, asker: Asker) -> (usize, WorkflowError) {
     for number in 0.. {
         let mut one = new(&number.to_string());
         one.project = PathBuf::from(project);
@@ -286,7 +288,7 @@ fn fill(store: &mut Store, project: &str, asker: Asker) -> (usize, WorkflowError
 
 #[test]
 fn a_looping_conversation_fills_its_own_share_and_no_other() {
-    let mut store = Store::open(Place::Memory).unwrap();
+    let mut store = SqliteStore::open(Place::Memory).unwrap();
     let asker = Asker::random();
     let (waiting, full) = fill(&mut store, "/project", asker);
     assert_eq!(waiting, Cap::Conversation.limit());
@@ -312,7 +314,7 @@ fn a_looping_conversation_fills_its_own_share_and_no_other() {
 
 #[test]
 fn looping_conversations_of_a_project_leave_room_for_other_projects() {
-    let mut store = Store::open(Place::Memory).unwrap();
+    let mut store = SqliteStore::open(Place::Memory).unwrap();
     for _ in 0..3 {
         assert!(matches!(
             fill(&mut store, "/looping", Asker::random()),
@@ -335,7 +337,7 @@ fn looping_conversations_of_a_project_leave_room_for_other_projects() {
 
 #[test]
 fn a_thousand_calls_may_wait_in_all_and_no_more() {
-    let mut store = Store::open(Place::Memory).unwrap();
+    let mut store = SqliteStore::open(Place::Memory).unwrap();
     let mut total = 0;
     let full = loop {
         let project = format!("/project{}", total / Cap::Conversation.limit() / 2);
@@ -381,7 +383,7 @@ fn the_wrong_tool_leaves_the_workflow_as_it_was() {
 #[test]
 fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
     let (directory, mut store) = opened();
-    let mut terminal = Store::open(file(&directory)).unwrap();
+    let mut terminal = SqliteStore::open(file(&directory)).unwrap();
     let id = store.create(new("{}"), NOON).unwrap().workflow().id;
     let always = Answer::Approve { scope: Scope::Always };
     let by = Provenance::Cli;
@@ -441,7 +443,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
 #[test]
 fn unknown_expired_withdrawn_and_refused_are_told_apart() {
     let (_directory, mut store) = opened();
-    let resume = |store: &mut Store, id, now| {
+    let resume = |store: &mut SqliteStore, id, now| {
         store.answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Continuation, now)
     };
     let unknown = WorkflowId::new(Uuid::from_u128(1));
@@ -585,7 +587,7 @@ fn a_row_that_a_later_pml_wrote_hides_nothing_and_still_expires() {
     let (_directory, mut store) = opened();
     let strange = store.create(new("strange"), NOON).unwrap().workflow();
     let plain = store.create(new("plain"), NOON).unwrap().workflow();
-    let change = |store: &Store, id: WorkflowId| {
+    let change = |store: &SqliteStore, id: WorkflowId| {
         let changed = r#"UPDATE workflow SET ask = '{"ask":"telepathy"}' WHERE id = ?1"#;
         assert_eq!(store.connection.execute(changed, [id.to_string()]).unwrap(), 1);
     };

@@ -12,9 +12,7 @@ use serde::de::value::Error as ValueError;
 
 use crate::config::{By, PROJECT_FILE};
 use crate::protocol::Digest;
-use crate::workflow::{
-    Arguments, Ask, Attended, Call, New, Origin, Phase, State, Timestamp, Workflow, WorkflowId,
-};
+use crate::workflow::{Arguments, Attended, Call, Origin, Phase, State, Timestamp, Workflow, WorkflowId};
 
 /// The columns [`read`] expects, in its order.
 pub(super) const COLUMNS: &str =
@@ -72,7 +70,7 @@ pub(super) fn insert(
             ":code": workflow.code.as_str(),
             ":ask": written(&workflow.ask)?,
             ":tool": workflow.call.tool.to_string(),
-            ":arguments": bytes(&workflow.call.arguments),
+            ":arguments": workflow.call.arguments.bytes(),
             ":launch": workflow.call.launch.as_str(),
             ":project": path_bytes(&workflow.project),
             ":state": written(&workflow.state)?,
@@ -109,44 +107,6 @@ pub(super) fn update(transaction: &Transaction<'_>, id: WorkflowId, state: &Stat
     Ok(())
 }
 
-/// Returns the digest of everything that makes two pending asks of one conversation the same.
-pub(super) fn identity(new: &New) -> rusqlite::Result<Digest> {
-    let ask = written(&new.ask)?;
-    let likeness = likeness(new)?;
-    let asker = new.origin.asker.to_string();
-    Ok(Digest::of([
-        ask.as_str(),
-        likeness.as_str(),
-        &asker,
-        &new.twin.to_string(),
-    ]))
-}
-
-/// Returns the digest of what an identical call shares with this one, in any conversation.
-///
-/// What a person is shown of a dependency is not part of it: an integrity that was found out meanwhile does not make
-/// another call of it, and what may run is bound to `launch` and to the integrity that was shown.
-pub(super) fn likeness(new: &New) -> rusqlite::Result<Digest> {
-    let kind = match &new.ask {
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } => new.ask.kind().to_owned(),
-        Ask::Use | Ask::Questions { .. } => written(&new.ask)?,
-    };
-    let tool = new.call.tool.to_string();
-    let presence = match &new.call.arguments {
-        Arguments::Absent | Arguments::Erased => "absent",
-        Arguments::Json(_) => "json",
-    };
-    Ok(Digest::of([
-        kind.as_bytes(),
-        tool.as_bytes(),
-        presence.as_bytes(),
-        bytes(&new.call.arguments).unwrap_or_default(),
-        new.call.launch.as_str().as_bytes(),
-        path_bytes(&new.project),
-        path_bytes(&new.origin.config),
-    ]))
-}
-
 /// Writes a value as the JSON of its column.
 pub(super) fn written(value: &impl serde::Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
@@ -157,13 +117,6 @@ fn phase(phase: Phase) -> &'static str {
         Phase::Pending => "pending",
         Phase::Approved => "approved",
         Phase::Final => "final",
-    }
-}
-
-fn bytes(arguments: &Arguments) -> Option<&[u8]> {
-    match arguments {
-        Arguments::Absent | Arguments::Erased => None,
-        Arguments::Json(text) => Some(text.as_bytes()),
     }
 }
 

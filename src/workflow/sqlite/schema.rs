@@ -4,47 +4,20 @@
 //! same process. So the file is created, and closed again, under a lock that every thread passes before it opens it.
 
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use crate::config::Locations;
 use crate::disk;
-use crate::workflow::WorkflowError;
+use crate::workflow::{Place, WorkflowError};
 
 /// One entry per format; `user_version` counts how many of them a file has seen.
 const MIGRATIONS: &[&str] = &[include_str!("1.sql"), include_str!("2.sql")];
 
 /// Every transaction here is a few rows; who waits longer than this waits for a process that hangs.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Where workflows are kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// In a file that every pml of the user shares.
-    File(PathBuf),
-    /// In memory: gone with the process, seen by nobody else.
-    Memory,
-}
-
-impl Place {
-    /// Returns the file in the user's state directory.
-    #[must_use]
-    pub fn of(locations: &Locations) -> Self {
-        Self::File(locations.state().join("workflows.db"))
-    }
-
-    /// Returns the name under which errors speak of it.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::File(path) => path,
-            Self::Memory => Path::new(":memory:"),
-        }
-    }
-}
 
 /// Opens or creates the database at `place`.
 pub(super) fn open(place: &Place) -> Result<Connection, WorkflowError> {
@@ -69,7 +42,9 @@ pub(super) fn open(place: &Place) -> Result<Connection, WorkflowError> {
 /// Sorts what SQLite said: a file that is broken needs other advice than one that is busy.
 pub(super) fn database_error(attempted: &'static str, path: &Path, source: rusqlite::Error) -> WorkflowError {
     let path = path.to_owned();
-    match source.sqlite_error_code() {
+    let code = source.sqlite_error_code();
+    let source = source.into();
+    match code {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => WorkflowError::Corrupt { path, source },
         _ => WorkflowError::Database {
             attempted,

@@ -1,0 +1,44 @@
+//! The digests by which a store finds asks that are the same, and calls that are alike.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use super::{Arguments, Ask, New};
+use crate::protocol::Digest;
+
+/// Returns the digest of everything that makes two pending asks of one conversation the same.
+pub(super) fn identity(new: &New) -> serde_json::Result<Digest> {
+    let ask = serde_json::to_string(&new.ask)?;
+    let likeness = likeness(new)?;
+    let asker = new.origin.asker.to_string();
+    Ok(Digest::of([
+        ask.as_str(),
+        likeness.as_str(),
+        &asker,
+        &new.twin.to_string(),
+    ]))
+}
+
+/// Returns the digest of what an identical call shares with this one, in any conversation.
+///
+/// What a person is shown of a dependency is not part of it: an integrity that was found out meanwhile does not make
+/// another call of it, and what may run is bound to `launch` and to the integrity that was shown.
+pub(super) fn likeness(new: &New) -> serde_json::Result<Digest> {
+    let kind = match &new.ask {
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } => new.ask.kind().to_owned(),
+        Ask::Use | Ask::Questions { .. } => serde_json::to_string(&new.ask)?,
+    };
+    let tool = new.call.tool.to_string();
+    let presence = match &new.call.arguments {
+        Arguments::Absent | Arguments::Erased => "absent",
+        Arguments::Json(_) => "json",
+    };
+    Ok(Digest::of([
+        kind.as_bytes(),
+        tool.as_bytes(),
+        presence.as_bytes(),
+        new.call.arguments.bytes().unwrap_or_default(),
+        new.call.launch.as_str().as_bytes(),
+        new.project.as_os_str().as_bytes(),
+        new.origin.config.as_os_str().as_bytes(),
+    ]))
+}
