@@ -68,7 +68,11 @@ const AT_ONCE: Duration = Duration::from_millis(300);
 /// Whatever goes gently is gone within this: a second after its client pml should be gone too.
 const GENTLE: Duration = Duration::from_millis(700);
 
-/// Everything between a client's call and a dependency's answer; clones share it.
+/// Everything between the calls of one client and the answers of its servers; clones share it.
+///
+/// One process may serve several clients ([`Proxy::for_another_client`]). They share the configuration's files, the store
+/// of asks and approvals, the installed packages and what is known of servers. What one of them declared, was granted
+/// for its session, asked, subscribed to or started is its own.
 #[derive(Clone)]
 pub struct Proxy(Arc<Shared>);
 
@@ -78,7 +82,7 @@ struct Shared {
     view: Mutex<Viewed>,
     loader: Loader,
     workflows: Workflows,
-    approved: Approved,
+    approved: Arc<Approved>,
     /// The name under which this client asks, and the asks that its calls wait for.
     scope: Arc<ClientScope>,
     /// What a person granted to this client for its session.
@@ -106,7 +110,7 @@ impl Proxy {
         Self(Arc::new(Shared {
             loader: Loader::new(&environment, locations, tasks.clone()),
             workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
-            approved: Approved::of(locations),
+            approved: Arc::new(Approved::of(locations)),
             scope: ClientScope::new(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
@@ -118,6 +122,37 @@ impl Proxy {
             environment,
             files,
             tasks,
+            withdrawals: TaskTracker::new(),
+        }))
+    }
+
+    /// Returns a proxy for another client of the same process, to which nothing was granted and for which nothing runs.
+    #[must_use]
+    pub fn for_another_client(&self) -> Self {
+        let Shared {
+            environment,
+            files,
+            loader,
+            workflows,
+            approved,
+            tasks,
+            ..
+        } = &*self.0;
+        Self(Arc::new(Shared {
+            loader: loader.for_another_client(),
+            workflows: workflows.clone(),
+            approved: Arc::clone(approved),
+            scope: ClientScope::new(),
+            grants: Arc::default(),
+            watching: AtomicBool::new(false),
+            view: Mutex::new(Viewed {
+                watched: Watched::new(files.clone()),
+                latest: None,
+                batch: None,
+            }),
+            environment: environment.clone(),
+            files: files.clone(),
+            tasks: tasks.clone(),
             withdrawals: TaskTracker::new(),
         }))
     }

@@ -53,6 +53,17 @@ pub fn open() -> io::Result<Streams> {
     Ok(Streams { source, sink, ends })
 }
 
+impl<R, W> Streams<R, W> {
+    /// Takes streams of which only reading and writing show that the client is gone.
+    pub fn unwatched(source: R, sink: W) -> Self {
+        let ends = Ends {
+            source: None,
+            sink: None,
+        };
+        Self { source, sink, ends }
+    }
+}
+
 /// Sees the client let go of a stream without reading or writing; of a file or a terminal nothing is seen.
 #[derive(Debug)]
 pub struct Ends {

@@ -87,6 +87,7 @@ mod stdio;
 mod subscriptions;
 mod support;
 mod surroundings;
+mod two_clients;
 mod uninstall;
 #[cfg(target_os = "linux")]
 mod wall_clock;

@@ -54,7 +54,6 @@ pub(super) struct Common {
     /// The plans whose packages are being resolved.
     resolving: DashSet<Digest>,
     pub(super) environment: Environment,
-    pub(super) gate: OnceLock<Gate>,
     pub(super) tasks: TaskTracker,
 }
 
@@ -66,6 +65,8 @@ pub(super) struct ClientServers {
     pub(super) changes: watch::Sender<Changes>,
     /// What the client said of itself last; servers that start from then on are told so.
     pub(super) declared: Mutex<Option<Declaration>>,
+    /// Asked right before a server is started for this client: what one was granted says nothing of another.
+    pub(super) gate: OnceLock<Gate>,
     /// The client that servers talk to, once there is one.
     pub(super) client: OnceLock<Weak<dyn Client>>,
     /// Ends every process at once, also those that are not ready yet.
@@ -86,7 +87,6 @@ impl Loader {
             catalog: Catalog::new(locations),
             resolving: DashSet::new(),
             environment: environment.clone(),
-            gate: OnceLock::new(),
             tasks,
         };
         Self {
@@ -115,9 +115,9 @@ impl Loader {
         let _ = self.own.client.set(client);
     }
 
-    /// Names who is asked right before a server is started, for whichever client.
+    /// Names who is asked right before a server is started for this client.
     pub fn ask_before_a_start(&self, gate: Gate) {
-        let _ = self.common.gate.set(gate);
+        let _ = self.own.gate.set(gate);
     }
 
     /// Returns the session of every server that answers calls of this client.

@@ -172,7 +172,7 @@ impl Loader {
             }
         }
         let installed = self.installed(plan, expected, &step).await?;
-        if let Some(gate) = self.common.gate.get() {
+        if let Some(gate) = self.own.gate.get() {
             let lease = *lock(&slot.lease);
             gate(plan, lease).map_err(|reason| LoadError::Dismissed { reason })?;
         }
