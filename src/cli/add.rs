@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use tokio_util::task::TaskTracker;
 
 use self::draft::Draft;
-use super::failure::{Hinted as _, Refused};
+use super::failure::{Hinted as _, Refused, hinted};
 use super::terminal::{self, Passing, Reply};
 use super::{Ground, authority, output, uses};
 use crate::loader::{
@@ -312,9 +312,9 @@ async fn start_and_write(
         )
         .await;
     passing.clear();
-    let started: Started = started.map_err(|source| AddError::Start {
-        name: arguments.name.clone(),
-        source,
+    let started: Started = started.map_err(|source| {
+        let name = arguments.name.clone();
+        hinted(AddError::Start { name, source })
     })?;
     let edited = draft.write(arguments)?;
     let resolved = started.resolved.as_deref().cloned();

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Deserialize;
 
-use super::failure::Refused;
+use super::failure::{Refused, hinted};
 use super::{Ground, inbox, output, person};
 use crate::protocol::Shown;
 use crate::protocol::question::{Given, Question, QuestionError};
@@ -128,18 +128,18 @@ fn answers(
 ) -> anyhow::Result<Vec<Given>> {
     let code = &workflow.code;
     if let Some(json) = &arguments.answers {
-        let written: Vec<Written> = serde_json::from_str(json).map_err(|source| AnswerError::Json {
-            code: code.clone(),
-            source,
+        let written: Vec<Written> = serde_json::from_str(json).map_err(|source| {
+            let code = code.clone();
+            hinted(AnswerError::Json { code, source })
         })?;
         let given = written
             .into_iter()
             .map(|Written { labels, text }| Given { labels, text });
-        return Ok(checked(code, questions, given.collect())?);
+        return checked(code, questions, given.collect()).map_err(hinted);
     }
     if arguments.labels.is_empty() && arguments.text.is_none() {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-            return Err(AnswerError::Nobody { code: code.clone() }.into());
+            return Err(hinted(AnswerError::Nobody { code: code.clone() }));
         }
         return ask_all(code, questions);
     }
@@ -147,7 +147,7 @@ fn answers(
         labels: arguments.labels.clone(),
         text: arguments.text.clone(),
     };
-    Ok(checked(code, questions, vec![given])?)
+    checked(code, questions, vec![given]).map_err(hinted)
 }
 
 /// Checks one answer for each question.

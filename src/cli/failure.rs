@@ -1,7 +1,8 @@
 //! How a failed command speaks: `error:`, its causes, a blank line, `hint:`.
 //!
 //! Commands return [`anyhow::Result`] and use `?`. An error type that implements [`crate::report::Hint`] and is
-//! listed in [`own_hint`] brings its hint by itself; `.hint("…")` attaches one to any other error.
+//! listed in [`own_hint`] brings its hint by itself; [`hinted`] takes it from the type of a command, and `.hint("…")`
+//! attaches one to any other error.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +10,7 @@ use std::fmt;
 use owo_colors::OwoColorize as _;
 
 use super::output;
-use crate::report::Hint as _;
+use crate::report::Hint;
 use crate::workflow::WorkflowError;
 
 /// A command that was understood and declined: nothing was changed, and the exit code is 1.
@@ -54,6 +55,17 @@ impl<T, E: Into<anyhow::Error>> Hinted<T> for Result<T, E> {
                 hint: hint.into(),
             })
         })
+    }
+}
+
+/// Attaches the hint that an error type of a command brings; those of the crate bring theirs by themselves.
+pub(crate) fn hinted<E: Hint + Error + Send + Sync + 'static>(error: E) -> anyhow::Error {
+    match error.hint() {
+        Some(hint) => anyhow::Error::new(WithHint {
+            error: error.into(),
+            hint,
+        }),
+        None => error.into(),
     }
 }
 
@@ -124,8 +136,6 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
         crate::permissions::writer::WriteError,
         crate::proxy::Refusal,
         crate::workflow::WorkflowError,
-        super::add::AddError,
-        super::answer::AnswerError,
         super::person::NotAPerson,
     ]
 }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::json::text;
 use super::scan::{Next, Scanner, SyntaxError};
 use super::{Json, Object};
 
@@ -226,17 +227,6 @@ fn once<T>(slot: &mut Option<T>, found: T) -> Result<(), Unread> {
 pub(super) fn is_id(raw: Json<'_>) -> bool {
     raw.get()
         .starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
-}
-
-/// Reads a raw JSON string, borrowed where it has no escapes.
-#[must_use]
-pub fn text(raw: Json<'_>) -> Option<Cow<'_, str>> {
-    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
-        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
-    } else {
-        Some(Cow::Borrowed(inner))
-    }
 }
 
 #[cfg(test)]

@@ -3,22 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::scan::Scanner;
-
 /// The text of one valid JSON value, without the white space around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<'a>(&'a str);
 
 impl<'a> Json<'a> {
-    /// Takes a text that is one JSON value; `None` if it is not.
-    #[must_use]
-    pub fn parse(text: &'a str) -> Option<Self> {
-        let mut scanner = Scanner::new(text);
-        let value = scanner.value().ok()?;
-        scanner.end().ok()?;
-        Some(value)
-    }
-
     /// Takes a text that a reader of this module has already found to be one JSON value.
     pub(super) fn known(text: &'a str) -> Self {
         Self(text)
@@ -57,4 +46,15 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     }
     let quoted = serde_json::Value::from(text).to_string();
     Cow::Owned(quoted[1..quoted.len() - 1].to_owned())
+}
+
+/// Reads a raw JSON string, borrowed where it has no escapes.
+#[must_use]
+pub fn text(raw: Json<'_>) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }

@@ -6,7 +6,8 @@
 //! recurses, and the memory does not depend on the line.
 
 use super::Json;
-use super::envelope::{is_id, text};
+use super::envelope::is_id;
+use super::json::text;
 
 /// More than any name or id that means something here; what is longer is followed to its end and forgotten.
 const KEPT: usize = 1024;

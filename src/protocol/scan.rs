@@ -300,6 +300,17 @@ fn digits(bytes: &[u8], start: usize) -> Result<usize, SyntaxError> {
     Ok(at)
 }
 
+impl<'a> Json<'a> {
+    /// Takes a text that is one JSON value; `None` if it is not.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let mut scanner = Scanner::new(text);
+        let value = scanner.value().ok()?;
+        scanner.end().ok()?;
+        Some(value)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::string::{BLOCK, WORD};

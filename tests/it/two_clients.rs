@@ -18,7 +18,7 @@ use crate::support::web::Web;
 use crate::support::world::{World, texts};
 
 /// Longer than anything here takes on a busy machine; reaching it is a failure.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A client of a pml in this process.
 struct LocalClient {
@@ -132,7 +132,7 @@ fn project(web: &Web) -> (World, Proxy) {
         "permissions": { "ask": ["web:echo"] },
         "mcpServers": { "web": { "type": "http", "url": web.url("/mcp") } },
     }));
-    let environment = Environment::new([("HOME", world.home())], &world.project());
+    let environment = Environment::new([("HOME", world.home())], world.project());
     let locations = Locations::of(&environment).unwrap();
     let files = config::find(None, &environment, &locations);
     let proxy = Proxy::new(environment, &locations, files, TaskTracker::new());

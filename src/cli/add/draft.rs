@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::super::Ground;
-use super::super::failure::{Hinted as _, Refused};
+use super::super::failure::{Hinted as _, Refused, hinted};
 use super::{AddArguments, AddError, StartupWord};
 use crate::config::{self, Config, Launch, Server};
 use crate::loader::{Plan, VersionSpec, pin, plan};
@@ -98,16 +98,18 @@ impl Draft {
         if is_exact(&self) {
             return Ok(self);
         }
-        let unpinnable = || AddError::Unpinnable {
-            name: arguments.name.clone(),
-            line: Shown::line(&arguments.line.join(" ")).to_string(),
+        let unpinnable = || {
+            hinted(AddError::Unpinnable {
+                name: arguments.name.clone(),
+                line: Shown::line(&arguments.line.join(" ")).to_string(),
+            })
         };
         let launch = pin(&self.server.launch, version).ok_or_else(unpinnable)?;
         let draft = Self::new(ground, arguments, &launch)?;
         if is_exact(&draft) {
             Ok(draft)
         } else {
-            Err(unpinnable().into())
+            Err(unpinnable())
         }
     }
 
