@@ -31,6 +31,31 @@ struct ServerState {
     opened: usize,
     /// What the only tool is called.
     tool: String,
+    /// What every request is answered with instead, byte for byte, before its connection is closed.
+    instead: Option<RawAnswer>,
+    /// The only method that is answered so; every one where it is none.
+    only: Option<&'static str>,
+}
+
+impl ServerState {
+    fn instead_of(&self, method: Option<&str>) -> Option<RawAnswer> {
+        let applies = self.only.is_none() || self.only == method;
+        self.instead.clone().filter(|_| applies)
+    }
+}
+
+/// An answer that is no MCP.
+#[derive(Clone)]
+pub(super) struct RawAnswer {
+    pub(super) text: String,
+    pub(super) closed_by: ClosedBy,
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClosedBy {
+    EndOfStream,
+    Reset,
 }
 
 impl LoopbackServer {
@@ -51,13 +76,28 @@ impl LoopbackServer {
         server
     }
 
-    pub(super) fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+    /// Returns its host and port.
+    pub(super) fn address(&self) -> std::net::SocketAddr {
+        self.address
     }
 
     /// Renames the only tool; what a session was told before stays so until it is told of a change.
     pub(super) fn rename_tool(&self, name: &str) {
         self.state.lock().unwrap().tool = name.to_owned();
+    }
+
+    /// Answers every further request with this.
+    pub(super) fn answer_with(&self, head: &str, closed_by: ClosedBy) {
+        self.state.lock().unwrap().instead = Some(RawAnswer {
+            text: head.to_owned(),
+            closed_by,
+        });
+    }
+
+    /// Answers every further request of one method with this.
+    pub(super) fn answer_instead_of(&self, method: &'static str, head: &str) {
+        self.state.lock().unwrap().only = Some(method);
+        self.answer_with(head, ClosedBy::EndOfStream);
     }
 
     /// Returns what the sessions sent as `method`: each session with the parameters.
@@ -120,6 +160,10 @@ impl LoopbackServer {
 
     /// Holds a stream open and writes what is said on it.
     async fn stream(self, mut stream: BufReader<TcpStream>, session: String) {
+        let instead = self.state.lock().unwrap().instead_of(None);
+        if let Some(raw) = instead {
+            return drop(stream.write_all(raw.text.as_bytes()).await);
+        }
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: open\n\n";
         let _ = stream.write_all(head.as_bytes()).await;
@@ -134,17 +178,24 @@ impl LoopbackServer {
 
     async fn answer(self, mut stream: BufReader<TcpStream>, mut session: String, body: &[u8]) {
         let message: Value = serde_json::from_slice(body).unwrap();
-        let answer = {
+        let (answer, closed_by) = {
             let mut state = self.state.lock().unwrap();
             if message["method"] == "initialize" {
                 state.opened += 1;
                 session = format!("s{}", state.opened);
             }
             state.received.push((session.clone(), message.clone()));
-            result(&message, &session, &state.tool)
+            match state.instead_of(message["method"].as_str()) {
+                Some(raw) => (raw.text, raw.closed_by),
+                None => (result(&message, &session, &state.tool), ClosedBy::EndOfStream),
+            }
         };
         self.changed.notify_waiters();
         let _ = stream.write_all(answer.as_bytes()).await;
+        if closed_by == ClosedBy::Reset {
+            let _ = stream.flush().await;
+            let _ = stream.get_ref().set_zero_linger();
+        }
     }
 }
 

@@ -36,6 +36,7 @@ pub use plan::{
 };
 pub use process::{Urgency, find_program, search_path};
 pub use session::{
-    Caller, Client, Declared, Ended, Failure, HandshakeRefusal, Inquiry, Reply, Session, Taken, Unasked,
+    Caller, Client, Declared, EndReason, Ended, Failure, HandshakeRefusal, Inquiry, Reply, Session, Taken,
+    Unasked, UnreachableCause, Violation,
 };
 pub use store::{StoreError, Written};

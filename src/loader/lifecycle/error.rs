@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::restart::GivenUpError;
 use crate::loader::install::InstallError;
 use crate::loader::process::SpawnError;
-use crate::loader::session::{Ended, HandshakeError, HandshakeRefusal, LastLines};
+use crate::loader::session::{EndReason, Ended, HandshakeError, HandshakeRefusal, LastLines};
 use crate::protocol::DependencyName;
 use crate::report::Hint;
 
@@ -62,6 +62,24 @@ impl LoadError {
     #[must_use]
     pub fn is_other_content(&self) -> bool {
         matches!(self, Self::Install(InstallError::Dependencies { .. }))
+    }
+
+    /// Returns why its connection ended, or why pml's own request over it failed; `None` for any other trouble.
+    ///
+    /// A flow that can mend the reason, such as a sign-in, begins here.
+    #[must_use]
+    pub fn end_reason(&self) -> Option<&EndReason> {
+        match self {
+            Self::Ended(ended) => Some(&ended.reason),
+            Self::Handshake(refusal) => refusal.cause.as_ref(),
+            Self::Install(_)
+            | Self::Spawn(_)
+            | Self::GivenUp(_)
+            | Self::NotReady { .. }
+            | Self::Changed { .. }
+            | Self::Dismissed { .. }
+            | Self::Closing => None,
+        }
     }
 }
 

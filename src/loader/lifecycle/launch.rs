@@ -151,6 +151,7 @@ fn spawn(opening: &Opening<'_>) -> Result<Live, LoadError> {
     let Reached {
         source,
         sink,
+        failures,
         stderr,
         urgent,
         end,
@@ -174,7 +175,7 @@ fn spawn(opening: &Opening<'_>) -> Result<Live, LoadError> {
     let (told, changes) = watch::channel(Changes::default());
     let session = Session::open(
         (plan.dependency().clone(), plan.secrets().clone()),
-        (source, sink),
+        (source, sink, failures),
         opening.line_limit,
         tasks,
         opening.client.clone(),

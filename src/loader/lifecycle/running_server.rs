@@ -13,7 +13,7 @@ use super::transport::end_of;
 use crate::loader::catalog::Known;
 use crate::loader::plan::Resolved;
 use crate::loader::process::Urgency;
-use crate::loader::session::{Introduced, Session};
+use crate::loader::session::{EndReason, Introduced, Session};
 use crate::protocol::{Changes, Kind};
 
 /// A dependency that runs and has shown what it offers.
@@ -38,7 +38,7 @@ pub struct Started {
 /// How a dependency went.
 #[derive(Debug, Clone)]
 pub(super) struct Gone {
-    pub(super) reason: String,
+    pub(super) reason: EndReason,
     pub(super) asked_for: bool,
 }
 
@@ -46,12 +46,12 @@ pub(super) struct Gone {
 pub(super) struct Keeper {
     pub(super) urgent: CancellationToken,
     pub(super) asked: AtomicBool,
-    pub(super) end: watch::Receiver<Option<String>>,
+    pub(super) end: watch::Receiver<Option<EndReason>>,
 }
 
 impl Keeper {
-    /// Waits until it is gone; returns how it went, in words.
-    pub(super) async fn end(&self) -> String {
+    /// Waits until it is gone; returns why it went.
+    pub(super) async fn end(&self) -> EndReason {
         end_of(self.end.clone()).await
     }
 }

@@ -1,5 +1,7 @@
 //! Two clients of one process, each with a loader of its own, over a real server on the loopback interface.
 
+mod ends;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,12 +31,18 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let home = tempfile::tempdir().unwrap();
         let server = LoopbackServer::open().await;
+        let url = format!("http://{}/mcp", server.address());
+        Self::at(server, url)
+    }
+
+    /// Declares a server at `url`.
+    fn at(server: LoopbackServer, url: String) -> Self {
+        let home = tempfile::tempdir().unwrap();
         let environment = Environment::new([("HOME", home.path())], home.path());
         let declared = Server {
             launch: Launch::Remote {
-                url: server.url(),
+                url,
                 headers: BTreeMap::new(),
             },
             env: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! How the lines of a dependency are reached: a process is started, or a server elsewhere connected to.
 //!
-//! From here on nobody asks which of the two it is: there are lines to read, lines to write, and an end in words.
+//! From here on nobody asks which of the two it is: there are lines to read, lines to write, and a reason why they ended.
 
 use std::path::{Path, PathBuf};
 
@@ -16,17 +16,20 @@ use crate::loader::process::{
     self, Exit, LaunchLine, Process, SpawnError, Stderr, Urgency, find_in_project, find_program, supervisor,
 };
 use crate::loader::remote;
+use crate::loader::session::{EndReason, RequestFailures};
 use crate::protocol::Shown;
 
 /// How the lines of a dependency are reached: those of a process, or those of a server elsewhere.
 pub(super) struct Reached {
     pub(super) source: Box<dyn AsyncRead + Unpin + Send>,
     pub(super) sink: Box<dyn AsyncWrite + Unpin + Send>,
+    /// Why requests failed on the way.
+    pub(super) failures: RequestFailures,
     pub(super) stderr: Stderr,
     /// Ends it at once.
     pub(super) urgent: CancellationToken,
-    /// How it ended, in words, once it has.
-    pub(super) end: watch::Receiver<Option<String>>,
+    /// Why it ended, once it has.
+    pub(super) end: watch::Receiver<Option<EndReason>>,
 }
 
 /// Starts the process, or opens the way to a server elsewhere.
@@ -50,6 +53,7 @@ pub(super) fn reach(
         return Ok(Reached {
             source: Box::new(remote.source),
             sink: Box::new(remote.sink),
+            failures: remote.failures,
             stderr: Stderr::default(),
             urgent,
             end: remote.ended,
@@ -67,20 +71,21 @@ pub(super) fn reach(
     Ok(Reached {
         source: Box::new(pipes.stdout),
         sink: Box::new(pipes.stdin),
+        failures: RequestFailures::default(),
         stderr,
         urgent,
         end,
     })
 }
 
-/// Waits for the end and returns it in words.
-pub(super) async fn end_of(mut end: watch::Receiver<Option<String>>) -> String {
-    let told = end
+/// Waits for the end and returns why it came.
+pub(super) async fn end_of(mut end: watch::Receiver<Option<EndReason>>) -> EndReason {
+    let reason = end
         .wait_for(Option::is_some)
         .await
         .ok()
         .and_then(|end| end.clone());
-    told.unwrap_or_else(|| Exit::Unsupervised.to_string())
+    reason.unwrap_or(EndReason::Exited(Exit::Unsupervised))
 }
 
 /// Waits for the end of a process in a task of its own, which also signals it when it must go at once.
@@ -88,7 +93,7 @@ fn watch_over(
     mut process: Process,
     urgent: CancellationToken,
     tasks: &TaskTracker,
-) -> (CancellationToken, watch::Receiver<Option<String>>) {
+) -> (CancellationToken, watch::Receiver<Option<EndReason>>) {
     let (tell, end) = watch::channel(None);
     let hurry = urgent.clone();
     tasks.spawn(async move {
@@ -100,7 +105,7 @@ fn watch_over(
             Some(exited) => exited,
             None => process.stop(Urgency::AtOnce).await,
         };
-        tell.send_replace(Some(exited.to_string()));
+        tell.send_replace(Some(EndReason::Exited(exited)));
     });
     (urgent, end)
 }

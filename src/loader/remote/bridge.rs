@@ -11,9 +11,10 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::agreement::{Opened, headers_of};
-use super::http::{Carried, Failure, Http, flat};
+use super::http::{Carried, Http, flat};
 use super::parameters::Parameters;
 use super::session_requests::Standing;
+use crate::loader::session::{EndReason, RequestFailures, Violation};
 use crate::protocol::{DependencyName, Era, Remains};
 use crate::wire::Outbox;
 
@@ -32,6 +33,8 @@ pub(super) struct Bridge {
     pub(super) http: Http,
     /// The way back to the session.
     pub(super) session: Outbox,
+    /// Why requests failed that are answered here in place of the server.
+    pub(super) failures: RequestFailures,
     pub(super) line_limit: usize,
     /// What `initialize` agreed on; whoever listens is told when a new session takes the place of one that is over.
     pub(super) opened: watch::Sender<Option<Opened>>,
@@ -89,8 +92,9 @@ impl Bridge {
     }
 
     /// Answers a request of the session with what went wrong.
-    pub(super) async fn deliver_failure(&self, id: &str, failure: &Failure) {
-        let message = serde_json::Value::from(format!("`{}` {}", self.dependency, self.http.told(failure)));
+    pub(super) async fn deliver_failure(&self, id: &str, failure: &EndReason) {
+        self.failures.note(id, failure.clone());
+        let message = serde_json::Value::from(format!("`{}` {failure}", self.dependency));
         self.deliver_error(id, &format!(r#"{{"code":{FAILED},"message":{message}}}"#))
             .await;
     }
@@ -108,8 +112,7 @@ impl Bridge {
                 tracing::debug!(dependency = %self.dependency, status = %response.status(), "did not take what it was told");
             }
             Ok(Err(failure)) => {
-                let failure = self.http.told(&failure);
-                tracing::debug!(dependency = %self.dependency, failure, "was not told");
+                tracing::debug!(dependency = %self.dependency, %failure, "was not told");
             }
             Err(_elapsed) => tracing::debug!(dependency = %self.dependency, "takes too long to be told"),
         }
@@ -125,7 +128,10 @@ impl Bridge {
                 );
                 self.tell(&refusal.into(), HeaderMap::new()).await;
             }
-            Remains::Answer(id) | Remains::Either(id) => self.deliver_failure(&id, &Failure::TooLong).await,
+            Remains::Answer(id) | Remains::Either(id) => {
+                let too_long = EndReason::Violation(Violation::AnswerTooLong);
+                self.deliver_failure(&id, &too_long).await;
+            }
             Remains::Notification | Remains::Nothing => {}
         }
     }

@@ -12,10 +12,11 @@ use tokio_util::task::TaskTracker;
 
 use super::bridge::Bridge;
 use super::http::Http;
-use super::outcome::{Done, End};
+use super::outcome::Done;
 use super::outgoing_line::Spoken;
 use crate::config::Environment;
 use crate::loader::plan::Address;
+use crate::loader::session::{EndReason, RequestFailures};
 use crate::protocol::{DependencyName, Era, Line, Secrets};
 use crate::wire::{LineReader, Outbox, Patience};
 
@@ -35,8 +36,10 @@ pub(in crate::loader) struct Connection {
     pub(in crate::loader) source: DuplexStream,
     /// Where messages to it go; closing it ends the connection.
     pub(in crate::loader) sink: DuplexStream,
-    /// How it ended, once it has.
-    pub(in crate::loader) ended: watch::Receiver<Option<String>>,
+    /// Why requests failed that were answered in place of the server.
+    pub(in crate::loader) failures: RequestFailures,
+    /// Why it ended, once it has.
+    pub(in crate::loader) ended: watch::Receiver<Option<EndReason>>,
 }
 
 /// Opens the way to a server; it is reached when the first line is written. `urgent` ends it at once.
@@ -52,7 +55,8 @@ pub(in crate::loader) fn connect(
     let (speak, source) = tokio::io::duplex(BETWEEN);
     let (tell, ended) = watch::channel(None);
     let (dependency, address, environment) = (dependency.clone(), address.clone(), environment.clone());
-    let (secrets, hidden) = (secrets.clone(), secrets.clone());
+    let (secrets, failures) = (secrets.clone(), RequestFailures::default());
+    let noted = failures.clone();
     let session = Outbox::open(speak, Patience::UntilItIsGone, tasks);
     tasks.spawn(async move {
         let bridged = async {
@@ -61,6 +65,7 @@ pub(in crate::loader) fn connect(
                 dependency,
                 http,
                 session,
+                failures: noted,
                 line_limit,
                 opened: watch::Sender::new(None),
                 opening: Arc::default(),
@@ -75,18 +80,22 @@ pub(in crate::loader) fn connect(
             Arc::clone(&bridge).run(LineReader::new(heard, OWN_LINES)).await
         };
         let reason = match urgent.run_until_cancelled(bridged).await {
-            Some(Ok(())) | None => "was closed".to_owned(),
-            Some(Err(End::Failed(failure))) => failure.to_string(),
-            Some(Err(End::StreamOver)) => "closed its stream of events".to_owned(),
+            Some(Ok(())) | None => EndReason::Closed,
+            Some(Err(reason)) => reason,
         };
-        tell.send_replace(Some(hidden.hide(&reason).into_owned()));
+        tell.send_replace(Some(reason));
     });
-    Connection { source, sink, ended }
+    Connection {
+        source,
+        sink,
+        failures,
+        ended,
+    }
 }
 
 impl Bridge {
     /// Carries lines to the server until the session is closed or the server is lost.
-    async fn run(self: Arc<Self>, mut lines: LineReader<DuplexStream>) -> Result<(), End> {
+    async fn run(self: Arc<Self>, mut lines: LineReader<DuplexStream>) -> Result<(), EndReason> {
         let alive = self.ended.clone().drop_guard();
         let mut exchanges = JoinSet::new();
         let mut requests: HashMap<String, (Era, AbortHandle)> = HashMap::new();

@@ -11,12 +11,13 @@ use reqwest::{Response, StatusCode};
 use super::agreement::headers_of;
 use super::bridge::Bridge;
 use super::events::Event;
-use super::http::{Carried, Failure, LAST_EVENT, Refusal};
+use super::http::{Carried, LAST_EVENT, Refusal};
 use super::messages::{Messages, is_stream};
 use super::outcome::Done;
 use super::outgoing_line::{Spoken, answers};
 use super::renewal::forgets;
 use super::resumption::Resumption;
+use crate::loader::session::{EndReason, Violation};
 use crate::protocol::{Era, Remains};
 
 /// How long a stream may stay open after its answer: read to its end, its connection can be used again.
@@ -58,7 +59,7 @@ impl Bridge {
         }
     }
 
-    async fn finished(&self, line: Bytes, id: &str, outcome: Result<(), Failure>) -> Done {
+    async fn finished(&self, line: Bytes, id: &str, outcome: Result<(), EndReason>) -> Done {
         let failure = match outcome {
             Ok(()) => {
                 self.answered.store(true, Ordering::Relaxed);
@@ -72,8 +73,11 @@ impl Bridge {
         }
         let is_old = matches!(
             &failure,
-            Failure::Status {
-                status: StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED,
+            EndReason::Status {
+                status: StatusCode::BAD_REQUEST | StatusCode::METHOD_NOT_ALLOWED,
+                ..
+            } | EndReason::Gone {
+                status: StatusCode::NOT_FOUND,
                 ..
             }
         );
@@ -83,12 +87,12 @@ impl Bridge {
                 refused: failure,
             }
         } else {
-            Done::Over(failure.into())
+            Done::Over(failure)
         }
     }
 
     /// Opens a session and hands its answer on.
-    async fn open(&self, line: &Bytes, mirrored: &HeaderMap, id: &str) -> Result<(), Failure> {
+    async fn open(&self, line: &Bytes, mirrored: &HeaderMap, id: &str) -> Result<(), EndReason> {
         let response = self.http.send(Carried::Message(line), mirrored).await?;
         match self.accepted(response, id).await? {
             None => Ok(()),
@@ -107,7 +111,7 @@ impl Bridge {
         mirrored: &HeaderMap,
         id: &str,
         era: Era,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EndReason> {
         let opened = self.opened.borrow().clone();
         let headers = headers_of(mirrored.clone(), opened.as_ref(), era);
         let mut response = self.http.send(Carried::Message(line), &headers).await?;
@@ -134,7 +138,7 @@ impl Bridge {
     }
 
     /// Returns a response that may hold an answer; a refusal in the words of JSON-RPC is the answer.
-    async fn accepted(&self, response: Response, id: &str) -> Result<Option<Response>, Failure> {
+    async fn accepted(&self, response: Response, id: &str) -> Result<Option<Response>, EndReason> {
         if response.status().is_success() {
             return Ok(Some(response));
         }
@@ -142,7 +146,7 @@ impl Bridge {
         self.refused(refusal, id).await.map(|()| None)
     }
 
-    async fn refused(&self, refusal: Refusal, id: &str) -> Result<(), Failure> {
+    async fn refused(&self, refusal: Refusal, id: &str) -> Result<(), EndReason> {
         match refusal {
             Refusal::Told(failure) => Err(failure),
             Refusal::Error(error) => {
@@ -153,13 +157,15 @@ impl Bridge {
     }
 
     /// Hands on what a response holds up to the answer; takes it up again where it breaks off.
-    async fn hear(&self, response: Response, id: &str, era: Era) -> Result<(), Failure> {
+    async fn hear(&self, response: Response, id: &str, era: Era) -> Result<(), EndReason> {
         let mut messages = Messages::new(&self.http, response, self.line_limit);
         let mut resumption = Resumption::default();
         loop {
             let broken = match self.hear_out(&mut messages, id).await {
                 Ok(()) => return Ok(()),
-                Err(Failure::TooLong) => return Err(Failure::TooLong),
+                Err(EndReason::Violation(Violation::AnswerTooLong)) => {
+                    return Err(EndReason::Violation(Violation::AnswerTooLong));
+                }
                 Err(failure) => failure,
             };
             let brought = messages.take_brought();
@@ -181,7 +187,7 @@ impl Bridge {
         }
     }
 
-    async fn hear_out(&self, messages: &mut Messages<'_>, id: &str) -> Result<(), Failure> {
+    async fn hear_out(&self, messages: &mut Messages<'_>, id: &str) -> Result<(), EndReason> {
         while let Some(event) = messages.next().await? {
             match event {
                 Event::Message(message) => {
@@ -197,14 +203,16 @@ impl Bridge {
                     }
                 }
                 // What cannot be told apart from the answer is taken for it: nobody else waits here.
-                Event::TooLong(Remains::Nothing) => return Err(Failure::TooLong),
+                Event::TooLong(Remains::Nothing) => {
+                    return Err(EndReason::Violation(Violation::AnswerTooLong));
+                }
                 Event::TooLong(Remains::Answer(found) | Remains::Either(found)) if found == id => {
-                    return Err(Failure::TooLong);
+                    return Err(EndReason::Violation(Violation::AnswerTooLong));
                 }
                 Event::TooLong(remains) => self.overlong(remains).await,
                 Event::Endpoint(_) => {}
             }
         }
-        Err(Failure::Unanswered)
+        Err(EndReason::Unanswered)
     }
 }

@@ -3,12 +3,16 @@
 //! The headers hold secrets and go to the origin that a person approved and to no other: a redirect elsewhere is
 //! refused. Whatever a server says of a failure is cut, escaped and has the secrets taken out.
 
+use std::error::Error as _;
+use std::io::ErrorKind;
+
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use reqwest::{Client, ClientBuilder, Method, NoProxy, Proxy, Response, StatusCode, Url, redirect};
 
 use crate::config::Environment;
 use crate::loader::plan::Address;
+use crate::loader::session::{EndReason, UnreachableCause, Violation};
 use crate::protocol::{Secrets, Shown};
 
 /// A handshake over a bad line takes seconds; a host that never answers must not hold a call for minutes.
@@ -29,34 +33,6 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The header that takes up a broken stream.
 pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-
-/// Says why a request has no answer; reads after the name of the server.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Failure {
-    #[error("cannot be reached at {origin}: {reason}")]
-    Unreachable { origin: String, reason: String },
-    #[error(
-        "answered HTTP {0}: it wants to know who calls; the token goes into the `headers` of this server in \
-         .pml.json, such as \"Authorization\": \"Bearer ${{TOKEN}}\""
-    )]
-    Unauthorized(StatusCode),
-    #[error("answered HTTP {status}{said}")]
-    Status { status: StatusCode, said: String },
-    #[error("redirects to {0}, which is not where it was declared to be; its headers are not sent there")]
-    Redirected(String),
-    #[error("redirects in a circle")]
-    Circle,
-    #[error("broke off its answer: {0}")]
-    BrokenOff(String),
-    #[error("ended its answer without answering")]
-    Unanswered,
-    #[error("forgot its session and takes too long to open another")]
-    Unopened,
-    #[error("sent an answer longer than the line limit")]
-    TooLong,
-    #[error("names an endpoint that is not at {0}, where it was declared to be")]
-    Elsewhere(String),
-}
 
 /// The way to one server.
 pub(super) struct Http {
@@ -83,7 +59,7 @@ impl Http {
         address: Address,
         secrets: Secrets,
         environment: &Environment,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, EndReason> {
         // What stays on this machine goes through no proxy: its headers would leave it.
         let proxies = if address.is_loopback() {
             Vec::new()
@@ -107,14 +83,16 @@ impl Http {
             proxies.into_iter().fold(builder, ClientBuilder::proxy).build()
         })
         .await;
-        let unreachable = |reason: String| Failure::Unreachable {
-            origin: address.origin(),
-            reason,
-        };
         let client = match built {
             Ok(Ok(client)) => client,
-            Ok(Err(error)) => return Err(unreachable(root(error, &secrets))),
-            Err(_panicked) => return Err(unreachable("TLS cannot be set up".to_owned())),
+            Ok(Err(error)) => return Err(unreachable(&address, error, &secrets)),
+            Err(_panicked) => {
+                return Err(EndReason::Unreachable {
+                    origin: address.origin(),
+                    cause: UnreachableCause::Tls,
+                    reason: "TLS cannot be set up".to_owned(),
+                });
+            }
         };
         Ok(Self {
             client,
@@ -124,16 +102,16 @@ impl Http {
     }
 
     /// Returns the address of an endpoint that an old server names, if it is at the same origin.
-    pub(super) fn endpoint(&self, named: &str) -> Result<Url, Failure> {
+    pub(super) fn endpoint(&self, named: &str) -> Result<Url, EndReason> {
         let url = self.address.url();
         url.join(named)
             .ok()
             .filter(|endpoint| endpoint.origin() == url.origin())
-            .ok_or_else(|| Failure::Elsewhere(self.address.origin()))
+            .ok_or_else(|| Violation::EndpointElsewhere(self.address.origin()).into())
     }
 
     /// Sends a request and returns what comes back, whatever its status; follows redirects within the origin.
-    pub(super) async fn send(&self, carried: Carried<'_>, own: &HeaderMap) -> Result<Response, Failure> {
+    pub(super) async fn send(&self, carried: Carried<'_>, own: &HeaderMap) -> Result<Response, EndReason> {
         let (method, accept, endpoint, body) = match carried {
             Carried::Message(body) => (Method::POST, BOTH, self.address.url(), Some(body)),
             Carried::Posted(endpoint, body) => (Method::POST, BOTH, endpoint, Some(body)),
@@ -151,23 +129,28 @@ impl Http {
             if let Some(body) = body {
                 request = request.header(CONTENT_TYPE, JSON).body(body.clone());
             }
-            let response = request.send().await.map_err(|error| Failure::Unreachable {
-                origin: self.address.origin(),
-                reason: root(error, &self.secrets),
-            })?;
+            let sent = request.send().await;
+            let response = sent.map_err(|error| unreachable(&self.address, error, &self.secrets))?;
             if !response.status().is_redirection() {
                 return Ok(response);
             }
-            url = redirected(&url, &response)?;
+            url = redirected(&url, &response, &self.secrets)?;
         }
-        Err(Failure::Circle)
+        Err(Violation::RedirectedInCircle.into())
     }
 
     /// Reads a refusal: its JSON-RPC error object where it has one, or else what can be told of it.
     pub(super) async fn refusal(&self, response: Response) -> Refusal {
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Refusal::Told(Failure::Unauthorized(status));
+            let challenges = response.headers().get_all(WWW_AUTHENTICATE);
+            let challenges = challenges
+                .iter()
+                .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+            return Refusal::Told(EndReason::Unauthorized {
+                status,
+                challenges: challenges.collect(),
+            });
         }
         let body = self.collect(response, FAILURE_BODY).await.unwrap_or_default();
         let text = String::from_utf8_lossy(&body);
@@ -188,20 +171,18 @@ impl Http {
         } else {
             format!(": {}", Shown::line(&words))
         };
-        Refusal::Told(Failure::Status { status, said })
-    }
-
-    /// Returns a failure in words that hold no secret.
-    pub(super) fn told(&self, failure: &Failure) -> String {
-        self.secrets.hide(&failure.to_string()).into_owned()
+        Refusal::Told(match status {
+            StatusCode::NOT_FOUND | StatusCode::GONE => EndReason::Gone { status, said },
+            status => EndReason::Status { status, said },
+        })
     }
 
     /// Reads a whole body of at most `limit` bytes.
-    pub(super) async fn collect(&self, mut response: Response, limit: usize) -> Result<Bytes, Failure> {
+    pub(super) async fn collect(&self, mut response: Response, limit: usize) -> Result<Bytes, EndReason> {
         let mut body = BytesMut::new();
         while let Some(chunk) = self.chunk(&mut response).await? {
             if body.len() + chunk.len() > limit {
-                return Err(Failure::TooLong);
+                return Err(EndReason::Violation(Violation::AnswerTooLong));
             }
             if body.is_empty() && response.content_length() == u64::try_from(chunk.len()).ok() {
                 return Ok(chunk);
@@ -212,14 +193,14 @@ impl Http {
     }
 
     /// Reads the next bytes of a body.
-    pub(super) async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
+    pub(super) async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, EndReason> {
         let chunk = response.chunk().await;
-        chunk.map_err(|error| Failure::BrokenOff(root(error, &self.secrets)))
+        chunk.map_err(|error| EndReason::BrokenOff(root(error, &self.secrets)))
     }
 }
 
 /// Returns where a redirect leads, if that is within the origin.
-fn redirected(from: &Url, response: &Response) -> Result<Url, Failure> {
+fn redirected(from: &Url, response: &Response, secrets: &Secrets) -> Result<Url, EndReason> {
     let location = response
         .headers()
         .get(LOCATION)
@@ -227,10 +208,12 @@ fn redirected(from: &Url, response: &Response) -> Result<Url, Failure> {
         .and_then(|location| from.join(location).ok());
     match location {
         Some(to) if to.origin() == from.origin() => Ok(to),
-        Some(to) => Err(Failure::Redirected(
-            Shown::line(&to.origin().ascii_serialization()).to_string(),
-        )),
-        None => Err(Failure::Status {
+        Some(to) => {
+            let origin = to.origin().ascii_serialization();
+            let origin = Shown::line(&secrets.hide(&origin)).to_string();
+            Err(Violation::RedirectedElsewhere(origin).into())
+        }
+        None => Err(EndReason::Status {
             status: response.status(),
             said: String::new(),
         }),
@@ -265,7 +248,7 @@ pub(super) enum Refusal {
     /// A JSON-RPC error object, on one line.
     Error(String),
     /// Words about it.
-    Told(Failure),
+    Told(EndReason),
 }
 
 /// Returns a text that is JSON on one line: outside of strings a line break is white space, inside there is none.
@@ -278,6 +261,44 @@ pub(super) fn flat(text: Bytes) -> Bytes {
         *byte = b' ';
     }
     text.freeze()
+}
+
+/// Makes an error of a request that found no way to the server.
+fn unreachable(address: &Address, error: reqwest::Error, secrets: &Secrets) -> EndReason {
+    EndReason::Unreachable {
+        origin: address.origin(),
+        cause: cause(&error),
+        reason: root(error, secrets),
+    }
+}
+
+/// Finds what kind of trouble an error is.
+fn cause(error: &reqwest::Error) -> UnreachableCause {
+    let mut causes = std::iter::successors(error.source(), |error| (*error).source());
+    let known = causes.find_map(|error| {
+        let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        match kind {
+            _ if is_tls(error) => Some(UnreachableCause::Tls),
+            Some(ErrorKind::ConnectionRefused) => Some(UnreachableCause::Refused),
+            Some(ErrorKind::TimedOut) => Some(UnreachableCause::Timeout),
+            // The connector's error has no type that could be named here, only these words.
+            _ => (error.to_string() == "dns error").then_some(UnreachableCause::Name),
+        }
+    });
+    match known {
+        Some(cause) => cause,
+        None if error.is_timeout() => UnreachableCause::Timeout,
+        None => UnreachableCause::Other,
+    }
+}
+
+/// Tells whether an error is one of TLS, also inside errors of the operating system, which are no sources of it.
+fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    error.is::<rustls::Error>()
+        || io
+            .and_then(std::io::Error::get_ref)
+            .is_some_and(|inside| is_tls(inside))
 }
 
 /// Returns the cause at the root of an error; the words above it name the address, which may hold a secret.

@@ -7,14 +7,14 @@ use reqwest::header::HeaderValue;
 use super::agreement::{Opened, SESSION};
 use super::bridge::Bridge;
 use super::events::Event;
-use super::http::Failure;
 use super::messages::Messages;
 use super::outgoing_line::answers;
+use crate::loader::session::EndReason;
 use crate::protocol::{Message, Object, Outcome};
 
 impl Bridge {
     /// Learns from the answer to `initialize` what was agreed on, and returns it.
-    pub(super) async fn opening_answer(&self, response: Response, id: &str) -> Result<Bytes, Failure> {
+    pub(super) async fn opening_answer(&self, response: Response, id: &str) -> Result<Bytes, EndReason> {
         let session = response.headers().get(&SESSION).cloned();
         let mut messages = Messages::new(&self.http, response, self.line_limit);
         while let Some(event) = messages.next().await? {
@@ -27,7 +27,7 @@ impl Bridge {
             self.opened.send_replace(Some(Opened { session, version }));
             return Ok(message);
         }
-        Err(Failure::Unanswered)
+        Err(EndReason::Unanswered)
     }
 }
 

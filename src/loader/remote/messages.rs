@@ -10,8 +10,9 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 
 use super::events::{Event, EventDecoder};
-use super::http::{Failure, Http};
+use super::http::Http;
 use super::resumption::Brought;
+use crate::loader::session::EndReason;
 use crate::protocol::elements;
 
 /// The messages of one response.
@@ -54,8 +55,8 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// Returns the next event; `None` at the end. After [`Failure::TooLong`] a stream goes on.
-    pub(super) async fn next(&mut self) -> Result<Option<Event>, Failure> {
+    /// Returns the next event; `None` at the end. After [`Violation::AnswerTooLong`] a stream goes on.
+    pub(super) async fn next(&mut self) -> Result<Option<Event>, EndReason> {
         match &mut self.form {
             Form::Body(response, waiting) => {
                 if let Some(response) = response.take() {

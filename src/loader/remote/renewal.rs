@@ -15,9 +15,10 @@ use tokio::sync::OwnedMutexGuard;
 use super::agreement::{Opened, headers_of};
 use super::bridge::{Bridge, TELLING};
 use super::events::Event;
-use super::http::{Carried, Failure, Refusal};
+use super::http::{Carried, Refusal};
 use super::messages::Messages;
 use super::outgoing_line::{Spoken, answers};
+use crate::loader::session::EndReason;
 use crate::protocol::Era;
 
 /// How long a server may take to open it: nobody who waits can end that by going, and no other is tried meanwhile.
@@ -25,22 +26,22 @@ const OPENING: Duration = Duration::from_secs(30);
 
 impl Bridge {
     /// Opens a new session in place of one that the server forgot, unless somebody has already.
-    pub(super) async fn renew(self: &Arc<Self>, over: &Opened) -> Result<(), Failure> {
+    pub(super) async fn renew(self: &Arc<Self>, over: &Opened) -> Result<(), EndReason> {
         let opening = Arc::clone(&self.opening).lock_owned().await;
         if self.opened.borrow().as_ref() != Some(over) {
             return Ok(());
         }
         let (renewal, ended) = (Arc::clone(self).reopen(opening), self.ended.clone());
         let renewed = tokio::spawn(async move { ended.run_until_cancelled(renewal).await }).await;
-        renewed.ok().flatten().unwrap_or(Err(Failure::Unanswered))
+        renewed.ok().flatten().unwrap_or(Err(EndReason::Unanswered))
     }
 
-    async fn reopen(self: Arc<Self>, opening: OwnedMutexGuard<Option<Bytes>>) -> Result<(), Failure> {
+    async fn reopen(self: Arc<Self>, opening: OwnedMutexGuard<Option<Bytes>>) -> Result<(), EndReason> {
         let Some(line) = opening.as_ref() else {
-            return Err(Failure::Unanswered);
+            return Err(EndReason::Unanswered);
         };
         let Some((Spoken::Opening { id }, mirrored)) = Spoken::read(line) else {
-            return Err(Failure::Unanswered);
+            return Err(EndReason::Unanswered);
         };
         tracing::info!(dependency = %self.dependency, "forgot its session; a new one is opened");
         let lived = self.answered_in_session.swap(false, Ordering::Relaxed);
@@ -51,12 +52,12 @@ impl Bridge {
             }
             Err(match self.http.refusal(response).await {
                 Refusal::Told(failure) => failure,
-                Refusal::Error(_) => Failure::Unanswered,
+                Refusal::Error(_) => EndReason::Unanswered,
             })
         };
         tokio::time::timeout(OPENING, opened)
             .await
-            .unwrap_or(Err(Failure::Unopened))?;
+            .unwrap_or(Err(EndReason::NotRenewed))?;
         let initialized = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         self.tell(&initialized, HeaderMap::new()).await;
         let standing = self.standing().lines();
@@ -88,7 +89,7 @@ impl Bridge {
                     Event::TooLong(_) | Event::Endpoint(_) => {}
                 }
             }
-            Ok::<(), Failure>(())
+            Ok::<(), EndReason>(())
         };
         if !matches!(tokio::time::timeout(TELLING, asking).await, Ok(Ok(()))) {
             tracing::info!(dependency = %self.dependency, "was not asked again for what stood in its last session");

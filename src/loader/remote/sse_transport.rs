@@ -13,22 +13,23 @@ use tokio::sync::oneshot;
 
 use super::bridge::Bridge;
 use super::events::Event;
-use super::http::{Carried, Failure, Refusal};
+use super::http::{Carried, Refusal};
 use super::messages::{Messages, is_stream};
-use super::outcome::{Done, End};
+use super::outcome::Done;
+use crate::loader::session::EndReason;
 
 impl Bridge {
     /// Hands on what comes on the stream of a server that refused as old servers do; `named` hears when the server has
     /// named its endpoint. Whoever posts must not wait for this, nor this for them: a session may take no more answers
     /// before its own lines are taken.
-    pub(super) async fn hear_old(self: Arc<Self>, refused: Failure, named: oneshot::Sender<()>) -> Done {
+    pub(super) async fn hear_old(self: Arc<Self>, refused: EndReason, named: oneshot::Sender<()>) -> Done {
         match self.hear_stream(refused, named).await {
-            Ok(()) => Done::Over(End::StreamOver),
-            Err(failure) => Done::Over(failure.into()),
+            Ok(()) => Done::Over(EndReason::ClosedByServer),
+            Err(failure) => Done::Over(failure),
         }
     }
 
-    async fn hear_stream(&self, refused: Failure, named: oneshot::Sender<()>) -> Result<(), Failure> {
+    async fn hear_stream(&self, refused: EndReason, named: oneshot::Sender<()>) -> Result<(), EndReason> {
         let response = self.http.send(Carried::Listening, &HeaderMap::new()).await;
         let response = match response {
             Ok(response) if response.status().is_success() && is_stream(&response) => response,

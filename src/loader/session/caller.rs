@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::end_reason::EndReason;
 use super::ending::Ended;
 use crate::protocol::{Outcome, Payload};
 
@@ -20,6 +21,14 @@ pub trait Caller: Send + Sync {
 
     /// Takes the reply, a part of `line`. It is the last thing that comes.
     fn replied(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>);
+
+    /// Takes the reply that the transport made in place of the server, and why. It is the last thing that comes.
+    ///
+    /// The error object says the same in words; a caller that can do nothing about the reason takes it as any other.
+    fn unreached(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>, reason: &EndReason) {
+        let _ = reason;
+        self.replied(line, outcome);
+    }
 
     /// Takes note that no reply will come.
     fn failed(&self, failure: Failure);
@@ -35,6 +44,17 @@ pub enum Failure {
     Unusable(String),
     /// The dependency died.
     Ended(Arc<Ended>),
+}
+
+impl Failure {
+    /// Returns why the connection ended, if it has.
+    #[must_use]
+    pub fn end_reason(&self) -> Option<&EndReason> {
+        match self {
+            Self::Unusable(_) => None,
+            Self::Ended(ended) => Some(&ended.reason),
+        }
+    }
 }
 
 /// What became of an offer.

@@ -12,8 +12,10 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::caller::{Caller, Callers, Failure, Inquiry};
+use super::end_reason::EndReason;
 use super::ending::Ended;
-use super::reply::{Reply, Waiting};
+use super::reply::{OwnReply, Reply, Waiting};
+use super::request_failures::RequestFailures;
 use crate::protocol::{DependencyName, Era, Kind, Payload, Secrets, escaped, quoted};
 use crate::wire::{Frame, Outbox, Part};
 
@@ -58,6 +60,8 @@ pub(in crate::loader) struct Shared {
     pub(in crate::loader) dependency: DependencyName,
     /// What its errors and unreadable lines must not show.
     pub(in crate::loader) secrets: Secrets,
+    /// Why the transport answered requests in place of the server.
+    pub(in crate::loader) failures: RequestFailures,
     /// Gone once the session is closed: the writer ends, and with it the dependency's stdin.
     pub(in crate::loader) outbox: Mutex<Option<Outbox>>,
     pub(in crate::loader) callers: Mutex<Callers>,
@@ -98,12 +102,14 @@ impl Session {
     pub(super) fn new(
         dependency: DependencyName,
         secrets: Secrets,
+        failures: RequestFailures,
         outbox: Outbox,
         client: Option<Weak<dyn Client>>,
     ) -> Self {
         Self(Arc::new(Shared {
             dependency,
             secrets,
+            failures,
             outbox: Mutex::new(Some(outbox)),
             callers: Mutex::default(),
             next_id: AtomicU64::new(1),
@@ -238,6 +244,11 @@ impl Session {
 
     /// Sends a request of pml's own and waits for its reply; cancelled when it is dropped before.
     pub async fn request(&self, method: &str, params: &str) -> Reply {
+        self.ask(method, params).await.reply
+    }
+
+    /// Likewise; returns also why the transport replied in place of the server, if it did.
+    pub(super) async fn ask(&self, method: &str, params: &str) -> OwnReply {
         let (waiting, replied) = Waiting::new();
         let mut own = Own {
             session: self,
@@ -247,7 +258,10 @@ impl Session {
         self.send(own.id, method, [Bytes::copy_from_slice(params.as_bytes())]);
         let reply = replied.await;
         own.open = false;
-        reply.unwrap_or_else(|_dropped| Reply::Unusable("its answer was lost".to_owned()))
+        reply.unwrap_or_else(|_dropped| OwnReply {
+            reply: Reply::Unusable("its answer was lost".to_owned()),
+            reason: None,
+        })
     }
 
     /// Sends a notification with raw parameters; a dependency that is gone does not hear it.
@@ -270,9 +284,9 @@ impl Session {
     }
 
     /// Ends the conversation because the dependency may no longer run; its further messages are dropped.
-    pub(in crate::loader) fn dismiss(&self, reason: &str) {
+    pub(in crate::loader) fn dismiss(&self, reason: &'static str) {
         self.end(Ended {
-            reason: format!("was stopped: {reason}"),
+            reason: EndReason::Stopped(reason),
             stderr: String::new(),
         });
     }

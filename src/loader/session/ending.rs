@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use super::end_reason::EndReason;
 use crate::protocol::Shown;
 
-/// How a dependency's process ended, in words for whoever called it.
+/// How the conversation with a server ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// What happened, such as `exited with code 1`.
-    pub reason: String,
+    /// What happened; in words such as `exited with code 1`.
+    pub reason: EndReason,
     /// The last lines it wrote to stderr; empty where it wrote none.
     pub stderr: String,
 }

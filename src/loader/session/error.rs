@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::end_reason::EndReason;
 use super::ending::Ended;
 
 /// Says why a server could not be introduced to its client, or asked for a list.
@@ -23,4 +24,6 @@ pub struct HandshakeRefusal {
     pub method: &'static str,
     /// What it said, escaped.
     pub reason: String,
+    /// Why the transport answered in its place, if that did.
+    pub cause: Option<EndReason>,
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::client_info::Declared;
 use super::connection::Session;
 use super::error::{HandshakeError, HandshakeRefusal};
-use super::reply::Reply;
+use super::reply::{OwnReply, Reply};
 use crate::loader::catalog::{Capabilities, Known};
 use crate::protocol::{Era, Json, Kind, Object, Shown};
 
@@ -81,6 +81,7 @@ pub(super) fn unfit(method: &'static str, reason: impl Into<String>) -> Handshak
     HandshakeError::Refused(HandshakeRefusal {
         method,
         reason: reason.into(),
+        cause: None,
     })
 }
 
@@ -110,11 +111,16 @@ impl Introduced {
     }
 
     pub(super) async fn ask(&self, method: &'static str, members: &str) -> Result<Bytes, HandshakeError> {
-        match self.session.request(method, &self.params(members)).await {
+        let OwnReply { reply, reason } = self.session.ask(method, &self.params(members)).await;
+        match reply {
             Reply::Result(raw) => Ok(raw),
             Reply::Error(raw) => {
                 let text = String::from_utf8_lossy(&raw[..raw.len().min(2000)]).into_owned();
-                Err(unfit(method, Shown::line(&text).to_string()))
+                Err(HandshakeError::Refused(HandshakeRefusal {
+                    method,
+                    reason: Shown::line(&text).to_string(),
+                    cause: reason,
+                }))
             }
             Reply::Unusable(reason) => Err(unfit(method, reason)),
             Reply::Ended(ended) => Err(HandshakeError::Ended(ended)),

@@ -5,18 +5,21 @@
 mod caller;
 mod client_info;
 mod connection;
+mod end_reason;
 mod ending;
 mod error;
 mod handshake;
 mod lists;
 mod reader;
 mod reply;
+mod request_failures;
 mod server_messages;
 mod server_requests;
 
 pub use caller::{Caller, Failure, Inquiry, Taken};
 pub use client_info::Declared;
 pub use connection::{Client, Session, Unasked};
+pub use end_reason::{EndReason, UnreachableCause, Violation};
 pub use ending::Ended;
 pub(in crate::loader) use ending::LastLines;
 pub(in crate::loader) use error::HandshakeError;
@@ -24,3 +27,4 @@ pub use error::HandshakeRefusal;
 pub(in crate::loader) use handshake::{Introduced, introduce};
 pub(in crate::loader) use lists::LIST_PATIENCE;
 pub use reply::Reply;
+pub(in crate::loader) use request_failures::RequestFailures;

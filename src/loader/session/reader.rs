@@ -7,16 +7,18 @@ use tokio_util::task::TaskTracker;
 
 use super::connection::{Client, Session, Unasked};
 use super::ending::Ended;
+use super::request_failures::RequestFailures;
 use crate::protocol::{DependencyName, Secrets};
 use crate::wire::{LineReader, Outbox, Patience};
 
 impl Session {
     /// Starts reading and writing. `ending` is awaited when the dependency closes its stdout and tells how it ended.
-    pub fn open(
+    pub(in crate::loader) fn open(
         (dependency, secrets): (DependencyName, Secrets),
-        (source, sink): (
+        (source, sink, failures): (
             impl AsyncRead + Unpin + Send + 'static,
             impl AsyncWrite + Unpin + Send + 'static,
+            RequestFailures,
         ),
         line_limit: usize,
         tasks: &TaskTracker,
@@ -25,7 +27,7 @@ impl Session {
         ending: impl Future<Output = Ended> + Send + 'static,
     ) -> Self {
         let outbox = Outbox::open(sink, Patience::UntilItStalls, tasks);
-        let session = Self::new(dependency, secrets, outbox, client);
+        let session = Self::new(dependency, secrets, failures, outbox, client);
         let reading = session.clone();
         let mut reader = LineReader::new(source, line_limit);
         tasks.spawn(async move {
@@ -53,8 +55,9 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loader::process::Exit;
     use crate::loader::session::connection::lock;
-    use crate::loader::session::{Caller, Failure, Inquiry, Taken};
+    use crate::loader::session::{Caller, EndReason, Failure, Inquiry, Taken};
     use crate::protocol::{Kind, Outcome, Payload};
     use bytes::Bytes;
     use std::sync::Arc;
@@ -75,7 +78,7 @@ mod tests {
         let (tell, unasked) = mpsc::unbounded_channel();
         let session = Session::open(
             ("fake".parse().unwrap(), Secrets::new([("TOKEN", "abcdefgh")])),
-            (stdout, stdin),
+            (stdout, stdin, RequestFailures::default()),
             1000,
             &TaskTracker::new(),
             None,
@@ -84,7 +87,7 @@ mod tests {
             },
             async {
                 Ended {
-                    reason: "exited with code 3".to_owned(),
+                    reason: EndReason::Exited(Exit::Code(3)),
                     stderr: "boom".to_owned(),
                 }
             },

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::caller::{Caller, Failure, Inquiry, Taken};
+use super::end_reason::EndReason;
 use super::ending::Ended;
 use crate::protocol::{Outcome, Payload};
 
@@ -22,20 +23,33 @@ pub enum Reply {
     Ended(Arc<Ended>),
 }
 
+/// A reply to a request of pml's own, and why the transport made it where the server did not.
+pub(super) struct OwnReply {
+    pub(super) reply: Reply,
+    pub(super) reason: Option<EndReason>,
+}
+
 /// Waits for the reply to a request of pml's own.
-pub(in crate::loader) struct Waiting(Mutex<Option<oneshot::Sender<Reply>>>);
+pub(super) struct Waiting(Mutex<Option<oneshot::Sender<OwnReply>>>);
 
 impl Waiting {
-    pub(in crate::loader) fn new() -> (Arc<Self>, oneshot::Receiver<Reply>) {
+    pub(super) fn new() -> (Arc<Self>, oneshot::Receiver<OwnReply>) {
         let (sender, receiver) = oneshot::channel();
         (Arc::new(Self(Mutex::new(Some(sender)))), receiver)
     }
 
-    fn send(&self, reply: Reply) {
+    fn send(&self, reply: Reply, reason: Option<EndReason>) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
-            let _ = sender.send(reply);
+            let _ = sender.send(OwnReply { reply, reason });
         }
+    }
+}
+
+fn reply(line: &Bytes, outcome: &Outcome<'_>) -> Reply {
+    match outcome {
+        Outcome::Result(payload) => Reply::Result(line.slice_ref(payload.get().as_bytes())),
+        Outcome::Error(raw) => Reply::Error(line.slice_ref(raw.get().as_bytes())),
     }
 }
 
@@ -43,17 +57,19 @@ impl Caller for Waiting {
     fn progressed(&self, _line: &Bytes, _params: &Payload<'_>) {}
 
     fn replied(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>) {
-        self.send(match outcome {
-            Outcome::Result(payload) => Reply::Result(line.slice_ref(payload.get().as_bytes())),
-            Outcome::Error(raw) => Reply::Error(line.slice_ref(raw.get().as_bytes())),
-        });
+        self.send(reply(line, outcome), None);
+    }
+
+    fn unreached(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>, reason: &EndReason) {
+        self.send(reply(line, outcome), Some(reason.clone()));
     }
 
     fn failed(&self, failure: Failure) {
-        self.send(match failure {
+        let reply = match failure {
             Failure::Unusable(reason) => Reply::Unusable(reason),
             Failure::Ended(ended) => Reply::Ended(ended),
-        });
+        };
+        self.send(reply, None);
     }
 
     fn asked(self: Arc<Self>, _inquiry: &Arc<Inquiry>) -> Taken {

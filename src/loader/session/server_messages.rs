@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::caller::Failure;
 use super::connection::{Session, Unasked, lock};
+use super::end_reason::EndReason;
 use crate::protocol::{EnvelopeError, Kind, Line, Message, Outcome, Payload, Remains, Shown, elements};
 
 /// How much of a line that is no message is logged.
@@ -41,6 +42,10 @@ impl Session {
         match Message::parse(line)? {
             Message::Response { id, outcome } => {
                 let raw_id = id.get();
+                let reason = match &outcome {
+                    Outcome::Result(_) => None,
+                    Outcome::Error(_) => self.0.failures.take(raw_id),
+                };
                 let Some(id) = own_id(raw_id) else {
                     return Ok(());
                 };
@@ -50,10 +55,10 @@ impl Session {
                 {
                     let line = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{raw_id},"error":{error}}}"#));
                     if let Message::Response { outcome, .. } = Message::parse(&line)? {
-                        self.answered(id, &line, &outcome);
+                        self.answered(id, &line, &outcome, reason.as_ref());
                     }
                 } else {
-                    self.answered(id, line, &outcome);
+                    self.answered(id, line, &outcome, reason.as_ref());
                 }
             }
             Message::Notification { method, params } => {
@@ -64,8 +69,8 @@ impl Session {
         Ok(())
     }
 
-    /// Hands a reply to the caller that waits for it.
-    fn answered(&self, id: u64, line: &Bytes, outcome: &Outcome<'_>) {
+    /// Hands a reply to the caller that waits for it; `reason` is why the transport made it, if that did.
+    fn answered(&self, id: u64, line: &Bytes, outcome: &Outcome<'_>, reason: Option<&EndReason>) {
         let mut callers = lock(&self.0.callers);
         let caller = callers.remove(&id);
         let busy = !callers.is_empty();
@@ -75,7 +80,10 @@ impl Session {
             if !busy {
                 self.touch();
             }
-            caller.replied(line, outcome);
+            match reason {
+                Some(reason) => caller.unreached(line, outcome, reason),
+                None => caller.replied(line, outcome),
+            }
         }
     }
 

@@ -15,7 +15,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 struct Between {
     lines: Lines<BufReader<DuplexStream>>,
     sink: DuplexStream,
-    ended: watch::Receiver<Option<String>>,
+    ended: watch::Receiver<Option<EndReason>>,
     listener: TcpListener,
 }
 
@@ -321,7 +321,7 @@ async fn before_the_first_answer_a_failure_ends_the_connection() {
     drop(request);
     let ended = between.ended.wait_for(Option::is_some).await.unwrap().clone();
     assert_eq!(
-        ended.as_deref(),
+        ended.map(|ended| ended.to_string()).as_deref(),
         Some(r"answered HTTP 502 Bad Gateway: upstream\u{1b} is gone")
     );
     assert_eq!(between.lines.next_line().await.unwrap(), None);
@@ -337,7 +337,7 @@ async fn a_closed_session_ends_the_connection_and_what_is_under_way() {
     let Between { sink, mut ended, .. } = between;
     drop(sink);
     let ended = ended.wait_for(Option::is_some).await.unwrap().clone();
-    assert_eq!(ended.as_deref(), Some("was closed"));
+    assert_eq!(ended, Some(EndReason::Closed));
     request.left().await;
 }
 
