@@ -1,54 +1,123 @@
 //! The list of tools: complete and instant from the catalog, without starting anything.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::{Asking, Listed, Proxy, Refusal, View};
-use crate::config::nearest;
-use crate::loader::{KnownTool, Plan};
+use crate::config::{Server, nearest};
+use crate::loader::{Known, KnownTool, Plan};
 use crate::permissions::{AskKind, CONNECT, Decision, ServerVerdict};
 use crate::protocol::{DependencyName, ToolName, wire_name};
 
+/// What a list of tools follows from. Lists that follow from equal ones are equal, so that one need not be made again.
+///
+/// It keeps what it points at, so that nothing else can come to stand at the same place.
+pub struct ListBasis {
+    view: Arc<View>,
+    servers: Vec<ServerBasis>,
+}
+
+enum ServerBasis {
+    /// It is disabled.
+    Hidden,
+    /// Its tools are not known, or it cannot be planned: what is said instead.
+    Connect(String),
+    /// Its tools are known.
+    Known { known: Arc<Known>, approved: Approval },
+}
+
+/// Whether a person has approved a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Approval {
+    Given,
+    Missing,
+}
+
+impl PartialEq for ListBasis {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.view, &other.view) && self.servers == other.servers
+    }
+}
+
+impl PartialEq for ServerBasis {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Hidden, Self::Hidden) => true,
+            (Self::Connect(one), Self::Connect(other)) => one == other,
+            (
+                Self::Known { known, approved },
+                Self::Known {
+                    known: other_known,
+                    approved: other_approved,
+                },
+            ) => Arc::ptr_eq(known, other_known) && approved == other_approved,
+            (Self::Hidden | Self::Connect(_) | Self::Known { .. }, _) => false,
+        }
+    }
+}
+
 impl Proxy {
-    /// Lists every tool that a call could reach, in a stable order.
+    /// Returns what the list of tools follows from now; costs as much as there are servers, however many tools they have.
     ///
-    /// While the configuration cannot be read nothing is listed: every call would be refused.
+    /// `None` while the configuration cannot be read: nothing is listed then, since every call would be refused.
     #[must_use]
-    pub fn list(&self) -> Vec<Listed> {
+    pub fn list_basis(&self) -> Option<ListBasis> {
         match self.view() {
-            Ok(view) => self.list_of(&view),
+            Ok(view) => Some(self.basis_of(view)),
             Err(error) => {
                 tracing::warn!(%error, "no tools are listed while the configuration cannot be read");
-                Vec::new()
+                None
             }
         }
     }
 
-    /// Lists the tools that a client sees under a configuration.
-    pub(super) fn list_of(&self, view: &View) -> Vec<Listed> {
-        let mut listed = Vec::new();
-        for (name, server) in &view.config.servers {
+    fn basis_of(&self, view: Arc<View>) -> ListBasis {
+        let server = |(name, server): (&DependencyName, &Server)| {
             if server.disabled {
-                continue;
+                return ServerBasis::Hidden;
             }
-            let connect = ToolName::new(name.clone(), CONNECT);
             let plan = match view.plan(name, server, &self.0.environment) {
                 Ok(plan) => plan,
                 Err(error) => {
                     let about = format!("`{name}` cannot be started as it is declared: {error}");
-                    listed.push(Listed::Connect { tool: connect, about });
+                    return ServerBasis::Connect(about);
+                }
+            };
+            if let Some(known) = self.0.loader.known(&plan) {
+                let approved = if self.is_approved(&plan) {
+                    Approval::Given
+                } else {
+                    Approval::Missing
+                };
+                return ServerBasis::Known { known, approved };
+            }
+            let connect = ToolName::new(name.clone(), CONNECT);
+            match view.policy.check(&connect).decision {
+                Decision::Deny => ServerBasis::Hidden,
+                Decision::Allow | Decision::Ask(_) => ServerBasis::Connect(self.about(&plan)),
+            }
+        };
+        let servers = view.config.servers.iter().map(server).collect();
+        ListBasis { view, servers }
+    }
+
+    /// Lists every tool that a call could reach, in a stable order.
+    #[must_use]
+    pub fn list(&self, basis: &ListBasis) -> Vec<Listed> {
+        let ListBasis { view, servers } = basis;
+        let mut listed = Vec::new();
+        for (name, server) in view.config.servers.keys().zip(servers) {
+            let (known, approved) = match server {
+                ServerBasis::Hidden => continue,
+                ServerBasis::Connect(about) => {
+                    listed.push(Listed::Connect {
+                        tool: ToolName::new(name.clone(), CONNECT),
+                        about: about.clone(),
+                    });
                     continue;
                 }
+                ServerBasis::Known { known, approved } => (known, *approved),
             };
-            let Some(known) = self.0.loader.known(&plan) else {
-                if view.policy.check(&connect).decision != Decision::Deny {
-                    listed.push(Listed::Connect {
-                        tool: connect,
-                        about: self.about(&plan),
-                    });
-                }
-                continue;
-            };
-            let approved = self.is_approved(&plan);
             let mut seen = HashSet::new();
             for tool in &known.tools {
                 let name = ToolName::new(name.clone(), tool.name());
@@ -59,7 +128,7 @@ impl Proxy {
                 }
                 let asking = match decision {
                     Decision::Allow => Asking::Never,
-                    Decision::Ask(AskKind::First) if approved => Asking::Never,
+                    Decision::Ask(AskKind::First) if approved == Approval::Given => Asking::Never,
                     Decision::Ask(_) | Decision::Deny => Asking::Possible,
                 };
                 listed.push(Listed::Known {
@@ -71,6 +140,11 @@ impl Proxy {
             }
         }
         listed
+    }
+
+    /// Lists the tools that a client sees under a configuration.
+    pub(super) fn list_of(&self, view: &Arc<View>) -> Vec<Listed> {
+        self.list(&self.basis_of(Arc::clone(view)))
     }
 
     fn about(&self, plan: &Plan) -> String {

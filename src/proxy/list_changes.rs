@@ -12,7 +12,7 @@ use crate::protocol::Kind;
 
 impl Proxy {
     /// Returns the kinds whose lists no longer serve a client that was shown them under the configuration `before`.
-    pub(super) fn changed_lists(&self, before: &View, now: &View) -> Vec<Kind> {
+    pub(super) fn changed_lists(&self, before: &Arc<View>, now: &Arc<View>) -> Vec<Kind> {
         let changed = |kind: &Kind| match kind {
             Kind::Tools => {
                 // They decide which of pml's own tools are listed, and how.

@@ -32,6 +32,7 @@ pub use call::{Carried, Patience, Progress};
 pub use client_scope::Claim;
 pub use clock::{moment, now};
 pub use introduction::Introduction;
+pub use list::ListBasis;
 pub use offers::Offered;
 pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
 pub use people::{Questioned, came_second};

@@ -24,7 +24,7 @@ use crate::stdio::client::link::Link;
 use crate::stdio::era::{self, Era, Fault, Opened};
 use crate::stdio::lists::items::{self, List};
 use crate::stdio::lists::output_schemas::OutputSchemas;
-use crate::stdio::lists::tools;
+use crate::stdio::lists::tool_list::ToolList;
 use crate::stdio::own_tools;
 use crate::stdio::own_tools::prompts::{self, Prompt};
 use crate::stdio::subscriptions::Subscriptions;
@@ -43,6 +43,7 @@ struct Shared {
     subscriptions: Subscriptions,
     calls: Calls,
     output_schemas: Arc<OutputSchemas>,
+    tool_list: ToolList,
     /// What servers say to the client goes here; they know it by a reference that does not keep it.
     _server_requests: Arc<ServerRequests>,
     /// Whether the eager servers were started.
@@ -72,6 +73,7 @@ impl Conversation {
             ),
             subscriptions,
             output_schemas,
+            tool_list: ToolList::default(),
             _server_requests: server_requests,
             proxy,
             link,
@@ -268,12 +270,11 @@ impl Conversation {
         let Shared {
             proxy,
             output_schemas,
+            tool_list,
             ..
         } = &*self.0;
-        let listed = proxy.list();
-        output_schemas.renew(&listed);
-        let own = own_tools::definitions(proxy.ask_user().tools, proxy.approvals().by);
-        items::page("tools", tools::tools(&listed, &own), era)
+        let own = || own_tools::definitions(proxy.ask_user().tools, proxy.approvals().by);
+        items::page("tools", tool_list.text(proxy, output_schemas, own), era)
     }
 
     /// The first list shows that this client means to stay: what it is likely to call is started behind its back.

@@ -63,7 +63,7 @@ impl List {
 }
 
 /// Writes the result of a list, which may be long and is not copied.
-pub(crate) fn page(member: &str, array: String, era: Era) -> Answer {
+pub(crate) fn page(member: &str, array: impl Into<Bytes>, era: Era) -> Answer {
     let (head, tail) = match era {
         Era::Legacy => (format!(r#"{{"{member}":"#), "}"),
         // Rules and servers may change at any moment: nobody should keep the list.
@@ -74,7 +74,7 @@ pub(crate) fn page(member: &str, array: String, era: Era) -> Answer {
     };
     Answer::Result(vec![
         Bytes::from(head),
-        Bytes::from(array),
+        array.into(),
         Bytes::from_static(tail.as_bytes()),
     ])
 }

@@ -3,4 +3,5 @@
 pub(crate) mod items;
 pub(crate) mod output_schemas;
 pub(crate) mod resource_lookup;
-pub(crate) mod tools;
+pub(crate) mod tool_list;
+mod tools;
