@@ -23,6 +23,7 @@ mod people;
 mod resume;
 mod route;
 mod status;
+mod template;
 mod view;
 
 pub use authority::{

@@ -1,16 +1,26 @@
 //! Which server a URI belongs to, and under which URI a client sees it. Pure.
 //!
-//! A URI is kept as it is where one server alone has it; where several do, each is seen as `pml://SERVER/URI`. A
-//! template is matched, never expanded: its expressions are holes between literals, in time linear in the URI
-//! however many holes a server invents.
+//! A URI is kept as it is where one server alone has it; where several do, each is seen as `pml://SERVER/URI`. All
+//! templates are matched in one pass over the servers, within a bound on its work.
 
 use std::collections::HashMap;
 
+use super::template::{self, Effort};
 use crate::config::nearest;
 use crate::protocol::DependencyName;
 
 /// What a URI begins with that names its server.
 const EXPLICIT: &str = "pml://";
+
+/// How much work the templates of all servers may cost for one URI, in bytes that are looked at: a few milliseconds
+/// on the one thread that serves every request. Servers with many templates for one usual URI need a hundredth of it.
+///
+/// What a server lists (templates, their parts) and what a client sends (the length of a URI) are bounded each; their
+/// product is not.
+const WORK: usize = 1 << 20;
+
+/// What it costs to ask the rules about a byte of a template: they judge it in several spellings.
+const JUDGING: usize = 64;
 
 /// The resources of one server, as far as they are known, those that a rule denies included.
 pub(super) struct Shelf<'a> {
@@ -27,9 +37,12 @@ impl Shelf<'_> {
         self.uris.contains(&uri) && (self.permits)(self.server, uri)
     }
 
-    fn matches(&self, uri: &str) -> bool {
-        let mut templates = self.templates.iter();
-        templates.any(|template| fits(template, uri) && (self.permits)(self.server, template))
+    fn matches(&self, uri: &str, effort: &mut Effort) -> bool {
+        self.templates.iter().any(|template| {
+            template::fits(template, uri, effort)
+                && effort.spend(JUDGING * (template.len() + 1))
+                && (self.permits)(self.server, template)
+        })
     }
 }
 
@@ -72,7 +85,8 @@ pub(super) fn servers_of<'a>(
     servers_of
 }
 
-fn explicit(server: &DependencyName, uri: &str) -> String {
+/// Returns a URI or a template with the name of its server, under which it is always found again.
+pub(super) fn explicit(server: &DependencyName, uri: &str) -> String {
     format!("{EXPLICIT}{server}/{uri}")
 }
 
@@ -86,10 +100,11 @@ pub(super) fn owner(shelves: &[Shelf<'_>], uri: &str) -> Result<(DependencyName,
     let stocked = |stock: Stock| shelves.iter().filter(move |shelf| shelf.stock == stock);
     let listing: Vec<&Shelf<'_>> = shelves.iter().filter(|shelf| shelf.lists(uri)).collect();
     // Of what is listed no template has to be tried.
-    let matching: Vec<&Shelf<'_>> = shelves
-        .iter()
-        .filter(|shelf| listing.is_empty() && shelf.matches(uri))
-        .collect();
+    let matching = if listing.is_empty() {
+        matching(shelves, uri)
+    } else {
+        Vec::new()
+    };
     let shelf = match (&listing[..], &matching[..]) {
         ([only], _) | ([], [only]) => Some(*only),
         // Several have it.
@@ -115,19 +130,26 @@ fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
 ///
 /// What several list is none of them: it has a name that says whose it is.
 pub(super) fn possible_owners(shelves: &[Shelf<'_>], uri: &str) -> Vec<DependencyName> {
-    let named = |having: &dyn Fn(&Shelf<'_>) -> bool| -> Vec<DependencyName> {
-        let having = shelves.iter().filter(|shelf| having(shelf));
-        having.map(|shelf| shelf.server.clone()).collect()
-    };
     if uri.starts_with(EXPLICIT) || shelves.iter().any(|shelf| shelf.lists(uri)) {
         return Vec::new();
     }
-    let fitting = named(&|shelf| shelf.matches(uri));
-    if fitting.is_empty() {
-        named(&|shelf| shelf.stock == Stock::Some)
-    } else {
-        fitting
+    let mut possible = matching(shelves, uri);
+    if possible.is_empty() {
+        possible.extend(shelves.iter().filter(|shelf| shelf.stock == Stock::Some));
     }
+    possible.into_iter().map(|shelf| shelf.server.clone()).collect()
+}
+
+/// Returns the servers with a template that fits.
+///
+/// Each has the same share of the work, so that the templates of one cannot hide those of another; what is left of a
+/// server's templates when its share is used up does not fit.
+fn matching<'s, 'a>(shelves: &'s [Shelf<'a>], uri: &str) -> Vec<&'s Shelf<'a>> {
+    let with_templates = shelves.iter().filter(|shelf| !shelf.templates.is_empty());
+    let share = WORK / with_templates.clone().count().max(1);
+    with_templates
+        .filter(|shelf| shelf.matches(uri, &mut Effort::new(share)))
+        .collect()
 }
 
 fn nearest_to(shelves: &[Shelf<'_>], uri: &str) -> Option<String> {
@@ -148,218 +170,15 @@ fn nearest_to(shelves: &[Shelf<'_>], uri: &str) -> Option<String> {
     Some(seen(shelf.server, near, &servers_of))
 }
 
-/// A part of a template.
-#[derive(Debug, PartialEq, Eq)]
-enum Part<'a> {
-    Literal(&'a str),
-    /// Something that is filled in.
-    Hole {
-        /// What it begins with, if anything is filled in at all; without it, something must be.
-        lead: Option<u8>,
-        reach: Reach,
-    },
-}
-
-/// How far a hole reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    /// To the next `/`.
-    Segment,
-    /// As far as it likes.
-    Anywhere,
-}
-
-/// Tells whether a URI may come from an RFC 6570 template.
-///
-/// The time is that of the URI for each part of the template; what a server lists has a bounded number of parts.
-fn fits(template: &str, uri: &str) -> bool {
-    let text = uri.as_bytes();
-    let literal = template.split('{').next().unwrap_or_default();
-    // Nearly all are told apart by how they begin.
-    if !uri.starts_with(literal) {
-        return false;
-    }
-    // Where in the URI the parts so far may end.
-    let mut ends = vec![false; text.len() + 1];
-    ends[0] = true;
-    for part in parts(template) {
-        ends = match part {
-            Part::Literal(literal) => after_literal(&ends, text, literal.as_bytes()),
-            Part::Hole { lead, reach } => after_hole(&ends, text, lead, reach),
-        };
-        if !ends.contains(&true) {
-            return false;
-        }
-    }
-    ends[text.len()]
-}
-
-fn after_literal(ends: &[bool], text: &[u8], literal: &[u8]) -> Vec<bool> {
-    let mut after = vec![false; ends.len()];
-    // Each byte of the URI is looked at once: compared anew at each place, a literal of equal letters would cost its
-    // length there.
-    let borders = borders(literal);
-    let mut fitting = 0;
-    for (place, byte) in text.iter().enumerate() {
-        while fitting > 0 && (fitting == literal.len() || literal[fitting] != *byte) {
-            fitting = borders[fitting - 1];
-        }
-        if literal[fitting] == *byte {
-            fitting += 1;
-        }
-        let end = place + 1;
-        if fitting == literal.len() {
-            after[end] = ends[end - literal.len()];
-        }
-    }
-    after
-}
-
-/// Returns for each beginning of a literal the length of its longest proper beginning that it also ends with.
-fn borders(literal: &[u8]) -> Vec<usize> {
-    let mut borders = vec![0; literal.len()];
-    for place in 1..literal.len() {
-        let mut length = borders[place - 1];
-        while length > 0 && literal[length] != literal[place] {
-            length = borders[length - 1];
-        }
-        borders[place] = length + usize::from(literal[length] == literal[place]);
-    }
-    borders
-}
-
-fn after_hole(ends: &[bool], text: &[u8], lead: Option<u8>, reach: Reach) -> Vec<bool> {
-    // What has a lead may be absent altogether.
-    let mut after = match lead {
-        Some(_) => ends.to_vec(),
-        None => vec![false; ends.len()],
-    };
-    let mut filling = false;
-    for (place, byte) in text.iter().enumerate() {
-        filling = match lead {
-            None => (filling || ends[place]) && (reach == Reach::Anywhere || *byte != b'/'),
-            // The lead itself may be what a segment ends at.
-            Some(lead) => {
-                (ends[place] && *byte == lead) || (filling && (reach == Reach::Anywhere || *byte != b'/'))
-            }
-        };
-        after[place + 1] |= filling;
-    }
-    after
-}
-
-fn parts(template: &str) -> Vec<Part<'_>> {
-    let mut parts = Vec::new();
-    let mut rest = template;
-    while let Some((literal, (expression, behind))) = rest
-        .split_once('{')
-        .and_then(|(literal, behind)| Some((literal, behind.split_once('}')?)))
-    {
-        if !literal.is_empty() {
-            parts.push(Part::Literal(literal));
-        }
-        parts.push(hole(expression));
-        rest = behind;
-    }
-    if !rest.is_empty() {
-        parts.push(Part::Literal(rest));
-    }
-    parts
-}
-
-fn hole(expression: &str) -> Part<'static> {
-    let (lead, reach) = match expression.as_bytes().first() {
-        Some(b'+') => (None, Reach::Anywhere),
-        Some(b'#') => (Some(b'#'), Reach::Anywhere),
-        Some(b'?') => (Some(b'?'), Reach::Anywhere),
-        Some(b'&') => (Some(b'&'), Reach::Anywhere),
-        // Each of several begins with the slash.
-        Some(b'/') if expression.contains(['*', ',']) => (Some(b'/'), Reach::Anywhere),
-        Some(b'/') => (Some(b'/'), Reach::Segment),
-        Some(b'.') => (Some(b'.'), Reach::Segment),
-        Some(b';') => (Some(b';'), Reach::Segment),
-        _ => (None, Reach::Segment),
-    };
-    Part::Hole { lead, reach }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::growth::{Shape, assert_linear};
+    use crate::protocol::growth::assert_linear;
     use proptest::prelude::*;
 
     #[test]
-    fn templates_are_literals_with_holes() {
-        for (template, fitting, unfit) in [
-            (
-                "file:///{name}",
-                vec!["file:///a", "file:///ä b"],
-                vec!["file:///", "file:///a/b", "file:/a"],
-            ),
-            (
-                "file:///{+path}",
-                vec!["file:///a", "file:///a/b/c"],
-                vec!["file://a"],
-            ),
-            (
-                "db://{table}/rows/{id}",
-                vec!["db://a/rows/1"],
-                vec!["db://a/b/rows/1", "db://a/rows/", "db://a/rows/1/2"],
-            ),
-            ("r:{/path*}", vec!["r:", "r:/a", "r:/a/b"], vec!["r:a"]),
-            ("r:{/one}", vec!["r:", "r:/a", "r:/"], vec!["r:/a/b", "r:a"]),
-            (
-                "s:x{?q,page}",
-                vec!["s:x", "s:x?q=1&page=2", "s:x?q=a/b"],
-                vec!["s:xy", "s:"],
-            ),
-            ("s:x{?q}{&r}{#f}", vec!["s:x?q=1&r=2#f"], vec!["s:xr=2"]),
-            ("a:{x}{y}", vec!["a:12"], vec!["a:1", "a:"]),
-            ("a:b", vec!["a:b"], vec!["a:bc", "a:"]),
-            ("a:{unclosed", vec!["a:{unclosed"], vec!["a:x"]),
-            ("{+all}", vec!["any://thing/at?all"], vec![""]),
-        ] {
-            for uri in fitting {
-                assert!(fits(template, uri), "{template} fits {uri}");
-            }
-            for uri in unfit {
-                assert!(!fits(template, uri), "{template} does not fit {uri}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_thousand_holes_cost_no_more_than_a_thousand_looks() {
-        let template = "{a}".repeat(1000);
-        assert!(fits(&template, &"x".repeat(2000)));
-        assert!(!fits(&template, &"x".repeat(999)));
-        assert!(!fits(&(template + "!"), &"x".repeat(2000)));
-    }
-
-    #[test]
-    fn templates_and_lists_are_searched_in_linear_time() {
+    fn lists_are_searched_in_linear_time() {
         let name: DependencyName = "a".parse().unwrap();
-        let shapes: [Shape<(String, String)>; 5] = [
-            ("equal letters", |size| {
-                (format!("{{+x}}{}{{y}}", "a".repeat(size / 2)), "a".repeat(size))
-            }),
-            ("many equal literals", |size| {
-                ("{+x}ab{y}ab".repeat(4), "ab".repeat(size / 2))
-            }),
-            ("holes that reach anywhere", |size| {
-                ("{+x}".repeat(32), "/".repeat(size))
-            }),
-            ("braces without an end", |size| {
-                ("{".repeat(size), "{".repeat(size))
-            }),
-            ("segments", |size| ("{x}/{/y*}".repeat(16), "a/".repeat(size / 2))),
-        ];
-        for (shape, input) in shapes {
-            assert_linear(shape, input, |(template, uri)| {
-                fits(template, uri);
-            });
-        }
         let listed =
             |size: usize| -> Vec<String> { (0..size / 8).map(|number| format!("x:{number}")).collect() };
         assert_linear("many listed", listed, |uris| {
@@ -374,6 +193,104 @@ mod tests {
             assert_eq!(nearest_to(&shelves, &"y".repeat(5000)), None);
             assert_eq!(possible_owners(&shelves, "y:unknown"), []);
         });
+    }
+
+    /// The most that servers may list, and a URI that each of their templates nearly fits.
+    struct Largest {
+        servers: usize,
+        templates: usize,
+        parts: usize,
+        uri: usize,
+    }
+
+    /// Returns the most with one of them of another size.
+    type Along = fn(&Largest, usize) -> Largest;
+
+    /// Looks a URI up among templates that only the whole match tells from it.
+    fn look_up(largest: &Largest) {
+        let names: Vec<DependencyName> = (0..largest.servers)
+            .map(|number| format!("s{number}").parse().unwrap())
+            .collect();
+        let template = format!("a:{}{{x}}b", "{+x}a".repeat(largest.parts));
+        let shelves: Vec<Shelf<'_>> = names
+            .iter()
+            .map(|server| Shelf {
+                server,
+                stock: Stock::Some,
+                uris: Vec::new(),
+                templates: vec![&template; largest.templates],
+                permits: &|_, _| false,
+            })
+            .collect();
+        let uri = format!("a:{}/b", "a".repeat(largest.uri));
+        drop(owner(&shelves, &uri));
+        possible_owners(&shelves, &uri);
+    }
+
+    #[test]
+    fn the_product_of_servers_templates_parts_and_length_is_bounded() {
+        let usual = Largest {
+            servers: 4,
+            templates: 1000,
+            parts: 31,
+            uri: 8000,
+        };
+        let axes: [(&str, Along); 4] = [
+            ("servers", |all, size| Largest {
+                servers: size / 512,
+                ..*all
+            }),
+            ("templates", |all, size| Largest {
+                templates: size / 8,
+                ..*all
+            }),
+            ("parts", |all, size| Largest {
+                parts: size / 64,
+                ..*all
+            }),
+            ("uri", |all, size| Largest { uri: size, ..*all }),
+        ];
+        for (axis, along) in axes {
+            assert_linear(axis, |size| along(&usual, size.min(1 << 16)), look_up);
+        }
+        assert_linear(
+            "all at once",
+            |size| Largest {
+                servers: size / 512,
+                templates: size / 32,
+                parts: (size / 512).min(32),
+                uri: size.min(8192),
+            },
+            look_up,
+        );
+    }
+
+    #[test]
+    fn templates_that_use_up_the_work_hide_no_template_of_another_server() {
+        let names: Vec<DependencyName> = ["a", "b"].map(|name| name.parse().unwrap()).to_vec();
+        let slow = format!("a:{}{{x}}b", "{+x}a".repeat(31));
+        let uri = format!("a:{}/b", "a".repeat(8000));
+        let shelf = |server, templates| Shelf {
+            server,
+            stock: Stock::Some,
+            uris: Vec::new(),
+            templates,
+            permits: &|_, _| true,
+        };
+        let shelves = [
+            shelf(&names[0], vec![&*slow; 1000]),
+            shelf(&names[1], vec!["a:{+all}"]),
+        ];
+        assert_eq!(owner(&shelves, &uri), Ok((names[1].clone(), uri.clone())));
+        let hidden = [
+            shelf(&names[0], [vec![&*slow; 1000], vec!["a:{+all}"]].concat()),
+            shelf(&names[1], Vec::new()),
+        ];
+        assert_eq!(
+            possible_owners(&hidden, &uri),
+            names,
+            "it goes the way of what none lists"
+        );
     }
 
     /// Shelves by name: URIs, templates, and whether there is anything at all.
@@ -523,20 +440,6 @@ mod tests {
                 let seen = seen(server, uri, &servers_of);
                 prop_assert_eq!(owner(&shelves, &seen), Ok((server.clone(), uri.to_owned())));
             }
-        }
-
-        #[test]
-        fn a_literal_is_found_at_every_place(text in "[ab]{0,24}", literal in "[ab]{1,6}") {
-            let ends = vec![true; text.len() + 1];
-            let after = after_literal(&ends, text.as_bytes(), literal.as_bytes());
-            for (end, found) in after.iter().enumerate() {
-                prop_assert_eq!(*found, text[..end].ends_with(&literal), "{}", end);
-            }
-        }
-
-        #[test]
-        fn what_fills_the_holes_fits(one in "[a-z]{1,4}", two in "[a-z/]{1,4}") {
-            prop_assert!(fits("t://{one}/{+two}", &format!("t://{one}/{two}")), "{} {}", one, two);
         }
     }
 }

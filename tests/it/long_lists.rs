@@ -132,3 +132,41 @@ fn what_was_remembered_without_bounds_is_cut_at_the_next_start() {
     assert!(unknown.get("id").is_some(), "{unknown}");
     assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
 }
+
+#[test]
+fn templates_that_nearly_fit_a_long_uri_hold_up_nothing() {
+    let world = World::new();
+    let servers: Vec<String> = (0..3).map(|number| format!("s{number}")).collect();
+    // Told from the URI by nothing but the whole match.
+    let templates: Vec<Value> = (0..1000)
+        .map(|number| {
+            let template = format!("a:{}{{x{number}}}b", "{+x}a".repeat(31));
+            json!({ "name": "t", "uriTemplate": template })
+        })
+        .collect();
+    world.write(
+        "templates",
+        &json!({ "resourceTemplates": templates }).to_string(),
+    );
+    let answer = ["--answer", "resources/templates/list", "templates"];
+    let fake = |name: &String| world.fake(&[&["--offers", name.as_str()], &answer[..]].concat());
+    let declared: serde_json::Map<String, Value> =
+        servers.iter().map(|name| (name.clone(), fake(name))).collect();
+    world.configure(&json!({ "permissions": { "allow": ["*"] }, "mcpServers": declared }));
+    let mut client = world.legacy();
+    for server in &servers {
+        client.call(&format!("{server}__echo"), &json!({}));
+    }
+    let uri = format!("a:{}/b", "a".repeat(8000));
+    for (method, params) in [
+        ("resources/read", json!({ "uri": uri })),
+        ("resources/subscribe", json!({ "uri": uri })),
+        (
+            "completion/complete",
+            json!({ "ref": { "type": "ref/resource", "uri": uri }, "argument": { "name": "x", "value": "" } }),
+        ),
+    ] {
+        let answer = client.request(method, &params);
+        assert!(answer.get("error").is_some(), "{method}: {answer}");
+    }
+}
