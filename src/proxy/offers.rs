@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::owner::{Shelf, Stock, owner, possible_owners, seen, servers_of};
+use super::owner::{Shelf, Stock, explicit, owner, possible_owners, seen, servers_of};
 use super::{Proxy, View};
 use crate::config::nearest;
 use crate::loader::{Definition, Known};
@@ -91,7 +91,9 @@ impl Proxy {
 
     /// Lists the resources that a client sees under a configuration.
     pub(super) fn resources_of(&self, view: &View) -> Vec<Offered> {
-        self.merged(view, |known| &known.resources)
+        // A client that checks URIs gives up the whole list for one that is none.
+        let is_uri = |uri: &str| url::Url::parse(uri).is_ok();
+        self.merged(view, |known| &known.resources, is_uri)
     }
 
     /// Lists the templates of all servers, each of which gives URIs that are found again.
@@ -103,10 +105,16 @@ impl Proxy {
 
     /// Lists the templates that a client sees under a configuration.
     pub(super) fn templates_of(&self, view: &View) -> Vec<Offered> {
-        self.merged(view, |known| &known.templates)
+        self.merged(view, |known| &known.templates, |_template| true)
     }
 
-    fn merged<I>(&self, view: &View, of: fn(&Known) -> &Vec<Definition<I>>) -> Vec<Offered> {
+    /// Merges a list of all servers; what is not readable as it is comes with the name of its server.
+    fn merged<I>(
+        &self,
+        view: &View,
+        of: fn(&Known) -> &Vec<Definition<I>>,
+        is_readable: fn(&str) -> bool,
+    ) -> Vec<Offered> {
         let offerings = self.offerings(view);
         let listed: Vec<(&DependencyName, &Definition<I>)> = known_of(&offerings)
             .flat_map(|(server, known)| {
@@ -121,7 +129,11 @@ impl Proxy {
         listed
             .iter()
             .map(|(server, definition)| Offered {
-                seen: seen(server, definition.name(), &servers_of),
+                seen: if is_readable(definition.name()) {
+                    seen(server, definition.name(), &servers_of)
+                } else {
+                    explicit(server, definition.name())
+                },
                 definition: Arc::clone(definition.definition()),
             })
             .collect()

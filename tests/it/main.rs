@@ -89,6 +89,7 @@ mod support;
 mod surroundings;
 mod two_clients;
 mod uninstall;
+mod unreadable_definitions;
 #[cfg(target_os = "linux")]
 mod wall_clock;
 mod wheels;

@@ -11,7 +11,7 @@ use crate::loader::{Known, Loader, Package, Plan, PlanError, VersionSpec, plan};
 use crate::permissions::approved::Record;
 use crate::permissions::{Approved, CONNECT, Decision, Forecast, Happens, Policy};
 use crate::protocol::approval::ShownDependency;
-use crate::protocol::{DependencyName, Imitation, Shown, ToolName, mended_tool, wire_name};
+use crate::protocol::{DependencyName, Imitation, Shown, ToolName, wire_name};
 use crate::report::render_hinted;
 
 /// One declared server.
@@ -259,13 +259,9 @@ fn tools(
             "{left_out} of what it lists is left out: too many, too long or without a name"
         ));
     }
-    let mended = known.tools.iter();
-    let mended = mended
-        .filter_map(|tool| mended_tool(tool.definition().get()))
-        .count();
-    if mended > 0 {
+    for (list, count) in known.mended() {
         problems.push(format!(
-            "clients cannot read the definitions of {mended} of its tools; they are listed mended"
+            "clients cannot read the definitions of {count} of its {list}; they are listed mended"
         ));
     }
     for tool in &known.tools {

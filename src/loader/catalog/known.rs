@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::capabilities::Capabilities;
 use super::collection::bounded;
-use super::definition::{KnownPrompt, KnownResource, KnownTemplate, KnownTool};
-use crate::protocol::{Digest, Era, Kind};
+use super::definition::{Definition, KnownPrompt, KnownResource, KnownTemplate, KnownTool};
+use crate::protocol::{DefinitionKind, Digest, Era, Kind, mended_definition};
 
 /// How much of what a dependency lists was left out: it is too long, too much or has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -59,6 +59,25 @@ impl Known {
     #[must_use]
     pub fn has_tool(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| tool.name() == name)
+    }
+
+    /// Returns how many definitions of each list clients cannot read as they were sent; such lists only.
+    #[must_use]
+    pub fn mended(&self) -> Vec<(&'static str, usize)> {
+        fn count<I>(kind: DefinitionKind, definitions: &[Definition<I>]) -> usize {
+            let texts = definitions.iter().map(|definition| definition.definition().get());
+            texts
+                .filter(|text| mended_definition(kind, text).is_some())
+                .count()
+        }
+        let mut counts = vec![
+            ("tools", count(DefinitionKind::Tool(Era::Legacy), &self.tools)),
+            ("prompts", count(DefinitionKind::Prompt, &self.prompts)),
+            ("resources", count(DefinitionKind::Resource, &self.resources)),
+            ("templates", count(DefinitionKind::Template, &self.templates)),
+        ];
+        counts.retain(|(_, count)| *count > 0);
+        counts
     }
 
     /// Tells whether it says by itself when a list changes; what it never declared does not change.

@@ -9,7 +9,7 @@ use super::mutex::lock;
 use crate::loader::catalog::{Catalog, Known};
 use crate::loader::plan::Plan;
 use crate::loader::session::{Declared, LIST_PATIENCE};
-use crate::protocol::{Changes, Imitation, Kind, Shown, mended_tool};
+use crate::protocol::{Changes, Imitation, Kind, Shown};
 
 /// How many tools that imitate pml are named in the log: a list of nothing else must not fill a disk.
 const IMITATIONS_LOGGED: usize = 20;
@@ -127,12 +127,8 @@ impl Loader {
             let told = imitation.told();
             tracing::warn!(dependency = %plan.dependency(), tool = %Shown::line(tool.name()), told, "a tool imitates pml");
         }
-        let tools = known.tools.iter();
-        let count = tools
-            .filter(|tool| mended_tool(tool.definition().get()).is_some())
-            .count();
-        if count > 0 {
-            tracing::warn!(dependency = %plan.dependency(), count, "clients cannot read the definitions of some tools; they are listed mended");
+        for (list, count) in known.mended() {
+            tracing::warn!(dependency = %plan.dependency(), list, count, "clients cannot read some definitions; they are listed mended");
         }
         self.common
             .catalog

@@ -274,7 +274,7 @@ impl Conversation {
             ..
         } = &*self.0;
         let own = || own_tools::definitions(proxy.ask_user().tools, proxy.approvals().by);
-        items::page("tools", tool_list.text(proxy, output_schemas, own), era)
+        items::page("tools", tool_list.text(proxy, output_schemas, era, own), era)
     }
 
     /// The first list shows that this client means to stay: what it is likely to call is started behind its back.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::protocol::{Kind, Object, Payload, Splice};
+use crate::protocol::{DefinitionKind, Kind, Object, Payload, Splice, mended_definition};
 use crate::proxy::{Offered, Proxy};
 use crate::stdio::client::answer::Answer;
 use crate::stdio::era::{Era, Fault};
@@ -52,10 +52,16 @@ impl List {
     pub(crate) fn answer(self, proxy: &Proxy, own_prompts: &[Value], era: Era) -> Answer {
         match self {
             Self::Tools => page("tools", "[]".to_owned(), era),
-            Self::Prompts => page("prompts", array("name", &proxy.prompts(), own_prompts), era),
-            Self::Resources => page("resources", array("uri", &proxy.resources(), &[]), era),
+            Self::Prompts => {
+                let prompts = array(DefinitionKind::Prompt, "name", &proxy.prompts(), own_prompts);
+                page("prompts", prompts, era)
+            }
+            Self::Resources => {
+                let resources = array(DefinitionKind::Resource, "uri", &proxy.resources(), &[]);
+                page("resources", resources, era)
+            }
             Self::Templates => {
-                let templates = array("uriTemplate", &proxy.templates(), &[]);
+                let templates = array(DefinitionKind::Template, "uriTemplate", &proxy.templates(), &[]);
                 page("resourceTemplates", templates, era)
             }
         }
@@ -79,10 +85,12 @@ pub(crate) fn page(member: &str, array: impl Into<Bytes>, era: Era) -> Answer {
     ])
 }
 
-fn array(member: &str, offered: &[Offered], own: &[Value]) -> String {
-    let offered = offered
-        .iter()
-        .map(|offered| renamed(offered.definition.get(), member, &offered.seen));
+fn array(kind: DefinitionKind, member: &str, offered: &[Offered], own: &[Value]) -> String {
+    let offered = offered.iter().map(|offered| {
+        let sent = offered.definition.get();
+        let mended = mended_definition(kind, sent);
+        renamed(mended.as_deref().unwrap_or(sent), member, &offered.seen)
+    });
     let all: Vec<String> = offered.chain(own.iter().map(Value::to_string)).collect();
     format!("[{}]", all.join(","))
 }

@@ -6,9 +6,6 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use super::tools;
-use crate::proxy::Listed;
-
 /// What the client expects of a result's `structuredContent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
@@ -23,10 +20,9 @@ pub(crate) enum Expected {
 pub(crate) struct OutputSchemas(Mutex<HashSet<String>>);
 
 impl OutputSchemas {
-    /// Remembers the schemas of a list, in place of those of an older one.
-    pub(crate) fn renew(&self, listed: &[Listed]) {
-        let names = tools::with_output_schema(listed).collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    /// Remembers the names of a list, in place of those of an older one.
+    pub(crate) fn renew(&self, names: Vec<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = names.into_iter().collect();
     }
 
     /// Returns what the client expects of a call by this name.

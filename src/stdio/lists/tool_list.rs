@@ -7,11 +7,20 @@ use serde_json::Value;
 
 use super::output_schemas::OutputSchemas;
 use super::tools::tools;
+use crate::protocol::Era;
 use crate::proxy::{ListBasis, Proxy};
 
-/// The list that was sent last, and what it follows from.
+/// The list that was sent last.
 #[derive(Default)]
-pub(crate) struct ToolList(Mutex<Option<(ListBasis, Bytes)>>);
+pub(crate) struct ToolList(Mutex<Option<Sent>>);
+
+struct Sent {
+    /// What it follows from.
+    basis: ListBasis,
+    /// The era for which its definitions were mended.
+    era: Era,
+    text: Bytes,
+}
 
 impl ToolList {
     /// Returns the `tools` array of a `tools/list` result; `own` writes the definitions of pml's own tools, which follow
@@ -20,22 +29,28 @@ impl ToolList {
         &self,
         proxy: &Proxy,
         schemas: &OutputSchemas,
+        era: Era,
         own: impl FnOnce() -> Vec<Value>,
     ) -> Bytes {
         let Some(basis) = proxy.list_basis() else {
-            schemas.renew(&[]);
-            return Bytes::from(tools(&[], &own()));
+            schemas.renew(Vec::new());
+            return Bytes::from(tools(&[], &own(), era).text);
         };
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((before, text)) = &*last
-            && *before == basis
+        if let Some(sent) = &*last
+            && sent.basis == basis
+            && sent.era == era
         {
-            return text.clone();
+            return sent.text.clone();
         }
-        let listed = proxy.list(&basis);
-        schemas.renew(&listed);
-        let text = Bytes::from(tools(&listed, &own()));
-        *last = Some((basis, text.clone()));
+        let written = tools(&proxy.list(&basis), &own(), era);
+        schemas.renew(written.with_output_schema);
+        let text = Bytes::from(written.text);
+        *last = Some(Sent {
+            basis,
+            era,
+            text: text.clone(),
+        });
         text
     }
 }

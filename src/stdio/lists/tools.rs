@@ -7,11 +7,23 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::protocol::continuation::{self, MEMBER};
-use crate::protocol::{Object, Splice, mended_tool, quoted, wire_name, without_imitation};
+use crate::protocol::{
+    DefinitionKind, Era, Object, Splice, mended_definition, quoted, wire_name, without_imitation,
+};
 use crate::proxy::{Asking, Listed};
 
-/// Writes the `tools` array of a `tools/list` result.
-pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value]) -> String {
+/// The tools of a `tools/list` result.
+#[derive(Debug)]
+pub(crate) struct ToolArray {
+    /// The JSON array.
+    pub(crate) text: String,
+    /// The wire names of those that are listed with an output schema.
+    pub(crate) with_output_schema: Vec<String>,
+}
+
+/// Writes the tools as clients of an era read them.
+pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], era: Era) -> ToolArray {
+    let mut with_output_schema = Vec::new();
     let length: usize = listed
         .iter()
         .map(|tool| match tool {
@@ -31,7 +43,7 @@ pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value]) -> String {
                 place,
                 asking: asks,
             } => {
-                let mended = mended_tool(definition.get());
+                let mended = mended_definition(DefinitionKind::Tool(era), definition.get());
                 let readable = mended.as_deref().unwrap_or(definition.get());
                 let changed = without_imitation(tool.dependency(), tool.tool(), readable).or(mended);
                 let moved = changed
@@ -42,8 +54,12 @@ pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value]) -> String {
                 match asks {
                     Asking::Never => {
                         text.push_str(&definition[..place.start]);
-                        text.push_str(&quoted(&wire_name(tool)));
+                        let wire = wire_name(tool);
+                        text.push_str(&quoted(&wire));
                         text.push_str(&definition[place.end..]);
+                        if has_output_schema(definition) {
+                            with_output_schema.push(wire);
+                        }
                     }
                     Asking::Possible => asking(&mut text, definition, &wire_name(tool)),
                 }
@@ -60,22 +76,15 @@ pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value]) -> String {
         text.pop();
     }
     text.push(']');
-    text
+    ToolArray {
+        text,
+        with_output_schema,
+    }
 }
 
-/// Names the tools that are listed with an output schema.
-pub(super) fn with_output_schema(listed: &[Listed]) -> impl Iterator<Item = String> {
-    listed.iter().filter_map(|listed| match listed {
-        Listed::Known {
-            tool,
-            definition,
-            asking: Asking::Never,
-            ..
-        } if definition.get().contains("outputSchema") => Object::parse(definition.get())?
-            .value("outputSchema")
-            .map(|_schema| wire_name(tool)),
-        Listed::Known { .. } | Listed::Connect { .. } => None,
-    })
+fn has_output_schema(definition: &str) -> bool {
+    definition.contains("outputSchema")
+        && Object::parse(definition).is_some_and(|tool| tool.value("outputSchema").is_some())
 }
 
 /// Writes a tool that may be asked for: it takes a continuation, and promises no output.
@@ -150,7 +159,7 @@ mod tests {
             place,
             asking,
         };
-        let all = tools(&[listed], &[]);
+        let all = tools(&[listed], &[], Era::Legacy).text;
         all[1..all.len() - 1].to_owned()
     }
 
@@ -172,7 +181,9 @@ mod tests {
             };
             (0..size / 64).map(tool).collect()
         };
-        assert_linear("many tools", many, |listed| drop(tools(listed, &[])));
+        assert_linear("many tools", many, |listed| {
+            drop(tools(listed, &[], Era::Legacy));
+        });
     }
 
     #[test]
