@@ -24,6 +24,10 @@ const WHOLE: usize = 32 << 10;
 /// A member's name longer than this is shortened: names are read, not compared.
 const NAME: usize = 40;
 
+/// The columns that an error repeats of a name: those of tools have 64 characters at most, and of a URI this is enough
+/// to find it again.
+const REPEATED: usize = 200;
+
 /// A piece of JSON on one line, escaped, in the room that was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
@@ -80,6 +84,12 @@ pub fn shortened(text: &str, room: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     Cow::Owned(cut(text, text, text.chars().count(), room))
+}
+
+/// Returns a name or URI that a client sent as an error repeats it: escaped, and shortened where it is long.
+#[must_use]
+pub fn repeated(name: &str) -> String {
+    Shown::line(&shortened(name, REPEATED)).to_string()
 }
 
 /// Joins the beginning of `head` and the end of `tail`, of a text of `all` characters, in at most `room` columns.
@@ -309,6 +319,14 @@ mod tests {
             ),
             r#"{"user": "ann", "password": [hidden], "api_key": [hidden], "PIN": 1, "authToken": [hidden], "max_tokens": 5, "secret": null}"#
         );
+    }
+
+    #[test]
+    fn a_long_name_is_repeated_by_its_ends() {
+        assert_eq!(repeated("fs__read\u{1b}"), r"fs__read\u{1b}");
+        let long = repeated(&"\u{202e}n".repeat(500_000));
+        assert!(long.len() < 10 * REPEATED, "{}", long.len());
+        assert!(long.contains("characters) …"), "{long}");
     }
 
     #[test]

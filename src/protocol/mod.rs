@@ -33,7 +33,7 @@ pub use canonical::canonical;
 pub use digest::Digest;
 pub use envelope::{EnvelopeError, Message, Outcome, Payload};
 pub use era::Era;
-pub use excerpt::{Excerpt, Extent, shortened};
+pub use excerpt::{Excerpt, Extent, repeated, shortened};
 pub use imitation::{Imitation, without_imitation};
 pub use json::{Json, escaped, quoted, text};
 pub use kind::{Changes, Kind};

@@ -59,6 +59,10 @@ impl Target {
     }
 }
 
+/// The longest name of a tool or prompt that is looked for, in bytes: longer ones are left out of all lists, and a rule
+/// judges and an error repeats what is looked for.
+const LONGEST_NAME: usize = 4096;
+
 /// Something that no declared server has.
 #[derive(Debug)]
 pub struct Unknown {
@@ -290,6 +294,9 @@ impl Proxy {
             nearest,
         };
         match wanted {
+            Wanted::Tool(name) | Wanted::Prompt(name) if name.len() > LONGEST_NAME => {
+                Err(unknown(name, None))
+            }
             Wanted::Tool(name) => self
                 .tool_named(view, name)
                 .map(Target::tool)

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::protocol::{DependencyName, Shown, ToolName, wire_name};
+use crate::protocol::{DependencyName, Shown, ToolName, repeated, wire_name};
 use crate::proxy::{Outcome, Refusal, Unknown};
 use crate::report;
 use crate::stdio::ask::wording::{approval_fault, approval_required, waiting};
@@ -92,7 +92,7 @@ fn connected(dependency: &DependencyName, tools: &[ToolName], notes: &[String], 
 
 /// Says that nobody has what is wanted, in the code its method uses for that.
 fn unknown(method: &Method, missing: &Unknown, era: Era) -> Answer {
-    let shown = Shown::line(&missing.name);
+    let shown = repeated(&missing.name);
     let (code, mut message) = match (method, era) {
         (Method::Other(_), _) => (Fault::METHOD_NOT_FOUND, "Method not found".to_owned()),
         (Method::Call, _) => (Fault::INVALID_PARAMS, format!("Unknown tool: {shown}")),
@@ -105,7 +105,7 @@ fn unknown(method: &Method, missing: &Unknown, era: Era) -> Answer {
         (_, Era::Modern) => (Fault::INVALID_PARAMS, format!("Resource not found: {shown}")),
     };
     if let Some(nearest) = &missing.nearest {
-        let _ = write!(message, "; did you mean `{}`?", Shown::line(nearest));
+        let _ = write!(message, "; did you mean `{}`?", repeated(nearest));
     }
     Fault::new(code, message).into()
 }

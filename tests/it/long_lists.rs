@@ -170,3 +170,44 @@ fn templates_that_nearly_fit_a_long_uri_hold_up_nothing() {
         assert!(answer.get("error").is_some(), "{method}: {answer}");
     }
 }
+
+#[test]
+fn a_long_name_comes_back_shortened() {
+    let world = World::new();
+    let servers =
+        json!({ "fake": world.fake(&["--offers", "fake"]), "other": world.fake(&["--offers", "other"]) });
+    let permissions = json!({ "allow": ["*"], "deny": ["fake:long*"] });
+    world.configure(&json!({ "permissions": permissions, "mcpServers": servers }));
+    let mut client = world.legacy();
+    for server in ["fake", "other"] {
+        client.call(&format!("{server}__echo"), &json!({}));
+    }
+    // What runs is asked for a resource that none lists.
+    client.close();
+    let mut client = world.legacy();
+    let long = "long".repeat(250_000);
+    let completion = |name: &str| json!({ "ref": { "type": "ref/prompt", "name": name }, "argument": { "name": "x", "value": "" } });
+    for (method, params) in [
+        ("tools/call", json!({ "name": long, "arguments": {} })),
+        (
+            "tools/call",
+            json!({ "name": format!("fake__{long}"), "arguments": {} }),
+        ),
+        (
+            "tools/call",
+            json!({ "name": format!("fake:{long}"), "arguments": {} }),
+        ),
+        ("prompts/get", json!({ "name": long })),
+        ("prompts/get", json!({ "name": format!("fake__{long}") })),
+        ("completion/complete", completion(&long)),
+        (
+            "resources/read",
+            json!({ "uri": format!("pml://none/{}", &long[..8000]) }),
+        ),
+    ] {
+        let answer = client.request(method, &params);
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.len() < 1000, "{method}: {} bytes", message.len());
+        assert!(message.contains("characters) … "), "{method}: {message}");
+    }
+}

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::protocol::continuation::{MEMBER, Scope};
 use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::question::{Given, Question};
-use crate::protocol::{Payload, Shown};
+use crate::protocol::{Payload, Shown, repeated};
 use crate::proxy::{Answer as Said, Ask, Provenance, Proxy, Refusal, Workflow, now};
 use crate::report::render_hinted;
 use crate::stdio::client::answer::{Answer, own_result};
@@ -104,10 +104,7 @@ impl Prompt {
             |name: &str| optional(name)?.ok_or_else(|| invalid(format!("the argument `{name}` is missing")));
         let only = |known: &[&str]| match arguments.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
-            Some(stranger) => Err(invalid(format!(
-                "there is no argument `{}`",
-                Shown::line(stranger)
-            ))),
+            Some(stranger) => Err(invalid(format!("there is no argument `{}`", repeated(stranger)))),
         };
         match name {
             "approve" => {
@@ -117,7 +114,7 @@ impl Prompt {
                     Some("session") => Scope::Session,
                     Some("always") => Scope::Always,
                     Some(other) => {
-                        let other = Shown::line(other);
+                        let other = repeated(other);
                         return Err(invalid(format!(
                             "the argument `scope` is once, session or always, not `{other}`"
                         )));
@@ -137,7 +134,7 @@ impl Prompt {
                 Ok(Self::Answer { code, text })
             }
             "pending" => only(&[]).map(|()| Self::Pending),
-            other => Err(invalid(format!("Unknown prompt: {}", Shown::line(other)))),
+            other => Err(invalid(format!("Unknown prompt: {}", repeated(other)))),
         }
     }
 
