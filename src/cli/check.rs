@@ -56,15 +56,15 @@ pub(crate) fn run(ground: &Ground, arguments: &CheckArguments) -> anyhow::Result
             Because::Approved(record) => Some(forecast::approval_json(record)),
             Because::Rules | Because::Disabled => None,
         };
-        output::json(&json!({
+        let written = output::json(&json!({
             "tool": tool,
             "decision": decision,
             "asks": forecast::asks(happens),
             "reason": reason,
             "approval": approval,
             "rule": rule.map(output::rule_json),
-        }))?;
-        return Ok(ExitCode::from(code));
+        }));
+        return Ok(output::verdict(code, written)?);
     }
     let is_elsewhere = server.is_some_and(|server| matches!(server.launch, Launch::Remote { .. }));
     let says = match happens {
@@ -85,14 +85,14 @@ pub(crate) fn run(ground: &Ground, arguments: &CheckArguments) -> anyhow::Result
             rule.list.key()
         );
     }
-    output::data(&lines)?;
+    let written = output::data(&lines);
     if server.is_none() {
         let names = config.servers.keys().map(DependencyName::as_str);
         let meant = config::nearest(tool.dependency().as_str(), names)
             .map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"));
         output::note(&format!("no server `{}` is declared{meant}", tool.dependency()));
     }
-    Ok(ExitCode::from(code))
+    Ok(output::verdict(code, written)?)
 }
 
 /// Finds out what a call would do; what keeps a server from being planned or an approval from counting is noted.

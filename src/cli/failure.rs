@@ -101,12 +101,12 @@ pub(crate) fn print(error: &anyhow::Error) {
     }
 }
 
-/// Tells whether the reader of stdout went away, which is no failure of ours.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+/// Tells whether a command failed only because the reader of stdout went away; other pipes break as well.
+pub(crate) fn has_no_reader(error: &anyhow::Error) -> bool {
     error
         .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+        .filter_map(|cause| cause.downcast_ref::<output::Unwritten>())
+        .any(output::Unwritten::has_no_reader)
 }
 
 /// The outermost hint counts: whoever wrapped the error knew more.
@@ -160,6 +160,16 @@ mod tests {
             ),
             2
         );
+    }
+
+    #[test]
+    fn only_a_broken_stdout_is_no_failure() {
+        let broken = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        let stdout = || Err::<(), _>(output::Unwritten::from(broken()));
+        assert!(has_no_reader(&stdout().context("while listing").unwrap_err()));
+        assert!(!has_no_reader(&anyhow::Error::new(broken())));
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        assert!(!has_no_reader(&output::Unwritten::from(full).into()));
     }
 
     #[test]

@@ -107,8 +107,9 @@ pub(crate) fn run(ground: &Ground, arguments: &InitArguments) -> anyhow::Result<
     };
     let registration = register(ground, arguments, &client, &present)?;
     advise(ground, arguments, &client, &present, &registration);
+    let code = u8::from(matches!(registration, Registration::Declined));
     if arguments.json {
-        output::json(&json!({
+        let written = output::json(&json!({
             "file": path.to_string_lossy(),
             "created": matches!(created, Created::New(_)),
             "clientFile": client.to_string_lossy(),
@@ -119,12 +120,10 @@ pub(crate) fn run(ground: &Ground, arguments: &InitArguments) -> anyhow::Result<
             },
             "imported": imported.copied,
             "notImported": imported.left.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-        }))?;
+        }));
+        return Ok(output::verdict(code, written)?);
     }
-    Ok(ExitCode::from(u8::from(matches!(
-        registration,
-        Registration::Declined
-    ))))
+    Ok(ExitCode::from(code))
 }
 
 /// Says which other configuration counted here before, or still does.

@@ -92,37 +92,38 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
         output::say("interrupted; nothing half installed is left");
         return Ok(ExitCode::from(1));
     };
-    if arguments.json {
-        output::json(&serde_json::to_value(&outcomes)?)?;
+    let written = if arguments.json {
+        output::json(&serde_json::to_value(&outcomes)?)
     } else {
-        for outcome in &outcomes {
-            outcome.print()?;
-        }
-    }
+        // What failed is told on stderr also where the rest has no reader.
+        let printed: Vec<_> = outcomes.iter().map(Outcome::print).collect();
+        printed.into_iter().collect()
+    };
     let code = outcomes.iter().map(|outcome| match outcome.state {
         State::Installed { .. } | State::Command => 0,
         State::Refused { .. } => 1,
         State::Failed { .. } => 2,
     });
-    Ok(ExitCode::from(code.max().unwrap_or(0)))
+    Ok(output::verdict(code.max().unwrap_or(0), written)?)
 }
 
 impl Outcome {
-    fn print(&self) -> std::io::Result<()> {
+    fn print(&self) -> Result<(), output::Unwritten> {
         let name = &self.name;
         match &self.state {
             State::Installed { package, notes, .. } => {
-                output::data(&format!("{name}: {package} is installed"))?;
+                let written = output::data(&format!("{name}: {package} is installed"));
                 for note in notes {
                     output::note(note);
                 }
+                written
             }
-            State::Command => output::data(&format!("{name}: nothing to install"))?,
+            State::Command => output::data(&format!("{name}: nothing to install")),
             State::Refused { error } | State::Failed { error } => {
                 output::say(&format!("error: {name}: {error}"));
+                Ok(())
             }
         }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The commands: one file each, and the only place that prints.
 //!
 //! Data goes to stdout, everything said about it to stderr. Exit codes: 0 done, 1 refused or a negative answer,
-//! 2 error or usage.
+//! 2 error or usage. Where the code is an answer (`output::verdict`), it is the same where stdout has no reader.
 
 mod add;
 mod answer;
@@ -132,7 +132,7 @@ pub fn run() -> ExitCode {
     };
     match outcome {
         Ok(code) => code,
-        Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if failure::has_no_reader(&error) => ExitCode::SUCCESS,
         Err(error) => {
             failure::print(&error);
             ExitCode::from(failure::code(&error))

@@ -1,7 +1,8 @@
 //! The two ways out: data to stdout, what is said about it to stderr.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
+use std::process::ExitCode;
 
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
@@ -11,16 +12,36 @@ use crate::config::{Rule, Source};
 use crate::permissions::writer::Durability;
 use crate::protocol::Shown;
 
+/// Says that data could not be written to stdout.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to stdout")]
+pub(crate) struct Unwritten(#[from] std::io::Error);
+
+impl Unwritten {
+    /// Tells whether the reader went away, which is no failure of ours.
+    pub(crate) fn has_no_reader(&self) -> bool {
+        self.0.kind() == ErrorKind::BrokenPipe
+    }
+}
+
 /// Writes data to stdout.
-pub(crate) fn data(text: &str) -> std::io::Result<()> {
+pub(crate) fn data(text: &str) -> Result<(), Unwritten> {
     let mut out = anstream::stdout().lock();
     writeln!(out, "{text}")?;
-    out.flush()
+    Ok(out.flush()?)
 }
 
 /// Writes one JSON value to stdout, on several lines, without anything that deceives a terminal.
-pub(crate) fn json(value: &Value) -> std::io::Result<()> {
+pub(crate) fn json(value: &Value) -> Result<(), Unwritten> {
     data(&Shown::json(&format!("{value:#}")))
+}
+
+/// Returns the exit code of a command whose code is an answer: it is the same where the data has no reader.
+pub(crate) fn verdict(code: u8, written: Result<(), Unwritten>) -> Result<ExitCode, Unwritten> {
+    match written {
+        Err(error) if !error.has_no_reader() => Err(error),
+        Ok(()) | Err(_) => Ok(ExitCode::from(code)),
+    }
 }
 
 /// Says something to the person.

@@ -166,39 +166,40 @@ pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Re
         output::warn(&edited.durability);
         file = edited.file;
     }
+    let code = u8::from(!missing.is_empty());
     if arguments.json {
-        output::json(&json!({
+        let written = output::json(&json!({
             "file": file.to_string_lossy(),
             "changed": !found.is_empty(),
             "forgotten": found,
             "missing": missing,
-        }))?;
-    } else {
-        if !found.is_empty() {
-            let patterns: Vec<_> = found.iter().map(|pattern| format!("`{pattern}`")).collect();
-            output::say(&format!(
-                "changed {}: forgot {}",
-                ground.path(&file),
-                patterns.join(", ")
+        }));
+        return Ok(output::verdict(code, written)?);
+    }
+    if !found.is_empty() {
+        let patterns: Vec<_> = found.iter().map(|pattern| format!("`{pattern}`")).collect();
+        output::say(&format!(
+            "changed {}: forgot {}",
+            ground.path(&file),
+            patterns.join(", ")
+        ));
+    }
+    for pattern in &missing {
+        let shown = Shown::line(pattern);
+        output::say(&format!("no rule `{shown}` in {}", ground.path(path)));
+        if stands_in(other, pattern) {
+            output::note(&format!(
+                "it stands in {}; to forget it there: pml forget{flag} {}",
+                ground.path(other),
+                shell::operand(pattern)
             ));
-        }
-        for pattern in &missing {
-            let shown = Shown::line(pattern);
-            output::say(&format!("no rule `{shown}` in {}", ground.path(path)));
-            if stands_in(other, pattern) {
-                output::note(&format!(
-                    "it stands in {}; to forget it there: pml forget{flag} {}",
-                    ground.path(other),
-                    shell::operand(pattern)
-                ));
-            } else if let Some(nearest) =
-                config::nearest(pattern, written.rules.iter().map(|rule| rule.pattern.as_str()))
-            {
-                output::note(&format!("did you mean `{nearest}`?"));
-            }
+        } else if let Some(nearest) =
+            config::nearest(pattern, written.rules.iter().map(|rule| rule.pattern.as_str()))
+        {
+            output::note(&format!("did you mean `{nearest}`?"));
         }
     }
-    Ok(ExitCode::from(u8::from(!missing.is_empty())))
+    Ok(ExitCode::from(code))
 }
 
 /// Returns what decides instead of a rule that was just added, for a tool that stands for all it covers.

@@ -172,6 +172,49 @@ fn data_that_was_wanted_and_cannot_be_written_is_an_error() {
 }
 
 #[test]
+fn an_exit_code_that_is_an_answer_is_the_same_without_a_reader() {
+    let world = World::with_fake(
+        &json!({ "allow": ["fake:echo"], "deny": ["fake:big"], "ask": ["*"] }),
+        &[],
+    );
+    for (arguments, expected) in [
+        (&["check", "fake:echo"][..], 0),
+        (&["check", "fake:big"], 1),
+        (&["check", "fake:closed", "--json"], 1),
+        (&["check", "none:such"], 1),
+        (&["check", "no tool"], 2),
+        (&["forget", "no:rule", "--json"], 1),
+        (&["install", "none"], 2),
+        (&["init", "--json"], 0),
+        (&["approve", "XXXXX"], 1),
+        (&["refuse", "XXXXX"], 1),
+        (&["answer", "XXXXX", "1"], 1),
+    ] {
+        let heard = world.run(arguments).status.code();
+        assert_eq!(heard, Some(expected), "pml {arguments:?}");
+        let (unheard, said) = unheard(&world, Sink::Closed, arguments);
+        assert_eq!(unheard, heard, "pml {arguments:?}: {said}");
+        let (full, said) = self::unheard(&world, Sink::Full, arguments);
+        assert_ne!((full, expected), (Some(0), 1), "pml {arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn an_installation_that_fails_says_so_without_a_reader() {
+    let world = World::new();
+    world.configure(&json!({ "mcpServers": {
+        "plain": { "command": "true" },
+        "denied": { "package": "npm:hello@1.0.0" },
+    }, "permissions": { "deny": ["denied"] } }));
+    for arguments in [&["install", "--yes"][..], &["install", "--yes", "--json"]] {
+        let heard = world.run(arguments).status.code();
+        assert_eq!(heard, Some(1), "pml {arguments:?}");
+        let (code, said) = unheard(&world, Sink::Closed, arguments);
+        assert_eq!(code, heard, "pml {arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn a_relative_home_is_refused_and_a_relative_directory_of_the_user_ignored() {
     let world = World::with_fake(&json!({ "ask": ["*"] }), &[]);
     for home in [".", "home", "../home"] {

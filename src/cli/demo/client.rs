@@ -126,7 +126,7 @@ impl Client {
         }
     }
 
-    fn show(&self, arrow: &str, line: &str) -> std::io::Result<()> {
+    fn show(&self, arrow: &str, line: &str) -> Result<(), output::Unwritten> {
         match self.wire {
             Wire::Shown => output::data(&format!("  {} {}", arrow.cyan(), Shown::line(line).dimmed())),
             Wire::Hidden => Ok(()),
