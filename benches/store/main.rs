@@ -23,7 +23,8 @@ use pml::protocol::approval::ShownDependency;
 use pml::protocol::continuation::Scope;
 use pml::proxy::moment;
 use pml::workflow::{
-    Answer, Arguments, Ask, Asker, Attended, Call, Expected, New, Origin, Place, Provenance, Workflows,
+    Answer, Arguments, Ask, Asker, Attended, Call, Expected, GivenAnswer, New, Origin, Place, Provenance,
+    Workflows,
 };
 
 /// How many processes ask at once: more clients than a person runs.
@@ -212,9 +213,13 @@ fn work(file: &Path, asks: usize) {
                 scope: Scope::Session,
             };
             let began = Instant::now();
+            let given = GivenAnswer {
+                answer,
+                by: Provenance::Continuation,
+                approves: None,
+            };
             let expected = Expected::AnyTool;
-            let by = Provenance::Continuation;
-            workflows.answer_and_take(id, expected, answer, by).await.unwrap();
+            workflows.answer_and_take(id, expected, given).await.unwrap();
             took.push(began.elapsed());
         }
         print(&took);

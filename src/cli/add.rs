@@ -22,12 +22,11 @@ use super::{Ground, authority, output, uses};
 use crate::loader::{
     Content, KnownTool, Lease, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency, VersionSpec,
 };
-use crate::permissions::Approved;
-use crate::permissions::approved::Record;
 use crate::permissions::writer::Edited;
-use crate::protocol::{DependencyName, ToolName};
+use crate::protocol::{DependencyName, LaunchApproval, ToolName};
 use crate::proxy::now;
 use crate::report::Hint;
+use crate::workflow::{ApprovedLaunch, Place};
 
 /// How long the end of what was started is waited for; a server that does not go is killed by its supervisor.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -318,7 +317,7 @@ async fn start_and_write(
     })?;
     let edited = draft.write(arguments)?;
     let resolved = started.resolved.as_deref().cloned();
-    let record = Record {
+    let approval = LaunchApproval {
         dependency: arguments.name.clone(),
         version: resolved.as_ref().map(|resolved| resolved.version.clone()),
         integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
@@ -326,7 +325,14 @@ async fn start_and_write(
         lock: resolved.as_ref().and_then(|resolved| resolved.lock.clone()),
         at_unix_ms: u64::try_from(now().millis()).unwrap_or_default(),
     };
-    if let Err(error) = Approved::of(&ground.locations).record(draft.plan.digest(), &record) {
+    let approved = ApprovedLaunch {
+        launch: draft.plan.digest().clone(),
+        approval,
+    };
+    let recorded = Place::of(&ground.locations)
+        .open()
+        .and_then(|mut store| store.approve_launch(&approved));
+    if let Err(error) = recorded {
         // It stands in the file and works; it will only ask once more.
         output::note(&crate::report::render_hinted(&error));
     }

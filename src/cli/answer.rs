@@ -114,7 +114,7 @@ pub(crate) fn run(ground: &Ground, arguments: &AnswerArguments) -> anyhow::Resul
         Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => Vec::new(),
     };
     let told: Vec<_> = answers.iter().map(Given::told).collect();
-    inbox::answer(&mut *store, &workflow, Answer::Answers { answers })?;
+    inbox::answer(&mut *store, &workflow, inbox::plain(Answer::Answers { answers }))?;
     for told in &told {
         output::say(&format!("answered `{}`: {}", workflow.code, Shown::line(told)));
     }

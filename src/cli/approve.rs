@@ -1,19 +1,19 @@
 //! `pml approve CODE`: lets a suspended call run.
 //!
-//! What the answer grants beyond the call is recorded first (the approval of a server, and the rule that `--always`
-//! asks for), then the answer itself. The call itself is run by the pml that suspended it, or by the next one that is called identically.
+//! The rule that `--always` asks for is written first, then the answer is recorded together with the approval of the
+//! server. The call itself is run by the pml that suspended it, or by the next one that is called identically.
 
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::{Ground, inbox, output, person};
+use crate::permissions::Change;
 use crate::permissions::writer::{self, Edited, Kind, WriteError};
-use crate::permissions::{Approved, Change};
 use crate::protocol::Shown;
-use crate::proxy::approval::{self, Kept, Recorded};
+use crate::proxy::approval::{self, Kept, WrittenRule};
 use crate::proxy::now;
-use crate::workflow::{Answer, Ask, Scope, Store, Workflow};
+use crate::workflow::{Answer, Ask, GivenAnswer, Provenance, Scope, Store, Workflow};
 
 /// Which call, and how far the approval reaches.
 #[derive(Debug, Args)]
@@ -41,26 +41,21 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
     };
     let answer = Answer::Approve { scope };
     inbox::accepts(&workflow, &answer)?;
-    // Recorded first: where that fails, the ask waits as before.
-    let approved = Approved::of(&ground.locations);
-    let mut recorded = approval::record(&approved, &workflow, &answer, None, now())?;
-    let mut rule = None;
-    if scope == Scope::Always {
-        match allow_always(&workflow) {
-            Ok(edited) => {
-                rule = Some(edited.clone());
-                recorded = recorded.with_rule(edited);
-            }
-            Err(error) => {
-                take_back(&*store, &workflow, recorded, &approved);
-                return Err(error.into());
-            }
-        }
-    }
-    let answered = match inbox::answer(&mut *store, &workflow, answer.clone()) {
+    // Written first: where that fails, the ask waits as before.
+    let rule = match scope {
+        Scope::Always => Some(allow_always(&workflow)?),
+        Scope::Session | Scope::Once => None,
+    };
+    let given = GivenAnswer {
+        answer: answer.clone(),
+        by: Provenance::Cli,
+        approves: approval::approved_launch(&workflow, &answer, None, now()),
+    };
+    let answered = match inbox::answer(&mut *store, &workflow, given) {
         Ok(answered) => answered,
         Err(error) => {
-            take_back(&*store, &workflow, recorded, &approved);
+            let rule = rule.map(WrittenRule::new).unwrap_or_default();
+            take_back(&*store, &workflow, rule);
             return Err(error);
         }
     };
@@ -88,11 +83,11 @@ fn allow_always(workflow: &Workflow) -> Result<Edited, WriteError> {
     writer::edit(&workflow.origin.config, Kind::Pml, &[change])
 }
 
-/// Takes back what was recorded for an answer that does not count, and says what could not be.
-fn take_back(store: &dyn Store, workflow: &Workflow, recorded: Recorded, approved: &Approved) {
+/// Takes back the rule of an answer that does not count, and says so where that fails.
+fn take_back(store: &dyn Store, workflow: &Workflow, rule: WrittenRule) {
     let counts = store.find(workflow.id).ok();
     let counts = counts.as_ref().and_then(Workflow::answer);
-    if let Err(error) = recorded.take_back(approved, workflow, counts) {
+    if let Err(error) = rule.take_back(counts) {
         output::note(&crate::report::render(&error, None));
     }
 }

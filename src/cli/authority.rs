@@ -4,8 +4,9 @@ use super::failure::{Hinted as _, Refused};
 use super::{Ground, forecast};
 use crate::config::Config;
 use crate::loader::{Content, KnownTool, Loader, Plan};
-use crate::permissions::{Approved, Policy, ServerVerdict};
+use crate::permissions::{Policy, ServerVerdict};
 use crate::protocol::{DependencyName, Shown, shell};
+use crate::workflow::Place;
 
 /// Whether a person must agree first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +33,8 @@ pub(super) fn of(
     if ruled(ground, config, plan.dependency(), &tools)? == Ruled::Allowed {
         return Ok(Authority::Granted(Content::default()));
     }
-    let approval = forecast::approval(&Approved::of(&ground.locations), plan, loader)?;
+    let approvals = Place::of(&ground.locations).approvals()?;
+    let approval = forecast::approval(&approvals, plan, loader).cloned();
     Ok(approval.map_or(Authority::Asks, |record| {
         Authority::Granted(Content {
             integrity: record.integrity,

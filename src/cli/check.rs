@@ -10,9 +10,10 @@ use tokio_util::task::TaskTracker;
 use super::{Ground, forecast, output};
 use crate::config::{self, Config, Launch};
 use crate::loader::{Loader, plan};
-use crate::permissions::{Approved, Because, Forecast, Happens, Policy};
+use crate::permissions::{Because, Forecast, Happens, Policy};
 use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::report::render_hinted;
+use crate::workflow::Place;
 
 /// Which tool.
 #[derive(Debug, Args)]
@@ -107,10 +108,14 @@ fn forecast(ground: &Ground, config: &Config, tool: &ToolName) -> Forecast {
     let approval = match plan(tool.dependency(), server, &ground.environment) {
         Ok(plan) => {
             let loader = Loader::new(&ground.environment, &ground.locations, TaskTracker::new());
-            forecast::approval(&Approved::of(&ground.locations), &plan, &loader).unwrap_or_else(|error| {
-                output::note(&render_hinted(&error));
-                None
-            })
+            let approvals = Place::of(&ground.locations).approvals();
+            match approvals {
+                Ok(approvals) => forecast::approval(&approvals, &plan, &loader).cloned(),
+                Err(error) => {
+                    output::note(&render_hinted(&error));
+                    None
+                }
+            }
         }
         Err(error) => {
             output::note(&render_hinted(&error));

@@ -132,7 +132,6 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
         crate::loader::InstallError,
         crate::loader::LoadError,
         crate::loader::PlanError,
-        crate::permissions::approved::ApprovedError,
         crate::permissions::writer::WriteError,
         crate::proxy::Refusal,
         crate::workflow::WorkflowError,

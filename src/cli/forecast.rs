@@ -4,23 +4,22 @@ use serde_json::{Value, json};
 
 use super::Ground;
 use crate::loader::{Loader, Plan};
-use crate::permissions::approved::{ApprovedError, Record};
-use crate::permissions::{Approved, Because, Forecast, Happens};
-use crate::protocol::Shown;
-use crate::workflow::Timestamp;
+use crate::permissions::{Because, Forecast, Happens};
+use crate::protocol::{LaunchApproval, Shown};
+use crate::workflow::{Approvals, Timestamp};
 
 /// Returns the approval that covers a server as it is declared and installed now.
-pub(super) fn approval(
-    approved: &Approved,
+pub(super) fn approval<'a>(
+    approvals: &'a Approvals,
     plan: &Plan,
     loader: &Loader,
-) -> Result<Option<Record>, ApprovedError> {
+) -> Option<&'a LaunchApproval> {
     let resolved = loader.resolved(plan);
     let (integrity, lock) = resolved.map_or((None, None), |resolved| (resolved.integrity, resolved.lock));
-    if !approved.covers(plan.digest(), integrity.as_deref(), lock.as_ref())? {
-        return Ok(None);
-    }
-    approved.find(plan.digest())
+    let approval = approvals.find(plan.digest())?;
+    approval
+        .covers(integrity.as_deref(), lock.as_ref())
+        .then_some(approval)
 }
 
 /// Names what happens as the lists of rules do.
@@ -56,7 +55,7 @@ pub(super) fn reason(ground: &Ground, forecast: &Forecast) -> String {
     }
 }
 
-fn approved(record: &Record) -> String {
+fn approved(record: &LaunchApproval) -> String {
     let at = Timestamp::from_millis(i64::try_from(record.at_unix_ms).unwrap_or(i64::MAX));
     let version = record.version.as_deref();
     let version = version.map_or_else(String::new, |version| {
@@ -66,7 +65,7 @@ fn approved(record: &Record) -> String {
 }
 
 /// Returns an approval as scripts see it.
-pub(super) fn approval_json(record: &Record) -> Value {
+pub(super) fn approval_json(record: &LaunchApproval) -> Value {
     json!({
         "approvedAt": record.at_unix_ms,
         "version": record.version,

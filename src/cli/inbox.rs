@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Ground;
 use super::failure::Hinted as _;
 use crate::proxy::now;
-use crate::workflow::{Answer, Ask, Event, Place, Provenance, Store, Workflow, WorkflowError};
+use crate::workflow::{Answer, Ask, GivenAnswer, Place, Provenance, Store, Workflow, WorkflowError};
 
 /// Where somebody looks whose answer does not count any more.
 const TOO_LATE: &str = "to see what became of it: pml log";
@@ -28,10 +28,22 @@ pub(super) fn accepts(workflow: &Workflow, answer: &Answer) -> anyhow::Result<()
     accepted.or_else(|error| not_recorded(workflow, error))
 }
 
+/// Returns an answer from this terminal that approves nothing beyond its call.
+pub(super) fn plain(answer: Answer) -> GivenAnswer {
+    GivenAnswer {
+        answer,
+        by: Provenance::Cli,
+        approves: None,
+    }
+}
+
 /// Records the answer of the person at this terminal, or says why it does not count.
-pub(super) fn answer(store: &mut dyn Store, workflow: &Workflow, answer: Answer) -> anyhow::Result<Workflow> {
-    let by = Provenance::Cli;
-    match store.apply(workflow.id, Event::Answer { answer, by }, now()) {
+pub(super) fn answer(
+    store: &mut dyn Store,
+    workflow: &Workflow,
+    given: GivenAnswer,
+) -> anyhow::Result<Workflow> {
+    match store.answer(workflow.id, given, now()) {
         Ok(answered) => {
             // A refusal erases the arguments; the log of the database must not keep them. A process that is reading
             // it now shortens it later.

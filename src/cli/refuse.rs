@@ -25,7 +25,7 @@ pub(crate) fn run(ground: &Ground, arguments: &RefuseArguments) -> anyhow::Resul
     let workflow = store.find_by_code_or_prefix(&arguments.code)?;
     let reason = arguments.reason.as_deref().map(str::trim);
     let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
-    let refused = inbox::answer(&mut *store, &workflow, Answer::Refuse { reason })?;
+    let refused = inbox::answer(&mut *store, &workflow, inbox::plain(Answer::Refuse { reason }))?;
     output::say(&format!("refused:\n{}", refused.told(now())));
     Ok(ExitCode::SUCCESS)
 }

@@ -9,9 +9,10 @@ use super::failure::{Hinted as _, Refused};
 use super::{Ground, output};
 use crate::config::{self, Config, Server};
 use crate::loader::{Packages, plan};
+use crate::permissions::Change;
 use crate::permissions::writer::{self, Kind};
-use crate::permissions::{Approved, Change};
 use crate::protocol::DependencyName;
+use crate::workflow::Place;
 
 /// Which server, and from whose file.
 #[derive(Debug, Args)]
@@ -106,7 +107,8 @@ fn stays(ground: &Ground, name: &DependencyName, server: &Server) -> anyhow::Res
         let installed = packages.installed(&plan).ok().flatten()?;
         Some(package.at(&installed.resolved.version))
     });
-    let approved = Approved::of(&ground.locations).covers(plan.digest(), None, None)?;
+    let approvals = Place::of(&ground.locations).approvals()?;
+    let approved = approvals.covers(plan.digest(), None, None);
     Ok(Stays { installed, approved })
 }
 

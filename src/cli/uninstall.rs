@@ -9,9 +9,8 @@ use super::failure::Hinted as _;
 use super::{Ground, output, uses};
 use crate::config::{self, Config};
 use crate::loader::{Catalog, Package, Packages, Plan, Uninstalled, plan};
-use crate::permissions::Approved;
-use crate::permissions::approved::Record;
-use crate::protocol::DependencyName;
+use crate::protocol::{DependencyName, LaunchApproval};
+use crate::workflow::Place;
 
 /// Takes back what was approved and installed for a server.
 #[derive(Debug, Args)]
@@ -27,7 +26,7 @@ pub(crate) struct Arguments {
 /// Forgets the approval first: whatever fails after that, nothing runs unasked any more.
 pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let name = &arguments.name;
-    let forgotten = Approved::of(&ground.locations).forget(name)?;
+    let forgotten = Place::of(&ground.locations).forget_approvals(name)?;
     let declared = match config.servers.get(name) {
         Some(server) => Some(plan(name, server, &ground.environment)?),
         None if forgotten.is_empty() => {
@@ -79,7 +78,7 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
 }
 
 /// Returns the packages of a server: the one that is declared, and those that were approved under its name.
-fn packages(declared: Option<&Plan>, forgotten: &[Record]) -> Vec<Package> {
+fn packages(declared: Option<&Plan>, forgotten: &[LaunchApproval]) -> Vec<Package> {
     let approved = forgotten
         .iter()
         .filter_map(|record| Package::explicit(record.package.as_ref()?).ok());

@@ -3,8 +3,8 @@
 use super::Ground;
 use crate::config;
 use crate::loader::{Package, Use, Used, plan};
-use crate::permissions::Approved;
 use crate::protocol::DependencyName;
+use crate::workflow::Place;
 
 /// Finds who uses packages beside the server `name`.
 pub(super) fn others(ground: &Ground, name: &DependencyName) -> anyhow::Result<Vec<Use>> {
@@ -25,7 +25,8 @@ pub(super) fn others(ground: &Ground, name: &DependencyName) -> anyhow::Result<V
             }));
         }
     }
-    for record in Approved::of(&ground.locations).all()? {
+    let approvals = Place::of(&ground.locations).approvals()?;
+    for record in approvals.all().cloned() {
         if record.dependency == *name {
             continue;
         }

@@ -28,18 +28,6 @@ pub enum DiskError {
         #[source]
         source: io::Error,
     },
-    /// The disk did not confirm the new content, and the old content could not be put back.
-    #[error(
-        "`{}` is written although the disk did not confirm it: it could not be undone",
-        Shown::path(path)
-    )]
-    NotUndone {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
     /// Another process holds the directory.
     #[error("another process has been writing in `{}` for too long", Shown::path(path))]
     Busy {

@@ -39,6 +39,16 @@ pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Appends one byte to a file, creating it for this user alone: its stamp is one that it never had before.
+pub(crate) fn grow(path: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(b".")
+}
+
 /// Replaces a file in one step, its content synced first; the caller syncs the directory with [`sync_directory`].
 ///
 /// Needs no lock: each writer has a temporary file of its own, and the last rename counts.

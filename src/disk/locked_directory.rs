@@ -13,10 +13,11 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::DiskError;
 use super::files::rename;
-use super::lock::{PATIENCE, wait_for_lock};
+use super::lock::{PATIENCE, Patience, wait_for_lock};
 
 /// How many fixed names are tried for the temporary file before a random one is taken.
 const FIXED_NAMES: usize = 8;
@@ -53,9 +54,35 @@ impl LockedDirectory {
             .create(directory)
             .map_err(DiskError::step("create the directory", directory))?;
         let handle = File::open(directory).map_err(DiskError::step("open the directory", directory))?;
+        Self::locked(directory, handle, PATIENCE)
+    }
+
+    /// Waits for the right to write in a directory; `None` if there is no such directory.
+    pub(crate) fn lock_existing(directory: &Path) -> Result<Option<Self>, DiskError> {
+        Self::lock_within(directory, PATIENCE)
+    }
+
+    /// Waits up to `patience` for the right to write in a directory; `None` if there is no such directory.
+    pub(crate) fn lock_for(directory: &Path, patience: Duration) -> Result<Option<Self>, DiskError> {
+        let patience = Patience {
+            idle: patience,
+            in_all: patience,
+        };
+        Self::lock_within(directory, patience)
+    }
+
+    fn lock_within(directory: &Path, patience: Patience) -> Result<Option<Self>, DiskError> {
+        match File::open(directory) {
+            Ok(handle) => Self::locked(directory, handle, patience).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(DiskError::step("open the directory", directory)(error)),
+        }
+    }
+
+    fn locked(directory: &Path, handle: File, patience: Patience) -> Result<Self, DiskError> {
         Ok(Self {
             directory: directory.to_owned(),
-            handle: wait_for_lock(directory, handle, PATIENCE)?,
+            handle: wait_for_lock(directory, handle, patience)?,
         })
     }
 
@@ -74,18 +101,6 @@ impl LockedDirectory {
             .map_err(|source| DiskError::Unconfirmed { path, source })
     }
 
-    /// Removes every temporary file, in a directory that is pml's own: their writers are dead, as this one has the lock.
-    pub(crate) fn clear_temporaries(&self) -> Result<(), DiskError> {
-        let failed = || DiskError::step("read the directory", &self.directory);
-        for entry in std::fs::read_dir(&self.directory).map_err(failed())? {
-            let path = entry.map_err(failed())?.path();
-            if path.extension().is_some_and(|extension| extension == TEMPORARY) {
-                std::fs::remove_file(&path).map_err(DiskError::step("clear", &path))?;
-            }
-        }
-        Ok(())
-    }
-
     /// Removes files; those that are not there count as removed. They are gone for good once it returns.
     pub(crate) fn remove(&self, names: &[PathBuf]) -> Result<(), DiskError> {
         for name in names {
@@ -100,42 +115,6 @@ impl LockedDirectory {
         self.handle
             .sync_all()
             .map_err(DiskError::step("sync the directory", &self.directory))
-    }
-
-    /// Puts `bytes` in place of the file `name`, or puts the old content back if the disk does not confirm it.
-    pub(crate) fn replace_or_undo(
-        &self,
-        name: &Path,
-        bytes: &[u8],
-        audience: Audience,
-    ) -> Result<(), DiskError> {
-        let path = self.directory.join(name);
-        let before = match std::fs::read(&path) {
-            Ok(before) => Some(before),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(DiskError::step("read", &path)(source)),
-        };
-        match self.replace(name, bytes, audience) {
-            Err(DiskError::Unconfirmed { path, source }) => {
-                let undone = match before {
-                    None => {
-                        std::fs::remove_file(&path).map_err(|source| DiskError::NotUndone { path, source })
-                    }
-                    Some(before) => match self.replace(name, &before, audience) {
-                        Err(DiskError::Step { path, source, .. }) => {
-                            Err(DiskError::NotUndone { path, source })
-                        }
-                        // Put back as far as any process can see.
-                        _ => Ok(()),
-                    },
-                };
-                undone?;
-                // The disk may confirm this much; the old content counts in any case.
-                let _ = self.handle.sync_all();
-                Err(DiskError::step("sync the directory", &self.directory)(source))
-            }
-            done => done,
-        }
     }
 }
 

@@ -16,8 +16,8 @@ mod stamp;
 
 pub use error::DiskError;
 pub(crate) use files::{
-    create_private_directory, open_lock, protect, remove_tree, rename, replace, restrict, sync_directory,
-    sync_tree, temporary_beside, write_new,
+    create_private_directory, grow, open_lock, protect, remove_tree, rename, replace, restrict,
+    sync_directory, sync_tree, temporary_beside, write_new,
 };
 pub(crate) use links::{follow, leads_out};
 pub(crate) use locked_directory::{Audience, LockedDirectory};

@@ -29,7 +29,7 @@ pub use install::{
     Content, InstallError, InstallStep, Installed, LockError, Packages, Progress, Tail, Uninstalled, Use,
     Used,
 };
-pub use lifecycle::{Gate, Lease, LoadError, Loader, Occupied, Started, Steps, restart};
+pub use lifecycle::{Gate, GateAnswer, Lease, LoadError, Loader, Occupied, Started, Steps, restart};
 pub use plan::{
     Address, AddressError, Ecosystem, Package, PackageError, Plan, PlanError, PlanSource, Resolved, Scripts,
     VersionSpec, pin, plan, variables,

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use super::approved::Record;
 use super::{AskKind, Decision, Verdict};
 use crate::config::Rule;
+use crate::protocol::LaunchApproval;
 
 /// What a call will do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Because {
     /// The rule, or that there is none.
     Rules,
     /// A person approved the server as it is declared.
-    Approved(Record),
+    Approved(LaunchApproval),
     /// The server is disabled.
     Disabled,
 }
@@ -47,7 +47,7 @@ pub struct Forecast {
 impl Forecast {
     /// Returns what follows from a verdict and the approval that covers the server now.
     #[must_use]
-    pub fn new(verdict: Verdict, approval: Option<&Record>) -> Self {
+    pub fn new(verdict: Verdict, approval: Option<&LaunchApproval>) -> Self {
         let (happens, because) = match (verdict.decision, approval) {
             (Decision::Allow, _) => (Happens::Runs, Because::Rules),
             (Decision::Ask(AskKind::First), Some(record)) => {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_approval_answers_only_the_question_before_the_first_use() {
-        let record = Record {
+        let record = LaunchApproval {
             dependency: "fs".parse().unwrap(),
             version: None,
             integrity: None,

@@ -31,6 +31,7 @@ impl Proxy {
             self.0.loader.resolve_soon(plan).await;
             dependency = self.0.loader.shown(plan);
         }
+        self.learn_approvals().await;
         let before = self.approved_content(plan).lock;
         let now = &mut dependency.installation;
         now.dependencies_changed = before.is_some() && now.lock.is_some() && before != now.lock;

@@ -8,8 +8,7 @@ use tokio::sync::mpsc;
 use super::route::{Approval, Given, Target};
 use super::{Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
 use crate::config::Server;
-use crate::loader::{Content, KnownTool, Lease, LoadError, Plan, Started};
-use crate::permissions::approved::Record;
+use crate::loader::{Content, KnownTool, Lease, LoadError, Plan};
 use crate::permissions::{AskKind, CONNECT, Decision};
 use crate::protocol::approval::ApprovalType;
 use crate::protocol::{Object, ToolName};
@@ -111,10 +110,17 @@ impl Proxy {
         let tool = target.tool.clone();
         let decision = view.ruled(&tool)?;
         let (server, plan) = self.planned(view, &tool)?;
+        let approved = match decision {
+            Decision::Ask(_) => {
+                self.learn_approvals().await;
+                self.approved(&plan)
+            }
+            Decision::Allow | Decision::Deny => None,
+        };
         let kind = match decision {
             Decision::Allow | Decision::Deny => None,
             Decision::Ask(_) if self.0.grants.allows_tool(&tool, plan.digest()) => None,
-            Decision::Ask(AskKind::First) if self.is_approved(&plan) => None,
+            Decision::Ask(AskKind::First) if approved.is_some() => None,
             Decision::Ask(AskKind::First) => Some(plan.first_use()),
             Decision::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
         };
@@ -123,15 +129,15 @@ impl Proxy {
             return Box::pin(asked).await.map(Ran::To);
         }
         // An allow rule covers whatever version is declared; an approval covers what was approved.
-        let approved = match decision {
+        let expected = match decision {
             Decision::Allow | Decision::Deny => Content::default(),
-            Decision::Ask(_) => self.approved_content(&plan),
+            Decision::Ask(_) => approved.unwrap_or_else(|| self.approved_content(&plan)),
         };
         let permitted = Permitted {
             target,
             server,
             plan: &plan,
-            expected: approved,
+            expected,
             given: Given::Standing,
             notes: Vec::new(),
             suspended: None,
@@ -231,12 +237,19 @@ impl Proxy {
         };
         let told = started.take_notes().into_iter();
         notes.extend(told.map(|note| format!("pml: {note}")));
-        match self.record_first_use(&target.tool, plan, &started).await {
-            Ok(note) => notes.extend(note),
-            Err(refusal) => {
-                started.session.settle();
-                return Ok(Ran::NoLonger(refusal));
+        // A call that a rule allows does not wait for the approvals.
+        let rests_on_an_approval = self
+            .view()
+            .is_ok_and(|view| matches!(view.ruled(&target.tool), Ok(Decision::Ask(_))));
+        if rests_on_an_approval {
+            match self.record_first_use(&target.tool, plan, &started).await {
+                Ok(note) => notes.extend(note),
+                Err(refusal) => {
+                    started.session.settle();
+                    return Ok(Ran::NoLonger(refusal));
+                }
             }
+            self.learn_approvals().await;
         }
         // From here on nothing waits: what is decided now is what is sent.
         let decision = match self.still_permitted(&target.tool, plan, given)? {
@@ -298,79 +311,6 @@ impl Proxy {
             Still::Permitted(decision)
         } else {
             Still::NoLonger(Refusal::Withdrawn { tool: tool.clone() })
-        })
-    }
-
-    /// Completes an approval that was given before the integrity was known, unless it was taken back meanwhile.
-    async fn record_first_use(
-        &self,
-        tool: &ToolName,
-        plan: &Plan,
-        started: &Started,
-    ) -> Result<Option<String>, Refusal> {
-        let found = self.0.approved.find(plan.digest()).ok().flatten();
-        let (Some(resolved), Some(found)) = (started.resolved.clone(), found) else {
-            return Ok(None);
-        };
-        let Some(integrity) = resolved.integrity.clone() else {
-            return Ok(None);
-        };
-        // An approval of an older pml names neither its package nor its lock.
-        let package = plan.package().map(ToString::to_string);
-        let lacks_lock = found.lock.is_none() && resolved.lock.is_some();
-        if found.integrity.is_some() && found.package == package && !lacks_lock {
-            return Ok(None);
-        }
-        let name = plan.dependency();
-        let (proxy, digest, version) = (self.clone(), plan.digest().clone(), resolved.version.clone());
-        let complete = move |record: Record| Record {
-            version: Some(resolved.version),
-            integrity: record.integrity.clone().or(resolved.integrity),
-            package,
-            lock: record.lock.clone().or(resolved.lock),
-            ..record
-        };
-        // Another process may hold the approvals, and the disk may be slow.
-        let completed =
-            tokio::task::spawn_blocking(move || proxy.0.approved.complete(&digest, complete)).await;
-        Ok(Some(match completed {
-            Ok(Ok(Some(_))) if found.integrity.is_some() => return Ok(None),
-            Ok(Ok(Some(_))) => format!(
-                "pml: the integrity of {name}@{version} was not known when it was approved; {integrity} was recorded \
-                 at this first use, and only that runs from now on"
-            ),
-            Ok(Ok(None)) => return Err(Refusal::Withdrawn { tool: tool.clone() }),
-            Ok(Err(error)) => format!("pml: the integrity of {name} could not be recorded: {error}"),
-            Err(_gone) => format!("pml: the integrity of {name} could not be recorded"),
-        }))
-    }
-
-    /// Tells whether a person approved this dependency as it is declared and installed.
-    pub(super) fn is_approved(&self, plan: &Plan) -> bool {
-        if self.0.grants.allows_launch(plan.digest()) {
-            return true;
-        }
-        let resolved = self.0.loader.resolved(plan);
-        let (integrity, lock) = resolved.map_or((None, None), |resolved| (resolved.integrity, resolved.lock));
-        let covers = self
-            .0
-            .approved
-            .covers(plan.digest(), integrity.as_deref(), lock.as_ref());
-        match covers {
-            Ok(covers) => covers,
-            Err(error) => {
-                tracing::warn!(dependency = %plan.dependency(), %error, "an approval cannot be read and does not count");
-                false
-            }
-        }
-    }
-
-    /// Returns the content that a person approved; nothing else may run under their approval.
-    pub(super) fn approved_content(&self, plan: &Plan) -> Content {
-        let record = self.0.approved.find(plan.digest()).ok().flatten();
-        record.map_or_else(Content::default, |record| Content {
-            integrity: record.integrity,
-            lock: record.lock,
         })
     }
 }

@@ -18,7 +18,12 @@ enum Dismissal {
     Replaced,
     /// At once, for this reason.
     Forbidden(&'static str),
+    /// At once: no approval that is known covers it.
+    NotApproved,
 }
+
+/// What a server is told that must go because no approval covers it any more.
+const TAKEN_BACK: &str = "its approval was taken back";
 
 impl Proxy {
     /// Begins to watch the files that decide what may run; does nothing the second time.
@@ -29,17 +34,18 @@ impl Proxy {
         let proxy = Arc::downgrade(&self.0);
         self.0
             .loader
-            .ask_before_a_start(Box::new(move |plan: &Plan, lease| {
-                let Some(shared) = Weak::upgrade(&proxy) else {
-                    return Ok(());
-                };
-                Proxy(shared).may_be_started(plan, lease)
+            .ask_before_a_start(Box::new(move |plan: Arc<Plan>, lease| {
+                let shared = Weak::upgrade(&proxy);
+                Box::pin(async move {
+                    match shared {
+                        Some(shared) => Proxy(shared).may_be_started(&plan, lease).await,
+                        None => Ok(()),
+                    }
+                })
             }));
-        let paths = [
-            WatchedPath::File(self.0.files.project.clone()),
-            WatchedPath::File(self.0.files.user.clone()),
-            WatchedPath::Folder(self.0.approved.directory().to_owned()),
-        ];
+        let files = [self.0.files.project.clone(), self.0.files.user.clone()];
+        let files = files.into_iter().chain(self.0.workflows.approvals_mark());
+        let paths: Vec<WatchedPath> = files.map(WatchedPath::File).collect();
         let mut notices = match Notices::of(&paths) {
             Ok(notices) => notices,
             Err(error) => {
@@ -53,17 +59,18 @@ impl Proxy {
                 let Some(shared) = Weak::upgrade(&proxy) else {
                     return;
                 };
-                Proxy(shared).reconcile();
+                Proxy(shared).reconcile().await;
             }
         });
     }
 
     /// Stops every server that may no longer run, and withdraws what it asked.
-    pub(super) fn reconcile(&self) {
-        let occupied = self.0.loader.occupied();
-        if occupied.is_empty() {
+    pub(super) async fn reconcile(&self) {
+        if self.0.loader.occupied().is_empty() {
             return;
         }
+        self.learn_approvals().await;
+        let occupied = self.0.loader.occupied();
         // A file that cannot be read refuses every call; what runs is not stopped for a typing error.
         let Ok(view) = self.view() else { return };
         for Occupied {
@@ -75,23 +82,36 @@ impl Proxy {
             match self.dismissal(&view, &dependency, &digest, lease) {
                 None => {}
                 Some(Dismissal::Replaced) => self.0.loader.retire(&dependency, &digest),
-                Some(Dismissal::Forbidden(reason)) => {
-                    tracing::info!(%dependency, reason, "stopped");
-                    self.0.loader.dismiss(&dependency, &digest, reason);
-                }
+                Some(Dismissal::Forbidden(reason)) => self.dismiss(&dependency, &digest, reason),
+                // As with rules that cannot be read: calls are refused, and what runs is not stopped for it.
+                Some(Dismissal::NotApproved) if self.0.workflows.known_approvals().is_none() => {}
+                Some(Dismissal::NotApproved) => self.dismiss(&dependency, &digest, TAKEN_BACK),
             }
         }
     }
 
+    fn dismiss(&self, dependency: &DependencyName, digest: &Digest, reason: &'static str) {
+        tracing::info!(%dependency, reason, "stopped");
+        self.0.loader.dismiss(dependency, digest, reason);
+    }
+
     /// Tells whether a server that is about to be started may still be.
-    fn may_be_started(&self, plan: &Plan, lease: Lease) -> Result<(), &'static str> {
-        let Ok(view) = self.view() else {
-            return Err("the configuration cannot be read");
+    async fn may_be_started(&self, plan: &Plan, lease: Lease) -> Result<(), &'static str> {
+        let dismissal = |proxy: &Self| match proxy.view() {
+            Ok(view) => proxy.dismissal(&view, plan.dependency(), plan.digest(), lease),
+            Err(_broken) => Some(Dismissal::Forbidden("the configuration cannot be read")),
         };
-        match self.dismissal(&view, plan.dependency(), plan.digest(), lease) {
+        let mut found = dismissal(self);
+        if let Some(Dismissal::NotApproved) = found {
+            // The approvals that are known may be old; a server that a rule allows does not wait for them.
+            self.learn_approvals().await;
+            found = dismissal(self);
+        }
+        match found {
             None => Ok(()),
             Some(Dismissal::Replaced) => Err("its declaration changed"),
             Some(Dismissal::Forbidden(reason)) => Err(reason),
+            Some(Dismissal::NotApproved) => Err(TAKEN_BACK),
         }
     }
 
@@ -123,6 +143,6 @@ impl Proxy {
             || verdict == ServerVerdict::Allowed
             || self.0.grants.allows_any_tool(digest)
             || self.is_approved(&plan);
-        (!stands).then_some(Dismissal::Forbidden("its approval was taken back"))
+        (!stands).then_some(Dismissal::NotApproved)
     }
 }

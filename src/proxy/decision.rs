@@ -1,8 +1,10 @@
-//! Carries out a person's approval: records what it grants, then takes the call; `approval` says why in this order.
+//! Carries out a person's approval: writes the rule it grants, then records the rest and takes the call at once.
+//!
+//! `approval` says why in this order.
 
 use std::sync::Arc;
 
-use super::approval::{self, Recorded};
+use super::approval::{WrittenRule, approved_launch};
 use super::outcome::place;
 use super::{Proxy, Refusal, View, now};
 use crate::loader::Plan;
@@ -12,7 +14,8 @@ use crate::protocol::continuation::Scope;
 use crate::protocol::{Pattern, Shown, ToolName};
 use crate::report::Hint;
 use crate::workflow::{
-    Answer, Ask, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError, WorkflowId,
+    Answer, Ask, Expected, GivenAnswer, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError,
+    WorkflowId,
 };
 
 /// How often the answer of an ask may move between a look and a take: from none to one, and to its end.
@@ -95,19 +98,17 @@ impl Proxy {
         let Answer::Approve { scope } = answer else {
             return Err(Refusal::Expired);
         };
-        let recorded = self.record_server(&found, &answer, plan).await?;
-        let (recorded, notes) = match scope {
+        let approves = approved_launch(&found, &answer, package_of(plan), now());
+        let (rule, notes) = match scope {
             Scope::Always => {
                 let written = self.write_rule(found.call.tool.clone()).await;
                 let note = self.describe_rule(&found.call.tool, &written);
-                (with_rule(recorded, written), vec![note])
+                (written.map(WrittenRule::new).unwrap_or_default(), vec![note])
             }
-            Scope::Once | Scope::Session => (recorded, Vec::new()),
+            Scope::Once | Scope::Session => (WrittenRule::default(), Vec::new()),
         };
-        match workflows
-            .answer_and_take(id, expected.clone(), answer.clone(), by)
-            .await
-        {
+        let given = GivenAnswer { answer, by, approves };
+        match workflows.answer_and_take(id, expected.clone(), given).await {
             Ok(taken) => {
                 if scope == Scope::Session {
                     self.grant_for_session(&taken, plan);
@@ -115,22 +116,19 @@ impl Proxy {
                 Ok((taken, notes))
             }
             Err(error) => {
-                self.take_back(&found, recorded).await;
-                Err(error.into())
+                self.take_back(id, rule).await;
+                Err(not_recorded(error))
             }
         }
     }
 
-    /// Takes back what was recorded for an answer that does not count, as far as the one that counts does not grant it.
-    pub(super) async fn take_back(&self, workflow: &Workflow, recorded: Recorded) {
-        let counts = self.0.workflows.find(workflow.id).await;
+    /// Takes back the rule of an answer that does not count, unless the one that counts grants it as well.
+    pub(super) async fn take_back(&self, id: WorkflowId, rule: WrittenRule) {
+        let counts = self.0.workflows.find(id).await;
         let counts = counts.ok().and_then(|found| found.answer().cloned());
-        let (proxy, asked) = (self.clone(), workflow.clone());
-        let taken_back = tokio::task::spawn_blocking(move || {
-            recorded.take_back(&proxy.0.approved, &asked, counts.as_ref())
-        });
+        let taken_back = tokio::task::spawn_blocking(move || rule.take_back(counts.as_ref()));
         if let Ok(Err(error)) = taken_back.await {
-            let (id, error) = (workflow.id, crate::report::render(&error, None));
+            let error = crate::report::render(&error, None);
             tracing::warn!(%id, %error, "the answer did not count");
         }
     }
@@ -144,42 +142,33 @@ impl Proxy {
         }
     }
 
-    /// Records everything that an answer grants beyond its call, or nothing of it.
+    /// Records an answer and everything that it grants beyond its call, or nothing of it.
+    ///
+    /// Without a plan nothing beyond the call is granted: what changed since the person was asked is not what they
+    /// approved.
     pub(super) async fn record(
         &self,
         workflow: &Workflow,
-        answer: &Answer,
-        plan: &Plan,
-    ) -> Result<Recorded, Refusal> {
-        let recorded = self.record_server(workflow, answer, plan).await?;
-        let Answer::Approve { scope: Scope::Always } = answer else {
-            return Ok(recorded);
+        answer: Answer,
+        by: Provenance,
+        plan: Option<&Plan>,
+    ) -> Result<Workflow, Refusal> {
+        let rule = match (&answer, plan) {
+            (Answer::Approve { scope: Scope::Always }, Some(_)) => self
+                .write_rule(workflow.call.tool.clone())
+                .await
+                .map(WrittenRule::new)
+                .map_err(|error| Refusal::NotRecorded(Box::new(error)))?,
+            _ => WrittenRule::default(),
         };
-        match self.write_rule(workflow.call.tool.clone()).await {
-            Ok(edited) => Ok(recorded.with_rule(edited)),
+        let approves = plan.and_then(|plan| approved_launch(workflow, &answer, package_of(plan), now()));
+        let given = GivenAnswer { answer, by, approves };
+        match self.0.workflows.answer(workflow.id, given).await {
+            Ok(answered) => Ok(answered),
             Err(error) => {
-                self.take_back(workflow, recorded).await;
-                Err(Refusal::NotRecorded(Box::new(error)))
+                self.take_back(workflow.id, rule).await;
+                Err(not_recorded(error))
             }
-        }
-    }
-
-    /// Records the approval of a server, off the thread of the conversation: it waits for a lock and the disk.
-    async fn record_server(
-        &self,
-        workflow: &Workflow,
-        answer: &Answer,
-        plan: &Plan,
-    ) -> Result<Recorded, Refusal> {
-        let (proxy, workflow, answer) = (self.clone(), workflow.clone(), answer.clone());
-        let package = plan.package().map(ToString::to_string);
-        let recorded = tokio::task::spawn_blocking(move || {
-            approval::record(&proxy.0.approved, &workflow, &answer, package, now())
-        });
-        match recorded.await {
-            Ok(Ok(recorded)) => Ok(recorded),
-            Ok(Err(error)) => Err(Refusal::NotRecorded(Box::new(error))),
-            Err(panicked) => Err(Refusal::NotRecorded(Box::new(panicked))),
         }
     }
 
@@ -229,11 +218,17 @@ impl Proxy {
     }
 }
 
-fn with_rule(recorded: Recorded, written: Written) -> Recorded {
-    match written {
-        Ok(edited) => recorded.with_rule(edited),
-        Err(_) => recorded,
+/// An answer that the store could not keep is told as such: it still waits.
+fn not_recorded(error: WorkflowError) -> Refusal {
+    if error.is_of_the_store() {
+        Refusal::NotRecorded(Box::new(error))
+    } else {
+        error.into()
     }
+}
+
+fn package_of(plan: &Plan) -> Option<String> {
+    plan.package().map(ToString::to_string)
 }
 
 fn obstacle(view: &View, tool: &ToolName) -> Option<String> {

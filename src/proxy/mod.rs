@@ -14,6 +14,7 @@ mod decision;
 mod dialog;
 mod grants;
 mod introduction;
+mod launch_approvals;
 mod list;
 mod list_changes;
 mod offers;
@@ -56,7 +57,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{ConfigError, Environment, Files, Locations, Startup, Watched};
 use crate::loader::{Content, Lease, Loader};
-use crate::permissions::Approved;
 use crate::protocol::{Changes, Kind};
 use crate::workflow::{Place, Workflows};
 
@@ -84,7 +84,6 @@ struct Shared {
     view: Mutex<Viewed>,
     loader: Loader,
     workflows: Workflows,
-    approved: Arc<Approved>,
     /// The name under which this client asks, and the asks that its calls wait for.
     scope: Arc<ClientScope>,
     /// What a person granted to this client for its session.
@@ -112,7 +111,6 @@ impl Proxy {
         Self(Arc::new(Shared {
             loader: Loader::new(&environment, locations, tasks.clone()),
             workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
-            approved: Arc::new(Approved::of(locations)),
             scope: ClientScope::new(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
@@ -136,14 +134,12 @@ impl Proxy {
             files,
             loader,
             workflows,
-            approved,
             tasks,
             ..
         } = &*self.0;
         Self(Arc::new(Shared {
             loader: loader.for_another_client(),
             workflows: workflows.clone(),
-            approved: Arc::clone(approved),
             scope: ClientScope::new(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
@@ -189,12 +185,17 @@ impl Proxy {
                 continue;
             };
             let wanted = server.startup == Startup::Eager && !server.disabled;
-            if !wanted || self.0.loader.needs_install(&plan) || !self.may_start(&view, name, &plan) {
+            if !wanted || self.0.loader.needs_install(&plan) {
                 continue;
             }
             self.watch_for_changes();
             let (proxy, server, limit) = (self.clone(), server.clone(), view.config.line_limit.0);
+            let (view, name) = (Arc::clone(&view), name.clone());
             self.0.tasks.spawn(async move {
+                proxy.learn_approvals().await;
+                if !proxy.may_start(&view, &name, &plan) {
+                    return;
+                }
                 let (content, lease) = (Content::default(), Lease::Standing);
                 let starting = proxy.0.loader.start(&plan, &server, limit, &content, lease, None);
                 match starting.await {
@@ -272,7 +273,7 @@ impl Proxy {
         self.0.loader.lists_changed(&changed);
         if before.is_some() {
             let proxy = self.clone();
-            self.0.tasks.spawn(async move { proxy.reconcile() });
+            self.0.tasks.spawn(async move { proxy.reconcile().await });
         }
         Ok(view)
     }

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 
@@ -27,22 +28,32 @@ pub struct Offered {
 /// An enabled server and what is known of it.
 pub(super) type Offering = (DependencyName, Option<Arc<Known>>);
 
+/// How long a list waits for the approvals: they are read within milliseconds unless the disk hangs.
+const APPROVALS_PATIENCE: Duration = Duration::from_secs(1);
+
 impl Proxy {
     /// Tells whether every list of this kind is known as it is now.
     #[must_use]
     pub fn is_fresh(&self, kind: Kind) -> bool {
-        self.view().is_ok_and(|view| {
-            view.config
-                .servers
-                .iter()
-                .filter(|(_, server)| !server.disabled)
-                .filter_map(|(name, server)| view.plan(name, server, &self.0.environment).ok())
-                .all(|plan| self.0.loader.is_fresh(&plan, kind))
-        })
+        // A list of tools says which of them may ask, and so depends on what was approved.
+        let decided = kind != Kind::Tools || self.0.workflows.known_approvals().is_some();
+        decided
+            && self.view().is_ok_and(|view| {
+                view.config
+                    .servers
+                    .iter()
+                    .filter(|(_, server)| !server.disabled)
+                    .filter_map(|(name, server)| view.plan(name, server, &self.0.environment).ok())
+                    .all(|plan| self.0.loader.is_fresh(&plan, kind))
+            })
     }
 
     /// Asks what runs, and would not say so by itself, whether its list of a kind has changed.
     pub async fn refresh(&self, kind: Kind) {
+        if kind == Kind::Tools {
+            // Without them every tool is listed as one that may ask, which is no harm.
+            let _ = tokio::time::timeout(APPROVALS_PATIENCE, self.learn_approvals()).await;
+        }
         let Ok(view) = self.view() else { return };
         let plans: Vec<_> = view
             .config

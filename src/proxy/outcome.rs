@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use crate::config::{By, ConfigError, Rule};
 use crate::loader::{Ended, LoadError, PlanError};
-use crate::permissions::approved::ApprovedError;
 use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::continuation::ContinuationError;
 use crate::protocol::{DependencyName, Shown, ToolName, shell};
@@ -337,7 +336,7 @@ impl Hint for Refusal {
             )),
             Self::Workflow(error) => next_step(error).map(str::to_owned).or_else(|| error.hint()),
             Self::NotRecorded(error) => {
-                let server = error.downcast_ref::<ApprovedError>().and_then(Hint::hint);
+                let server = error.downcast_ref::<WorkflowError>().and_then(Hint::hint);
                 server.or_else(|| error.downcast_ref::<RuleError>().and_then(Hint::hint))
             }
             Self::Disabled { .. }

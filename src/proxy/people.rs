@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::approval::Recorded;
 use super::authority::Worth;
 use super::{Claim, Proxy, Refusal, now};
 use crate::config::{Approvals, AskUser, By};
@@ -149,7 +148,7 @@ impl Proxy {
 
     /// Records an answer, if it counts on this road and in this conversation.
     ///
-    /// What an approval grants is recorded first, so that it counts also where the call never comes back.
+    /// What an approval grants is recorded with it, so that it counts also where the call never comes back.
     pub async fn answer(&self, id: WorkflowId, answer: Answer, by: Provenance) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let workflow = self.0.workflows.find(id).await?;
@@ -159,19 +158,11 @@ impl Proxy {
         }
         workflow.accepts(&answer, by, now())?;
         // What changed since the person was asked is not what they approved: nothing beyond the call is granted.
-        let recorded = match self.planned(&view, &workflow.call.tool) {
-            Ok((_, plan)) if *plan.digest() == workflow.call.launch => {
-                self.record(&workflow, &answer, &plan).await?
-            }
-            Ok(_) | Err(_) => Recorded::default(),
+        let plan = match self.planned(&view, &workflow.call.tool) {
+            Ok((_, plan)) if *plan.digest() == workflow.call.launch => Some(plan),
+            Ok(_) | Err(_) => None,
         };
-        match self.0.workflows.apply(id, Event::Answer { answer, by }).await {
-            Ok(answered) => Ok(answered),
-            Err(error) => {
-                self.take_back(&workflow, recorded).await;
-                Err(error.into())
-            }
-        }
+        self.record(&workflow, answer, by, plan.as_deref()).await
     }
 
     /// Takes the answer to a workflow, so that it is used once; `None` where there is none to take.

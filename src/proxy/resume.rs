@@ -11,8 +11,8 @@ use crate::loader::Content;
 use crate::protocol::continuation::Decision;
 use crate::protocol::{Json, ToolName, canonical};
 use crate::workflow::{
-    Answer, Arguments, Ask, Expected, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError,
-    WorkflowId,
+    Answer, Arguments, Ask, Expected, GivenAnswer, Provenance, Refusal as Unmoved, State, Workflow,
+    WorkflowError, WorkflowId,
 };
 
 /// On what a continuation came in.
@@ -87,8 +87,12 @@ impl Proxy {
             }
             (Decided::Now(Decision::Approve(scope), by), _) => Some((Answer::Approve { scope }, by)),
             (Decided::Now(Decision::Refuse, by), _) => {
-                let refuse = Answer::Refuse { reason: None };
-                self.0.workflows.answer_and_take(id, expected, refuse, by).await?;
+                let refused = GivenAnswer {
+                    answer: Answer::Refuse { reason: None },
+                    by,
+                    approves: None,
+                };
+                self.0.workflows.answer_and_take(id, expected, refused).await?;
                 return Ok(Outcome::Aborted {
                     reason: None,
                     notes: Vec::new(),

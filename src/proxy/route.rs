@@ -160,11 +160,17 @@ impl Proxy {
             return None;
         }
         if let Some(approval) = &route.approval
-            && route.looked_at.swap(batch, Ordering::Relaxed) != batch
-            && !self.still_approved(approval)
+            && route.looked_at.load(Ordering::Relaxed) != batch
         {
-            view.forget_route(name);
-            return None;
+            match self.still_approved(approval) {
+                Some(true) => route.looked_at.store(batch, Ordering::Relaxed),
+                Some(false) => {
+                    view.forget_route(name);
+                    return None;
+                }
+                // An approval changed somewhere: the call looks at it in a task.
+                None => return None,
+            }
         }
         Some(route)
     }
@@ -182,16 +188,23 @@ impl Proxy {
             || route
                 .approval
                 .as_ref()
-                .is_none_or(|approval| self.holds(approval));
+                .is_none_or(|approval| self.holds(approval) == Some(true));
+        let unknown = || {
+            let held = route.approval.as_ref().map(|approval| self.holds(approval));
+            held == Some(None)
+        };
         match (stands, route.session.is_open()) {
-            (false, _) => Err(Refusal::Withdrawn { tool: tool.clone() }),
             (true, true) => Ok(GoingOn::AsBefore),
             (true, false) => Ok(GoingOn::Anew),
+            // An approval changed somewhere: the way that is found anew looks at it.
+            (false, _) if unknown() => Ok(GoingOn::Anew),
+            (false, _) => Err(Refusal::Withdrawn { tool: tool.clone() }),
         }
     }
 
     /// Finds the way again of a call that was let through before and whose dependency is gone; nobody is asked.
     pub async fn reopen(&self, route: &Route) -> Result<Ready, Refusal> {
+        self.learn_approvals().await;
         let view = self.view().map_err(Refusal::Config)?;
         let tool = &route.tool;
         let decision = view.ruled(tool)?;
@@ -201,14 +214,18 @@ impl Proxy {
             .as_ref()
             .filter(|approval| approval.launch == *plan.digest());
         let expected = match (answered, decision) {
-            (Some(approval), _) if self.holds(approval) => approval.content.clone(),
+            (Some(approval), _) if self.holds(approval) == Some(true) => approval.content.clone(),
             (Some(_), _) if !self.is_simple(&view, tool, &plan) => {
                 return Err(Refusal::Withdrawn { tool: tool.clone() });
             }
             (None, _) if !self.is_simple(&view, tool, &plan) => {
                 return Err(Refusal::Changed { tool: tool.clone() });
             }
-            (_, Decision::Ask(_)) => self.approved_content(&plan),
+            (_, Decision::Ask(_)) => match self.approved(&plan) {
+                Some(content) => content,
+                None if self.0.grants.allows_tool(tool, plan.digest()) => self.approved_content(&plan),
+                None => return Err(Refusal::Withdrawn { tool: tool.clone() }),
+            },
             (_, Decision::Allow | Decision::Deny) => Content::default(),
         };
         let permitted = Permitted {
@@ -231,8 +248,8 @@ impl Proxy {
     }
 
     /// Tells whether something simply runs: nobody has to be asked for it.
-    #[must_use]
-    pub fn simply_runs(&self, wanted: Wanted<'_>) -> bool {
+    pub async fn simply_runs(&self, wanted: Wanted<'_>) -> bool {
+        self.learn_approvals().await;
         let Ok(view) = self.view() else { return false };
         let Ok(target) = self.target(&view, wanted) else {
             return false;
@@ -253,8 +270,8 @@ impl Proxy {
     }
 
     /// Returns the ways to a resource whose owner is not known: to all who may have it, run, and need not be asked for.
-    #[must_use]
-    pub fn possible_routes(&self, uri: &str) -> Vec<Route> {
+    pub async fn possible_routes(&self, uri: &str) -> Vec<Route> {
+        self.learn_approvals().await;
         let Ok(view) = self.view() else { return Vec::new() };
         let sessions = self.sessions();
         let route = |dependency: DependencyName| {
@@ -270,21 +287,21 @@ impl Proxy {
         owners.into_iter().filter_map(route).collect()
     }
 
-    /// Tells whether what a call was let through by still lets it go on.
-    fn holds(&self, approval: &Approval) -> bool {
+    /// Tells whether what a call was let through by still lets it go on; `None` while the approvals are not known.
+    fn holds(&self, approval: &Approval) -> Option<bool> {
         match approval.given {
             Given::Standing => self.still_approved(approval),
-            Given::Once => true,
+            Given::Once => Some(true),
         }
     }
 
-    fn still_approved(&self, approval: &Approval) -> bool {
+    fn still_approved(&self, approval: &Approval) -> Option<bool> {
         let Approval { launch, content, .. } = approval;
-        let approved = &self.0.approved;
-        self.0.grants.allows_launch(launch)
-            || approved
-                .covers(launch, content.integrity.as_deref(), content.lock.as_ref())
-                .unwrap_or(false)
+        if self.0.grants.allows_launch(launch) {
+            return Some(true);
+        }
+        let approvals = self.0.workflows.known_approvals()?;
+        Some(approvals.covers(launch, content.integrity.as_deref(), content.lock.as_ref()))
     }
 
     /// Finds out whose a wanted thing is.

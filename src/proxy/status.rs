@@ -69,6 +69,7 @@ impl Proxy {
     /// Tells how everything stands.
     pub async fn status(&self) -> Status {
         let pending = self.0.workflows.pending().await.unwrap_or_default();
+        self.learn_approvals().await;
         let pending = pending
             .into_iter()
             .filter(|workflow| workflow.project == self.project())

@@ -95,6 +95,18 @@ pub enum WorkflowError {
         #[source]
         source: DatabaseFault,
     },
+    /// An approval that an older pml kept in a file cannot be read; no approval counts until it can be or is gone.
+    #[error(
+        "the approval `{}` of an older pml cannot be read, so no approval counts",
+        Shown::path(.path)
+    )]
+    OldApproval {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: DatabaseFault,
+    },
     /// The file was written by a later pml; it is left as it is.
     #[error("`{}` has format {found}; this pml knows formats up to {known}", Shown::path(.path))]
     Future {
@@ -133,6 +145,31 @@ pub enum WorkflowError {
     },
 }
 
+impl WorkflowError {
+    /// Tells whether the store failed, rather than that it refused what was asked of it.
+    #[must_use]
+    pub fn is_of_the_store(&self) -> bool {
+        match self {
+            Self::Unknown { .. }
+            | Self::NoMatch { .. }
+            | Self::Ambiguous { .. }
+            | Self::WrongTool { .. }
+            | Self::Refused { .. }
+            | Self::Unfit { .. }
+            | Self::Full { .. }
+            | Self::Erased { .. } => false,
+            Self::Directory { .. }
+            | Self::Create { .. }
+            | Self::Corrupt { .. }
+            | Self::OldApproval { .. }
+            | Self::Future { .. }
+            | Self::Database { .. }
+            | Self::Thread { .. }
+            | Self::Stopped { .. } => true,
+        }
+    }
+}
+
 fn shown(tool: &ToolName) -> String {
     Shown::line(&tool.to_string()).to_string()
 }
@@ -155,6 +192,10 @@ impl Hint for WorkflowError {
                     "to set it aside and begin anew (what waits in it is lost):\n  mkdir {aside} && mv {file}* {aside}"
                 ))
             }
+            Self::OldApproval { path, .. } => Some(format!(
+                "to be asked again for what it approved: rm {}",
+                shell::path(path)
+            )),
             Self::Future { .. } => {
                 Some("update this pml, or restart the client that runs an older one".to_owned())
             }

@@ -7,6 +7,7 @@
 //! for answers from other processes. It sleeps until the next deadline (on two clocks: see `deadlines`), and looks around every 25 ms only while
 //! somebody waits; an idle pml wakes up for nothing.
 
+mod approvals;
 mod capacity;
 mod deadlines;
 mod error;
@@ -22,19 +23,22 @@ mod suspended;
 mod told;
 
 pub use crate::protocol::continuation::Scope;
+pub use approvals::{Approvals, ApprovedLaunch, FoundContent};
 pub use capacity::Cap;
 pub use deadlines::Moment;
 pub use error::{DatabaseFault, WorkflowError};
 pub use identity::{Asker, Code, NotACode, Timestamp, WorkflowId};
 pub use lifetime::Lifetime;
 pub use machine::{Answer, Event, Phase, Provenance, Refusal, State, transition};
-pub use store::{Place, Store, StoreChanges, Traces};
+pub use store::{GivenAnswer, Place, Store, StoreChanges, Traces};
 pub use suspended::{Arguments, Ask, Attended, Call, Created, Expected, New, Origin, Swept, Workflow};
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{oneshot, watch};
 
+use crate::protocol::{Digest, LaunchApproval};
 use keeper::{Job, Keeper, Thread, Waiters};
 
 /// Tells the time on both clocks; given to [`Workflows::new`], so that tests own it.
@@ -51,6 +55,8 @@ struct Shared {
     clock: Clock,
     /// Who waits in this process for a state to leave `Pending`.
     waiters: Arc<Waiters>,
+    /// The approvals as they were read last.
+    approvals: Mutex<Option<Arc<Approvals>>>,
     /// The thread that owns the database; started by the first use.
     thread: Mutex<Option<Thread>>,
 }
@@ -72,6 +78,7 @@ impl Workflows {
             place,
             clock,
             waiters: Arc::default(),
+            approvals: Mutex::default(),
             thread: Mutex::new(None),
         };
         Self {
@@ -98,11 +105,63 @@ impl Workflows {
         &self,
         id: WorkflowId,
         expected: Expected,
-        answer: Answer,
-        by: Provenance,
+        given: GivenAnswer,
     ) -> Result<Workflow, WorkflowError> {
-        self.run(move |store, now| store.answer_and_take(id, &expected, answer, by, now))
+        self.run(move |store, now| store.answer_and_take(id, &expected, given, now))
             .await
+    }
+
+    /// Records an answer and what it approves, both or neither.
+    pub async fn answer(&self, id: WorkflowId, given: GivenAnswer) -> Result<Workflow, WorkflowError> {
+        self.run(move |store, now| store.answer(id, given, now)).await
+    }
+
+    /// Returns the approvals if none changed since they were read; costs a look at one file.
+    #[must_use]
+    pub fn known_approvals(&self) -> Option<Arc<Approvals>> {
+        let place = &self.shared.place;
+        let mut known = self.known();
+        if let Some(approvals) = &*known
+            && approvals.are_current(place)
+        {
+            return Some(Arc::clone(approvals));
+        }
+        let none = Arc::new(place.without_approvals()?);
+        *known = Some(Arc::clone(&none));
+        Some(none)
+    }
+
+    /// Returns the approvals as they are now; reads them again if one changed, in whichever process.
+    pub async fn approvals(&self) -> Result<Arc<Approvals>, WorkflowError> {
+        if let Some(known) = self.known_approvals() {
+            return Ok(known);
+        }
+        let approvals = Arc::new(self.run(|store, _| store.approvals()).await?);
+        *self.known() = Some(Arc::clone(&approvals));
+        Ok(approvals)
+    }
+
+    /// Completes an approval that still stands, and returns what it is then; `None` if it was taken back meanwhile.
+    pub async fn complete_approval(
+        &self,
+        launch: Digest,
+        found: FoundContent,
+    ) -> Result<Option<LaunchApproval>, WorkflowError> {
+        self.run(move |store, _| store.complete_approval(&launch, &found))
+            .await
+    }
+
+    /// Returns the file that changes whenever an approval does; `None` where no other process can change one.
+    #[must_use]
+    pub fn approvals_mark(&self) -> Option<PathBuf> {
+        self.shared.place.approvals_mark()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Arc<Approvals>>> {
+        self.shared
+            .approvals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes note that no call waits for the answer to a workflow any more.

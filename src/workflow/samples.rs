@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Answer, Arguments, Ask, Asker, Attended, Call, Expected, New, Origin, Scope, Timestamp};
+use super::{
+    Answer, Arguments, Ask, Asker, Attended, Call, Expected, GivenAnswer, New, Origin, Provenance, Scope,
+    Timestamp,
+};
 use crate::config::By;
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::question::{Given, Question, Selection};
@@ -38,6 +41,15 @@ pub(super) fn answers() -> Answer {
             labels: Vec::new(),
             text: Some("that way".to_owned()),
         }],
+    }
+}
+
+/// An answer that approves nothing beyond its call.
+pub(super) fn given(answer: Answer, by: Provenance) -> GivenAnswer {
+    GivenAnswer {
+        answer,
+        by,
+        approves: None,
     }
 }
 

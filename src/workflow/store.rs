@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::sqlite::SqliteStore;
 use super::{
-    Answer, Created, Event, Expected, New, Phase, Provenance, State, Swept, Timestamp, Workflow,
-    WorkflowError, WorkflowId,
+    Answer, Approvals, ApprovedLaunch, Created, Event, Expected, FoundContent, New, Phase, Provenance, State,
+    Swept, Timestamp, Workflow, WorkflowError, WorkflowId,
 };
 use crate::config::Locations;
-use crate::protocol::Shown;
+use crate::protocol::{DependencyName, Digest, LaunchApproval, Shown};
 
 /// How long an answer is left to the call that waits for it. It takes its answer within a few hundredths of a second;
 /// after this it does not wait any more, and an identical call of another conversation may have the answer.
@@ -34,7 +34,15 @@ pub trait Store: Send {
     /// Only the one who takes a call gets its arguments; every other final state comes without them.
     fn apply(&mut self, id: WorkflowId, event: Event, now: Timestamp) -> Result<Workflow, WorkflowError>;
 
-    /// Answers a workflow and, if that is an approval, takes its call, all at once.
+    /// Records an answer and what it approves, both or neither.
+    fn answer(
+        &mut self,
+        id: WorkflowId,
+        given: GivenAnswer,
+        now: Timestamp,
+    ) -> Result<Workflow, WorkflowError>;
+
+    /// Answers a workflow and, if that is an approval, takes its call and records what it approves, all at once.
     ///
     /// Where the very same approval came before, the call is taken under that one; another one that came before is
     /// an error. A refusal is recorded and takes nothing.
@@ -42,8 +50,7 @@ pub trait Store: Send {
         &mut self,
         id: WorkflowId,
         expected: &Expected,
-        answer: Answer,
-        by: Provenance,
+        given: GivenAnswer,
         now: Timestamp,
     ) -> Result<Workflow, WorkflowError>;
 
@@ -70,12 +77,40 @@ pub trait Store: Send {
     /// Ends what is not live at `now` and what is `overdue` by another clock; deletes what finished long ago.
     fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<Swept, WorkflowError>;
 
+    /// Returns every approval of a launch.
+    fn approvals(&mut self) -> Result<Approvals, WorkflowError>;
+
+    /// Records an approval that answers no workflow.
+    fn approve_launch(&mut self, approved: &ApprovedLaunch) -> Result<(), WorkflowError>;
+
+    /// Completes an approval that still stands, and returns what it is then; `None` if it was taken back meanwhile.
+    fn complete_approval(
+        &mut self,
+        launch: &Digest,
+        found: &FoundContent,
+    ) -> Result<Option<LaunchApproval>, WorkflowError>;
+
+    /// Forgets every approval of a dependency, and returns what they were.
+    fn forget_approvals(&mut self, dependency: &DependencyName)
+    -> Result<Vec<LaunchApproval>, WorkflowError>;
+
     /// Tells whether another process has changed anything since this was asked last.
     fn changes(&mut self) -> Result<StoreChanges, WorkflowError>;
 
     /// Erases what the store itself may still hold of arguments that were erased; gives up at once where another
     /// process is reading.
     fn erase_traces(&self) -> Result<Traces, WorkflowError>;
+}
+
+/// An answer as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenAnswer {
+    /// What was answered.
+    pub answer: Answer,
+    /// On which road it came.
+    pub by: Provenance,
+    /// The launch that it approves beyond the call it was asked for.
+    pub approves: Option<ApprovedLaunch>,
 }
 
 /// What other processes did to a store.

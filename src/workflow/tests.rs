@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pretty_assertions::assert_eq;
 use tempfile::TempDir;
 
-use super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, new, on_its_tool};
+use super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, given, new, on_its_tool};
 use super::sqlite::SqliteStore;
 use super::*;
 use crate::report::Hint as _;
@@ -117,7 +117,7 @@ fn a_call_is_suspended_answered_and_taken() {
         );
         let by = Provenance::Continuation;
         let taken = workflows
-            .answer_and_take(created.id, on_its_tool(), APPROVE, by)
+            .answer_and_take(created.id, on_its_tool(), given(APPROVE, by))
             .await
             .unwrap();
         let state = State::Taken {
@@ -128,7 +128,7 @@ fn a_call_is_suspended_answered_and_taken() {
         };
         assert_eq!(taken, Workflow { state, ..created });
         let again = workflows
-            .answer_and_take(taken.id, on_its_tool(), APPROVE, by)
+            .answer_and_take(taken.id, on_its_tool(), given(APPROVE, by))
             .await
             .unwrap_err();
         assert_eq!(
@@ -248,7 +248,9 @@ fn a_clock_set_back_within_the_life_of_an_ask_does_not_make_it_live_longer() {
         let (heard, ()) = tokio::join!(workflows.wait(id), pass);
         assert_eq!(heard.unwrap().state, State::Expired, "five minutes went by");
         let by = Provenance::Continuation;
-        let late = workflows.answer_and_take(id, on_its_tool(), APPROVE, by).await;
+        let late = workflows
+            .answer_and_take(id, on_its_tool(), given(APPROVE, by))
+            .await;
         assert!(matches!(late, Err(WorkflowError::Refused { .. })), "{late:?}");
     });
 }
@@ -365,7 +367,7 @@ fn a_database_that_cannot_be_opened_refuses_everything_until_it_can() {
         for error in [
             workflows.create(new("{}")).await.map(drop).unwrap_err(),
             workflows
-                .answer_and_take(id, on_its_tool(), APPROVE, by)
+                .answer_and_take(id, on_its_tool(), given(APPROVE, by))
                 .await
                 .map(drop)
                 .unwrap_err(),

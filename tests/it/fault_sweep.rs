@@ -20,10 +20,11 @@ use pml::protocol::{Digest, ToolName};
 use pml::proxy::now;
 use pml::workflow::{Arguments, Ask, Asker, Attended, Call, New, Origin, Place, State, Store, Workflow};
 use rustix::io::Errno;
+use serde_json::Value;
 
 use crate::support::faults::inject_nth;
 use crate::support::packages::files_below;
-use crate::support::world::{World, stderr};
+use crate::support::world::{World, approvals, stderr};
 use crate::support::{fake_server, have};
 
 /// How a call can fail; nothing is SIGKILL.
@@ -115,10 +116,6 @@ fn put_question(world: &World) -> String {
 fn is_answered(world: &World) -> bool {
     let found = store(world).recent(1).unwrap();
     matches!(found[0].state, State::Answered { .. })
-}
-
-fn approvals(world: &World) -> Vec<String> {
-    files_below(&world.home().join(".local/state/pml/approved"))
 }
 
 fn is_approved(world: &World) -> bool {
@@ -254,7 +251,7 @@ fn meet(case: &Case, nth: u32, errno: Option<Errno>) -> bool {
             if !done {
                 let now = std::fs::read_to_string(world.path(".pml.json")).ok();
                 assert_eq!(now, old, "not as it was: {told}");
-                assert_eq!(approvals(&world), Vec::<String>::new(), "{told}");
+                assert_eq!(approvals(&world), Vec::<Value>::new(), "{told}");
             }
         }
         (None, Some(_)) => assert_eq!((output.status.signal(), errno), (Some(9), None), "{told}"),

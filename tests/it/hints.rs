@@ -126,7 +126,7 @@ fn a_hint_about_the_state_of_the_user_is_one_command() {
         let fake = crate::support::fake_server();
         let added = world.run(&["add", "--yes", "fake", "--", fake.to_str().unwrap()]);
         assert!(added.status.success(), "{}", stderr(&added));
-        damage(&state.join("pml/approved"));
+        set_back(&state.join("pml"));
         assert_inert(&hint_of(&world.run(&["list"])));
 
         std::fs::write(state.join("pml/workflows.db"), "not a database, but long enough").unwrap();
@@ -137,10 +137,11 @@ fn a_hint_about_the_state_of_the_user_is_one_command() {
     }
 }
 
-fn damage(folder: &Path) {
-    for record in std::fs::read_dir(folder).unwrap().flatten() {
-        std::fs::write(record.path(), "{").unwrap();
-    }
+/// Leaves what an older pml left, with an approval that cannot be read.
+fn set_back(state: &Path) {
+    std::fs::remove_dir_all(state).unwrap();
+    std::fs::create_dir_all(state.join("approved")).unwrap();
+    std::fs::write(state.join("approved/damaged.json"), "{").unwrap();
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! What was approved is what runs later, down to the last dependency.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::support::have;
 use crate::support::packages::{SERVER_PY, files_below, publish_server, publish_wheels, wheel};
 use crate::support::registry::Registry;
-use crate::support::world::{World, asks, texts};
+use crate::support::world::{World, approvals, asks, rewrite_approvals, texts};
 
 /// A world whose user has `registry` for both ecosystems, with one server `hello`.
 fn world(registry: &Registry, line: &[&str]) -> World {
@@ -156,21 +156,15 @@ fn an_approval_that_says_nothing_of_dependencies_is_completed_at_its_next_use() 
     let registry = Registry::start();
     let world = approved(&registry);
     // As an older pml has left it: no lock anywhere but in the installation.
-    let folder = world.home().join(".local/state/pml/approved");
-    let file = folder.join(&files_below(&folder)[0]);
-    let read = |file: &Path| serde_json::from_str::<Value>(&std::fs::read_to_string(file).unwrap()).unwrap();
-    let mut older = read(&file);
-    let recorded = older.clone();
-    for member in ["lock", "package"] {
-        assert!(
-            older.as_object_mut().unwrap().remove(member).is_some(),
-            "{recorded}"
-        );
-    }
-    std::fs::write(&file, older.to_string()).unwrap();
+    let recorded = approvals(&world);
+    rewrite_approvals(&world, |record| {
+        for member in ["lock", "package"] {
+            assert!(record.as_object_mut().unwrap().remove(member).is_some());
+        }
+    });
     std::fs::remove_dir_all(data(&world).join("frozen")).unwrap();
     assert_runs_unasked(&world, "1.0.0");
-    assert_eq!(read(&file), recorded);
+    assert_eq!(approvals(&world), recorded);
 
     publish_dependency(&registry, "1.1.0");
     std::fs::remove_dir_all(data(&world).join("store")).unwrap();

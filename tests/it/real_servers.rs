@@ -8,7 +8,7 @@ use std::path::Path;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::support::world::{Client, World, asks, texts};
+use crate::support::world::{Client, World, asks, forget_approvals, texts};
 use crate::support::{have, sdk};
 
 const FILESYSTEM: &str = "npx -y @modelcontextprotocol/server-filesystem@2026.8.31 .";
@@ -163,7 +163,7 @@ fn always_is_written_down_and_carries_the_everything_server_over_a_restart() {
     drop(client);
 
     // Without the recorded approval only the rule is left, and it covers this tool alone.
-    std::fs::remove_dir_all(world.home().join(".local/state/pml/approved")).unwrap();
+    forget_approvals(&world);
     let mut client = world.legacy();
     let direct = client.call("everything__echo", &json!({ "message": "again" }));
     assert_eq!(texts(&direct), ["Echo: again"]);

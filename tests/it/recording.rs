@@ -1,14 +1,14 @@
 //! What an approval grants is recorded before its call is taken; meanwhile everything else goes on.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::process::Stdio;
 
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-use crate::home::names;
 use crate::support::faults::{Fault, inject};
-use crate::support::world::{Client, World, asks, json_of, stderr, texts};
+use crate::support::world::{Client, World, approvals, asks, json_of, state, stderr, texts};
 use crate::support::{DEADLINE, eventually, have};
 
 /// A world with a server `fake` that asks, and a server `free` that is allowed.
@@ -21,10 +21,6 @@ fn world() -> World {
     world
 }
 
-fn approvals(world: &World) -> PathBuf {
-    world.home().join(".local/state/pml/approved")
-}
-
 /// Holds the lock that the writers in a directory wait for.
 fn hold(directory: &Path) -> File {
     std::fs::create_dir_all(directory).unwrap();
@@ -34,12 +30,12 @@ fn hold(directory: &Path) -> File {
 }
 
 /// Waits until a process has a directory open, which it has while it waits for its lock.
-fn waits_for(client: &Client, directory: &Path) {
-    waits_times(client, directory, 1);
+fn waits_for(process: u32, directory: &Path) {
+    waits_times(process, directory, 1);
 }
 
-fn waits_times(client: &Client, directory: &Path, times: usize) {
-    let descriptors = format!("/proc/{}/fd", client.id());
+fn waits_times(process: u32, directory: &Path, times: usize) {
+    let descriptors = format!("/proc/{process}/fd");
     eventually("pml waits for the lock", DEADLINE, || {
         let open = std::fs::read_dir(&descriptors).unwrap().flatten();
         open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|open| open == directory))
@@ -76,7 +72,7 @@ fn approve_behind_a_lock(world: &World, directory: &Path, decision: &Value) -> V
     let asked = client.call("fake__echo", &json!({}));
     let held = hold(directory);
     let request = proceed(&mut client, &asked["approval_context"]["workflow_id"], decision);
-    waits_for(&client, directory);
+    waits_for(client.id(), directory);
     assert_goes_on(&mut client);
     let waiting = pending(world);
     assert!(
@@ -92,9 +88,9 @@ fn approve_behind_a_lock(world: &World, directory: &Path, decision: &Value) -> V
 #[test]
 fn pings_and_calls_are_answered_while_the_lock_of_the_approvals_is_held() {
     let world = world();
-    let result = approve_behind_a_lock(&world, &approvals(&world), &json!({ "approved": true }));
+    let result = approve_behind_a_lock(&world, &state(&world), &json!({ "approved": true }));
     assert_eq!(result.get("isError"), None, "{result}");
-    assert_eq!(names(&approvals(&world)).len(), 1);
+    assert_eq!(approvals(&world).len(), 1);
 }
 
 #[test]
@@ -112,13 +108,14 @@ fn an_approval_that_cannot_be_recorded_leaves_the_ask_and_the_same_answer_counts
         return;
     }
     let world = world();
-    let folder = approvals(&world);
+    // The file that tells other processes of the approval; the disk is full.
+    let mark = state(&world).join("workflows.db-approvals");
     let mut command = world.command(&["stdio"]);
     let fault = Fault {
-        call: "fsync",
+        call: "write",
         nth: 1,
         errno: Some(Errno::NOSPC),
-        path: &folder,
+        path: &mark,
     };
     inject(&mut command, &[fault]);
     let mut client = Client::start(command);
@@ -127,7 +124,7 @@ fn an_approval_that_cannot_be_recorded_leaves_the_ask_and_the_same_answer_counts
     let failed = client.proceed("fake__echo", &asked, &json!({ "approved": true }));
     let told = texts(&failed).join("\n");
     assert!(told.contains("the same answer may be given again"), "{told}");
-    assert_eq!(names(&folder), Vec::<String>::new());
+    assert_eq!(approvals(&world), Vec::<Value>::new());
     let waiting = pending(&world);
     assert_eq!(waiting.len(), 1);
     assert_eq!(waiting[0]["id"], asked["approval_context"]["workflow_id"]);
@@ -139,38 +136,53 @@ fn an_approval_that_cannot_be_recorded_leaves_the_ask_and_the_same_answer_counts
 
 #[test]
 fn a_refusal_that_comes_while_an_approval_is_recorded_wins() {
-    for (decision, lock) in [
-        (
-            json!({ "approved": true }),
-            Path::new(".local/state/pml/approved"),
-        ),
-        (json!({ "approved": true, "always": true }), Path::new("project")),
-    ] {
-        let world = world();
-        let rules = world.read(".pml.json");
-        let lock = world.home().join(lock);
-        let mut client = world.legacy();
-        let asked = client.call("fake__echo", &json!({}));
-        let held = hold(&lock);
-        let request = proceed(&mut client, &asked["approval_context"]["workflow_id"], &decision);
-        waits_for(&client, &lock);
-        let refused = world.run(&["refuse", pending(&world)[0]["code"].as_str().unwrap()]);
-        assert!(refused.status.success(), "{}", stderr(&refused));
-        drop(held);
+    let world = world();
+    let rules = world.read(".pml.json");
+    let mut client = world.legacy();
+    let asked = client.call("fake__echo", &json!({}));
+    let held = hold(&world.project());
+    let always = json!({ "approved": true, "always": true });
+    let request = proceed(&mut client, &asked["approval_context"]["workflow_id"], &always);
+    waits_for(client.id(), &world.project());
+    let refused = world.run(&["refuse", pending(&world)[0]["code"].as_str().unwrap()]);
+    assert!(refused.status.success(), "{}", stderr(&refused));
+    drop(held);
+    assert_refused(&world, &mut client, request);
+    assert_eq!(world.read(".pml.json"), rules, "what was written is taken back");
+}
 
-        let result = client.answer(request)["result"].clone();
-        assert_eq!(result["isError"], true, "{result}");
-        assert_eq!(
-            names(&approvals(&world)),
-            Vec::<String>::new(),
-            "what was recorded is taken back"
-        );
-        assert_eq!(world.read(".pml.json"), rules);
-        assert!(
-            asks(&client.call("fake__echo", &json!({}))),
-            "a person is asked anew"
-        );
-    }
+/// The record of an approval and its answer are one change: a refusal comes before both or after both.
+#[test]
+fn a_refusal_that_comes_before_an_approval_gets_its_turn_wins() {
+    let world = world();
+    let mut client = world.legacy();
+    let asked = client.call("fake__echo", &json!({}));
+    let code = pending(&world)[0]["code"].as_str().unwrap().to_owned();
+    let held = hold(&state(&world));
+    let mut refuse = world
+        .command(&["refuse", &code])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    waits_for(refuse.id(), &state(&world));
+    let once = json!({ "approved": true });
+    let request = proceed(&mut client, &asked["approval_context"]["workflow_id"], &once);
+    waits_for(client.id(), &state(&world));
+    drop(held);
+    assert!(refuse.wait().unwrap().success());
+    assert_refused(&world, &mut client, request);
+}
+
+/// Checks that a call was refused, that nothing is approved, and that a person is asked anew.
+fn assert_refused(world: &World, client: &mut Client, request: u64) {
+    let result = client.answer(request)["result"].clone();
+    assert_eq!(result["isError"], true, "{result}");
+    assert_eq!(approvals(world), Vec::<Value>::new());
+    assert!(
+        asks(&client.call("fake__echo", &json!({}))),
+        "a person is asked anew"
+    );
 }
 
 #[test]
@@ -178,14 +190,14 @@ fn of_two_conversations_with_the_same_answer_one_runs_and_the_other_is_told() {
     let world = world();
     let mut clients = [world.legacy(), world.legacy()];
     let asked = clients[0].call("fake__echo", &json!({}));
-    let held = hold(&approvals(&world));
+    let held = hold(&state(&world));
     let requests = clients.each_mut().map(|client| {
         let request = proceed(
             client,
             &asked["approval_context"]["workflow_id"],
             &json!({ "approved": true }),
         );
-        waits_for(client, &approvals(&world));
+        waits_for(client.id(), &state(&world));
         request
     });
     drop(held);
@@ -201,7 +213,7 @@ fn of_two_conversations_with_the_same_answer_one_runs_and_the_other_is_told() {
     assert_eq!(told[0], "ran", "{told:?}");
     assert!(told[1].contains("was already used at"), "{told:?}");
     assert_eq!(
-        names(&approvals(&world)).len(),
+        approvals(&world).len(),
         1,
         "what both granted stands for the one that ran"
     );
@@ -232,7 +244,7 @@ fn duplicated() -> Duplicated {
     let always = json!({ "approved": true, "always": true });
     let continuations = [1, 2].map(|times| {
         let request = proceed(&mut client, &workflow, &always);
-        waits_times(&client, &world.project(), times);
+        waits_times(client.id(), &world.project(), times);
         request
     });
     Duplicated {
@@ -304,7 +316,7 @@ fn always_in_a_prompt_is_written_with_the_answer_or_leaves_the_ask() {
     let failed = told(&client.request("prompts/get", &approve));
     assert!(failed.contains("the same answer may be given again"), "{failed}");
     assert_eq!(pending(&world).len(), 1);
-    assert_eq!(names(&approvals(&world)), Vec::<String>::new());
+    assert_eq!(approvals(&world), Vec::<Value>::new());
 
     std::fs::remove_file(world.path(".pml.json")).unwrap();
     world.write(".pml.json", &rules);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::packages::{SERVER_JS, files_below, publish_server};
 use crate::support::registry::Registry;
-use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
+use crate::support::world::{World, approvals, asks, json_of, state, stderr, stdout, texts};
 use crate::support::{DEADLINE, eventually, have};
 
 /// A world whose user has `registry`, with the servers `servers` and the rule that everything asks.
@@ -19,17 +19,13 @@ fn world(registry: &Registry, servers: &Value) -> World {
     world
 }
 
-fn approvals(world: &World) -> PathBuf {
-    world.home().join(".local/state/pml/approved")
-}
-
-/// Tells whether a process has the directory of approvals open: it holds their lock, or waits for it.
+/// Tells whether a process has the directory of the database open: it writes there, or waits for its turn.
 #[cfg(target_os = "linux")]
-fn is_at_the_approvals(world: &World, process: u32) -> bool {
-    let approvals = approvals(world);
+fn is_at_the_database(world: &World, process: u32) -> bool {
+    let state = state(world);
     let open = std::fs::read_dir(format!("/proc/{process}/fd"));
     { open.into_iter().flatten().flatten() }
-        .any(|descriptor| std::fs::read_link(descriptor.path()).is_ok_and(|path| path == approvals))
+        .any(|descriptor| std::fs::read_link(descriptor.path()).is_ok_and(|path| path == state))
 }
 
 #[test]
@@ -53,30 +49,28 @@ fn an_uninstall_during_the_first_use_is_not_undone_by_it() {
         &json!({ "name": "hello__look", "arguments": going_on }),
     );
     eventually("the approval is recorded", DEADLINE, || {
-        !files_below(&approvals(&world)).is_empty() && !is_at_the_approvals(&world, client.id())
+        !approvals(&world).is_empty() && !is_at_the_database(&world, client.id())
     });
 
     // The first use has the integrity to add, and waits; the uninstall comes before it gets its turn.
-    let held = File::open(approvals(&world)).unwrap();
+    let held = File::open(state(&world)).unwrap();
     held.lock().unwrap();
     std::fs::write(&gate, "").unwrap();
-    eventually("the first use waits for the approvals", DEADLINE, || {
-        is_at_the_approvals(&world, client.id())
+    eventually("the first use waits for its turn", DEADLINE, || {
+        is_at_the_database(&world, client.id())
     });
     let mut uninstall = world
         .command(&["uninstall", "hello"])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    eventually(
-        "the uninstall is done or waits for the approvals",
-        DEADLINE,
-        || uninstall.try_wait().unwrap().is_some() || is_at_the_approvals(&world, uninstall.id()),
-    );
+    eventually("the uninstall is done or waits for its turn", DEADLINE, || {
+        uninstall.try_wait().unwrap().is_some() || is_at_the_database(&world, uninstall.id())
+    });
     drop(held);
     assert!(uninstall.wait().unwrap().success());
     client.answer(call);
-    assert_eq!(files_below(&approvals(&world)), Vec::<String>::new());
+    assert_eq!(approvals(&world), Vec::<Value>::new());
     assert!(asks(&client.call("hello__look", &json!({}))));
 }
 

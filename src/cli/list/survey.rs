@@ -8,11 +8,11 @@ use tokio_util::task::TaskTracker;
 use super::super::{Ground, forecast};
 use crate::config::{Config, Server, Source, Startup};
 use crate::loader::{Known, Loader, Package, Plan, PlanError, VersionSpec, plan};
-use crate::permissions::approved::Record;
-use crate::permissions::{Approved, CONNECT, Decision, Forecast, Happens, Policy};
+use crate::permissions::{CONNECT, Decision, Forecast, Happens, Policy};
 use crate::protocol::approval::ShownDependency;
-use crate::protocol::{DependencyName, Imitation, Shown, ToolName, wire_name};
+use crate::protocol::{DependencyName, Imitation, LaunchApproval, Shown, ToolName, wire_name};
 use crate::report::render_hinted;
+use crate::workflow::{Approvals, Place, WorkflowError};
 
 /// One declared server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) struct Listed {
     /// Whether a call of it needs a person; `None` if it cannot be called at all.
     pub(super) access: Option<Access>,
     /// The approval that covers it as it is declared and installed.
-    pub(super) approval: Option<Record>,
+    pub(super) approval: Option<LaunchApproval>,
     /// What a call of a tool that is not known yet would do; `None` if it cannot be called at all.
     pub(super) next: Option<Forecast>,
     /// Its tools; `None` while nobody has seen them.
@@ -91,7 +91,7 @@ impl Tool {
 /// What decides about the calls of one server.
 struct Outlook<'a> {
     policy: &'a Policy,
-    approval: Option<&'a Record>,
+    approval: Option<&'a LaunchApproval>,
     disabled: bool,
 }
 
@@ -166,12 +166,12 @@ impl Listed {
 pub(super) fn servers(ground: &Ground, config: &Config) -> Vec<Listed> {
     let policy = Policy::new(config);
     let loader = Loader::new(&ground.environment, &ground.locations, TaskTracker::new());
-    let approved = Approved::of(&ground.locations);
+    let approvals = Place::of(&ground.locations).approvals();
     let mut listed: Vec<_> = config
         .servers
         .iter()
         .map(|(name, server)| match plan(name, server, &ground.environment) {
-            Ok(plan) => planned(server, &plan, &loader, &policy, &approved),
+            Ok(plan) => planned(server, &plan, &loader, &policy, &approvals),
             Err(error) => unplanned(name, server, &error),
         })
         .collect();
@@ -197,7 +197,13 @@ fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> Liste
     }
 }
 
-fn planned(server: &Server, plan: &Plan, loader: &Loader, policy: &Policy, approved: &Approved) -> Listed {
+fn planned(
+    server: &Server,
+    plan: &Plan,
+    loader: &Loader,
+    policy: &Policy,
+    approvals: &Result<Approvals, WorkflowError>,
+) -> Listed {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
     let resolved = loader.resolved(plan);
     let installed = plan.package().map(|_| match loader.packages().installed(plan) {
@@ -207,10 +213,13 @@ fn planned(server: &Server, plan: &Plan, loader: &Loader, policy: &Policy, appro
             false
         }
     });
-    let approval = forecast::approval(approved, plan, loader).unwrap_or_else(|error| {
-        problems.push(render_hinted(&error));
-        None
-    });
+    let approval = match approvals {
+        Ok(approvals) => forecast::approval(approvals, plan, loader).cloned(),
+        Err(error) => {
+            problems.push(render_hinted(error));
+            None
+        }
+    };
     let outlook = Outlook {
         policy,
         approval: approval.as_ref(),
@@ -293,7 +302,7 @@ fn access(
     name: &DependencyName,
     tools: Option<&[Tool]>,
     policy: &Policy,
-    approval: Option<&Record>,
+    approval: Option<&LaunchApproval>,
 ) -> Access {
     let decision = |tool: &ToolName| policy.check(tool).decision;
     let decisions: Vec<Decision> = match tools {

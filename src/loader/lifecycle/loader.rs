@@ -3,6 +3,7 @@
 //! A start belongs to no call: a caller that leaves does not stop it, and its steps and outcome are told to all
 //! who wait. A dependency whose declaration changed is another one; the old one is closed when the new one starts.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
@@ -27,7 +28,10 @@ use crate::protocol::{Changes, DependencyName, Digest};
 const REGISTRY_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asked right before a dependency is started, after everything that had to be waited for.
-pub type Gate = Box<dyn Fn(&Plan, Lease) -> Result<(), &'static str> + Send + Sync>;
+pub type Gate = Box<dyn Fn(Arc<Plan>, Lease) -> GateAnswer + Send + Sync>;
+
+/// Why a server must not be started, if it must not; the answer may have to be read from disk.
+pub type GateAnswer = Pin<Box<dyn Future<Output = Result<(), &'static str>> + Send>>;
 
 /// What one client said of itself last.
 pub(super) struct Declaration {

@@ -15,7 +15,7 @@ mod tests;
 mod transport;
 
 pub use error::LoadError;
-pub use loader::{Gate, Loader};
+pub use loader::{Gate, GateAnswer, Loader};
 pub use retirement::Occupied;
 pub use running_server::Started;
 pub use slot::Lease;

@@ -174,7 +174,9 @@ impl Loader {
         let installed = self.installed(plan, expected, &step).await?;
         if let Some(gate) = self.own.gate.get() {
             let lease = *lock(&slot.lease);
-            gate(plan, lease).map_err(|reason| LoadError::Dismissed { reason })?;
+            gate(Arc::clone(plan), lease)
+                .await
+                .map_err(|reason| LoadError::Dismissed { reason })?;
         }
         step(plan.opening());
         lock(&slot.restart).started(Instant::now());

@@ -52,7 +52,12 @@ impl Conversation {
                 };
                 return self.forward(request, object, ready, under_way, ProgressReport::default());
             }
-            match object.text(STATE).as_deref().map(RequestState::read) {
+            let state = object.text(STATE).as_deref().map(RequestState::read);
+            let resumes = matches!(state, Some(RequestState::Parked(_) | RequestState::OfServer(..)));
+            if resumes && !proxy.knows_approvals() {
+                return self.dispatch_by_new_approvals(request, under_way);
+            }
+            match state {
                 Some(RequestState::Parked(id)) => return calls.go_on(id, &request, object, under_way),
                 Some(RequestState::OfServer(id, _)) => {
                     if let Some(ready) = calls.let_through(id, &request) {
@@ -81,6 +86,27 @@ impl Conversation {
                 return;
             };
             conversation.conclude(request, resolution, under_way, report);
+        });
+    }
+
+    /// Dispatches a request once the approvals are read again: one changed since, in this or another process.
+    fn dispatch_by_new_approvals(&self, request: Request, under_way: UnderWay) {
+        let conversation = self.clone();
+        let cancelled = under_way.cancelled();
+        self.0.link.spawn(async move {
+            let reading = conversation.0.proxy.read_approvals();
+            match cancelled.run_until_cancelled(reading).await {
+                Some(Ok(())) => {
+                    let text = request.params.clone();
+                    let object = std::str::from_utf8(&text).ok().and_then(Object::parse);
+                    conversation.dispatch(request, object.as_ref(), under_way);
+                }
+                Some(Err(refusal)) => {
+                    let answer = present::refused(&refusal, &request.method, request.era);
+                    conversation.0.link.respond(&under_way.id, answer);
+                }
+                None => {}
+            }
         });
     }
 

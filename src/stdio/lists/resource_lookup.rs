@@ -28,7 +28,7 @@ enum Has {
 
 /// Finds the way to a resource whose owner is not known; `envelope` speaks for the client to Modern servers.
 pub(crate) async fn find(proxy: &Proxy, uri: &str, envelope: &str) -> Option<Ready> {
-    let routes = proxy.possible_routes(uri);
+    let routes = proxy.possible_routes(uri).await;
     let mut possible: Vec<Arc<Route>> = routes.into_iter().map(Arc::new).collect();
     let mut asking = JoinSet::new();
     for route in &possible {

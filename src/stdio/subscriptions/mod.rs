@@ -98,7 +98,7 @@ impl Subscriptions {
     /// Watches a resource for a Modern client, if no person has to be asked for it.
     async fn watch_one(&self, uri: &str) -> bool {
         let wanted = Wanted::Resource(uri);
-        if !self.0.proxy.simply_runs(wanted) {
+        if !self.0.proxy.simply_runs(wanted).await {
             return false;
         }
         let carried = Carried {

@@ -1,9 +1,11 @@
 //! Looking without moving: one workflow by its names, or several in an order.
 
-use super::{SqliteStore, many, one};
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::{SqliteStore, row};
 use crate::workflow::lifetime::LIVE;
 use crate::workflow::store::{pick, typed_name};
-use crate::workflow::{Timestamp, Workflow, WorkflowError, WorkflowId};
+use crate::workflow::{Timestamp, Workflow, WorkflowError, WorkflowId, lifecycle};
 
 impl SqliteStore {
     pub(super) fn find_workflow(&self, id: WorkflowId) -> Result<Workflow, WorkflowError> {
@@ -52,4 +54,37 @@ impl SqliteStore {
         many(&self.connection, matching, &[&limit])
             .map_err(|source| self.failed("list what happened", source))
     }
+}
+
+/// Reads the one row that matches.
+pub(super) fn one(
+    connection: &Connection,
+    matching: &str,
+    parameter: &dyn rusqlite::ToSql,
+) -> rusqlite::Result<Option<Workflow>> {
+    let columns = row::COLUMNS;
+    connection
+        .prepare_cached(&format!("SELECT {columns} FROM workflow WHERE {matching}"))?
+        .query_row([parameter], row::read)
+        .optional()
+}
+
+/// Reads every matching row; one that this pml cannot read is left out and named in the log.
+pub(super) fn many(
+    connection: &Connection,
+    matching: &str,
+    parameters: &[&dyn rusqlite::ToSql],
+) -> rusqlite::Result<Vec<Workflow>> {
+    let columns = row::COLUMNS;
+    let mut statement =
+        connection.prepare_cached(&format!("SELECT {columns} FROM workflow WHERE {matching}"))?;
+    let mut rows = statement.query(parameters)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        match row::read(row) {
+            Ok(workflow) => found.push(workflow),
+            Err(error) => lifecycle::unreadable(&row.get::<_, String>(0).unwrap_or_default(), &error),
+        }
+    }
+    Ok(found)
 }

@@ -1,6 +1,7 @@
 //! The store in SQLite: one file that every pml process of the user shares.
 //!
-//! Every move is one `BEGIN IMMEDIATE` transaction.
+//! Every change is one `BEGIN IMMEDIATE` transaction, for which the processes take turns. What a power cut may cost: asks
+//! of the last moment and what a sweep marked, never an answer, a taken call, an approval or a withdrawal.
 //!
 //! Arguments may hold secrets. The file is 0600 in a directory of mode 0700, and the arguments of a row are
 //! erased (overwritten, not only forgotten) in the same transaction that makes it final; the taker gets the only
@@ -8,32 +9,39 @@
 //!
 //! A broken file is reported, never repaired, replaced or deleted.
 
+mod approvals;
 mod capacity;
 mod log;
 mod look;
+mod old_approvals;
 mod row;
 mod schema;
+mod suspension;
 mod sweep;
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
-use uuid::Uuid;
+use std::path::Path;
 
-use schema::database_error;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::lifetime::LIVE;
-use super::machine::{self, Answer, Event, Phase, Provenance, State};
-use super::store::{Store, StoreChanges, Traces, check_fit, is_left_by_its_owner};
+use look::one;
+use schema::{Durability, database_error};
+
+use super::machine::{self, Answer, Event, Phase, State};
+use super::store::{GivenAnswer, Store, StoreChanges, Traces, check_fit};
 use super::{
-    Arguments, Asker, Code, Created, Expected, New, Place, Refusal, Swept, Timestamp, Workflow,
-    WorkflowError, WorkflowId, lifecycle, likeness,
+    Approvals, ApprovedLaunch, Arguments, Created, Expected, FoundContent, New, Place, Refusal, Swept,
+    Timestamp, Workflow, WorkflowError, WorkflowId, lifecycle,
 };
-use crate::protocol::Digest;
+use crate::disk::LockedDirectory;
+use crate::protocol::{DependencyName, Digest, LaunchApproval};
 
 /// The workflows of the user in a SQLite database.
 #[derive(Debug)]
 pub(super) struct SqliteStore {
     connection: Connection,
     place: Place,
+    /// What the next commit survives.
+    durability: Durability,
     /// What `PRAGMA data_version` said last: it moves when another connection commits.
     version_seen: i64,
 }
@@ -42,6 +50,16 @@ pub(super) struct SqliteStore {
 enum Fault {
     Sql(rusqlite::Error),
     Other(WorkflowError),
+}
+
+impl Fault {
+    /// Returns the error, that of SQLite in the words of `named`.
+    fn named(self, named: impl FnOnce(rusqlite::Error) -> WorkflowError) -> WorkflowError {
+        match self {
+            Self::Sql(source) => named(source),
+            Self::Other(error) => error,
+        }
+    }
 }
 
 impl From<rusqlite::Error> for Fault {
@@ -69,6 +87,7 @@ impl SqliteStore {
         let mut store = Self {
             connection,
             place,
+            durability: Durability::PowerCut,
             version_seen: 0,
         };
         store.changes()?;
@@ -93,9 +112,11 @@ impl SqliteStore {
         id: WorkflowId,
         expected: &Expected,
         answer: Option<&Answer>,
+        approves: Option<&ApprovedLaunch>,
         decide: impl FnOnce(&Workflow) -> Result<State, Refusal>,
     ) -> Result<Workflow, WorkflowError> {
-        let (before, workflow) = self.write("move a workflow", |transaction| {
+        let place = self.place.clone();
+        let (before, workflow) = self.write("move a workflow", Durability::PowerCut, |transaction| {
             let workflow =
                 one(transaction, "id = ?1", &id.to_string())?.ok_or(WorkflowError::Unknown { id })?;
             check_fit(&workflow, expected, answer)?;
@@ -104,6 +125,9 @@ impl SqliteStore {
                 refusal,
             })?;
             let before = workflow.state.clone();
+            if let Some(ApprovedLaunch { launch, approval }) = approves {
+                approvals::put(transaction, &place, launch, approval)?;
+            }
             Ok((before, advance(transaction, workflow, state)?))
         })?;
         lifecycle::moved(&before, &workflow);
@@ -114,18 +138,42 @@ impl SqliteStore {
     fn write<T>(
         &mut self,
         attempted: &'static str,
+        durability: Durability,
         body: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
     ) -> Result<T, WorkflowError> {
+        if self.durability != durability {
+            let set = durability.set(&self.connection);
+            set.map_err(|source| self.failed(attempted, source))?;
+            self.durability = durability;
+        }
+        let _turn = self.wait_for_turn(attempted)?;
         let connection = &mut self.connection;
         let run = || -> Result<T, Fault> {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let value = body(&transaction)?;
-            transaction.commit()?;
+            if let Err(error) = transaction.commit() {
+                schema::overwrite_log(connection);
+                return Err(error.into());
+            }
             Ok(value)
         };
-        run().map_err(|fault| match fault {
-            Fault::Sql(source) => self.failed(attempted, source),
-            Fault::Other(error) => error,
+        run().map_err(|fault| fault.named(|source| self.failed(attempted, source)))
+    }
+
+    /// Waits until no other process writes, in the order of asking.
+    ///
+    /// SQLite lets its writers sleep and look again, ever longer: where many write, a few wait hundreds of times as long
+    /// as the others. The kernel wakes those who wait for a lock of its own one by one. It is on the directory, because
+    /// closing a file of the database would drop the locks that SQLite holds on it.
+    fn wait_for_turn(&self, attempted: &'static str) -> Result<Option<LockedDirectory>, WorkflowError> {
+        let Place::File(path) = &self.place else {
+            return Ok(None);
+        };
+        let directory = path.parent().unwrap_or(Path::new("."));
+        LockedDirectory::lock_for(directory, schema::BUSY_TIMEOUT).map_err(|source| WorkflowError::Database {
+            attempted,
+            path: path.clone(),
+            source: source.into(),
         })
     }
 
@@ -137,70 +185,55 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn create(&mut self, new: New, now: Timestamp) -> Result<Created, WorkflowError> {
-        if new.call.arguments == Arguments::Erased {
-            return Err(WorkflowError::Erased { tool: new.call.tool });
-        }
-        let (created, replaced) = self.write("suspend a call", |transaction| {
-            let (identity, alike) = (likeness::identity(&new)?, likeness::likeness(&new)?);
-            if let Some(answered) = answered(transaction, &alike, new.origin.asker, now)? {
-                return Ok((Created::Answered(answered), None));
-            }
-            let same = one(
-                transaction,
-                "identity = ?1 AND phase = 'pending'",
-                &identity.as_str(),
-            )?;
-            let replaced = match same {
-                Some(same) if same.is_live_at(now) => return Ok((Created::Existing(same), None)),
-                Some(dead) => Some(advance(transaction, dead, State::Expired)?),
-                None => None,
-            };
-            capacity::waiting(transaction, &new, now)?.check()?;
-            let workflow = Workflow {
-                id: WorkflowId::new(Uuid::new_v4()),
-                code: free_code(transaction)?,
-                ask: new.ask,
-                call: new.call,
-                project: new.project,
-                origin: new.origin,
-                created_at: now,
-                expires_at: now.plus(new.time_to_live),
-                state: State::Pending,
-            };
-            row::insert(transaction, &workflow, (&identity, &alike), new.attended)?;
-            Ok((Created::New(workflow), replaced))
-        })?;
-        if let Some(expired) = replaced {
-            lifecycle::moved(&State::Pending, &expired);
-        }
-        if let Created::New(workflow) = &created {
-            lifecycle::created(workflow);
-        }
-        Ok(created)
+        self.suspend(new, now)
     }
 
     fn apply(&mut self, id: WorkflowId, event: Event, now: Timestamp) -> Result<Workflow, WorkflowError> {
         let answer = event.answer().cloned();
-        self.advance_by(id, &Expected::AnyTool, answer.as_ref(), |workflow| {
+        self.advance_by(id, &Expected::AnyTool, answer.as_ref(), None, |workflow| {
             machine::transition(&workflow.state, workflow.lifetime(), event, now)
         })
+    }
+
+    fn answer(
+        &mut self,
+        id: WorkflowId,
+        given: GivenAnswer,
+        now: Timestamp,
+    ) -> Result<Workflow, WorkflowError> {
+        let GivenAnswer { answer, by, approves } = given;
+        let expected = Expected::AnyTool;
+        self.advance_by(
+            id,
+            &expected,
+            Some(&answer.clone()),
+            approves.as_ref(),
+            |workflow| {
+                let event = Event::Answer { answer, by };
+                machine::transition(&workflow.state, workflow.lifetime(), event, now)
+            },
+        )
     }
 
     fn answer_and_take(
         &mut self,
         id: WorkflowId,
         expected: &Expected,
-        answer: Answer,
-        by: Provenance,
+        given: GivenAnswer,
         now: Timestamp,
     ) -> Result<Workflow, WorkflowError> {
-        self.advance_by(id, expected, Some(&answer.clone()), |workflow| {
-            machine::answer_and_take(&workflow.state, workflow.lifetime(), answer, by, now)
-        })
+        let GivenAnswer { answer, by, approves } = given;
+        self.advance_by(
+            id,
+            expected,
+            Some(&answer.clone()),
+            approves.as_ref(),
+            |workflow| machine::answer_and_take(&workflow.state, workflow.lifetime(), answer, by, now),
+        )
     }
 
     fn leave_unattended(&mut self, id: WorkflowId) -> Result<(), WorkflowError> {
-        self.write("leave a workflow", |transaction| {
+        self.write("leave a workflow", Durability::Process, |transaction| {
             transaction.execute("UPDATE workflow SET attended = 0 WHERE id = ?1", [id.to_string()])?;
             Ok(())
         })
@@ -228,6 +261,29 @@ impl Store for SqliteStore {
 
     fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<Swept, WorkflowError> {
         self.sweep_rows(now, overdue)
+    }
+
+    fn approvals(&mut self) -> Result<Approvals, WorkflowError> {
+        self.read_approvals()
+    }
+
+    fn approve_launch(&mut self, approved: &ApprovedLaunch) -> Result<(), WorkflowError> {
+        self.record_approval(approved)
+    }
+
+    fn complete_approval(
+        &mut self,
+        launch: &Digest,
+        found: &FoundContent,
+    ) -> Result<Option<LaunchApproval>, WorkflowError> {
+        self.complete_record(launch, found)
+    }
+
+    fn forget_approvals(
+        &mut self,
+        dependency: &DependencyName,
+    ) -> Result<Vec<LaunchApproval>, WorkflowError> {
+        self.forget_records(dependency)
     }
 
     fn changes(&mut self) -> Result<StoreChanges, WorkflowError> {
@@ -260,76 +316,6 @@ fn advance(
     }
     workflow.state = state;
     Ok(workflow)
-}
-
-/// Finds the answer to an identical call that waits to be taken, the oldest first.
-fn answered(
-    transaction: &Transaction<'_>,
-    likeness: &Digest,
-    asker: Asker,
-    now: Timestamp,
-) -> rusqlite::Result<Option<Workflow>> {
-    let approved = format!("phase = 'approved' AND likeness = ?2 AND {LIVE}");
-    let oldest_first = "ORDER BY created_at, id";
-    let (likeness, now_millis, asker) = (likeness.as_str(), now.millis(), asker.to_string());
-    let free = format!("{approved} AND (asker = ?3 OR attended = 0) {oldest_first}");
-    let found = many(transaction, &free, &[&now_millis, &likeness, &asker])?;
-    if let Some(first) = found.into_iter().next() {
-        return Ok(Some(first));
-    }
-    let attended = format!("{approved} {oldest_first}");
-    let found = many(transaction, &attended, &[&now_millis, &likeness])?;
-    Ok(found
-        .into_iter()
-        .find(|workflow| is_left_by_its_owner(workflow, now)))
-}
-
-/// Draws a code that no live workflow has.
-fn free_code(transaction: &Transaction<'_>) -> rusqlite::Result<Code> {
-    loop {
-        // The low half of a random UUID has 62 random bits below its variant.
-        let code = Code::of_bits(Uuid::new_v4().as_u64_pair().1 & (u64::MAX >> 2));
-        let taken: bool = transaction.query_row(
-            "SELECT EXISTS (SELECT 1 FROM workflow WHERE code = ?1 AND phase <> 'final')",
-            [code.as_str()],
-            |row| row.get(0),
-        )?;
-        if !taken {
-            return Ok(code);
-        }
-    }
-}
-
-fn one(
-    connection: &Connection,
-    matching: &str,
-    parameter: &dyn rusqlite::ToSql,
-) -> rusqlite::Result<Option<Workflow>> {
-    let columns = row::COLUMNS;
-    connection
-        .prepare_cached(&format!("SELECT {columns} FROM workflow WHERE {matching}"))?
-        .query_row([parameter], row::read)
-        .optional()
-}
-
-/// Reads every matching row; one that this pml cannot read is left out and named in the log.
-fn many(
-    connection: &Connection,
-    matching: &str,
-    parameters: &[&dyn rusqlite::ToSql],
-) -> rusqlite::Result<Vec<Workflow>> {
-    let columns = row::COLUMNS;
-    let mut statement =
-        connection.prepare_cached(&format!("SELECT {columns} FROM workflow WHERE {matching}"))?;
-    let mut rows = statement.query(parameters)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        match row::read(row) {
-            Ok(workflow) => found.push(workflow),
-            Err(error) => lifecycle::unreadable(&row.get::<_, String>(0).unwrap_or_default(), &error),
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -10,11 +10,20 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+use super::old_approvals::OldApprovals;
+use super::{Fault, approvals};
 use crate::disk;
 use crate::workflow::{Place, WorkflowError};
 
 /// One entry per format; `user_version` counts how many of them a file has seen.
-const MIGRATIONS: &[&str] = &[include_str!("1.sql"), include_str!("2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("1.sql"),
+    include_str!("2.sql"),
+    include_str!("3.sql"),
+];
+
+/// The first format whose approvals are in a table.
+const APPROVALS_FORMAT: i64 = 3;
 
 /// Every transaction here is a few rows; who waits longer than this waits for a process that hangs.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,7 +44,7 @@ pub(super) fn open(place: &Place) -> Result<Connection, WorkflowError> {
     };
     let mut connection = connection.map_err(|source| database_error("open the database", path, source))?;
     configure(&connection).map_err(|source| database_error("open the database", path, source))?;
-    migrate(&mut connection, path)?;
+    migrate(&mut connection, place)?;
     Ok(connection)
 }
 
@@ -90,10 +99,39 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     write_ahead(connection)?;
-    // A power cut must not bring back a call that was already taken: every commit is synced.
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    Durability::PowerCut.set(connection)?;
     // Arguments may hold secrets: what is deleted is overwritten.
     connection.pragma_update(None, "secure_delete", "ON")
+}
+
+/// What a commit survives; every commit survives the death of its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// A power cut: the disk confirms it before it counts.
+    PowerCut,
+    /// The death of the process: a power cut may take it, together with the processes that wait for it.
+    Process,
+}
+
+impl Durability {
+    /// Makes the next commits survive this much.
+    pub(super) fn set(self, connection: &Connection) -> rusqlite::Result<()> {
+        let synchronous = match self {
+            Self::PowerCut => "FULL",
+            Self::Process => "NORMAL",
+        };
+        connection.pragma_update(None, "synchronous", synchronous)
+    }
+}
+
+/// Overwrites what a commit that failed left at the end of the log.
+///
+/// It does not count, but its frames are whole: a process that recovers the log after all others were killed would take
+/// them for committed. Any later commit overwrites them; this one changes nothing.
+pub(super) fn overwrite_log(connection: &Connection) {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    // Where this fails too, the next change of any process does it.
+    let _ = connection.pragma_update(None, "user_version", known);
 }
 
 /// Switches to write-ahead mode, which SQLite refuses without waiting while another process does the same.
@@ -119,38 +157,57 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), WorkflowError> {
+fn migrate(connection: &mut Connection, place: &Place) -> Result<(), WorkflowError> {
+    let path = place.path();
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let failed = |source| database_error("bring the tables up to date", path, source);
     let seen = |connection: &Connection| -> rusqlite::Result<i64> {
         connection.pragma_query_value(None, "user_version", |row| row.get(0))
     };
     let found = seen(connection).map_err(failed)?;
-    if found == known {
-        return Ok(());
+    let old_approvals = OldApprovals::beside(place)?;
+    if found == known && old_approvals.is_some() {
+        tracing::warn!(target: "pml::workflow", "what an older pml approved beside the database does not count");
     }
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(failed)?;
+    if found != known {
+        raise(connection, place, known, old_approvals.as_ref()).map_err(|fault| fault.named(failed))?;
+    }
+    if let Some(old_approvals) = old_approvals {
+        old_approvals.set_aside();
+    }
+    approvals::restore_mark(connection, place).map_err(|fault| fault.named(failed))
+}
+
+/// Makes every change that is missing, all or none.
+fn raise(
+    connection: &mut Connection,
+    place: &Place,
+    known: i64,
+    old_approvals: Option<&OldApprovals>,
+) -> Result<(), Fault> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
-    let found = seen(&transaction).map_err(failed)?;
-    let Some(missing) = usize::try_from(found)
+    let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let missing = usize::try_from(found)
         .ok()
-        .and_then(|found| MIGRATIONS.get(found..))
-    else {
+        .and_then(|found| MIGRATIONS.get(found..));
+    let Some(missing) = missing else {
         return Err(WorkflowError::Future {
-            path: path.to_owned(),
+            path: place.path().to_owned(),
             found,
             known,
-        });
+        }
+        .into());
     };
     for migration in missing {
-        transaction.execute_batch(migration).map_err(failed)?;
+        transaction.execute_batch(migration)?;
     }
-    transaction
-        .pragma_update(None, "user_version", known)
-        .map_err(failed)?;
-    transaction.commit().map_err(failed)
+    if let Some(old_approvals) = old_approvals.filter(|_| found < APPROVALS_FORMAT) {
+        old_approvals.import(&transaction, place)?;
+    }
+    transaction.pragma_update(None, "user_version", known)?;
+    transaction.commit()?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
 
+use super::schema::Durability;
 use super::{SqliteStore, row};
 use crate::workflow::lifetime::LIVE;
 use crate::workflow::store::KEPT_AFTER_DEADLINE;
@@ -14,7 +15,7 @@ impl SqliteStore {
         now: Timestamp,
         overdue: &[WorkflowId],
     ) -> Result<Swept, WorkflowError> {
-        let (expired, deleted) = self.write("sweep", |transaction| {
+        let (expired, deleted) = self.write("sweep", Durability::Process, |transaction| {
             let mut expired = expire(transaction, &format!("NOT {LIVE}"), &now.millis().into())?;
             for id in overdue {
                 expired.extend(expire(transaction, "id = ?1", &id.to_string().into())?);

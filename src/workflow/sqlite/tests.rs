@@ -6,10 +6,11 @@ use std::time::Duration;
 use pretty_assertions::assert_eq;
 use rusqlite::params;
 use tempfile::TempDir;
+use uuid::Uuid;
 
-use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, new, on_its_tool};
+use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, given, new, on_its_tool};
 use super::super::store::OWNERS_TURN;
-use super::super::{Ask, Cap, Scope};
+use super::super::{Ask, Asker, Cap, Provenance, Scope};
 use super::*;
 use crate::protocol::Digest;
 use crate::report;
@@ -63,8 +64,7 @@ fn a_suspended_call_is_read_back_byte_for_byte() {
             .answer_and_take(
                 created.id,
                 &on_its_tool(),
-                APPROVE,
-                Provenance::Continuation,
+                given(APPROVE, Provenance::Continuation),
                 NOON,
             )
             .unwrap();
@@ -79,7 +79,7 @@ fn the_arguments_leave_the_disk_with_the_last_state_that_could_run() {
     let moves: [fn(&mut SqliteStore, WorkflowId); 4] = [
         |store, id| {
             store
-                .answer_and_take(id, &Expected::AnyTool, APPROVE, Provenance::Cli, NOON)
+                .answer_and_take(id, &Expected::AnyTool, given(APPROVE, Provenance::Cli), NOON)
                 .unwrap();
         },
         |store, id| {
@@ -368,7 +368,7 @@ fn the_wrong_tool_leaves_the_workflow_as_it_was() {
     let workflow = store.create(new("{}"), NOON).unwrap().workflow();
     let other = Expected::Tool("serena:other".parse().unwrap());
     let error = store
-        .answer_and_take(workflow.id, &other, REFUSE, Provenance::Continuation, NOON)
+        .answer_and_take(workflow.id, &other, given(REFUSE, Provenance::Continuation), NOON)
         .unwrap_err();
     let code = &workflow.code;
     assert_eq!(
@@ -399,7 +399,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
         .unwrap();
 
     let later = NOON.plus(Duration::from_secs(2));
-    let late = store.answer_and_take(id, &on_its_tool(), REFUSE, Provenance::Continuation, later);
+    let late = store.answer_and_take(id, &on_its_tool(), given(REFUSE, Provenance::Continuation), later);
     assert_eq!(
         refused(late),
         Refusal::AlreadyAnswered {
@@ -408,7 +408,12 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
             at: NOON
         }
     );
-    let otherwise = store.answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Continuation, later);
+    let otherwise = store.answer_and_take(
+        id,
+        &on_its_tool(),
+        given(APPROVE, Provenance::Continuation),
+        later,
+    );
     assert_eq!(
         refused(otherwise),
         Refusal::AlreadyAnswered {
@@ -422,8 +427,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
         .answer_and_take(
             id,
             &on_its_tool(),
-            always.clone(),
-            Provenance::Continuation,
+            given(always.clone(), Provenance::Continuation),
             later,
         )
         .unwrap();
@@ -436,7 +440,12 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
             taken_at: later
         }
     );
-    let again = terminal.answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Continuation, later);
+    let again = terminal.answer_and_take(
+        id,
+        &on_its_tool(),
+        given(APPROVE, Provenance::Continuation),
+        later,
+    );
     assert_eq!(refused(again), Refusal::AlreadyUsed { taken_at: later });
 }
 
@@ -444,7 +453,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
 fn unknown_expired_withdrawn_and_refused_are_told_apart() {
     let (_directory, mut store) = opened();
     let resume = |store: &mut SqliteStore, id, now| {
-        store.answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Continuation, now)
+        store.answer_and_take(id, &on_its_tool(), given(APPROVE, Provenance::Continuation), now)
     };
     let unknown = WorkflowId::new(Uuid::from_u128(1));
     assert!(matches!(resume(&mut store, unknown, NOON), Err(WorkflowError::Unknown { id }) if id == unknown));
@@ -459,7 +468,7 @@ fn unknown_expired_withdrawn_and_refused_are_told_apart() {
     assert_eq!(refused(resume(&mut store, id, NOON)), Refusal::Withdrawn);
     let id = store.create(new("3"), NOON).unwrap().workflow().id;
     let refusal = store
-        .answer_and_take(id, &on_its_tool(), REFUSE, Provenance::Continuation, NOON)
+        .answer_and_take(id, &on_its_tool(), given(REFUSE, Provenance::Continuation), NOON)
         .unwrap();
     assert_eq!(
         refusal.state,
@@ -596,8 +605,7 @@ fn a_row_that_a_later_pml_wrote_hides_nothing_and_still_expires() {
     let taken = store.answer_and_take(
         strange.id,
         &on_its_tool(),
-        APPROVE,
-        Provenance::Continuation,
+        given(APPROVE, Provenance::Continuation),
         NOON,
     );
     assert!(matches!(taken, Err(WorkflowError::Database { .. })), "{taken:?}");
@@ -648,7 +656,7 @@ fn what_is_overdue_by_another_clock_is_swept_and_what_is_final_stays_as_it_is() 
     let [taken, waits] = ["taken", "waits"].map(|name| store.create(new(name), NOON).unwrap().workflow().id);
     let by = Provenance::Cli;
     let state = store
-        .answer_and_take(taken, &on_its_tool(), APPROVE, by, NOON)
+        .answer_and_take(taken, &on_its_tool(), given(APPROVE, by), NOON)
         .unwrap()
         .state;
     assert_eq!(store.sweep(NOON, &[taken, waits]).unwrap().expired, [waits]);

@@ -1,7 +1,8 @@
 //! Random lives of workflows in two connections ("processes") against a model that knows nothing of the machine.
 //!
 //! What must hold after every step: a call is taken at most once, never without an approval, never after its
-//! deadline, byte for byte as it was suspended; the first answer stays; both processes see the same.
+//! deadline, byte for byte as it was suspended; the first answer stays, and what it approves stands with it and only
+//! with it; both processes see the same.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -390,6 +391,17 @@ fn said(outcome: &Result<Workflow, WorkflowError>) -> String {
 }
 
 impl<P> Processes<P> {
+    /// Checks that both processes see an approval exactly where an approving answer counts.
+    fn approved(&mut self, model: &Model) {
+        for store in &mut self.stores {
+            let approvals = store.approvals().unwrap();
+            for (number, row) in model.rows.iter().enumerate() {
+                let expected = row.first.as_ref().is_some_and(|(answer, _)| *answer == APPROVE);
+                assert_eq!(approvals.find(&launch(number)).is_some(), expected);
+            }
+        }
+    }
+
     /// Checks what everybody who gets a call must be able to trust.
     fn handed_out(&mut self, outcome: &Result<Workflow, WorkflowError>, row: &Row) {
         let Ok(workflow) = outcome else { return };
@@ -403,6 +415,29 @@ impl<P> Processes<P> {
             workflow.call == new(&arguments(row.arguments)).call,
             "another call"
         );
+    }
+}
+
+/// The launch that an approval of a row covers: another one of each row.
+fn launch(row: usize) -> Digest {
+    Digest::of([row.to_string()])
+}
+
+/// An answer that approves the launch of its row, if it approves.
+fn approving(row: usize, answer: Answer, by: Provenance) -> GivenAnswer {
+    let approval = LaunchApproval {
+        dependency: "serena".parse().unwrap(),
+        version: None,
+        integrity: None,
+        package: None,
+        lock: None,
+        at_unix_ms: 7,
+    };
+    let launch = launch(row);
+    GivenAnswer {
+        approves: (answer == APPROVE).then_some(ApprovedLaunch { launch, approval }),
+        answer,
+        by,
     }
 }
 
@@ -469,10 +504,10 @@ impl<P: SharedPlace> StateMachineTest for TwoProcesses<P> {
                 row,
                 answer,
                 by,
-            } => (
-                real.stores[process].apply(real.ids[row], Event::Answer { answer, by }, now),
-                row,
-            ),
+            } => {
+                let given = approving(row, answer, by);
+                (real.stores[process].answer(real.ids[row], given, now), row)
+            }
             Step::Take { process, row } => (real.stores[process].apply(real.ids[row], Event::Take, now), row),
             Step::Withdraw { process, row } => (
                 real.stores[process].apply(real.ids[row], Event::Withdraw, now),
@@ -489,13 +524,19 @@ impl<P: SharedPlace> StateMachineTest for TwoProcesses<P> {
             } => {
                 let by = Provenance::Continuation;
                 (
-                    real.stores[process].answer_and_take(real.ids[row], &expected, answer, by, now),
+                    real.stores[process].answer_and_take(
+                        real.ids[row],
+                        &expected,
+                        approving(row, answer, by),
+                        now,
+                    ),
                     row,
                 )
             }
         };
         assert_eq!(said(&outcome), model.said);
         real.handed_out(&outcome, &model.rows[row]);
+        real.approved(model);
         real
     }
 

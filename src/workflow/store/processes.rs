@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use uuid::Uuid;
 
-use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, new, on_its_tool};
+use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, given, new, on_its_tool};
 use super::super::sqlite::SqliteStore;
 use super::super::{Arguments, Refusal};
 use super::*;
@@ -37,7 +37,7 @@ fn start(test: &str, file: &Path, ids: &str) -> Child {
 }
 
 /// Returns the file this process was started for, or nothing if it was not started by a test of this file.
-fn given() -> Option<(Place, String)> {
+fn place_and_ids() -> Option<(Place, String)> {
     let environment = Environment::of_process().unwrap();
     let file = environment.variable(FILE)?.into();
     let ids = environment
@@ -100,7 +100,9 @@ fn a_hundred_racers_in_four_processes_take_a_call_once() {
 #[test]
 #[ignore = "one of the processes of a_hundred_racers_in_four_processes_take_a_call_once"]
 fn racer() {
-    let Some((place, ids)) = given() else { return };
+    let Some((place, ids)) = place_and_ids() else {
+        return;
+    };
     let ids: Vec<WorkflowId> = ids.split(',').map(|id| id.parse().unwrap()).collect();
     let stores: Vec<Box<dyn Store>> = (0..THREADS).map(|_| place.open().unwrap()).collect();
     println!("ready");
@@ -113,7 +115,7 @@ fn racer() {
                 scope.spawn(move || {
                     let by = Provenance::Continuation;
                     ids.iter()
-                        .map(|id| store.answer_and_take(*id, &on_its_tool(), APPROVE, by, NOON))
+                        .map(|id| store.answer_and_take(*id, &on_its_tool(), given(APPROVE, by), NOON))
                         .collect::<Vec<_>>()
                 })
             })
@@ -149,7 +151,7 @@ fn processes_that_create_the_database_at_once_all_succeed() {
 #[test]
 #[ignore = "one of the processes of processes_that_create_the_database_at_once_all_succeed"]
 fn opener() {
-    let Some((place, _)) = given() else { return };
+    let Some((place, _)) = place_and_ids() else { return };
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| place.open().unwrap().create(new("{}"), NOON).unwrap());
@@ -198,7 +200,7 @@ fn written_by_the_writer(project: &Path) -> String {
 #[test]
 #[ignore = "the process of a_process_killed_while_it_writes_leaves_whole_rows"]
 fn writer() {
-    let Some((place, _)) = given() else { return };
+    let Some((place, _)) = place_and_ids() else { return };
     let mut store = place.open().unwrap();
     for number in 0.. {
         let mut suspended = new("");
@@ -221,7 +223,7 @@ fn writer() {
             ),
             2 => drop(
                 store
-                    .answer_and_take(id, &on_its_tool(), APPROVE, Provenance::Cli, NOON)
+                    .answer_and_take(id, &on_its_tool(), given(APPROVE, Provenance::Cli), NOON)
                     .unwrap(),
             ),
             _ => drop(store.sweep(NOON.plus(FIVE_MINUTES), &[]).unwrap()),
@@ -270,7 +272,7 @@ fn the_life_of_a_workflow_is_logged_without_its_arguments() {
 #[test]
 #[ignore = "the process of the_life_of_a_workflow_is_logged_without_its_arguments"]
 fn logger() {
-    let Some(_) = given() else { return };
+    let Some(_) = place_and_ids() else { return };
     tracing_subscriber::fmt()
         .with_writer(std::io::stdout)
         .with_ansi(false)
@@ -283,7 +285,12 @@ fn logger() {
     };
     let id = create(&mut *store);
     store
-        .answer_and_take(id, &Expected::AnyTool, APPROVE, Provenance::Continuation, NOON)
+        .answer_and_take(
+            id,
+            &Expected::AnyTool,
+            given(APPROVE, Provenance::Continuation),
+            NOON,
+        )
         .unwrap();
     let id = create(&mut *store);
     let refuse = Answer::Refuse {

@@ -3,10 +3,10 @@
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-use super::{FAULTS, approvals, leftovers, rules_say, store, sweep};
+use super::{FAULTS, leftovers, rules_say, store, sweep};
 use crate::support::faults::inject_nth;
 use crate::support::have;
-use crate::support::world::{Client, World, asks, texts};
+use crate::support::world::{Client, World, approvals, asks, texts};
 
 use pml::workflow::State;
 
@@ -74,7 +74,7 @@ fn check(world: &World, client: &mut Client, heard: &Heard, told: &str) {
     let said = texts(ran).join("\n");
     if is_error(ran) {
         assert_eq!(state(world), Some(State::Pending), "spent, but {said}: {told}");
-        assert_eq!(approvals(world), Vec::<String>::new(), "{said}: {told}");
+        assert_eq!(approvals(world), Vec::<Value>::new(), "{said}: {told}");
         assert!(!rules_say(world, "fake:echo"), "{said}: {told}");
         let again = approve(client, asked).unwrap();
         assert!(!is_error(&again), "the same answer again: {again}: {told}");

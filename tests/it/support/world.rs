@@ -399,6 +399,47 @@ pub(crate) fn asks(result: &Value) -> bool {
     result["approval_required"] == true
 }
 
+/// The directory of the user's database: its writers take turns by a lock on it.
+pub(crate) fn state(world: &World) -> PathBuf {
+    world.home().join(".local/state/pml")
+}
+
+/// Returns what a person approved, as the database keeps it; nothing where there is none.
+pub(crate) fn approvals(world: &World) -> Vec<Value> {
+    let file = state(world).join("workflows.db");
+    if !file.exists() {
+        return Vec::new();
+    }
+    let store = rusqlite::Connection::open(file).unwrap();
+    let mut records = store
+        .prepare("SELECT record FROM approval ORDER BY launch")
+        .unwrap();
+    let records = records.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    records
+        .map(|record| serde_json::from_str(&record.unwrap()).unwrap())
+        .collect()
+}
+
+/// Changes the record of every approval behind the back of pml, as an older one would have written it.
+pub(crate) fn rewrite_approvals(world: &World, change: impl Fn(&mut Value)) {
+    let store = rusqlite::Connection::open(state(world).join("workflows.db")).unwrap();
+    for mut record in approvals(world) {
+        let before = record.to_string();
+        change(&mut record);
+        let changed = store.execute(
+            "UPDATE approval SET record = ?2 WHERE json(record) = json(?1)",
+            [before, record.to_string()],
+        );
+        assert_eq!(changed.unwrap(), 1);
+    }
+}
+
+/// Forgets every approval behind the back of pml.
+pub(crate) fn forget_approvals(world: &World) {
+    let store = rusqlite::Connection::open(state(world).join("workflows.db")).unwrap();
+    store.execute("DELETE FROM approval", []).unwrap();
+}
+
 /// Lets every pending workflow expire, and returns how many milliseconds the last of them would have lived.
 pub(crate) fn expire_workflows(world: &World) -> i64 {
     let store = rusqlite::Connection::open(world.home().join(".local/state/pml/workflows.db")).unwrap();

@@ -1,0 +1,98 @@
+//! Suspends a call: finds the ask or the answer that is there already, or writes a new row.
+
+use rusqlite::Transaction;
+use uuid::Uuid;
+
+use super::look::{many, one};
+use super::schema::Durability;
+use super::{SqliteStore, advance, capacity, row};
+use crate::protocol::Digest;
+use crate::workflow::lifetime::LIVE;
+use crate::workflow::store::is_left_by_its_owner;
+use crate::workflow::{
+    Arguments, Asker, Code, Created, New, State, Timestamp, Workflow, WorkflowError, WorkflowId, lifecycle,
+    likeness,
+};
+
+impl SqliteStore {
+    pub(super) fn suspend(&mut self, new: New, now: Timestamp) -> Result<Created, WorkflowError> {
+        if new.call.arguments == Arguments::Erased {
+            return Err(WorkflowError::Erased { tool: new.call.tool });
+        }
+        let (created, replaced) = self.write("suspend a call", Durability::Process, |transaction| {
+            let (identity, alike) = (likeness::identity(&new)?, likeness::likeness(&new)?);
+            if let Some(answered) = answered(transaction, &alike, new.origin.asker, now)? {
+                return Ok((Created::Answered(answered), None));
+            }
+            let same = one(
+                transaction,
+                "identity = ?1 AND phase = 'pending'",
+                &identity.as_str(),
+            )?;
+            let replaced = match same {
+                Some(same) if same.is_live_at(now) => return Ok((Created::Existing(same), None)),
+                Some(dead) => Some(advance(transaction, dead, State::Expired)?),
+                None => None,
+            };
+            capacity::waiting(transaction, &new, now)?.check()?;
+            let workflow = Workflow {
+                id: WorkflowId::new(Uuid::new_v4()),
+                code: free_code(transaction)?,
+                ask: new.ask,
+                call: new.call,
+                project: new.project,
+                origin: new.origin,
+                created_at: now,
+                expires_at: now.plus(new.time_to_live),
+                state: State::Pending,
+            };
+            row::insert(transaction, &workflow, (&identity, &alike), new.attended)?;
+            Ok((Created::New(workflow), replaced))
+        })?;
+        if let Some(expired) = replaced {
+            lifecycle::moved(&State::Pending, &expired);
+        }
+        if let Created::New(workflow) = &created {
+            lifecycle::created(workflow);
+        }
+        Ok(created)
+    }
+}
+
+/// Finds the answer to an identical call that waits to be taken, the oldest first.
+fn answered(
+    transaction: &Transaction<'_>,
+    likeness: &Digest,
+    asker: Asker,
+    now: Timestamp,
+) -> rusqlite::Result<Option<Workflow>> {
+    let approved = format!("phase = 'approved' AND likeness = ?2 AND {LIVE}");
+    let oldest_first = "ORDER BY created_at, id";
+    let (likeness, now_millis, asker) = (likeness.as_str(), now.millis(), asker.to_string());
+    let free = format!("{approved} AND (asker = ?3 OR attended = 0) {oldest_first}");
+    let found = many(transaction, &free, &[&now_millis, &likeness, &asker])?;
+    if let Some(first) = found.into_iter().next() {
+        return Ok(Some(first));
+    }
+    let attended = format!("{approved} {oldest_first}");
+    let found = many(transaction, &attended, &[&now_millis, &likeness])?;
+    Ok(found
+        .into_iter()
+        .find(|workflow| is_left_by_its_owner(workflow, now)))
+}
+
+/// Draws a code that no live workflow has.
+fn free_code(transaction: &Transaction<'_>) -> rusqlite::Result<Code> {
+    loop {
+        // The low half of a random UUID has 62 random bits below its variant.
+        let code = Code::of_bits(Uuid::new_v4().as_u64_pair().1 & (u64::MAX >> 2));
+        let taken: bool = transaction.query_row(
+            "SELECT EXISTS (SELECT 1 FROM workflow WHERE code = ?1 AND phase <> 'final')",
+            [code.as_str()],
+            |row| row.get(0),
+        )?;
+        if !taken {
+            return Ok(code);
+        }
+    }
+}
