@@ -1,7 +1,6 @@
 //! `pml approve CODE`: lets a suspended call run.
 //!
-//! The rule that `--always` asks for is written first, then the answer is recorded together with the approval of the
-//! server. The call itself is run by the pml that suspended it, or by the next one that is called identically.
+//! The answer is recorded together with the approval of the server and the rule that `--always` asks for. The call itself is run by the pml that suspended it, or by the next one that is called identically.
 
 use std::process::ExitCode;
 
@@ -9,9 +8,9 @@ use clap::Args;
 
 use super::{Ground, inbox, output, person};
 use crate::permissions::Change;
-use crate::permissions::writer::{self, Edited, Kind, WriteError};
+use crate::permissions::writer::{self, Edited, JointError, Kind};
 use crate::protocol::Shown;
-use crate::proxy::approval::{self, Kept, WrittenRule};
+use crate::proxy::approval::{self, Kept};
 use crate::proxy::now;
 use crate::workflow::{Answer, Ask, GivenAnswer, Provenance, Scope, Store, Workflow};
 
@@ -41,23 +40,17 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
     };
     let answer = Answer::Approve { scope };
     inbox::accepts(&workflow, &answer)?;
-    // Written first: where that fails, the ask waits as before.
-    let rule = match scope {
-        Scope::Always => Some(allow_always(&workflow)?),
-        Scope::Session | Scope::Once => None,
-    };
     let given = GivenAnswer {
         answer: answer.clone(),
         by: Provenance::Cli,
         approves: approval::approved_launch(&workflow, &answer, None, now()),
     };
-    let answered = match inbox::answer(&mut *store, &workflow, given) {
-        Ok(answered) => answered,
-        Err(error) => {
-            let rule = rule.map(WrittenRule::new).unwrap_or_default();
-            take_back(&*store, &workflow, rule);
-            return Err(error);
+    let (rule, answered) = match scope {
+        Scope::Always => {
+            let (edited, answered) = answer_with_rule(&mut *store, &workflow, given)?;
+            (Some(edited), answered)
         }
+        Scope::Session | Scope::Once => (None, inbox::answer(&mut *store, &workflow, given)?),
     };
     output::say(&format!("approved:\n{}", answered.told(now())));
     if let Some(edited) = rule {
@@ -76,19 +69,27 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the rule into the configuration that the ask was made under.
-fn allow_always(workflow: &Workflow) -> Result<Edited, WriteError> {
+/// Writes the rule into the configuration that the ask was made under and records the answer: both, or neither.
+fn answer_with_rule(
+    store: &mut dyn Store,
+    workflow: &Workflow,
+    given: GivenAnswer,
+) -> anyhow::Result<(Edited, Workflow)> {
     let tool = workflow.call.tool.clone();
-    let change = Change::AllowTool { tool };
-    writer::edit(&workflow.origin.config, Kind::Pml, &[change])
-}
-
-/// Takes back the rule of an answer that does not count, and says so where that fails.
-fn take_back(store: &dyn Store, workflow: &Workflow, rule: WrittenRule) {
-    let counts = store.find(workflow.id).ok();
-    let counts = counts.as_ref().and_then(Workflow::answer);
-    if let Err(error) = rule.take_back(counts) {
-        output::note(&crate::report::render(&error, None));
+    let changes = [Change::AllowTool { tool }];
+    let answer = given.answer.clone();
+    let store = std::cell::RefCell::new(store);
+    let check = || inbox::accepts(&store.borrow().find(workflow.id)?, &answer);
+    let record = || inbox::answer(&mut **store.borrow_mut(), workflow, given);
+    match writer::edit_jointly(&workflow.origin.config, Kind::Pml, &changes, check, record) {
+        Ok(done) => Ok(done),
+        Err(JointError::Write(error)) => Err(error.into()),
+        Err(JointError::Other(error)) => Err(error),
+        Err(JointError::Stands { error, source }) => {
+            let source = crate::report::render(&source, None);
+            output::note(&format!("the rule stands all the same: {source}"));
+            Err(error)
+        }
     }
 }
 

@@ -183,41 +183,72 @@ pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Write
     Ok(edited)
 }
 
-/// Puts back what stood in a file before an edit, unless it was edited again since.
-pub fn undo(edited: &Edited) -> Result<Undone, WriteError> {
-    if !edited.changed() {
-        return Ok(Undone::PutBack);
-    }
-    let path = &edited.file;
-    let failed = |source| WriteError::Write {
-        path: path.clone(),
-        source,
-    };
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    let locked = LockedDirectory::lock(directory, Audience::Usual).map_err(failed)?;
-    let now = config::load_text(path).map_err(|source| WriteError::Broken {
-        path: path.clone(),
-        source: Box::new(source),
-    })?;
-    if now.as_ref() != Some(&edited.after) {
-        return Ok(Undone::EditedSince);
-    }
-    let name = Path::new(path.file_name().unwrap_or_default());
-    match &edited.before {
-        Some(before) => replace(&locked, name, before.as_bytes(), Audience::Usual).map(drop),
-        None => locked.remove(&[name.to_owned()]),
-    }
-    .map_err(failed)?;
-    Ok(Undone::PutBack)
+/// Says why an edit that stands or falls with something else was not made.
+#[derive(Debug)]
+pub enum JointError<E> {
+    /// The file could not be edited; the other was not tried.
+    Write(WriteError),
+    /// The other failed, and the file is as it was.
+    Other(E),
+    /// The other failed, and the file could not be put back: the edit stands.
+    Stands {
+        /// Why the other failed.
+        error: E,
+        /// Why the file could not be put back.
+        source: WriteError,
+    },
 }
 
-/// What came of the wish to undo an edit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undone {
-    /// The file is as it was before the edit.
-    PutBack,
-    /// It was edited again, so the edit stands in it.
-    EditedSince,
+/// Edits a file together with something else: while no other writer can, `check` is asked first, then the file is
+/// edited, then `other` is done; where that fails, the file is put back.
+///
+/// What happens while the lock is waited for is thus seen before anything is written.
+pub fn edit_jointly<T, E>(
+    path: &Path,
+    kind: Kind,
+    changes: &[Change],
+    check: impl FnOnce() -> Result<(), E>,
+    other: impl FnOnce() -> Result<T, E>,
+) -> Result<(Edited, T), JointError<E>> {
+    let failed = |source| WriteError::Write {
+        path: path.to_owned(),
+        source,
+    };
+    let target = resolve(path, kind).map_err(JointError::Write)?;
+    // Nothing to change needs no right to write.
+    let edited = previewed(&target, kind, changes).map_err(JointError::Write)?;
+    if !edited.changed() {
+        let done = other().map_err(JointError::Other)?;
+        return Ok((edited, done));
+    }
+    let directory = target.parent().unwrap_or(Path::new("/"));
+    let locked = LockedDirectory::lock(directory, Audience::Usual)
+        .map_err(|source| JointError::Write(failed(source)))?;
+    check().map_err(JointError::Other)?;
+    let mut edited = previewed(&target, kind, changes).map_err(JointError::Write)?;
+    let name = Path::new(target.file_name().unwrap_or_default());
+    if edited.changed() {
+        let bytes = edited.after.as_bytes();
+        edited.durability = replace(&locked, name, bytes, Audience::Usual)
+            .map_err(|source| JointError::Write(failed(source)))?;
+    }
+    match other() {
+        Ok(done) => Ok((edited, done)),
+        Err(error) if !edited.changed() => Err(JointError::Other(error)),
+        Err(error) => {
+            let put_back = match &edited.before {
+                Some(before) => replace(&locked, name, before.as_bytes(), Audience::Usual).map(drop),
+                None => locked.remove(&[name.to_owned()]),
+            };
+            Err(match put_back {
+                Ok(()) => JointError::Other(error),
+                Err(source) => JointError::Stands {
+                    error,
+                    source: failed(source),
+                },
+            })
+        }
+    }
 }
 
 /// Follows the links of a file that is to be edited; refuses those that lead where its kind may not lead.

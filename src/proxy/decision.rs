@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
-use super::approval::{WrittenRule, approved_launch};
+use tokio_util::sync::CancellationToken;
+
+use super::approval::approved_launch;
 use super::outcome::place;
 use super::{Proxy, Refusal, View, now};
 use crate::loader::Plan;
 use crate::permissions::Change;
-use crate::permissions::writer::{Edited, Kind, WriteError, edit};
+use crate::permissions::writer::{Edited, JointError, Kind, WriteError, edit, edit_jointly};
 use crate::protocol::continuation::Scope;
 use crate::protocol::{Pattern, Shown, ToolName};
 use crate::report::Hint;
@@ -33,6 +35,16 @@ pub(super) enum RuleError {
     Task(#[from] tokio::task::JoinError),
 }
 
+/// Why an answer and its rule do not both stand.
+enum Unruled {
+    /// The rule could not be written, and nothing was answered.
+    Rule(RuleError),
+    /// The answer does not count, and its rule is not there.
+    Answer(WorkflowError),
+    /// The call that brought the answer was cancelled before anything was written.
+    Abandoned,
+}
+
 impl Hint for RuleError {
     fn hint(&self) -> Option<String> {
         match self {
@@ -43,9 +55,10 @@ impl Hint for RuleError {
 }
 
 impl Proxy {
-    /// Records what was granted and takes the call; done to its end even if the client cancels meanwhile.
+    /// Records what was granted and takes the call, both or neither.
     ///
-    /// Fails without a trace if it cannot be recorded: the ask then waits as before.
+    /// Fails without a trace if it cannot be recorded, or if the client cancels the call that brings the answer while
+    /// that waits for a lock: the ask then waits as before. Once it is recorded it is done to its end.
     pub(super) async fn take(
         &self,
         id: WorkflowId,
@@ -54,12 +67,15 @@ impl Proxy {
         plan: Arc<Plan>,
     ) -> Result<(Workflow, Vec<String>), Refusal> {
         let proxy = self.clone();
+        let abandoned = CancellationToken::new();
+        let _abandons = abandoned.clone().drop_guard();
         let granted = self.0.grants.granting(id);
         let taking = self.0.tasks.spawn(async move {
             // The identical calls that wait for this decision go on once it is carried out.
             let _granted = granted;
             for _ in 0..LOOKS {
-                match proxy.take_once(id, &expected, answer.as_ref(), &plan).await {
+                let taking = proxy.take_once(id, &expected, answer.as_ref(), &plan, &abandoned);
+                match taking.await {
                     // Another approval came between the look and the take: it is the one to carry out.
                     Err(Refusal::Workflow(WorkflowError::Refused {
                         refusal:
@@ -83,6 +99,7 @@ impl Proxy {
         expected: &Expected,
         brought: Option<&(Answer, Provenance)>,
         plan: &Plan,
+        abandoned: &CancellationToken,
     ) -> Result<(Workflow, Vec<String>), Refusal> {
         let workflows = &self.0.workflows;
         let found = workflows.find(id).await?;
@@ -99,37 +116,75 @@ impl Proxy {
             return Err(Refusal::Expired);
         };
         let approves = approved_launch(&found, &answer, package_of(plan), now());
-        let (rule, notes) = match scope {
-            Scope::Always => {
-                let written = self.write_rule(found.call.tool.clone()).await;
-                let note = self.describe_rule(&found.call.tool, &written);
-                (written.map(WrittenRule::new).unwrap_or_default(), vec![note])
-            }
-            Scope::Once | Scope::Session => (WrittenRule::default(), Vec::new()),
-        };
         let given = GivenAnswer { answer, by, approves };
-        match workflows.answer_and_take(id, expected.clone(), given).await {
-            Ok(taken) => {
-                if scope == Scope::Session {
-                    self.grant_for_session(&taken, plan);
+        if scope == Scope::Always {
+            let (expects, brought) = (expected.clone(), given.clone());
+            let taking = self.clone();
+            let take = async move { taking.0.workflows.answer_and_take(id, expects, brought).await };
+            match self.with_rule(&found, &given, abandoned, take).await {
+                Ok((edited, taken)) => {
+                    let note = self.describe_rule(&found.call.tool, &Ok(edited));
+                    return Ok((taken, vec![note]));
                 }
-                Ok((taken, notes))
-            }
-            Err(error) => {
-                self.take_back(id, rule).await;
-                Err(not_recorded(error))
+                Err(Unruled::Answer(error)) => return Err(not_recorded(error)),
+                Err(Unruled::Abandoned) => return Err(Refusal::Expired),
+                // The person wanted the call too: it runs once, and its result says that the rule is missing.
+                Err(Unruled::Rule(error)) => {
+                    let note = self.describe_rule(&found.call.tool, &Err(error));
+                    let taken = workflows.answer_and_take(id, expected.clone(), given).await;
+                    return Ok((taken.map_err(not_recorded)?, vec![note]));
+                }
             }
         }
+        if abandoned.is_cancelled() {
+            return Err(Refusal::Expired);
+        }
+        let taken = workflows.answer_and_take(id, expected.clone(), given).await;
+        let taken = taken.map_err(not_recorded)?;
+        if scope == Scope::Session {
+            self.grant_for_session(&taken, plan);
+        }
+        Ok((taken, Vec::new()))
     }
 
-    /// Takes back the rule of an answer that does not count, unless the one that counts grants it as well.
-    pub(super) async fn take_back(&self, id: WorkflowId, rule: WrittenRule) {
-        let counts = self.0.workflows.find(id).await;
-        let counts = counts.ok().and_then(|found| found.answer().cloned());
-        let taken_back = tokio::task::spawn_blocking(move || rule.take_back(counts.as_ref()));
-        if let Ok(Err(error)) = taken_back.await {
-            let error = crate::report::render(&error, None);
-            tracing::warn!(%id, %error, "the answer did not count");
+    /// Adds the exact tool to the allow list and does `then`, both or neither, off the thread of the conversation: the
+    /// writer waits for its lock and for the disk.
+    async fn with_rule(
+        &self,
+        asked: &Workflow,
+        given: &GivenAnswer,
+        abandoned: &CancellationToken,
+        then: impl Future<Output = Result<Workflow, WorkflowError>> + Send + 'static,
+    ) -> Result<(Edited, Workflow), Unruled> {
+        let path = self.0.files.project.clone();
+        let tool = asked.call.tool.clone();
+        let (workflows, id, given) = (self.0.workflows.clone(), asked.id, given.clone());
+        let abandoned = abandoned.clone();
+        let runtime = tokio::runtime::Handle::current();
+        let writing = tokio::task::spawn_blocking(move || {
+            let check = || {
+                if abandoned.is_cancelled() {
+                    return Err(Box::new(None));
+                }
+                let found = runtime.block_on(workflows.find(id)).map_err(boxed)?;
+                found
+                    .yields_to(Some(&(given.answer, given.by)), now())
+                    .map_err(boxed)
+            };
+            let changes = [Change::AllowTool { tool }];
+            let then = || runtime.block_on(then).map_err(boxed);
+            edit_jointly(&path, Kind::Pml, &changes, check, then)
+        });
+        match writing.await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(JointError::Write(error))) => Err(Unruled::Rule(error.into())),
+            Ok(Err(JointError::Other(error))) => Err(error.map_or(Unruled::Abandoned, Unruled::Answer)),
+            Ok(Err(JointError::Stands { error, source })) => {
+                let source = crate::report::render_hinted(&source);
+                tracing::warn!(%id, "the answer did not count, but its rule stands: {source}");
+                Err(error.map_or(Unruled::Abandoned, Unruled::Answer))
+            }
+            Err(panicked) => Err(Unruled::Rule(panicked.into())),
         }
     }
 
@@ -153,22 +208,22 @@ impl Proxy {
         by: Provenance,
         plan: Option<&Plan>,
     ) -> Result<Workflow, Refusal> {
-        let rule = match (&answer, plan) {
-            (Answer::Approve { scope: Scope::Always }, Some(_)) => self
-                .write_rule(workflow.call.tool.clone())
-                .await
-                .map(WrittenRule::new)
-                .map_err(|error| Refusal::NotRecorded(Box::new(error)))?,
-            _ => WrittenRule::default(),
-        };
+        let always = matches!(answer, Answer::Approve { scope: Scope::Always });
         let approves = plan.and_then(|plan| approved_launch(workflow, &answer, package_of(plan), now()));
         let given = GivenAnswer { answer, by, approves };
-        match self.0.workflows.answer(workflow.id, given).await {
-            Ok(answered) => Ok(answered),
-            Err(error) => {
-                self.take_back(workflow.id, rule).await;
-                Err(not_recorded(error))
-            }
+        let (answering, brought, id) = (self.clone(), given.clone(), workflow.id);
+        let answered = async move { answering.0.workflows.answer(id, brought).await };
+        if !always || plan.is_none() {
+            return answered.await.map_err(not_recorded);
+        }
+        match self
+            .with_rule(workflow, &given, &CancellationToken::new(), answered)
+            .await
+        {
+            Ok((_, answered)) => Ok(answered),
+            Err(Unruled::Answer(error)) => Err(not_recorded(error)),
+            Err(Unruled::Abandoned) => Err(Refusal::Expired),
+            Err(Unruled::Rule(error)) => Err(Refusal::NotRecorded(Box::new(error))),
         }
     }
 
@@ -216,6 +271,10 @@ impl Proxy {
             }
         }
     }
+}
+
+fn boxed(error: WorkflowError) -> Box<Option<WorkflowError>> {
+    Box::new(Some(error))
 }
 
 /// An answer that the store could not keep is told as such: it still waits.

@@ -257,7 +257,7 @@ fn next_step(error: &WorkflowError) -> Option<&'static str> {
     };
     match refusal {
         Unmoved::AlreadyUsed { .. } => Some(
-            "it has run, and its result went to the call that continued it; for another run, call the tool again \
+            "it was let run, and its result went to the call that continued it, unless that was cancelled; for another run, call the tool again \
              with its arguments",
         ),
         Unmoved::AlreadyAnswered {

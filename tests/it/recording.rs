@@ -257,6 +257,56 @@ fn duplicated() -> Duplicated {
 }
 
 #[test]
+fn an_always_that_is_refused_while_its_lock_is_waited_for_leaves_no_rule() {
+    let world = world();
+    let mut config: Value = serde_json::from_str(&world.read(".pml.json")).unwrap();
+    config["permissions"]["ask"] = json!(["fake:echo"]);
+    world.configure(&config);
+    let mut client = world.legacy();
+    let asked = client.call("fake__echo", &json!({}));
+    let held = hold(&world.project());
+    let id = &asked["approval_context"]["workflow_id"];
+    let always = json!({ "approved": true, "always": true });
+    let requests = [(); 3].map(|()| proceed(&mut client, id, &always));
+    waits_times(client.id(), &world.project(), 3);
+    assert!(world.run(&["refuse", id.as_str().unwrap()]).status.success());
+    // Another rule is written in between; what undoes an edit must not depend on the file being as it left it.
+    let other = world.command(&["allow", "zzz:q"]).spawn().unwrap();
+    waits_for(other.id(), &world.project());
+    drop(held);
+    for request in requests {
+        let result = client.answer(request)["result"].clone();
+        assert_eq!(result["isError"], true, "{result}");
+    }
+    assert!(other.wait_with_output().unwrap().status.success());
+    let rules: Value = serde_json::from_str(&world.read(".pml.json")).unwrap();
+    assert_eq!(
+        (&rules["permissions"]["ask"], &rules["permissions"]["allow"]),
+        (&json!(["fake:echo"]), &json!(["free", "zzz:q"]))
+    );
+    assert_eq!(approvals(&world), Vec::<Value>::new());
+}
+
+#[test]
+fn a_continuation_that_is_cancelled_while_its_lock_is_waited_for_leaves_the_ask() {
+    let world = world();
+    let rules = world.read(".pml.json");
+    let mut client = world.legacy();
+    let asked = client.call("fake__echo", &json!({}));
+    let held = hold(&world.project());
+    let id = asked["approval_context"]["workflow_id"].clone();
+    let request = proceed(&mut client, &id, &json!({ "approved": true, "always": true }));
+    waits_for(client.id(), &world.project());
+    client.notify("notifications/cancelled", &json!({ "requestId": request }));
+    // Answered after it, so the cancellation has been read.
+    client.request("ping", &json!({}));
+    drop(held);
+    let again = client.proceed("fake__echo", &asked, &json!({ "approved": true }));
+    assert_eq!(again.get("isError"), None, "the ask was left as it was: {again}");
+    assert_eq!(world.read(".pml.json"), rules);
+}
+
+#[test]
 fn a_duplicate_continuation_while_always_is_written_leaves_no_call_waiting() {
     let mut all = duplicated();
     drop(all.held);

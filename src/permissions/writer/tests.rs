@@ -204,21 +204,68 @@ fn a_link_leads_out_however_it_is_written() {
 }
 
 #[test]
-fn an_undone_edit_leaves_the_old_bytes_and_a_newer_edit_stays() {
+fn an_edit_that_falls_with_something_else_leaves_the_old_bytes() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(".pml.json");
-    let created = edit(&path, Kind::Pml, &allow("a:b")).unwrap();
-    assert_eq!(undo(&created).unwrap(), Undone::PutBack);
-    assert_eq!(names(root.path()), Vec::<String>::new());
-
+    let jointly = |check: Result<(), &'static str>, other: Result<(), &'static str>| {
+        edit_jointly(&path, Kind::Pml, &allow("a:b"), || check, || other)
+    };
+    assert!(matches!(jointly(Ok(()), Err("no")), Err(JointError::Other("no"))));
+    assert_eq!(names(root.path()), Vec::<String>::new(), "there was no file");
     write(&path, "{ } // mine\n");
-    let edited = edit(&path, Kind::Pml, &allow("a:b")).unwrap();
-    assert_eq!(undo(&edited).unwrap(), Undone::PutBack);
+    assert!(matches!(jointly(Ok(()), Err("no")), Err(JointError::Other("no"))));
+    assert!(matches!(
+        jointly(Err("late"), Ok(())),
+        Err(JointError::Other("late"))
+    ));
     assert_eq!(read(&path), "{ } // mine\n");
-
-    let first = edit(&path, Kind::Pml, &allow("a:b")).unwrap();
-    let second = edit(&path, Kind::Pml, &allow("c:d")).unwrap();
-    assert_eq!(undo(&first).unwrap(), Undone::EditedSince);
-    assert_eq!(read(&path), second.after);
+    let (edited, ()) = jointly(Ok(()), Ok(())).unwrap();
+    assert_eq!(read(&path), edited.after);
+    assert!(edited.changed());
+    // What stands there already is not taken away by an answer that does not count.
+    assert!(matches!(jointly(Ok(()), Err("no")), Err(JointError::Other("no"))));
+    assert_eq!(read(&path), edited.after);
     assert_eq!(names(root.path()), [".pml.json"]);
+}
+
+#[test]
+fn what_happens_while_the_lock_is_waited_for_is_seen_before_anything_is_written() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join(".pml.json");
+    write(&path, "{}");
+    let refused = std::sync::atomic::AtomicBool::new(false);
+    let other_edit = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            edit_jointly(
+                &path,
+                Kind::Pml,
+                &allow("c:d"),
+                || Ok::<(), &str>(()),
+                || {
+                    // The other writer waits for the lock by now, or will.
+                    other_edit.wait();
+                    refused.store(true, std::sync::atomic::Ordering::SeqCst);
+                    Ok(())
+                },
+            )
+        });
+        let second = scope.spawn(|| {
+            other_edit.wait();
+            let check = || {
+                if refused.load(std::sync::atomic::Ordering::SeqCst) {
+                    Err("refused")
+                } else {
+                    Ok(())
+                }
+            };
+            edit_jointly(&path, Kind::Pml, &allow("a:b"), check, || Ok(()))
+        });
+        let (edited, ()) = first.join().unwrap().unwrap();
+        assert!(matches!(
+            second.join().unwrap(),
+            Err(JointError::Other("refused"))
+        ));
+        assert_eq!(read(&path), edited.after);
+    });
 }

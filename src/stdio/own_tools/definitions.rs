@@ -47,9 +47,14 @@ fn question_tools() -> [Value; 2] {
             "additionalProperties": false,
         })
     };
-    let text_or_list = json!({ "type": ["string", "array"], "items": { "type": "string" }, "description": "What the person said: a label, several labels, or their own words" });
-    let list =
-        json!({ "type": ["array", "object"], "description": "What the person said: one entry a question" });
+    let text_or_list = json!({
+        "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
+        "description": "What the person said: a label, several labels, or their own words",
+    });
+    let list = json!({
+        "anyOf": [{ "type": "array", "items": {} }, { "type": "object" }],
+        "description": "What the person said: one entry a question",
+    });
     let question = json!({ "type": "string", "description": "The question to ask the user" });
     let header = json!({ "type": "string", "description": "A word or two that say what it is about" });
     let options = json!({ "type": "array", "description": "Optional list of choices for the user", "items": option(&["label"]) });
