@@ -70,7 +70,7 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
     for (_, done) in &removed {
         if let Uninstalled::Removed { kept, .. } = done {
             for kept in kept {
-                output::note(&format!("what the server wrote is kept in {}", kept.told()));
+                output::note(&format!("what the server wrote is kept in {}", kept.describe()));
             }
         }
     }

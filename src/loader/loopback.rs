@@ -18,12 +18,12 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub(super) struct LoopbackServer {
     address: std::net::SocketAddr,
-    state: Arc<Mutex<ServerState>>,
+    state: Arc<Mutex<LoopbackState>>,
     changed: Arc<Notify>,
 }
 
 #[derive(Default)]
-struct ServerState {
+struct LoopbackState {
     /// Every message, with its session.
     received: Vec<(String, Value)>,
     /// The open streams of sessions.
@@ -37,7 +37,7 @@ struct ServerState {
     only: Option<&'static str>,
 }
 
-impl ServerState {
+impl LoopbackState {
     fn instead_of(&self, method: Option<&str>) -> Option<RawAnswer> {
         let applies = self.only.is_none() || self.only == method;
         self.instead.clone().filter(|_| applies)

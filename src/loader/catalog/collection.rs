@@ -50,7 +50,7 @@ impl<I: Identity> Collection<I> {
     /// Takes what a JSON array lists; fails if it is none.
     pub(in crate::loader) fn add_all(&mut self, array: &str) -> serde_json::Result<()> {
         let mut deserializer = serde_json::Deserializer::from_str(array);
-        Elements(self).deserialize(&mut deserializer)?;
+        ListElements(self).deserialize(&mut deserializer)?;
         deserializer.end()
     }
 
@@ -90,7 +90,7 @@ pub(in crate::loader) fn bounded<'de, D: Deserializer<'de>, I: Identity>(
     deserializer: D,
 ) -> Result<Vec<Definition<I>>, D::Error> {
     let mut collection = Collection::new();
-    Elements(&mut collection).deserialize(deserializer)?;
+    ListElements(&mut collection).deserialize(deserializer)?;
     let (definitions, left_out) = collection.finish();
     if let Some((count, reason)) = left_out {
         tracing::warn!(
@@ -104,9 +104,9 @@ pub(in crate::loader) fn bounded<'de, D: Deserializer<'de>, I: Identity>(
 }
 
 /// Takes the elements of an array one by one, so that what is left out is never held.
-struct Elements<'c, I>(&'c mut Collection<I>);
+struct ListElements<'c, I>(&'c mut Collection<I>);
 
-impl<'de, I: Identity> DeserializeSeed<'de> for Elements<'_, I> {
+impl<'de, I: Identity> DeserializeSeed<'de> for ListElements<'_, I> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -114,7 +114,7 @@ impl<'de, I: Identity> DeserializeSeed<'de> for Elements<'_, I> {
     }
 }
 
-impl<'de, I: Identity> Visitor<'de> for Elements<'_, I> {
+impl<'de, I: Identity> Visitor<'de> for ListElements<'_, I> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

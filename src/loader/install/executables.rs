@@ -6,12 +6,12 @@ use std::path::Path;
 
 use super::error::InstallError;
 use crate::loader::plan::{Ecosystem, Package, normalize};
-use crate::loader::store::{Executable, Manifest, PYTHON, Start};
+use crate::loader::store::{Executable, Manifest, PYTHON, StartMethod};
 
 /// Tells whether what a manifest lists is there, the runtime of a PyPI package included.
 pub(in crate::loader) fn is_whole(root: &Path, manifest: &Manifest) -> bool {
     manifest.executables.values().all(|executable| {
-        let runtime = executable.start != Start::Python || root.join(PYTHON).is_file();
+        let runtime = executable.start != StartMethod::Python || root.join(PYTHON).is_file();
         runtime && root.join(&executable.path).is_file()
     })
 }

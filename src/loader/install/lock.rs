@@ -56,7 +56,7 @@ pub enum LockError {
 
 /// What a lock that was checked says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::loader) struct Checked {
+pub(in crate::loader) struct CheckedLock {
     /// The version of the package itself.
     pub(in crate::loader) version: String,
     /// The integrity of the package itself.
@@ -69,12 +69,12 @@ pub(in crate::loader) struct Checked {
 #[serde(rename_all = "camelCase")]
 struct Lock {
     lockfile_version: u32,
-    packages: BTreeMap<String, Entry>,
+    packages: BTreeMap<String, LockEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct LockEntry {
     name: Option<String>,
     version: Option<String>,
     resolved: Option<String>,
@@ -92,7 +92,7 @@ struct Entry {
 }
 
 /// Checks an npm lock that must hold `name` at `version`.
-pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<Checked, LockError> {
+pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<CheckedLock, LockError> {
     let lock: Lock = serde_json::from_str(text).map_err(|error| LockError::Unreadable {
         reason: Shown::line(&error.to_string()).to_string(),
     })?;
@@ -125,7 +125,7 @@ pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<Checked
         entry.version.as_deref() == Some(version) && entry.name.as_deref().is_none_or(|found| found == name)
     })
     .and_then(|entry| strong(entry.integrity.as_deref()?))
-    .map(|integrity| Checked {
+    .map(|integrity| CheckedLock {
         version: version.to_owned(),
         integrity,
         digest: npm_digest(&lock.packages),
@@ -138,7 +138,7 @@ pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<Checked
 
 /// Digests where each package lies, what it is and what it contains. From which address it came does not count:
 /// its content is the same from every mirror.
-fn npm_digest(packages: &BTreeMap<String, Entry>) -> Digest {
+fn npm_digest(packages: &BTreeMap<String, LockEntry>) -> Digest {
     let parts = packages
         .iter()
         .filter(|(path, _)| !path.is_empty())
@@ -154,7 +154,11 @@ fn npm_digest(packages: &BTreeMap<String, Entry>) -> Digest {
     Digest::of(std::iter::once("npm lock 1".to_owned()).chain(parts))
 }
 
-fn check_entry(path: &str, entry: &Entry, packages: &BTreeMap<String, Entry>) -> Result<(), LockError> {
+fn check_entry(
+    path: &str,
+    entry: &LockEntry,
+    packages: &BTreeMap<String, LockEntry>,
+) -> Result<(), LockError> {
     let shown = || Shown::line(path.rsplit_once("node_modules/").map_or(path, |(_, name)| name)).to_string();
     let inside = path.starts_with("node_modules/")
         && path.split("/node_modules/").enumerate().all(|(depth, part)| {
@@ -237,7 +241,7 @@ pub(super) fn check_requirements(
     text: &str,
     name: &str,
     version: Option<&str>,
-) -> Result<Checked, LockError> {
+) -> Result<CheckedLock, LockError> {
     let joined = text.replace("\\\n", " ");
     let mut found = None;
     let mut pins = Vec::new();
@@ -283,12 +287,12 @@ pub(super) fn check_requirements(
     }
     pins.sort();
     found
-        .map(|(version, integrity)| Checked {
+        .map(|(version, integrity)| CheckedLock {
             version,
             integrity,
             digest: Digest::of(std::iter::once("pypi lock 1").chain(pins.iter().map(String::as_str))),
         })
-        .filter(|Checked { version: pinned, .. }| version.is_none_or(|version| version == pinned))
+        .filter(|CheckedLock { version: pinned, .. }| version.is_none_or(|version| version == pinned))
         .ok_or_else(|| LockError::Absent {
             name: name.to_owned(),
             version: version.unwrap_or("any").to_owned(),

@@ -23,7 +23,7 @@ use super::installer::{self, Tools, read_lock};
 use super::step::{InstallStep, Progress};
 use crate::config::{Environment, Locations};
 use crate::loader::plan::{Package, Plan, Resolved, Scripts};
-use crate::loader::store::{self, Identity, Manifest, PYTHON, Start, Store};
+use crate::loader::store::{self, Manifest, PYTHON, PackageIdentity, PackageStore, StartMethod};
 use crate::protocol::{Digest, Shown};
 
 /// A package in the store, ready to be started.
@@ -44,14 +44,14 @@ pub struct Installed {
 }
 
 /// One running installation that calls wait for together; ends with what a person should know of it.
-type Flight = OnceCell<Result<Vec<String>, InstallError>>;
+type SharedInstallation = OnceCell<Result<Vec<String>, InstallError>>;
 
 /// The installed packages of the user.
 #[derive(Debug)]
 pub struct Packages {
-    store: Store,
+    store: PackageStore,
     tools: Tools,
-    flights: Mutex<HashMap<String, Weak<Flight>>>,
+    flights: Mutex<HashMap<String, Weak<SharedInstallation>>>,
 }
 
 impl Packages {
@@ -59,7 +59,7 @@ impl Packages {
     #[must_use]
     pub fn new(locations: &Locations, environment: &Environment) -> Self {
         Self {
-            store: Store::new(locations.data()),
+            store: PackageStore::new(locations.data()),
             tools: Tools::new(locations, environment),
             flights: Mutex::default(),
         }
@@ -89,7 +89,7 @@ impl Packages {
         let Some(integrity) = resolved.integrity.clone() else {
             return Ok(None);
         };
-        let identity = Identity::new(package, &resolved.version, plan.scripts());
+        let identity = PackageIdentity::new(package, &resolved.version, plan.scripts());
         let Some(manifest) = self.store.manifest(&identity, &integrity) else {
             return Ok(None);
         };
@@ -173,14 +173,19 @@ impl Packages {
     }
 
     /// Joins the running installation of the same order, or starts one.
-    fn flight(&self, package: &Package, scripts: Scripts, expected: &Content) -> (Arc<Flight>, bool) {
+    fn flight(
+        &self,
+        package: &Package,
+        scripts: Scripts,
+        expected: &Content,
+    ) -> (Arc<SharedInstallation>, bool) {
         let key = format!("{package} {scripts:?} {:?} {expected:?}", package.python());
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.retain(|_, flight| flight.strong_count() > 0);
         if let Some(flight) = flights.get(&key).and_then(Weak::upgrade) {
             return (flight, true);
         }
-        let flight = Arc::new(Flight::new());
+        let flight = Arc::new(SharedInstallation::new());
         flights.insert(key, Arc::downgrade(&flight));
         (flight, false)
     }
@@ -196,7 +201,7 @@ impl Packages {
         let (_, executable) = choose(package, manifest)?;
         let script = root.join(&executable.path);
         let (program, leading) = match &executable.start {
-            Start::Node { options } => {
+            StartMethod::Node { options } => {
                 let node = self.tools.find("node", package)?;
                 (
                     node,
@@ -207,8 +212,8 @@ impl Packages {
                         .collect(),
                 )
             }
-            Start::Python => (root.join(PYTHON), vec![script.clone().into()]),
-            Start::Direct => (script.clone(), Vec::new()),
+            StartMethod::Python => (root.join(PYTHON), vec![script.clone().into()]),
+            StartMethod::Direct => (script.clone(), Vec::new()),
         };
         let whole = script.is_file() && program.is_file();
         Ok(whole.then_some(Installed {

@@ -1,4 +1,4 @@
-//! Opening a dependency: its process or connection, its conversation in one of the two eras, what it offers.
+//! Opens a server: its process or connection, its handshake in one of the two eras, the lists it offers.
 //!
 //! The non-obvious thing: a server that was spoken to in one era may refuse the other for the rest of its life, or
 //! end. So a second try begins with a new process, but for `initialize`, whose refusal binds no server.
@@ -13,15 +13,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::error::LoadError;
-use super::running_server::{Keeper, Started};
-use super::transport::{Reached, end_of, reach};
+use super::running_server::{ProcessHandle, Started};
+use super::transport::{Transport, end_of, open_transport};
 use crate::config::Environment;
 use crate::loader::catalog::Known;
 use crate::loader::install::Installed;
 use crate::loader::plan::Plan;
 use crate::loader::process::Stderr;
 use crate::loader::session::{
-    Client, Declared, Ended, HandshakeError, Introduced, Session, Unasked, introduce,
+    Client, Declared, Ended, HandshakeError, IntroducedSession, Session, Unasked, introduce,
 };
 use crate::protocol::{Changes, Era, Kind};
 
@@ -36,7 +36,7 @@ const KEEPING: Duration = Duration::from_secs(1);
 type OnChange = Box<dyn Fn(Kind, &Known, &Known) + Send + Sync>;
 
 /// One opening.
-pub(super) struct Opening<'a> {
+pub(super) struct LaunchRequest<'a> {
     pub(super) plan: &'a Arc<Plan>,
     pub(super) installed: Option<Installed>,
     pub(super) line_limit: usize,
@@ -56,24 +56,24 @@ pub(super) struct Opening<'a> {
 }
 
 /// A process that was started, and the conversation with it; closed when this is dropped.
-struct Live {
+struct OpenServer {
     session: Session,
     closing: CloseOnDrop,
-    process: Keeper,
+    process: ProcessHandle,
     stderr: Stderr,
     changes: watch::Receiver<Changes>,
 }
 
 /// When a dependency must be ready.
 #[derive(Clone, Copy)]
-struct Deadline {
+struct ReadyBy {
     at: Instant,
     after: Duration,
 }
 
 /// Starts the process, opens the conversation and learns what is offered.
-pub(super) async fn open(opening: Opening<'_>) -> Result<Started, LoadError> {
-    let deadline = Deadline {
+pub(super) async fn open(opening: LaunchRequest<'_>) -> Result<Started, LoadError> {
+    let deadline = ReadyBy {
         at: Instant::now() + opening.start_timeout,
         after: opening.start_timeout,
     };
@@ -83,7 +83,7 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Started, LoadError> {
         introduced.follow_lists(capabilities);
     }
     live.ready(deadline, introduced.learn(&mut known)).await?;
-    let Opening {
+    let LaunchRequest {
         installed,
         tasks,
         on_change,
@@ -111,9 +111,9 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Started, LoadError> {
 
 /// Finds the era that a dependency speaks: the declared or remembered one first, `initialize` where none is.
 async fn introduced(
-    opening: &Opening<'_>,
-    deadline: Deadline,
-) -> Result<(Live, Introduced, Known), LoadError> {
+    opening: &LaunchRequest<'_>,
+    deadline: ReadyBy,
+) -> Result<(OpenServer, IntroducedSession, Known), LoadError> {
     let first = opening.remembered.unwrap_or(Era::Legacy);
     let live = spawn(opening)?;
     let failed = match live.introduced(first, opening, deadline).await {
@@ -146,16 +146,16 @@ async fn introduced(
     }
 }
 
-fn spawn(opening: &Opening<'_>) -> Result<Live, LoadError> {
+fn spawn(opening: &LaunchRequest<'_>) -> Result<OpenServer, LoadError> {
     let (plan, tasks) = (opening.plan, opening.tasks);
-    let Reached {
+    let Transport {
         source,
         sink,
         failures,
         stderr,
         urgent,
         end,
-    } = reach(
+    } = open_transport(
         plan,
         opening.installed.as_ref(),
         opening.line_limit,
@@ -182,10 +182,10 @@ fn spawn(opening: &Opening<'_>) -> Result<Live, LoadError> {
         move |Unasked::Changed(kind)| told.send_modify(|changes| changes.count(kind)),
         ending,
     );
-    Ok(Live {
+    Ok(OpenServer {
         closing: CloseOnDrop(Some(session.clone())),
         session,
-        process: Keeper {
+        process: ProcessHandle {
             urgent,
             asked: AtomicBool::new(false),
             end,
@@ -195,26 +195,26 @@ fn spawn(opening: &Opening<'_>) -> Result<Live, LoadError> {
     })
 }
 
-impl Live {
+impl OpenServer {
     async fn introduced(
         &self,
         era: Era,
-        opening: &Opening<'_>,
-        deadline: Deadline,
-    ) -> Result<(Introduced, Known), LoadError> {
+        opening: &LaunchRequest<'_>,
+        deadline: ReadyBy,
+    ) -> Result<(IntroducedSession, Known), LoadError> {
         self.ready(deadline, introduce(&self.session, era, &opening.declared))
             .await
     }
 
     async fn ready<T>(
         &self,
-        deadline: Deadline,
+        deadline: ReadyBy,
         getting_ready: impl Future<Output = Result<T, HandshakeError>>,
     ) -> Result<T, LoadError> {
         let getting_ready = async {
             tokio::select! {
                 outcome = getting_ready => outcome,
-                never = self.session.lose_patience(KEEPING.min(deadline.after / 2)) => match never {},
+                never = self.session.decline_after(KEEPING.min(deadline.after / 2)) => match never {},
             }
         };
         match tokio::time::timeout_at(deadline.at, getting_ready).await {

@@ -31,7 +31,7 @@ pub struct Restart {
 
 /// Whether a dependency may be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum StartPermission {
     /// At once.
     Now,
     /// After waiting this long; the call waits.
@@ -101,16 +101,16 @@ impl Restart {
 
     /// Tells whether it may be started.
     #[must_use]
-    pub fn may_start(&self, now: Instant) -> Start {
+    pub fn may_start(&self, now: Instant) -> StartPermission {
         let wait = self
             .held_until
             .map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
         if wait.is_zero() {
-            Start::Now
+            StartPermission::Now
         } else if self.deaths <= TRIES {
-            Start::After(wait)
+            StartPermission::After(wait)
         } else {
-            Start::GivenUp(GivenUp {
+            StartPermission::GivenUp(GivenUp {
                 deaths: self.deaths,
                 again_in: wait,
             })
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_first_start_waits_for_nothing() {
-        assert_eq!(Restart::default().may_start(Instant::now()), Start::Now);
+        assert_eq!(Restart::default().may_start(Instant::now()), StartPermission::Now);
     }
 
     #[test]
@@ -183,9 +183,9 @@ mod tests {
             let died_at = crash(&mut restart, begin, deaths);
             restart.may_start(died_at)
         });
-        let after = |seconds| Start::After(SECOND * seconds);
+        let after = |seconds| StartPermission::After(SECOND * seconds);
         let given_up = |deaths| {
-            Start::GivenUp(GivenUp {
+            StartPermission::GivenUp(GivenUp {
                 deaths,
                 again_in: STABLE,
             })
@@ -211,11 +211,11 @@ mod tests {
         assert_eq!(
             [0, 1, 3, 4, 5].map(|seconds| restart.may_start(died_at + SECOND * seconds)),
             [
-                Start::After(SECOND * 4),
-                Start::After(SECOND * 3),
-                Start::After(SECOND),
-                Start::Now,
-                Start::Now
+                StartPermission::After(SECOND * 4),
+                StartPermission::After(SECOND * 3),
+                StartPermission::After(SECOND),
+                StartPermission::Now,
+                StartPermission::Now
             ]
         );
     }
@@ -225,12 +225,12 @@ mod tests {
         let mut restart = Restart::default();
         let died_at = crash(&mut restart, Instant::now(), TRIES + 1);
         let rested_at = died_at + STABLE;
-        assert_eq!(restart.may_start(rested_at), Start::Now);
+        assert_eq!(restart.may_start(rested_at), StartPermission::Now);
         restart.started(rested_at);
         restart.died(rested_at, Jitter(0));
         assert_eq!(
             restart.may_start(rested_at),
-            Start::GivenUp(GivenUp {
+            StartPermission::GivenUp(GivenUp {
                 deaths: TRIES + 2,
                 again_in: STABLE
             })
@@ -248,9 +248,9 @@ mod tests {
         };
         assert_eq!(
             deaths_after(STABLE.saturating_sub(SECOND)),
-            Start::After(SECOND * 16)
+            StartPermission::After(SECOND * 16)
         );
-        assert_eq!(deaths_after(STABLE), Start::After(SECOND));
+        assert_eq!(deaths_after(STABLE), StartPermission::After(SECOND));
     }
 
     #[test]
@@ -259,10 +259,13 @@ mod tests {
         let now = crash(&mut restart, Instant::now(), 2) + SECOND * 2;
         restart.started(now);
         restart.stopped(now + SECOND);
-        assert_eq!(restart.may_start(now + SECOND), Start::Now);
+        assert_eq!(restart.may_start(now + SECOND), StartPermission::Now);
         restart.started(now + SECOND);
         restart.died(now + SECOND, Jitter(0));
-        assert_eq!(restart.may_start(now + SECOND), Start::After(SECOND * 4));
+        assert_eq!(
+            restart.may_start(now + SECOND),
+            StartPermission::After(SECOND * 4)
+        );
     }
 
     #[test]
@@ -270,7 +273,7 @@ mod tests {
         let mut restart = Restart::default();
         let died_at = crash(&mut restart, Instant::now(), 9);
         restart.forget();
-        assert_eq!(restart.may_start(died_at), Start::Now);
+        assert_eq!(restart.may_start(died_at), StartPermission::Now);
     }
 
     #[test]
@@ -320,19 +323,19 @@ mod tests {
                 match happening {
                     Happening::Call if !running => {
                         let wait = match restart.may_start(now) {
-                            Start::Now => Duration::ZERO,
-                            Start::After(wait) => {
+                            StartPermission::Now => Duration::ZERO,
+                            StartPermission::After(wait) => {
                                 prop_assert!(wait <= SECOND * 20);
                                 wait
                             }
-                            Start::GivenUp(GivenUp { deaths, again_in }) => {
+                            StartPermission::GivenUp(GivenUp { deaths, again_in }) => {
                                 prop_assert!(deaths > TRIES);
                                 prop_assert!(again_in <= STABLE + STABLE / 4);
                                 again_in
                             }
                         };
                         now += wait;
-                        prop_assert_eq!(restart.may_start(now), Start::Now);
+                        prop_assert_eq!(restart.may_start(now), StartPermission::Now);
                         if let Some(died_at) = last_death {
                             prop_assert!(now.duration_since(died_at) >= FIRST_WAIT);
                         }
@@ -341,7 +344,7 @@ mod tests {
                     }
                     Happening::Death if running => {
                         restart.died(now, Jitter(jitter));
-                        prop_assert!(restart.may_start(now) != Start::Now);
+                        prop_assert!(restart.may_start(now) != StartPermission::Now);
                         last_death = Some(now);
                         running = false;
                     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::loader::Loader;
 use super::mutex::lock;
 use super::running_server::Started;
-use super::slot::{Lease, Slot, State};
+use super::slot::{Lease, Slot, SlotState};
 use crate::loader::process::Urgency;
 use crate::protocol::{DependencyName, Digest};
 
@@ -29,7 +29,7 @@ impl Loader {
     pub fn occupied(&self) -> Vec<Occupied> {
         let slots = self.own.slots.iter();
         slots
-            .filter(|slot| !matches!(*lock(&slot.state), State::Idle))
+            .filter(|slot| !matches!(*lock(&slot.state), SlotState::Idle))
             .map(|slot| Occupied {
                 dependency: slot.key().clone(),
                 digest: slot.digest.clone(),

@@ -13,7 +13,7 @@ use super::transport::end_of;
 use crate::loader::catalog::Known;
 use crate::loader::plan::Resolved;
 use crate::loader::process::Urgency;
-use crate::loader::session::{EndReason, Introduced, Session};
+use crate::loader::session::{EndReason, IntroducedSession, Session};
 use crate::protocol::{Changes, Kind};
 
 /// A dependency that runs and has shown what it offers.
@@ -25,31 +25,31 @@ pub struct Started {
     pub resolved: Option<Box<Resolved>>,
     /// What the first caller should know of its installation.
     pub(super) notes: Arc<Mutex<Vec<String>>>,
-    pub(super) introduced: Introduced,
+    pub(super) introduced: IntroducedSession,
     /// What it has shown, the latest first-hand knowledge there is.
     pub(super) known: Arc<Mutex<Arc<Known>>>,
     /// How often it said that a list has changed.
     pub(super) changes: watch::Receiver<Changes>,
     /// How often it had said so when each list was last asked for.
     pub(super) learned: Arc<Mutex<Changes>>,
-    pub(super) process: Arc<Keeper>,
+    pub(super) process: Arc<ProcessHandle>,
 }
 
 /// How a dependency went.
 #[derive(Debug, Clone)]
-pub(super) struct Gone {
+pub(super) struct ServerEnd {
     pub(super) reason: EndReason,
     pub(super) asked_for: bool,
 }
 
 /// The strings on a process that runs in a task of its own.
-pub(super) struct Keeper {
+pub(super) struct ProcessHandle {
     pub(super) urgent: CancellationToken,
     pub(super) asked: AtomicBool,
     pub(super) end: watch::Receiver<Option<EndReason>>,
 }
 
-impl Keeper {
+impl ProcessHandle {
     /// Waits until it is gone; returns why it went.
     pub(super) async fn end(&self) -> EndReason {
         end_of(self.end.clone()).await
@@ -113,9 +113,9 @@ impl Started {
     }
 
     /// Waits until it is gone.
-    pub(super) async fn gone(&self) -> Gone {
+    pub(super) async fn gone(&self) -> ServerEnd {
         let reason = self.process.end().await;
-        Gone {
+        ServerEnd {
             reason,
             asked_for: self.process.asked.load(Ordering::Relaxed),
         }

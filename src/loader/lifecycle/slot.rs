@@ -17,7 +17,7 @@ use crate::protocol::Digest;
 /// The place of one dependency as it is declared now.
 pub(super) struct Slot {
     pub(super) digest: Digest,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<SlotState>,
     pub(super) restart: Mutex<Restart>,
     /// On what its running rests.
     pub(super) lease: Mutex<Lease>,
@@ -36,15 +36,15 @@ pub enum Lease {
 }
 
 /// Where a dependency stands.
-pub(super) enum State {
+pub(super) enum SlotState {
     Idle,
-    Starting(watch::Receiver<Startup>),
+    Starting(watch::Receiver<StartProgress>),
     Running(Started),
 }
 
 /// What is told of a start to all who wait for it.
 #[derive(Clone)]
-pub(super) enum Startup {
+pub(super) enum StartProgress {
     Step(String),
     Done(Result<Started, Arc<LoadError>>),
 }
@@ -53,7 +53,7 @@ impl Slot {
     pub(super) fn new(plan: &Plan) -> Arc<Self> {
         Arc::new(Self {
             digest: plan.digest().clone(),
-            state: Mutex::new(State::Idle),
+            state: Mutex::new(SlotState::Idle),
             restart: Mutex::default(),
             lease: Mutex::new(Lease::OneCall),
             dismissed: OnceLock::new(),
@@ -95,8 +95,8 @@ impl Slot {
             (outcome, _) => outcome,
         };
         *state = match &outcome {
-            Ok(started) => State::Running(started.clone()),
-            Err(_) => State::Idle,
+            Ok(started) => SlotState::Running(started.clone()),
+            Err(_) => SlotState::Idle,
         };
         outcome
     }
@@ -114,7 +114,7 @@ impl Slot {
                 let unused = started.session.unused_for();
                 if unused.is_some_and(|unused| unused >= idle) {
                     // Left before it is stopped: a call that comes now starts another one.
-                    *state = State::Idle;
+                    *state = SlotState::Idle;
                     tracing::info!(reason = "nobody used it", "stopped");
                     return started.stop(Urgency::Gentle);
                 }
@@ -130,15 +130,15 @@ impl Slot {
     /// Takes note that a dependency no longer runs.
     pub(super) fn leave(&self, started: &Started) {
         let mut state = lock(&self.state);
-        if matches!(&*state, State::Running(running) if running.session.is(&started.session)) {
-            *state = State::Idle;
+        if matches!(&*state, SlotState::Running(running) if running.session.is(&started.session)) {
+            *state = SlotState::Idle;
         }
     }
 
     pub(super) fn running(&self) -> Option<Started> {
         match &*lock(&self.state) {
-            State::Running(started) if started.session.ended().is_none() => Some(started.clone()),
-            State::Running(_) | State::Starting(_) | State::Idle => None,
+            SlotState::Running(started) if started.session.ended().is_none() => Some(started.clone()),
+            SlotState::Running(_) | SlotState::Starting(_) | SlotState::Idle => None,
         }
     }
 }

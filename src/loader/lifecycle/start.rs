@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::error::LoadError;
-use super::launch::{Opening, open};
+use super::launch::{LaunchRequest, open};
 use super::loader::Loader;
 use super::mutex::lock;
-use super::restart::{GivenUpError, Jitter, Start};
+use super::restart::{GivenUpError, Jitter, StartPermission};
 use super::running_server::Started;
-use super::slot::{Lease, Slot, Startup, State};
+use super::slot::{Lease, Slot, SlotState, StartProgress};
 use crate::config::Server;
 use crate::loader::install::{Content, InstallError, InstallStep, Installed};
 use crate::loader::plan::Plan;
@@ -43,24 +43,24 @@ impl Loader {
         let mut startup = {
             let mut state = lock(&slot.state);
             match &*state {
-                State::Running(started) if started.session.ended().is_none() => {
+                SlotState::Running(started) if started.session.ended().is_none() => {
                     // From here on it is in use, also before the call is sent.
                     started.session.touch();
                     return checked(expected, plan, started.clone());
                 }
-                State::Starting(startup) => startup.clone(),
-                State::Running(_) | State::Idle => {
+                SlotState::Starting(startup) => startup.clone(),
+                SlotState::Running(_) | SlotState::Idle => {
                     let startup = self.begin(&slot, plan, server, line_limit, expected);
-                    *state = State::Starting(startup.clone());
+                    *state = SlotState::Starting(startup.clone());
                     startup
                 }
             }
         };
         loop {
             match startup.borrow_and_update().clone() {
-                Startup::Done(Ok(started)) => return checked(expected, plan, started),
-                Startup::Done(Err(error)) => return Err(error),
-                Startup::Step(text) => {
+                StartProgress::Done(Ok(started)) => return checked(expected, plan, started),
+                StartProgress::Done(Err(error)) => return Err(error),
+                StartProgress::Step(text) => {
                     if let Some(steps) = &steps {
                         steps(text);
                     }
@@ -118,8 +118,8 @@ impl Loader {
         server: &Server,
         line_limit: usize,
         expected: &Content,
-    ) -> watch::Receiver<Startup> {
-        let (tell, startup) = watch::channel(Startup::Step(plan.opening()));
+    ) -> watch::Receiver<StartProgress> {
+        let (tell, startup) = watch::channel(StartProgress::Step(plan.opening()));
         let (loader, slot, plan, server) = (self.clone(), Arc::clone(slot), Arc::clone(plan), server.clone());
         let expected = expected.clone();
         self.common.tasks.spawn(async move {
@@ -137,7 +137,7 @@ impl Loader {
                 }
                 loader.keep(&slot, &plan, &server, started.clone());
             }
-            tell.send_replace(Startup::Done(outcome.map_err(Arc::new)));
+            tell.send_replace(StartProgress::Done(outcome.map_err(Arc::new)));
         });
         startup
     }
@@ -149,21 +149,21 @@ impl Loader {
         server: &Server,
         line_limit: usize,
         expected: &Content,
-        tell: &watch::Sender<Startup>,
+        tell: &watch::Sender<StartProgress>,
     ) -> Result<Started, LoadError> {
-        let step = |text: String| drop(tell.send_replace(Startup::Step(text)));
+        let step = |text: String| drop(tell.send_replace(StartProgress::Step(text)));
         let name = plan.dependency();
         let allowed = lock(&slot.restart).may_start(Instant::now());
         match allowed {
-            Start::Now => {}
-            Start::After(wait) => {
+            StartPermission::Now => {}
+            StartPermission::After(wait) => {
                 step(format!(
                     "{name} died; waiting {} s before it is started again",
                     wait.as_secs().max(1)
                 ));
                 tokio::time::sleep(wait).await;
             }
-            Start::GivenUp(given_up) => {
+            StartPermission::GivenUp(given_up) => {
                 return Err(GivenUpError {
                     name: name.clone(),
                     given_up,
@@ -188,7 +188,7 @@ impl Loader {
         let remembered = seen
             .filter(|known| known.version.as_deref() == version)
             .map(|known| known.era);
-        let opening = Opening {
+        let opening = LaunchRequest {
             plan,
             installed,
             line_limit,

@@ -126,7 +126,7 @@ impl Client for RecordingClient {
         false
     }
 
-    fn told(&self, _session: &Session, _method: &str, _line: &Bytes, _params: Option<&Payload<'_>>) {}
+    fn notified(&self, _session: &Session, _method: &str, _line: &Bytes, _params: Option<&Payload<'_>>) {}
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use crate::loader::session::{EndReason, RequestFailures};
 use crate::protocol::Shown;
 
 /// How the lines of a dependency are reached: those of a process, or those of a server elsewhere.
-pub(super) struct Reached {
+pub(super) struct Transport {
     pub(super) source: Box<dyn AsyncRead + Unpin + Send>,
     pub(super) sink: Box<dyn AsyncWrite + Unpin + Send>,
     /// Why requests failed on the way.
@@ -33,14 +33,14 @@ pub(super) struct Reached {
 }
 
 /// Starts the process, or opens the way to a server elsewhere.
-pub(super) fn reach(
+pub(super) fn open_transport(
     plan: &Plan,
     installed: Option<&Installed>,
     line_limit: usize,
     environment: &Environment,
     urgent: CancellationToken,
     tasks: &TaskTracker,
-) -> Result<Reached, SpawnError> {
+) -> Result<Transport, SpawnError> {
     if let PlanSource::Remote(address) = plan.source() {
         let remote = remote::connect(
             plan.dependency(),
@@ -50,7 +50,7 @@ pub(super) fn reach(
             urgent.clone(),
             tasks,
         );
-        return Ok(Reached {
+        return Ok(Transport {
             source: Box::new(remote.source),
             sink: Box::new(remote.sink),
             failures: remote.failures,
@@ -67,8 +67,8 @@ pub(super) fn reach(
     })?;
     let (process, pipes) = process::spawn(plan.dependency(), &line, &supervisor)?;
     let stderr = process.stderr();
-    let (urgent, end) = watch_over(process, urgent, tasks);
-    Ok(Reached {
+    let (urgent, end) = follow(process, urgent, tasks);
+    Ok(Transport {
         source: Box::new(pipes.stdout),
         sink: Box::new(pipes.stdin),
         failures: RequestFailures::default(),
@@ -89,7 +89,7 @@ pub(super) async fn end_of(mut end: watch::Receiver<Option<EndReason>>) -> EndRe
 }
 
 /// Waits for the end of a process in a task of its own, which also signals it when it must go at once.
-fn watch_over(
+fn follow(
     mut process: Process,
     urgent: CancellationToken,
     tasks: &TaskTracker,

@@ -11,7 +11,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Host;
 
-use super::secrets::Confidences;
+use super::secrets::SecretCollector;
 use crate::protocol::Shown;
 use crate::protocol::approval::ShownRemote;
 use crate::report::Hint;
@@ -120,12 +120,12 @@ impl Address {
     }
 
     /// Adds its headers and its query to what must not be shown. Its origin is always shown, whatever it was made of.
-    pub(in crate::loader) fn confide(&self, confidences: &mut Confidences) {
+    pub(in crate::loader) fn collect_secrets(&self, secrets_found: &mut SecretCollector) {
         for (name, value) in &self.headers {
-            confidences.header(name.as_str(), &String::from_utf8_lossy(value.as_bytes()));
+            secrets_found.header(name.as_str(), &String::from_utf8_lossy(value.as_bytes()));
         }
-        confidences.query("query", &self.url);
-        confidences.but_for(&self.origin());
+        secrets_found.query("query", &self.url);
+        secrets_found.but_for(&self.origin());
     }
 
     /// Returns what a person is shown before it is connected to, given the `url` as declared.
@@ -290,10 +290,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(format!("{address:?}"), r#"Address("https://example.com")"#);
-        let mut confidences = Confidences::default();
-        address.confide(&mut confidences);
+        let mut secrets_found = SecretCollector::default();
+        address.collect_secrets(&mut secrets_found);
         assert_eq!(
-            confidences
+            secrets_found
                 .secrets()
                 .hide("token abcdefgh12345678 of `Bearer abcdefgh12345678`, querysecret"),
             "token [authorization] of `[authorization]`, [query]"

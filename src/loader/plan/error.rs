@@ -4,7 +4,7 @@
 
 use super::address::AddressError;
 use super::package::PackageError;
-use super::runner::{Runner, RunnerError};
+use super::runner::{PackageRunner, RunnerError};
 use crate::config::ExpandError;
 use crate::protocol::{DependencyName, Shown};
 use crate::report::Hint;
@@ -115,7 +115,7 @@ impl Hint for PlanError {
 /// Says in the words that were declared what is wrong with a runner's line.
 pub(super) fn runner_error(
     name: &DependencyName,
-    runner: Runner,
+    runner: PackageRunner,
     error: &RunnerError,
     declared: &[String],
     given: &[String],

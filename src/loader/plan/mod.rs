@@ -25,7 +25,7 @@ pub(in crate::loader) use package::{
 };
 pub use pin::pin;
 pub use resolved::Resolved;
-pub(in crate::loader) use secrets::Confidences;
+pub(in crate::loader) use secrets::SecretCollector;
 pub use source::{PlanSource, Scripts};
 
 use std::cell::RefCell;
@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 
 use self::digest::{catalog_key, digest};
 use self::error::{package_error, runner_error};
-use self::runner::{Run, Runner};
+use self::runner::{PackageRunner, RunnerLine};
 use crate::config::{Environment, Launch, Server, expand};
 use crate::protocol::approval::{ApprovalType, ShownDependency, ShownInstallation, Surroundings};
 use crate::protocol::{DependencyName, Digest, Secrets, Shown, shell};
@@ -51,29 +51,29 @@ pub struct Plan {
     scripts: Scripts,
     digest: Digest,
     catalog_key: Digest,
-    line: Line,
+    line: DeclaredLine,
     secrets: Secrets,
 }
 
 /// The line as a person would write it, unexpanded.
 #[derive(Clone, PartialEq, Eq)]
-struct Line {
+struct DeclaredLine {
     steering: Vec<String>,
-    runner: Option<Runner>,
+    runner: Option<PackageRunner>,
     words: Vec<String>,
     surroundings: Surroundings,
 }
 
 /// Plans the server that is declared as `name`.
 pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -> Result<Plan, PlanError> {
-    let confidences = RefCell::new(Confidences::default());
+    let secrets_found = RefCell::new(SecretCollector::default());
     let expanded = |text: &String| {
         let expanded = expand(text, environment).map_err(|source| PlanError::Expand {
             dependency: name.clone(),
             source,
         })?;
         for (name, value) in &expanded.taken {
-            confidences.borrow_mut().variable(name, value);
+            secrets_found.borrow_mut().variable(name, value);
         }
         Ok(expanded.text)
     };
@@ -90,11 +90,11 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
                 .file_name()
                 .and_then(|name| name.to_str())
                 .unwrap_or_default();
-            if let Some((runner, own)) = Runner::of(file_name, &given) {
+            if let Some((runner, own)) = PackageRunner::of(file_name, &given) {
                 let run = runner
                     .read(&given, own)
                     .map_err(|error| runner_error(name, runner, &error, args, &given))?;
-                let Run {
+                let RunnerLine {
                     package,
                     arguments: own,
                     ..
@@ -119,7 +119,7 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
             let package =
                 Package::explicit(&expanded(text)?).map_err(|source| package_error(name, source, text))?;
             let given = args.iter().map(expanded).collect::<Result<Vec<_>, _>>()?;
-            let runner = Runner::for_ecosystem(package.ecosystem());
+            let runner = PackageRunner::for_ecosystem(package.ecosystem());
             (PlanSource::Package(package), Some(runner), given, args.clone())
         }
         Launch::Remote { url, headers } => {
@@ -146,7 +146,7 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
     };
     Ok(Plan {
         dependency: name.clone(),
-        secrets: secrets(confidences.into_inner(), &variables, &source, environment),
+        secrets: secrets(secrets_found.into_inner(), &variables, &source, environment),
         source,
         arguments,
         variables,
@@ -154,7 +154,7 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
         scripts,
         digest,
         catalog_key,
-        line: Line {
+        line: DeclaredLine {
             steering: surroundings::steering(server),
             runner,
             words,
@@ -165,19 +165,19 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
 
 /// Returns what was expanded, together with what is secret because of where it stands.
 fn secrets(
-    mut confidences: Confidences,
+    mut secrets_found: SecretCollector,
     variables: &BTreeMap<String, String>,
     source: &PlanSource,
     environment: &Environment,
 ) -> Secrets {
-    confidences.proxies(environment);
+    secrets_found.proxies(environment);
     for (name, value) in variables {
-        confidences.variable(name, value);
+        secrets_found.variable(name, value);
     }
     if let PlanSource::Remote(address) = source {
-        address.confide(&mut confidences);
+        address.collect_secrets(&mut secrets_found);
     }
-    confidences.secrets()
+    secrets_found.secrets()
 }
 
 impl Plan {

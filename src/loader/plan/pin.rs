@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::package::Package;
-use super::runner::Runner;
+use super::runner::PackageRunner;
 use crate::config::Launch;
 
 /// Returns the declaration with its package at exactly `version`; `None` if it spells no package.
@@ -15,7 +15,7 @@ pub fn pin(launch: &Launch, version: &str) -> Option<Launch> {
     match launch {
         Launch::Command { command, args } => {
             let program = Path::new(command).file_name()?.to_str()?;
-            let (runner, own) = Runner::of(program, args)?;
+            let (runner, own) = PackageRunner::of(program, args)?;
             let run = runner.read(args, own).ok()?;
             let exact = run.package.at(version);
             let mut args = args.clone();

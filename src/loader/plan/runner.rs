@@ -10,7 +10,7 @@ use crate::protocol::Shown;
 
 /// A program that fetches a package and runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::loader) enum Runner {
+pub(in crate::loader) enum PackageRunner {
     /// `npx`
     Npx,
     /// `npm exec` and `npm x`
@@ -25,9 +25,9 @@ pub(in crate::loader) enum Runner {
 
 /// What a runner's command line means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::loader) struct Run {
+pub(in crate::loader) struct RunnerLine {
     /// The runner that was spelled.
-    pub(in crate::loader) runner: Runner,
+    pub(in crate::loader) runner: PackageRunner,
     /// The package it would fetch.
     pub(in crate::loader) package: Package,
     /// Which of the words names the package.
@@ -51,13 +51,13 @@ pub(in crate::loader) enum RunnerError {
     Package { word: usize, error: PackageError },
 }
 
-enum Meaning {
+enum OptionMeaning {
     Nothing,
     Package,
     Python,
 }
 
-impl Runner {
+impl PackageRunner {
     /// Recognises a runner by its file name and its first words; returns how many words belong to it.
     pub(in crate::loader) fn of(program: &str, words: &[String]) -> Option<(Self, usize)> {
         let word = |index: usize| words.get(index).map(String::as_str);
@@ -120,7 +120,7 @@ impl Runner {
     }
 
     /// Reads the words after the runner's own.
-    pub(in crate::loader) fn read(self, words: &[String], own: usize) -> Result<Run, RunnerError> {
+    pub(in crate::loader) fn read(self, words: &[String], own: usize) -> Result<RunnerLine, RunnerError> {
         let mut index = own;
         let mut package: Option<(usize, &str)> = None;
         let mut python: Option<(usize, &str)> = None;
@@ -140,15 +140,15 @@ impl Runner {
                 _ => (word.as_str(), None),
             };
             let place = match (self.meaning(option), attached) {
-                (None, _) | (Some(Meaning::Nothing), Some(_)) => {
+                (None, _) | (Some(OptionMeaning::Nothing), Some(_)) => {
                     return Err(RunnerError::Option { word: index });
                 }
-                (Some(Meaning::Nothing), None) => {
+                (Some(OptionMeaning::Nothing), None) => {
                     index += 1;
                     continue;
                 }
-                (Some(Meaning::Package), _) => &mut package,
-                (Some(Meaning::Python), _) => &mut python,
+                (Some(OptionMeaning::Package), _) => &mut package,
+                (Some(OptionMeaning::Python), _) => &mut python,
             };
             let value = if let Some(value) = attached {
                 (index, value)
@@ -176,7 +176,7 @@ impl Runner {
         if let Some((word, version)) = python {
             found = found.with_python(version).map_err(at(word))?;
         }
-        Ok(Run {
+        Ok(RunnerLine {
             runner: self,
             package: found,
             spec,
@@ -201,16 +201,16 @@ impl Runner {
         }
     }
 
-    fn meaning(self, option: &str) -> Option<Meaning> {
+    fn meaning(self, option: &str) -> Option<OptionMeaning> {
         match (self, option) {
             (Self::Npx | Self::NpmExec, "-y" | "--yes" | "-q" | "--quiet" | "-s" | "--silent")
             | (Self::Uvx | Self::UvToolRun, "-q" | "--quiet" | "--isolated" | "--no-progress")
-            | (Self::Pipx, "-q" | "--quiet") => Some(Meaning::Nothing),
+            | (Self::Pipx, "-q" | "--quiet") => Some(OptionMeaning::Nothing),
             (Self::Npx | Self::NpmExec, "-p" | "--package")
             | (Self::Uvx | Self::UvToolRun, "--from")
-            | (Self::Pipx, "--spec") => Some(Meaning::Package),
+            | (Self::Pipx, "--spec") => Some(OptionMeaning::Package),
             (Self::Uvx | Self::UvToolRun, "-p" | "--python") | (Self::Pipx, "--python") => {
-                Some(Meaning::Python)
+                Some(OptionMeaning::Python)
             }
             _ => None,
         }

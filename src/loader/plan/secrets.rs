@@ -15,9 +15,9 @@ use crate::protocol::Secrets;
 
 /// The values given in confidence, while they are collected.
 #[derive(Debug, Default)]
-pub(in crate::loader) struct Confidences(Vec<(String, String)>);
+pub(in crate::loader) struct SecretCollector(Vec<(String, String)>);
 
-impl Confidences {
+impl SecretCollector {
     /// Takes the value of a variable, and the credentials within it.
     pub(in crate::loader) fn variable(&mut self, name: &str, value: &str) {
         if !passes(name.as_ref()) {
@@ -124,15 +124,15 @@ impl Confidences {
 mod tests {
     use super::*;
 
-    fn hidden(collect: impl FnOnce(&mut Confidences), text: &str) -> String {
-        let mut given = Confidences::default();
+    fn hidden(collect: impl FnOnce(&mut SecretCollector), text: &str) -> String {
+        let mut given = SecretCollector::default();
         collect(&mut given);
         given.secrets().hide(text).into_owned()
     }
 
     #[test]
     fn declared_variables_count_and_what_passes_everywhere_does_not() {
-        let collect = |given: &mut Confidences| {
+        let collect = |given: &mut SecretCollector| {
             given.variable("HOME", "/home/user");
             given.variable("TOKEN", "abcdefgh");
             given.variable("DATABASE", "postgres://user:pass%2Fword@host/db");
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn an_index_may_hold_its_token_anywhere() {
-        let collect = |given: &mut Confidences| {
+        let collect = |given: &mut SecretCollector| {
             given.addresses(
                 "UV_INDEX",
                 "one=https://t0ken-of-one@one.test/simple https://two.test/T0kenOfTwo/simple/?key=k3yOfTwo!",
@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn a_header_counts_whole_by_its_words_and_by_what_it_encodes() {
-        let collect = |given: &mut Confidences| given.header("authorization", "Basic dXNlcjpodW50ZXIyMg==");
+        let collect =
+            |given: &mut SecretCollector| given.header("authorization", "Basic dXNlcjpodW50ZXIyMg==");
         assert_eq!(
             hidden(collect, "dXNlcjpodW50ZXIyMg== is hunter22, in Basic"),
             "[authorization] is [authorization], in Basic"

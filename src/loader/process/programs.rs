@@ -15,20 +15,20 @@ const PACKAGE_FOLDERS: [&str; 3] = ["node_modules", ".venv", "venv"];
 /// Finds `name` on the user's `PATH`; a name with a `/` is not looked up.
 #[must_use]
 pub fn find_program(name: &str, environment: &Environment) -> Option<PathBuf> {
-    let inside = Inside::of(environment);
+    let inside = ProjectFolders::of(environment);
     candidates(name, inside.search_path(environment)).find(|program| !inside.contains(program))
 }
 
 /// Returns the user's `PATH` without relative entries and without directories of the project.
 #[must_use]
 pub fn search_path(environment: &Environment) -> OsString {
-    Inside::of(environment).search_path(environment)
+    ProjectFolders::of(environment).search_path(environment)
 }
 
 /// Finds the program inside the project that a shell would take for `name`.
 #[must_use]
 pub(in crate::loader) fn find_in_project(name: &str, environment: &Environment) -> Option<PathBuf> {
-    let inside = Inside::of(environment);
+    let inside = ProjectFolders::of(environment);
     let path = environment.variable("PATH").unwrap_or_default();
     std::env::split_paths(path)
         .filter(|entry| entry.is_absolute())
@@ -42,7 +42,7 @@ pub(in crate::loader) fn find_in_project(name: &str, environment: &Environment) 
 /// Tells whether `path`, with its links followed, lies inside the project.
 #[must_use]
 pub(in crate::loader) fn is_in_project(path: &Path, environment: &Environment) -> bool {
-    Inside::of(environment).contains(path)
+    ProjectFolders::of(environment).contains(path)
 }
 
 fn candidates(name: &str, path: OsString) -> impl Iterator<Item = PathBuf> {
@@ -55,14 +55,14 @@ fn candidates(name: &str, path: OsString) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The directories that belong to the project.
-struct Inside {
+struct ProjectFolders {
     /// Everything below these belongs to the project.
     whole: Vec<PathBuf>,
     /// Only package folders below these belong to the project: the user's home, and directories above it.
     packages: Vec<PathBuf>,
 }
 
-impl Inside {
+impl ProjectFolders {
     fn of(environment: &Environment) -> Self {
         let here = environment.working_directory();
         let named = environment

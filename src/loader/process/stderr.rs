@@ -30,7 +30,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// The end of a server's stderr; clones see the same text.
 #[derive(Debug, Clone, Default)]
 pub struct Stderr {
-    ring: Arc<Mutex<Ring>>,
+    ring: Arc<Mutex<TailBuffer>>,
     secrets: Arc<Secrets>,
 }
 
@@ -79,7 +79,7 @@ impl Stderr {
         tracing::debug!(dependency = name.as_str(), "stderr: {}", Shown::line(line));
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring> {
+    fn ring(&self) -> MutexGuard<'_, TailBuffer> {
         // A push cannot leave a ring half done: what a panicking thread left is fit to be read.
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -87,13 +87,13 @@ impl Stderr {
 
 /// The last bytes of a stream.
 #[derive(Debug, Default)]
-struct Ring {
+struct TailBuffer {
     bytes: VecDeque<u8>,
     /// Whether something before `bytes` was dropped.
     cut: bool,
 }
 
-impl Ring {
+impl TailBuffer {
     fn push(&mut self, bytes: &[u8]) {
         let room = KEPT_BYTES + MARGIN;
         let kept = &bytes[bytes.len().saturating_sub(room)..];
@@ -159,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn tail(pushed: &[&[u8]]) -> String {
-        let mut ring = Ring::default();
+        let mut ring = TailBuffer::default();
         for bytes in pushed {
             ring.push(bytes);
         }
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn an_endless_line_is_bounded() {
-        let mut ring = Ring::default();
+        let mut ring = TailBuffer::default();
         let read = vec![b'x'; READ_BYTES];
         for _ in 0..1_000 {
             ring.push(&read);
@@ -245,7 +245,7 @@ mod tests {
         fn the_ring_holds_the_end_however_it_was_cut(
             chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..3_000), 0..12)
         ) {
-            let mut ring = Ring::default();
+            let mut ring = TailBuffer::default();
             for chunk in &chunks {
                 ring.push(chunk);
             }

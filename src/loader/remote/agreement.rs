@@ -10,13 +10,13 @@ pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id")
 
 /// What `initialize` agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Opened {
+pub(super) struct Agreement {
     /// The session, if the server keeps one.
     pub(super) session: Option<HeaderValue>,
     pub(super) version: Option<HeaderValue>,
 }
 
-impl Opened {
+impl Agreement {
     /// Returns the headers by which a request belongs to it; a Modern one belongs to nothing.
     pub(super) fn headers(&self, era: Era) -> HeaderMap {
         let own = [(SESSION, &self.session), (VERSION, &self.version)];
@@ -28,7 +28,7 @@ impl Opened {
 }
 
 /// Headers of a request of the session that belongs to what was opened.
-pub(super) fn headers_of(mirrored: HeaderMap, opened: Option<&Opened>, era: Era) -> HeaderMap {
+pub(super) fn headers_of(mirrored: HeaderMap, opened: Option<&Agreement>, era: Era) -> HeaderMap {
     let mut headers = opened.map_or_else(HeaderMap::new, |opened| opened.headers(era));
     headers.extend(mirrored);
     headers

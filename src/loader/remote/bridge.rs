@@ -10,22 +10,22 @@ use reqwest::header::HeaderMap;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::agreement::{Opened, headers_of};
-use super::http::{Carried, Http, flat};
+use super::agreement::{Agreement, headers_of};
+use super::http::{Http, HttpRequest, flat};
 use super::parameters::Parameters;
-use super::session_requests::Standing;
+use super::session_requests::SessionRequests;
 use crate::loader::session::{EndReason, RequestFailures, Violation};
 use crate::protocol::{DependencyName, Era, Remains};
 use crate::wire::Outbox;
 
 /// How long the end of a session may take to be told: nobody waits for the answer.
-const FAREWELL: Duration = Duration::from_millis(250);
+const SESSION_END_LIMIT: Duration = Duration::from_millis(250);
 
 /// A code of pml's own, outside the range that JSON-RPC keeps for itself.
 const FAILED: i32 = -31_000;
 
 /// How long what was only told may take to arrive; whatever is asked after it waits for that.
-pub(super) const TELLING: Duration = Duration::from_secs(10);
+pub(super) const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 
 /// What the exchanges of one connection share.
 pub(super) struct Bridge {
@@ -37,7 +37,7 @@ pub(super) struct Bridge {
     pub(super) failures: RequestFailures,
     pub(super) line_limit: usize,
     /// What `initialize` agreed on; whoever listens is told when a new session takes the place of one that is over.
-    pub(super) opened: watch::Sender<Option<Opened>>,
+    pub(super) opened: watch::Sender<Option<Agreement>>,
     /// The `initialize` of the session, which also opens the next one when the server forgot this one.
     pub(super) opening: Arc<Mutex<Option<Bytes>>>,
     /// Ends what outlives the exchange that began it.
@@ -53,7 +53,7 @@ pub(super) struct Bridge {
     /// Which arguments a Modern server wants in headers too.
     pub(super) parameters: std::sync::Mutex<Parameters>,
     /// What is asked for again in a new session.
-    pub(super) standing: std::sync::Mutex<Standing>,
+    pub(super) standing: std::sync::Mutex<SessionRequests>,
 }
 
 impl Bridge {
@@ -61,19 +61,19 @@ impl Bridge {
         self.parameters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
+    pub(super) fn standing(&self) -> MutexGuard<'_, SessionRequests> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the server that the session is over.
-    pub(super) async fn farewell(&self) {
+    pub(super) async fn end_session(&self) {
         let Some(opened) = self.opened.borrow().clone() else {
             return;
         };
         if opened.session.is_some() {
             let headers = opened.headers(Era::Legacy);
-            let told = self.http.send(Carried::Farewell, &headers);
-            let _ = tokio::time::timeout(FAREWELL, told).await;
+            let told = self.http.send(HttpRequest::EndSession, &headers);
+            let _ = tokio::time::timeout(SESSION_END_LIMIT, told).await;
         }
     }
 
@@ -99,13 +99,13 @@ impl Bridge {
             .await;
     }
 
-    pub(super) async fn tell(&self, line: &Bytes, mirrored: HeaderMap) {
+    pub(super) async fn post_notice(&self, line: &Bytes, mirrored: HeaderMap) {
         let headers = headers_of(mirrored, self.opened.borrow().as_ref(), Era::Legacy);
         let carried = match self.endpoint.get() {
-            Some(endpoint) => Carried::Posted(endpoint, line),
-            None => Carried::Message(line),
+            Some(endpoint) => HttpRequest::PostToEndpoint(endpoint, line),
+            None => HttpRequest::Message(line),
         };
-        let told = tokio::time::timeout(TELLING, self.http.send(carried, &headers)).await;
+        let told = tokio::time::timeout(NOTICE_LIMIT, self.http.send(carried, &headers)).await;
         match told {
             Ok(Ok(response)) if response.status().is_success() => {}
             Ok(Ok(response)) => {
@@ -119,14 +119,14 @@ impl Bridge {
     }
 
     /// Tells whoever waits for a message over the limit.
-    pub(super) async fn overlong(&self, remains: Remains) {
+    pub(super) async fn report_overlong(&self, remains: Remains) {
         tracing::warn!(dependency = %self.dependency, "a message over the limit was thrown away");
         match remains {
             Remains::Request(id) => {
                 let refusal = format!(
                     r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"the request is longer than the line limit"}}}}"#
                 );
-                self.tell(&refusal.into(), HeaderMap::new()).await;
+                self.post_notice(&refusal.into(), HeaderMap::new()).await;
             }
             Remains::Answer(id) | Remains::Either(id) => {
                 let too_long = EndReason::Violation(Violation::AnswerTooLong);

@@ -12,8 +12,8 @@ use tokio_util::task::TaskTracker;
 
 use super::bridge::Bridge;
 use super::http::Http;
-use super::outcome::Done;
-use super::outgoing_line::Spoken;
+use super::outcome::LineOutcome;
+use super::outgoing_line::OutgoingLine;
 use crate::config::Environment;
 use crate::loader::plan::Address;
 use crate::loader::session::{EndReason, RequestFailures};
@@ -21,14 +21,14 @@ use crate::protocol::{DependencyName, Era, Line, Secrets};
 use crate::wire::{LineReader, Outbox, Patience};
 
 /// What lies between the session and the bridge: as much as a pipe holds.
-const BETWEEN: usize = 64 * 1024;
+const PIPE_SIZE: usize = 64 * 1024;
 
 /// Lines of the session were bounded when the client wrote them; here nothing more is refused.
 const OWN_LINES: usize = usize::MAX / 2;
 
 /// How many lines that want no answer may be on their way: a server that asks and does not take what it is told in
 /// return must not pile it up here. Each is given up in time, so this holds up nobody for ever.
-const TELLINGS: usize = 64;
+const NOTICES: usize = 64;
 
 /// A remote server as the loader sees it: two streams of lines and an end.
 pub(in crate::loader) struct Connection {
@@ -51,8 +51,8 @@ pub(in crate::loader) fn connect(
     urgent: CancellationToken,
     tasks: &TaskTracker,
 ) -> Connection {
-    let (sink, heard) = tokio::io::duplex(BETWEEN);
-    let (speak, source) = tokio::io::duplex(BETWEEN);
+    let (sink, heard) = tokio::io::duplex(PIPE_SIZE);
+    let (speak, source) = tokio::io::duplex(PIPE_SIZE);
     let (tell, ended) = watch::channel(None);
     let (dependency, address, environment) = (dependency.clone(), address.clone(), environment.clone());
     let (secrets, failures) = (secrets.clone(), RequestFailures::default());
@@ -101,19 +101,19 @@ impl Bridge {
         let mut requests: HashMap<String, (Era, AbortHandle)> = HashMap::new();
         loop {
             tokio::select! {
-                line = lines.next_line(), if exchanges.len() < requests.len() + TELLINGS => {
+                line = lines.next_line(), if exchanges.len() < requests.len() + NOTICES => {
                     let Ok(Some(line)) = line else { break };
                     let Line::Whole(line) = line else { continue };
-                    let Some((spoken, mut headers)) = Spoken::read(&line) else { continue };
+                    let Some((spoken, mut headers)) = OutgoingLine::read(&line) else { continue };
                     let mut own = None;
                     match &spoken {
-                        Spoken::Request { id, era } => {
+                        OutgoingLine::Request { id, era } => {
                             if *era == Era::Modern {
                                 headers.extend(self.parameters().headers(&line));
                             }
                             own = Some((id.clone(), *era));
                         }
-                        Spoken::Cancelled { id } => match requests.remove(id) {
+                        OutgoingLine::Cancelled { id } => match requests.remove(id) {
                             // A Modern server takes the end of an exchange for its cancellation.
                             Some((Era::Modern, exchange)) => {
                                 exchange.abort();
@@ -131,20 +131,20 @@ impl Bridge {
                             }
                             None => {}
                         },
-                        Spoken::Opened => drop(exchanges.spawn(Arc::clone(&self).listen())),
-                        Spoken::Opening { .. } | Spoken::Told => {}
+                        OutgoingLine::Initialized => drop(exchanges.spawn(Arc::clone(&self).listen())),
+                        OutgoingLine::Initialize { .. } | OutgoingLine::Notice => {}
                     }
                     let exchange = exchanges.spawn(Arc::clone(&self).carry(line, spoken, headers));
                     requests.extend(own.map(|(id, era)| (id, (era, exchange))));
                 }
                 Some(done) = exchanges.join_next() => match done {
-                    Ok(Done::Line) | Err(_) => {}
-                    Ok(Done::Request(id)) => drop(requests.remove(&id)),
-                    Ok(Done::Over(end)) => return Err(end),
-                    Ok(Done::Old { first, refused }) => {
+                    Ok(LineOutcome::Delivered) | Err(_) => {}
+                    Ok(LineOutcome::Answered(id)) => drop(requests.remove(&id)),
+                    Ok(LineOutcome::ConnectionEnded(end)) => return Err(end),
+                    Ok(LineOutcome::NeedsSse { first, refused }) => {
                         let (named, is_named) = oneshot::channel();
-                        exchanges.spawn(Arc::clone(&self).hear_old(refused, named));
-                        if let (Ok(()), Some((spoken, headers))) = (is_named.await, Spoken::read(&first)) {
+                        exchanges.spawn(Arc::clone(&self).run_sse_transport(refused, named));
+                        if let (Ok(()), Some((spoken, headers))) = (is_named.await, OutgoingLine::read(&first)) {
                             exchanges.spawn(Arc::clone(&self).carry(first, spoken, headers));
                         }
                     }
@@ -152,7 +152,7 @@ impl Bridge {
             }
         }
         drop((exchanges, alive));
-        self.farewell().await;
+        self.end_session().await;
         Ok(())
     }
 }

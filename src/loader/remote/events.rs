@@ -12,7 +12,7 @@ use crate::protocol::{Remains, Skim};
 
 /// What a stream said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum StreamEvent {
     /// A message.
     Message(Bytes),
     /// Where messages are to be posted, in the transport of 2024-11-05.
@@ -33,14 +33,14 @@ pub(super) struct EventDecoder {
     /// What the current line was when it got too long; the rest of it is thrown away.
     discarding: Option<Discarded>,
     at_start: bool,
-    name: Name,
-    data: Data,
+    name: EventName,
+    data: EventData,
     last_id: Option<String>,
     retry: Option<Duration>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Name {
+enum EventName {
     #[default]
     Message,
     Endpoint,
@@ -51,14 +51,14 @@ enum Name {
 /// A line that is too long to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Discarded {
-    Data,
+    EventData,
     /// A comment or another field: it may be as long as it likes, nothing is lost with it.
     Other,
 }
 
 /// The `data` lines of the event that is being read.
 #[derive(Debug, Default)]
-enum Data {
+enum EventData {
     #[default]
     None,
     /// One line, which lies where it was read.
@@ -79,8 +79,8 @@ impl EventDecoder {
             after_return: false,
             discarding: None,
             at_start: true,
-            name: Name::Message,
-            data: Data::None,
+            name: EventName::Message,
+            data: EventData::None,
             last_id: None,
             retry: None,
         }
@@ -102,7 +102,7 @@ impl EventDecoder {
     }
 
     /// Returns the next complete event, if there is one.
-    pub(super) fn next_event(&mut self) -> Option<Event> {
+    pub(super) fn next_event(&mut self) -> Option<StreamEvent> {
         loop {
             let line = self.next_line()?;
             if line.is_empty() {
@@ -126,7 +126,7 @@ impl EventDecoder {
             }
             let Some(offset) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.scanned..]) else {
                 self.scanned = self.buffer.len();
-                self.discard_overlong();
+                self.discard_report_overlong();
                 return None;
             };
             let end = self.scanned + offset;
@@ -145,13 +145,13 @@ impl EventDecoder {
         }
     }
 
-    fn discard_overlong(&mut self) {
+    fn discard_report_overlong(&mut self) {
         // Some room for the name of the field; what is over the limit exactly is seen when the line is whole.
         if self.discarding.is_none() && self.buffer.len() > self.limit.saturating_add(16) {
             self.discarding = Some(if self.buffer.starts_with(b"data:") {
                 self.buffer.advance(b"data:".len());
                 self.data = std::mem::take(&mut self.data).overflow();
-                Discarded::Data
+                Discarded::EventData
             } else {
                 Discarded::Other
             });
@@ -164,7 +164,7 @@ impl EventDecoder {
     }
 
     fn discard(&mut self, discarded: Discarded, passed: &[u8]) {
-        if let (Discarded::Data, Data::TooLong(skim)) = (discarded, &mut self.data) {
+        if let (Discarded::EventData, EventData::TooLong(skim)) = (discarded, &mut self.data) {
             skim.pass(passed);
         }
     }
@@ -186,9 +186,9 @@ impl EventDecoder {
             b"data" => self.data = std::mem::take(&mut self.data).with(value, self.limit),
             b"event" => {
                 self.name = match &value[..] {
-                    b"message" | b"" => Name::Message,
-                    b"endpoint" => Name::Endpoint,
-                    _ => Name::Other,
+                    b"message" | b"" => EventName::Message,
+                    b"endpoint" => EventName::Endpoint,
+                    _ => EventName::Other,
                 }
             }
             b"id" => {
@@ -209,26 +209,26 @@ impl EventDecoder {
         }
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<StreamEvent> {
         let data = match std::mem::take(&mut self.data) {
-            Data::None => Bytes::new(),
-            Data::Line(line) => line,
-            Data::Joined(lines) => lines.freeze(),
-            Data::TooLong(skim) => {
-                self.name = Name::Message;
-                return Some(Event::TooLong(skim.remains()));
+            EventData::None => Bytes::new(),
+            EventData::Line(line) => line,
+            EventData::Joined(lines) => lines.freeze(),
+            EventData::TooLong(skim) => {
+                self.name = EventName::Message;
+                return Some(StreamEvent::TooLong(skim.remains()));
             }
         };
         match std::mem::take(&mut self.name) {
             _ if data.is_empty() => None,
-            Name::Message => Some(Event::Message(data)),
-            Name::Endpoint => Some(Event::Endpoint(String::from_utf8_lossy(&data).into_owned())),
-            Name::Other => None,
+            EventName::Message => Some(StreamEvent::Message(data)),
+            EventName::Endpoint => Some(StreamEvent::Endpoint(String::from_utf8_lossy(&data).into_owned())),
+            EventName::Other => None,
         }
     }
 }
 
-impl Data {
+impl EventData {
     fn with(self, line: Bytes, limit: usize) -> Self {
         let length = match &self {
             Self::None => line.len(),
@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    fn decode(chunks: &[&[u8]], limit: usize) -> (Vec<Event>, EventDecoder) {
+    fn decode(chunks: &[&[u8]], limit: usize) -> (Vec<StreamEvent>, EventDecoder) {
         let mut decoder = EventDecoder::new(limit);
         let mut events = Vec::new();
         for chunk in chunks {
@@ -307,8 +307,8 @@ mod tests {
         (events, decoder)
     }
 
-    fn message(text: &str) -> Event {
-        Event::Message(Bytes::copy_from_slice(text.as_bytes()))
+    fn message(text: &str) -> StreamEvent {
+        StreamEvent::Message(Bytes::copy_from_slice(text.as_bytes()))
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
             [
                 message(r#"{"a":1}"#),
                 message("{ }"),
-                Event::Endpoint("/messages?id=1".to_owned())
+                StreamEvent::Endpoint("/messages?id=1".to_owned())
             ]
         );
         assert_eq!(decoder.last_id(), Some("7"));
@@ -341,7 +341,7 @@ mod tests {
                 let chunks: Vec<&[u8]> = stream.as_bytes().chunks(size).collect();
                 let (events, _) = decode(&chunks, 100);
                 let answer = Remains::Answer("7".to_owned());
-                assert_eq!(events, [Event::TooLong(answer), message("ok")], "{size}");
+                assert_eq!(events, [StreamEvent::TooLong(answer), message("ok")], "{size}");
             }
         }
     }

@@ -10,66 +10,71 @@ use reqwest::{Response, StatusCode};
 
 use super::agreement::headers_of;
 use super::bridge::Bridge;
-use super::events::Event;
-use super::http::{Carried, LAST_EVENT, Refusal};
+use super::events::StreamEvent;
+use super::http::{HttpRefusal, HttpRequest, LAST_EVENT};
 use super::messages::{Messages, is_stream};
-use super::outcome::Done;
-use super::outgoing_line::{Spoken, answers};
-use super::renewal::forgets;
+use super::outcome::LineOutcome;
+use super::outgoing_line::{OutgoingLine, answers};
+use super::renewal::forgot_session;
 use super::resumption::Resumption;
 use crate::loader::session::{EndReason, Violation};
 use crate::protocol::{Era, Remains};
 
 /// How long a stream may stay open after its answer: read to its end, its connection can be used again.
-const LINGERING: Duration = Duration::from_millis(500);
+const STREAM_END_LIMIT: Duration = Duration::from_millis(500);
 
 impl Bridge {
     /// Carries one line to the server.
-    pub(super) async fn carry(self: Arc<Self>, line: Bytes, spoken: Spoken, mirrored: HeaderMap) -> Done {
+    pub(super) async fn carry(
+        self: Arc<Self>,
+        line: Bytes,
+        spoken: OutgoingLine,
+        mirrored: HeaderMap,
+    ) -> LineOutcome {
         match (spoken, self.endpoint.get()) {
-            (Spoken::Opening { id } | Spoken::Request { id, .. }, Some(endpoint)) => {
+            (OutgoingLine::Initialize { id } | OutgoingLine::Request { id, .. }, Some(endpoint)) => {
                 self.post(endpoint, &line, id).await
             }
-            (Spoken::Opening { id }, None) => {
+            (OutgoingLine::Initialize { id }, None) => {
                 *self.opening.lock().await = Some(line.clone());
                 let opened = self.open(&line, &mirrored, &id).await;
                 self.finished(line, &id, opened).await
             }
-            (Spoken::Request { id, era }, None) => {
+            (OutgoingLine::Request { id, era }, None) => {
                 if era == Era::Legacy {
                     self.standing().note(&line);
                     drop(self.in_order.lock().await);
                 }
                 let asked = self.ask(&line, &mirrored, &id, era).await;
                 match self.finished(line, &id, asked).await {
-                    Done::Line => Done::Request(id),
+                    LineOutcome::Delivered => LineOutcome::Answered(id),
                     done => done,
                 }
             }
-            (Spoken::Opened | Spoken::Told, _) => {
+            (OutgoingLine::Initialized | OutgoingLine::Notice, _) => {
                 let _turn = self.in_order.lock().await;
-                self.tell(&line, mirrored).await;
-                Done::Line
+                self.post_notice(&line, mirrored).await;
+                LineOutcome::Delivered
             }
             // What is cancelled may be what the others wait for.
-            (Spoken::Cancelled { .. }, _) => {
-                self.tell(&line, mirrored).await;
-                Done::Line
+            (OutgoingLine::Cancelled { .. }, _) => {
+                self.post_notice(&line, mirrored).await;
+                LineOutcome::Delivered
             }
         }
     }
 
-    async fn finished(&self, line: Bytes, id: &str, outcome: Result<(), EndReason>) -> Done {
+    async fn finished(&self, line: Bytes, id: &str, outcome: Result<(), EndReason>) -> LineOutcome {
         let failure = match outcome {
             Ok(()) => {
                 self.answered.store(true, Ordering::Relaxed);
-                return Done::Line;
+                return LineOutcome::Delivered;
             }
             Err(failure) => failure,
         };
         if self.answered.load(Ordering::Relaxed) {
             self.deliver_failure(id, &failure).await;
-            return Done::Line;
+            return LineOutcome::Delivered;
         }
         let is_old = matches!(
             &failure,
@@ -82,18 +87,18 @@ impl Bridge {
             }
         );
         if is_old {
-            Done::Old {
+            LineOutcome::NeedsSse {
                 first: line,
                 refused: failure,
             }
         } else {
-            Done::Over(failure)
+            LineOutcome::ConnectionEnded(failure)
         }
     }
 
     /// Opens a session and hands its answer on.
     async fn open(&self, line: &Bytes, mirrored: &HeaderMap, id: &str) -> Result<(), EndReason> {
-        let response = self.http.send(Carried::Message(line), mirrored).await?;
+        let response = self.http.send(HttpRequest::Message(line), mirrored).await?;
         match self.accepted(response, id).await? {
             None => Ok(()),
             Some(response) => {
@@ -114,25 +119,25 @@ impl Bridge {
     ) -> Result<(), EndReason> {
         let opened = self.opened.borrow().clone();
         let headers = headers_of(mirrored.clone(), opened.as_ref(), era);
-        let mut response = self.http.send(Carried::Message(line), &headers).await?;
+        let mut response = self.http.send(HttpRequest::Message(line), &headers).await?;
         if let Some(opened) = opened.filter(|opened| opened.session.is_some() && era == Era::Legacy)
             && matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
         {
             let status = response.status();
             let refusal = self.http.refusal(response).await;
-            if !forgets(status, &refusal) {
+            if !forgot_session(status, &refusal) {
                 return self.refused(refusal, id).await;
             }
             // Nothing was done, so the request may be sent again in a new session.
             self.renew(&opened).await?;
             let headers = headers_of(mirrored.clone(), self.opened.borrow().as_ref(), era);
-            response = self.http.send(Carried::Message(line), &headers).await?;
+            response = self.http.send(HttpRequest::Message(line), &headers).await?;
         }
         match self.accepted(response, id).await? {
             None => Ok(()),
             Some(response) => {
                 self.answered_in_session.store(true, Ordering::Relaxed);
-                self.hear(response, id, era).await
+                self.relay_answer(response, id, era).await
             }
         }
     }
@@ -146,10 +151,10 @@ impl Bridge {
         self.refused(refusal, id).await.map(|()| None)
     }
 
-    async fn refused(&self, refusal: Refusal, id: &str) -> Result<(), EndReason> {
+    async fn refused(&self, refusal: HttpRefusal, id: &str) -> Result<(), EndReason> {
         match refusal {
-            Refusal::Told(failure) => Err(failure),
-            Refusal::Error(error) => {
+            HttpRefusal::Reason(failure) => Err(failure),
+            HttpRefusal::ErrorObject(error) => {
                 self.deliver_error(id, &error).await;
                 Ok(())
             }
@@ -157,11 +162,11 @@ impl Bridge {
     }
 
     /// Hands on what a response holds up to the answer; takes it up again where it breaks off.
-    async fn hear(&self, response: Response, id: &str, era: Era) -> Result<(), EndReason> {
+    async fn relay_answer(&self, response: Response, id: &str, era: Era) -> Result<(), EndReason> {
         let mut messages = Messages::new(&self.http, response, self.line_limit);
         let mut resumption = Resumption::default();
         loop {
-            let broken = match self.hear_out(&mut messages, id).await {
+            let broken = match self.relay_until_answer(&mut messages, id).await {
                 Ok(()) => return Ok(()),
                 Err(EndReason::Violation(Violation::AnswerTooLong)) => {
                     return Err(EndReason::Violation(Violation::AnswerTooLong));
@@ -176,7 +181,7 @@ impl Bridge {
             tokio::time::sleep(pause).await;
             let mut headers = headers_of(HeaderMap::new(), self.opened.borrow().as_ref(), era);
             headers.insert(LAST_EVENT, event);
-            match self.http.send(Carried::Listening, &headers).await {
+            match self.http.send(HttpRequest::OpenStream, &headers).await {
                 Ok(response) if response.status().is_success() && is_stream(&response) => {
                     messages = Messages::new(&self.http, response, self.line_limit);
                 }
@@ -187,10 +192,10 @@ impl Bridge {
         }
     }
 
-    async fn hear_out(&self, messages: &mut Messages<'_>, id: &str) -> Result<(), EndReason> {
+    async fn relay_until_answer(&self, messages: &mut Messages<'_>, id: &str) -> Result<(), EndReason> {
         while let Some(event) = messages.next().await? {
             match event {
-                Event::Message(message) => {
+                StreamEvent::Message(message) => {
                     let is_answer = answers(&message, id);
                     if is_answer {
                         self.parameters().learn(&message);
@@ -198,19 +203,19 @@ impl Bridge {
                     self.deliver(message).await;
                     if is_answer {
                         let rest = async { while let Ok(Some(_)) = messages.next().await {} };
-                        let _ = tokio::time::timeout(LINGERING, rest).await;
+                        let _ = tokio::time::timeout(STREAM_END_LIMIT, rest).await;
                         return Ok(());
                     }
                 }
                 // What cannot be told apart from the answer is taken for it: nobody else waits here.
-                Event::TooLong(Remains::Nothing) => {
+                StreamEvent::TooLong(Remains::Nothing) => {
                     return Err(EndReason::Violation(Violation::AnswerTooLong));
                 }
-                Event::TooLong(Remains::Answer(found) | Remains::Either(found)) if found == id => {
+                StreamEvent::TooLong(Remains::Answer(found) | Remains::Either(found)) if found == id => {
                     return Err(EndReason::Violation(Violation::AnswerTooLong));
                 }
-                Event::TooLong(remains) => self.overlong(remains).await,
-                Event::Endpoint(_) => {}
+                StreamEvent::TooLong(remains) => self.report_overlong(remains).await,
+                StreamEvent::Endpoint(_) => {}
             }
         }
         Err(EndReason::Unanswered)

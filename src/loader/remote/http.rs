@@ -42,15 +42,15 @@ pub(super) struct Http {
 }
 
 /// What a request carries besides what every request carries.
-pub(super) enum Carried<'a> {
+pub(super) enum HttpRequest<'a> {
     /// A message for the address itself, which is answered as JSON or as a stream.
     Message(&'a Bytes),
     /// A message for the endpoint of an old server, which answers on its stream.
-    Posted(&'a Url, &'a Bytes),
+    PostToEndpoint(&'a Url, &'a Bytes),
     /// Nothing: what the server says unasked is wanted.
-    Listening,
+    OpenStream,
     /// Nothing: the session is over.
-    Farewell,
+    EndSession,
 }
 
 impl Http {
@@ -111,12 +111,16 @@ impl Http {
     }
 
     /// Sends a request and returns what comes back, whatever its status; follows redirects within the origin.
-    pub(super) async fn send(&self, carried: Carried<'_>, own: &HeaderMap) -> Result<Response, EndReason> {
+    pub(super) async fn send(
+        &self,
+        carried: HttpRequest<'_>,
+        own: &HeaderMap,
+    ) -> Result<Response, EndReason> {
         let (method, accept, endpoint, body) = match carried {
-            Carried::Message(body) => (Method::POST, BOTH, self.address.url(), Some(body)),
-            Carried::Posted(endpoint, body) => (Method::POST, BOTH, endpoint, Some(body)),
-            Carried::Listening => (Method::GET, EVENTS, self.address.url(), None),
-            Carried::Farewell => (Method::DELETE, BOTH, self.address.url(), None),
+            HttpRequest::Message(body) => (Method::POST, BOTH, self.address.url(), Some(body)),
+            HttpRequest::PostToEndpoint(endpoint, body) => (Method::POST, BOTH, endpoint, Some(body)),
+            HttpRequest::OpenStream => (Method::GET, EVENTS, self.address.url(), None),
+            HttpRequest::EndSession => (Method::DELETE, BOTH, self.address.url(), None),
         };
         let mut url = endpoint.clone();
         for _ in 0..=HOPS {
@@ -140,14 +144,14 @@ impl Http {
     }
 
     /// Reads a refusal: its JSON-RPC error object where it has one, or else what can be told of it.
-    pub(super) async fn refusal(&self, response: Response) -> Refusal {
+    pub(super) async fn refusal(&self, response: Response) -> HttpRefusal {
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let challenges = response.headers().get_all(WWW_AUTHENTICATE);
             let challenges = challenges
                 .iter()
                 .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-            return Refusal::Told(EndReason::Unauthorized {
+            return HttpRefusal::Reason(EndReason::Unauthorized {
                 status,
                 challenges: challenges.collect(),
             });
@@ -157,7 +161,7 @@ impl Http {
         let error = crate::protocol::Object::parse(&text).and_then(|object| object.value("error"));
         if let Some(error) = error.filter(|error| error.get().starts_with('{')) {
             let error = self.secrets.hide_json(error.get()).into_owned();
-            return Refusal::Error(String::from_utf8_lossy(&flat(error.into())).into_owned());
+            return HttpRefusal::ErrorObject(String::from_utf8_lossy(&flat(error.into())).into_owned());
         }
         // Hidden before it is cut: half a secret would not be found.
         let words: String = self
@@ -171,7 +175,7 @@ impl Http {
         } else {
             format!(": {}", Shown::line(&words))
         };
-        Refusal::Told(match status {
+        HttpRefusal::Reason(match status {
             StatusCode::NOT_FOUND | StatusCode::GONE => EndReason::Gone { status, said },
             status => EndReason::Status { status, said },
         })
@@ -244,11 +248,11 @@ impl Certificates {
 }
 
 /// What a server says where it does not answer.
-pub(super) enum Refusal {
+pub(super) enum HttpRefusal {
     /// A JSON-RPC error object, on one line.
-    Error(String),
+    ErrorObject(String),
     /// Words about it.
-    Told(EndReason),
+    Reason(EndReason),
 }
 
 /// Returns a text that is JSON on one line: outside of strings a line break is white space, inside there is none.

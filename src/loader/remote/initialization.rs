@@ -4,9 +4,9 @@ use bytes::Bytes;
 use reqwest::Response;
 use reqwest::header::HeaderValue;
 
-use super::agreement::{Opened, SESSION};
+use super::agreement::{Agreement, SESSION};
 use super::bridge::Bridge;
-use super::events::Event;
+use super::events::StreamEvent;
 use super::messages::Messages;
 use super::outgoing_line::answers;
 use crate::loader::session::EndReason;
@@ -18,13 +18,15 @@ impl Bridge {
         let session = response.headers().get(&SESSION).cloned();
         let mut messages = Messages::new(&self.http, response, self.line_limit);
         while let Some(event) = messages.next().await? {
-            let Event::Message(message) = event else { continue };
+            let StreamEvent::Message(message) = event else {
+                continue;
+            };
             if !answers(&message, id) {
                 self.deliver(message).await;
                 continue;
             }
-            let version = agreed(&message).and_then(|version| HeaderValue::from_str(&version).ok());
-            self.opened.send_replace(Some(Opened { session, version }));
+            let version = agreed_version(&message).and_then(|version| HeaderValue::from_str(&version).ok());
+            self.opened.send_replace(Some(Agreement { session, version }));
             return Ok(message);
         }
         Err(EndReason::Unanswered)
@@ -32,7 +34,7 @@ impl Bridge {
 }
 
 /// Returns the version that an answer to `initialize` names.
-fn agreed(message: &[u8]) -> Option<String> {
+fn agreed_version(message: &[u8]) -> Option<String> {
     match Message::parse(message).ok()? {
         Message::Response {
             outcome: Outcome::Result(result),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 
-use super::events::{Event, EventDecoder};
+use super::events::{EventDecoder, StreamEvent};
 use super::http::Http;
 use super::resumption::Brought;
 use crate::loader::session::EndReason;
@@ -56,13 +56,13 @@ impl<'a> Messages<'a> {
     }
 
     /// Returns the next event; `None` at the end. After [`Violation::AnswerTooLong`] a stream goes on.
-    pub(super) async fn next(&mut self) -> Result<Option<Event>, EndReason> {
+    pub(super) async fn next(&mut self) -> Result<Option<StreamEvent>, EndReason> {
         match &mut self.form {
             Form::Body(response, waiting) => {
                 if let Some(response) = response.take() {
                     *waiting = parts(self.http.collect(response, self.limit).await?);
                 }
-                Ok(waiting.pop_front().map(Event::Message))
+                Ok(waiting.pop_front().map(StreamEvent::Message))
             }
             Form::Stream(response, decoder) => loop {
                 if let Some(event) = decoder.next_event() {

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use reqwest::header::HeaderValue;
 
-use super::agreement::Opened;
+use super::agreement::Agreement;
 use super::bridge::Bridge;
-use super::events::Event;
-use super::http::{Carried, LAST_EVENT};
+use super::events::StreamEvent;
+use super::http::{HttpRequest, LAST_EVENT};
 use super::messages::{Messages, is_stream};
-use super::outcome::Done;
+use super::outcome::LineOutcome;
 use crate::protocol::Era;
 
 /// The first pause; each further one is twice as long.
@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 impl Bridge {
     /// Listens for as long as the connection lives, in whichever session is the current one.
-    pub(super) async fn listen(self: Arc<Self>) -> Done {
+    pub(super) async fn listen(self: Arc<Self>) -> LineOutcome {
         // `initialized` is on its way: a server may refuse what comes before it.
         drop(self.in_order.lock().await);
         let mut sessions = self.opened.subscribe();
@@ -37,30 +37,30 @@ impl Bridge {
                 }
             }
             if sessions.changed().await.is_err() {
-                return Done::Line;
+                return LineOutcome::Delivered;
             }
         }
     }
 
     /// Hands on what the server says unasked, until it says that there is no such stream.
-    async fn listen_in(&self, opened: &Opened) {
+    async fn listen_in(&self, opened: &Agreement) {
         let mut last_id: Option<HeaderValue> = None;
         let mut pause = FIRST_PAUSE;
         loop {
             let mut headers = opened.headers(Era::Legacy);
             headers.extend(last_id.clone().map(|id| (LAST_EVENT, id)));
             let mut wanted = None;
-            match self.http.send(Carried::Listening, &headers).await {
+            match self.http.send(HttpRequest::OpenStream, &headers).await {
                 Ok(response) if response.status().is_success() && is_stream(&response) => {
                     let mut messages = Messages::new(&self.http, response, self.line_limit);
                     loop {
                         match messages.next().await {
-                            Ok(Some(Event::Message(message))) => {
+                            Ok(Some(StreamEvent::Message(message))) => {
                                 pause = FIRST_PAUSE;
                                 self.deliver(message).await;
                             }
-                            Ok(Some(Event::TooLong(remains))) => self.overlong(remains).await,
-                            Ok(Some(Event::Endpoint(_))) => {}
+                            Ok(Some(StreamEvent::TooLong(remains))) => self.report_overlong(remains).await,
+                            Ok(Some(StreamEvent::Endpoint(_))) => {}
                             Ok(None) | Err(_) => break,
                         }
                     }

@@ -5,13 +5,13 @@ use bytes::Bytes;
 use crate::loader::session::EndReason;
 
 /// What became of one line.
-pub(super) enum Done {
+pub(super) enum LineOutcome {
     /// It arrived.
-    Line,
+    Delivered,
     /// The request of this id has its answer.
-    Request(String),
+    Answered(String),
     /// The first request was refused as servers of 2024-11-05 do, which have another transport.
-    Old { first: Bytes, refused: EndReason },
+    NeedsSse { first: Bytes, refused: EndReason },
     /// The connection is over.
-    Over(EndReason),
+    ConnectionEnded(EndReason),
 }

@@ -21,9 +21,9 @@ const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
 /// What the session wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Spoken {
+pub(super) enum OutgoingLine {
     /// `initialize`, which wants an answer and opens a session.
-    Opening {
+    Initialize {
         /// The raw id.
         id: String,
     },
@@ -35,17 +35,17 @@ pub(super) enum Spoken {
         era: Era,
     },
     /// `notifications/initialized`.
-    Opened,
+    Initialized,
     /// A request is no longer wanted.
     Cancelled {
         /// The raw id of that request.
         id: String,
     },
     /// Another notification, or the answer to a request of the server.
-    Told,
+    Notice,
 }
 
-impl Spoken {
+impl OutgoingLine {
     /// Reads a line and returns it with the headers it asks for; `None` if it is no message.
     pub(super) fn read(line: &[u8]) -> Option<(Self, HeaderMap)> {
         Some(match Message::parse(line).ok()? {
@@ -53,7 +53,7 @@ impl Spoken {
                 let (era, headers) = mirrored(&method, params.as_ref());
                 let id = id.get().to_owned();
                 match method.as_ref() {
-                    "initialize" => (Self::Opening { id }, headers),
+                    "initialize" => (Self::Initialize { id }, headers),
                     _ => (Self::Request { id, era }, headers),
                 }
             }
@@ -68,11 +68,11 @@ impl Spoken {
                         let id = id.get().to_owned();
                         (Self::Cancelled { id }, headers)
                     }
-                    ("notifications/initialized", _) => (Self::Opened, headers),
-                    _ => (Self::Told, headers),
+                    ("notifications/initialized", _) => (Self::Initialized, headers),
+                    _ => (Self::Notice, headers),
                 }
             }
-            Message::Response { .. } => (Self::Told, HeaderMap::new()),
+            Message::Response { .. } => (Self::Notice, HeaderMap::new()),
         })
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     fn headers(line: &str) -> Vec<(String, String)> {
-        let (_, headers) = Spoken::read(line.as_bytes()).unwrap();
+        let (_, headers) = OutgoingLine::read(line.as_bytes()).unwrap();
         headers
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
@@ -141,40 +141,43 @@ mod tests {
 
     #[test]
     fn each_kind_of_line_is_known() {
-        let read = |line: &str| Spoken::read(line.as_bytes()).map(|(spoken, _)| spoken);
+        let read = |line: &str| OutgoingLine::read(line.as_bytes()).map(|(spoken, _)| spoken);
         let id = || "7".to_owned();
         for (line, spoken) in [
             (
                 r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}"#,
-                Some(Spoken::Opening { id: id() }),
+                Some(OutgoingLine::Initialize { id: id() }),
             ),
             (
                 r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#,
-                Some(Spoken::Request {
+                Some(OutgoingLine::Request {
                     id: id(),
                     era: Era::Legacy,
                 }),
             ),
             (
                 r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
-                Some(Spoken::Request {
+                Some(OutgoingLine::Request {
                     id: id(),
                     era: Era::Modern,
                 }),
             ),
             (
                 r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-                Some(Spoken::Opened),
+                Some(OutgoingLine::Initialized),
             ),
             (
                 r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#,
-                Some(Spoken::Cancelled { id: id() }),
+                Some(OutgoingLine::Cancelled { id: id() }),
             ),
             (
                 r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#,
-                Some(Spoken::Told),
+                Some(OutgoingLine::Notice),
             ),
-            (r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, Some(Spoken::Told)),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"result":{}}"#,
+                Some(OutgoingLine::Notice),
+            ),
             ("[]", None),
         ] {
             assert_eq!(read(line), spoken, "{line}");

@@ -12,12 +12,12 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use tokio::sync::OwnedMutexGuard;
 
-use super::agreement::{Opened, headers_of};
-use super::bridge::{Bridge, TELLING};
-use super::events::Event;
-use super::http::{Carried, Refusal};
+use super::agreement::{Agreement, headers_of};
+use super::bridge::{Bridge, NOTICE_LIMIT};
+use super::events::StreamEvent;
+use super::http::{HttpRefusal, HttpRequest};
 use super::messages::Messages;
-use super::outgoing_line::{Spoken, answers};
+use super::outgoing_line::{OutgoingLine, answers};
 use crate::loader::session::EndReason;
 use crate::protocol::Era;
 
@@ -26,7 +26,7 @@ const OPENING: Duration = Duration::from_secs(30);
 
 impl Bridge {
     /// Opens a new session in place of one that the server forgot, unless somebody has already.
-    pub(super) async fn renew(self: &Arc<Self>, over: &Opened) -> Result<(), EndReason> {
+    pub(super) async fn renew(self: &Arc<Self>, over: &Agreement) -> Result<(), EndReason> {
         let opening = Arc::clone(&self.opening).lock_owned().await;
         if self.opened.borrow().as_ref() != Some(over) {
             return Ok(());
@@ -40,26 +40,26 @@ impl Bridge {
         let Some(line) = opening.as_ref() else {
             return Err(EndReason::Unanswered);
         };
-        let Some((Spoken::Opening { id }, mirrored)) = Spoken::read(line) else {
+        let Some((OutgoingLine::Initialize { id }, mirrored)) = OutgoingLine::read(line) else {
             return Err(EndReason::Unanswered);
         };
         tracing::info!(dependency = %self.dependency, "forgot its session; a new one is opened");
         let lived = self.answered_in_session.swap(false, Ordering::Relaxed);
         let opened = async {
-            let response = self.http.send(Carried::Message(line), &mirrored).await?;
+            let response = self.http.send(HttpRequest::Message(line), &mirrored).await?;
             if response.status().is_success() {
                 return self.opening_answer(response, &id).await;
             }
             Err(match self.http.refusal(response).await {
-                Refusal::Told(failure) => failure,
-                Refusal::Error(_) => EndReason::Unanswered,
+                HttpRefusal::Reason(failure) => failure,
+                HttpRefusal::ErrorObject(_) => EndReason::Unanswered,
             })
         };
         tokio::time::timeout(OPENING, opened)
             .await
             .unwrap_or(Err(EndReason::NotRenewed))?;
         let initialized = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        self.tell(&initialized, HeaderMap::new()).await;
+        self.post_notice(&initialized, HeaderMap::new()).await;
         let standing = self.standing().lines();
         for line in standing {
             self.ask_again(&line).await;
@@ -75,34 +75,34 @@ impl Bridge {
 
     /// Asks in a new session for what was asked for in the last one; the answer is nobody's.
     async fn ask_again(&self, line: &Bytes) {
-        let Some((Spoken::Request { id, .. }, mirrored)) = Spoken::read(line) else {
+        let Some((OutgoingLine::Request { id, .. }, mirrored)) = OutgoingLine::read(line) else {
             return;
         };
         let headers = headers_of(mirrored, self.opened.borrow().as_ref(), Era::Legacy);
         let asking = async {
-            let response = self.http.send(Carried::Message(line), &headers).await?;
+            let response = self.http.send(HttpRequest::Message(line), &headers).await?;
             let mut messages = Messages::new(&self.http, response, self.line_limit);
             while let Some(event) = messages.next().await? {
                 match event {
-                    Event::Message(message) if answers(&message, &id) => break,
-                    Event::Message(message) => self.deliver(message).await,
-                    Event::TooLong(_) | Event::Endpoint(_) => {}
+                    StreamEvent::Message(message) if answers(&message, &id) => break,
+                    StreamEvent::Message(message) => self.deliver(message).await,
+                    StreamEvent::TooLong(_) | StreamEvent::Endpoint(_) => {}
                 }
             }
             Ok::<(), EndReason>(())
         };
-        if !matches!(tokio::time::timeout(TELLING, asking).await, Ok(Ok(()))) {
+        if !matches!(tokio::time::timeout(NOTICE_LIMIT, asking).await, Ok(Ok(()))) {
             tracing::info!(dependency = %self.dependency, "was not asked again for what stood in its last session");
         }
     }
 }
 
 /// Tells whether a server refuses a request because it no longer knows its session.
-pub(super) fn forgets(status: StatusCode, refusal: &Refusal) -> bool {
+pub(super) fn forgot_session(status: StatusCode, refusal: &HttpRefusal) -> bool {
     match refusal {
         _ if status == StatusCode::NOT_FOUND => true,
         // What many servers say instead.
-        Refusal::Error(error) => error.to_ascii_lowercase().contains("session"),
-        Refusal::Told(_) => false,
+        HttpRefusal::ErrorObject(error) => error.to_ascii_lowercase().contains("session"),
+        HttpRefusal::Reason(_) => false,
     }
 }

@@ -12,7 +12,7 @@ const HEAD: usize = 128;
 
 /// The requests that stand for as long as a session, in their order.
 #[derive(Debug, Default)]
-pub(super) struct Standing(Vec<(What, Bytes)>);
+pub(super) struct SessionRequests(Vec<(What, Bytes)>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
@@ -21,7 +21,7 @@ enum What {
     Watched(String),
 }
 
-impl Standing {
+impl SessionRequests {
     /// Takes note of a request to the server. One that it refuses is refused again, which harms nobody.
     pub(super) fn note(&mut self, line: &Bytes) {
         let head = &line[..line.len().min(HEAD)];
@@ -76,7 +76,7 @@ mod tests {
             line(5, "resources/unsubscribe", r#"{"uri":"x://1"}"#),
             line(6, "logging/setLevel", r#"{"level":"debug"}"#),
         ];
-        let mut standing = Standing::default();
+        let mut standing = SessionRequests::default();
         for line in &lines {
             standing.note(line);
         }

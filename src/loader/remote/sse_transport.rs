@@ -12,25 +12,33 @@ use reqwest::header::HeaderMap;
 use tokio::sync::oneshot;
 
 use super::bridge::Bridge;
-use super::events::Event;
-use super::http::{Carried, Refusal};
+use super::events::StreamEvent;
+use super::http::{HttpRefusal, HttpRequest};
 use super::messages::{Messages, is_stream};
-use super::outcome::Done;
+use super::outcome::LineOutcome;
 use crate::loader::session::EndReason;
 
 impl Bridge {
     /// Hands on what comes on the stream of a server that refused as old servers do; `named` hears when the server has
     /// named its endpoint. Whoever posts must not wait for this, nor this for them: a session may take no more answers
     /// before its own lines are taken.
-    pub(super) async fn hear_old(self: Arc<Self>, refused: EndReason, named: oneshot::Sender<()>) -> Done {
-        match self.hear_stream(refused, named).await {
-            Ok(()) => Done::Over(EndReason::ClosedByServer),
-            Err(failure) => Done::Over(failure),
+    pub(super) async fn run_sse_transport(
+        self: Arc<Self>,
+        refused: EndReason,
+        named: oneshot::Sender<()>,
+    ) -> LineOutcome {
+        match self.relay_sse_stream(refused, named).await {
+            Ok(()) => LineOutcome::ConnectionEnded(EndReason::ClosedByServer),
+            Err(failure) => LineOutcome::ConnectionEnded(failure),
         }
     }
 
-    async fn hear_stream(&self, refused: EndReason, named: oneshot::Sender<()>) -> Result<(), EndReason> {
-        let response = self.http.send(Carried::Listening, &HeaderMap::new()).await;
+    async fn relay_sse_stream(
+        &self,
+        refused: EndReason,
+        named: oneshot::Sender<()>,
+    ) -> Result<(), EndReason> {
+        let response = self.http.send(HttpRequest::OpenStream, &HeaderMap::new()).await;
         let response = match response {
             Ok(response) if response.status().is_success() && is_stream(&response) => response,
             // It is no old server either: what it said at first is what it says.
@@ -39,7 +47,7 @@ impl Bridge {
         let mut messages = Messages::new(&self.http, response, self.line_limit);
         let endpoint = loop {
             match messages.next().await? {
-                Some(Event::Endpoint(endpoint)) => break self.http.endpoint(&endpoint)?,
+                Some(StreamEvent::Endpoint(endpoint)) => break self.http.endpoint(&endpoint)?,
                 Some(_) => {}
                 None => return Err(refused),
             }
@@ -49,9 +57,9 @@ impl Bridge {
         let _ = named.send(());
         while let Ok(Some(event)) = messages.next().await {
             match event {
-                Event::Message(message) => self.deliver(message).await,
-                Event::TooLong(remains) => self.overlong(remains).await,
-                Event::Endpoint(_) => {}
+                StreamEvent::Message(message) => self.deliver(message).await,
+                StreamEvent::TooLong(remains) => self.report_overlong(remains).await,
+                StreamEvent::Endpoint(_) => {}
             }
         }
         Ok(())
@@ -59,21 +67,21 @@ impl Bridge {
 
     /// Posts a request, after what was told before it. Some servers take it only once they have answered it: so this
     /// may last as long as the request, and holds up no other.
-    pub(super) async fn post(&self, endpoint: &Url, line: &Bytes, id: String) -> Done {
+    pub(super) async fn post(&self, endpoint: &Url, line: &Bytes, id: String) -> LineOutcome {
         drop(self.in_order.lock().await);
         let posted = self
             .http
-            .send(Carried::Posted(endpoint, line), &HeaderMap::new())
+            .send(HttpRequest::PostToEndpoint(endpoint, line), &HeaderMap::new())
             .await;
         let refusal = match posted {
-            Ok(response) if response.status().is_success() => return Done::Request(id),
+            Ok(response) if response.status().is_success() => return LineOutcome::Answered(id),
             Ok(response) => self.http.refusal(response).await,
-            Err(failure) => Refusal::Told(failure),
+            Err(failure) => HttpRefusal::Reason(failure),
         };
         match refusal {
-            Refusal::Error(error) => self.deliver_error(&id, &error).await,
-            Refusal::Told(failure) => self.deliver_failure(&id, &failure).await,
+            HttpRefusal::ErrorObject(error) => self.deliver_error(&id, &error).await,
+            HttpRefusal::Reason(failure) => self.deliver_failure(&id, &failure).await,
         }
-        Done::Request(id)
+        LineOutcome::Answered(id)
     }
 }

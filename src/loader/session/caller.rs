@@ -78,13 +78,13 @@ pub struct Inquiry {
 }
 
 /// Who waits, by the id of the request. Ids are counted up by pml, so they need no hash that withstands an attacker.
-pub(in crate::loader) type Callers = HashMap<u64, Arc<dyn Caller>, BuildHasherDefault<Counted>>;
+pub(in crate::loader) type Callers = HashMap<u64, Arc<dyn Caller>, BuildHasherDefault<CountingHasher>>;
 
 /// Spreads numbers that count up.
 #[derive(Default)]
-pub(in crate::loader) struct Counted(u64);
+pub(in crate::loader) struct CountingHasher(u64);
 
-impl Hasher for Counted {
+impl Hasher for CountingHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.write_u64(u64::from(*byte));

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::caller::{Caller, Callers, Failure, Inquiry};
 use super::end_reason::EndReason;
 use super::ending::Ended;
-use super::reply::{OwnReply, Reply, Waiting};
+use super::reply::{OwnReply, Reply, ReplyWaiter};
 use super::request_failures::RequestFailures;
 use crate::protocol::{DependencyName, Era, Kind, Payload, Secrets, escaped, quoted};
 use crate::wire::{Frame, Outbox, Part};
@@ -44,11 +44,11 @@ pub trait Client: Send + Sync {
     fn watches(&self, session: &Session) -> bool;
 
     /// Takes a notification of a dependency.
-    fn told(&self, session: &Session, method: &str, line: &Bytes, params: Option<&Payload<'_>>);
+    fn notified(&self, session: &Session, method: &str, line: &Bytes, params: Option<&Payload<'_>>);
 }
 
 /// Where a request of a dependency stands that no call has taken up.
-pub(in crate::loader) enum Unclaimed {
+pub(in crate::loader) enum UnclaimedRequests {
     /// The dependency is being opened: the call it is opened for may take them.
     Kept(Vec<Arc<Inquiry>>),
     /// A request that no call takes is declined.
@@ -56,7 +56,7 @@ pub(in crate::loader) enum Unclaimed {
 }
 
 /// What the clones of a session share.
-pub(in crate::loader) struct Shared {
+pub(in crate::loader) struct SessionState {
     pub(in crate::loader) dependency: DependencyName,
     /// What its errors and unreadable lines must not show.
     pub(in crate::loader) secrets: Secrets,
@@ -74,7 +74,7 @@ pub(in crate::loader) struct Shared {
     pub(in crate::loader) inquiries: Mutex<Vec<String>>,
     /// How many bytes of answers were queued since there was last room for them.
     pub(in crate::loader) unread_answers: AtomicUsize,
-    pub(in crate::loader) unclaimed: Mutex<Unclaimed>,
+    pub(in crate::loader) unclaimed: Mutex<UnclaimedRequests>,
     /// Something was kept in `unclaimed`.
     pub(in crate::loader) kept: Notify,
 }
@@ -86,7 +86,7 @@ pub(in crate::loader) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A running dependency; clones share the conversation.
 #[derive(Clone)]
-pub struct Session(pub(in crate::loader) Arc<Shared>);
+pub struct Session(pub(in crate::loader) Arc<SessionState>);
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -106,7 +106,7 @@ impl Session {
         outbox: Outbox,
         client: Option<Weak<dyn Client>>,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SessionState {
             dependency,
             secrets,
             failures,
@@ -119,7 +119,7 @@ impl Session {
             client,
             inquiries: Mutex::default(),
             unread_answers: AtomicUsize::new(0),
-            unclaimed: Mutex::new(Unclaimed::Kept(Vec::new())),
+            unclaimed: Mutex::new(UnclaimedRequests::Kept(Vec::new())),
             kept: Notify::new(),
         }))
     }
@@ -136,8 +136,8 @@ impl Session {
         self.0.era.get().copied().unwrap_or_default()
     }
 
-    /// Takes note of which MCP the dependency speaks.
-    pub fn speaks(&self, era: Era) {
+    /// Notes which MCP the server speaks.
+    pub(in crate::loader) fn set_era(&self, era: Era) {
         let _ = self.0.era.set(era);
     }
 
@@ -249,8 +249,8 @@ impl Session {
 
     /// Likewise; returns also why the transport replied in place of the server, if it did.
     pub(super) async fn ask(&self, method: &str, params: &str) -> OwnReply {
-        let (waiting, replied) = Waiting::new();
-        let mut own = Own {
+        let (waiting, replied) = ReplyWaiter::new();
+        let mut own = OwnRequest {
             session: self,
             id: self.register(waiting),
             open: true,
@@ -322,13 +322,13 @@ fn written(room: &mut [u8; 20], number: u64) -> &[u8] {
 }
 
 /// A request of pml's own under way.
-struct Own<'a> {
+struct OwnRequest<'a> {
     session: &'a Session,
     id: u64,
     open: bool,
 }
 
-impl Drop for Own<'_> {
+impl Drop for OwnRequest<'_> {
     fn drop(&mut self) {
         if self.open {
             let params = format!(

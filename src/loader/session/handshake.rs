@@ -15,7 +15,7 @@ use crate::protocol::{Era, Json, Kind, Object, Shown};
 
 /// The conversation in one era, on behalf of one client.
 #[derive(Clone)]
-pub(in crate::loader) struct Introduced {
+pub(in crate::loader) struct IntroducedSession {
     pub(super) session: Session,
     era: Era,
     declared: Declared,
@@ -26,8 +26,8 @@ pub(in crate::loader) async fn introduce(
     session: &Session,
     era: Era,
     declared: &Declared,
-) -> Result<(Introduced, Known), HandshakeError> {
-    let introduced = Introduced {
+) -> Result<(IntroducedSession, Known), HandshakeError> {
+    let introduced = IntroducedSession {
         session: session.clone(),
         era,
         declared: declared.clone(),
@@ -44,7 +44,7 @@ pub(in crate::loader) async fn introduce(
         }
     };
     known.offer = Some(declared.offer());
-    session.speaks(era);
+    session.set_era(era);
     Ok((introduced, known))
 }
 
@@ -85,7 +85,7 @@ pub(super) fn unfit(method: &'static str, reason: impl Into<String>) -> Handshak
     })
 }
 
-impl Introduced {
+impl IntroducedSession {
     /// Asks a Modern dependency to say when one of its lists changes; a Legacy one says so by itself.
     pub(in crate::loader) fn follow_lists(&self, capabilities: &Capabilities) {
         let wishes: serde_json::Map<String, serde_json::Value> = Kind::ALL

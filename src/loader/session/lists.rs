@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::error::HandshakeError;
-use super::handshake::{Introduced, text_of, unfit};
+use super::handshake::{IntroducedSession, text_of, unfit};
 use crate::loader::catalog::{
     Collection, Definition, Identity, Known, KnownPrompt, KnownResource, KnownTemplate, KnownTool,
 };
@@ -21,30 +21,30 @@ const PAGE_LIMIT: usize = 200;
 pub(in crate::loader) const LIST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A list of MCP: how it is asked for and where it stands in the answer.
-struct List {
+struct ListMethod {
     method: &'static str,
     member: &'static str,
 }
 
-const TOOLS: List = List {
+const TOOLS: ListMethod = ListMethod {
     method: "tools/list",
     member: "tools",
 };
-const PROMPTS: List = List {
+const PROMPTS: ListMethod = ListMethod {
     method: "prompts/list",
     member: "prompts",
 };
-const RESOURCES: List = List {
+const RESOURCES: ListMethod = ListMethod {
     method: "resources/list",
     member: "resources",
 };
-const TEMPLATES: List = List {
+const TEMPLATES: ListMethod = ListMethod {
     method: "resources/templates/list",
     member: "resourceTemplates",
 };
 
 /// What a dependency offers of one kind, and how much of it was left out.
-pub(in crate::loader) enum Part {
+pub(in crate::loader) enum LearnedList {
     Tools(Pages<KnownTool>),
     Prompts(Pages<KnownPrompt>),
     Resources(Pages<KnownResource>, Pages<KnownTemplate>),
@@ -56,7 +56,7 @@ pub(in crate::loader) struct Pages<D> {
     left_out: usize,
 }
 
-impl Part {
+impl LearnedList {
     /// Puts it in the place of what was known.
     pub(in crate::loader) fn put_into(self, known: &mut Known) {
         match self {
@@ -77,7 +77,7 @@ impl Part {
     }
 }
 
-impl Introduced {
+impl IntroducedSession {
     /// Learns everything that the dependency declares to have.
     pub(in crate::loader) async fn learn(&self, known: &mut Known) -> Result<(), HandshakeError> {
         let capabilities = known.capabilities.clone();
@@ -117,10 +117,10 @@ impl Introduced {
     }
 
     /// Lists what the dependency has of one kind.
-    pub(in crate::loader) async fn list(&self, kind: Kind) -> Result<Part, HandshakeError> {
+    pub(in crate::loader) async fn list(&self, kind: Kind) -> Result<LearnedList, HandshakeError> {
         match kind {
-            Kind::Tools => self.pages(&TOOLS).await.map(Part::Tools),
-            Kind::Prompts => self.pages(&PROMPTS).await.map(Part::Prompts),
+            Kind::Tools => self.pages(&TOOLS).await.map(LearnedList::Tools),
+            Kind::Prompts => self.pages(&PROMPTS).await.map(LearnedList::Prompts),
             Kind::Resources => {
                 let (resources, templates) = tokio::join!(self.pages(&RESOURCES), self.pages(&TEMPLATES));
                 // Templates came later than resources: servers are known that have no answer for them.
@@ -131,13 +131,13 @@ impl Introduced {
                         left_out: 0,
                     }
                 });
-                Ok(Part::Resources(resources?, templates))
+                Ok(LearnedList::Resources(resources?, templates))
             }
         }
     }
 
     /// Reads a list page by page; what is over the bounds, or lacks what it is known by, is left out.
-    async fn pages<I: Identity>(&self, list: &List) -> Result<Pages<Definition<I>>, HandshakeError> {
+    async fn pages<I: Identity>(&self, list: &ListMethod) -> Result<Pages<Definition<I>>, HandshakeError> {
         let dependency = self.session.dependency();
         let mut collection = Collection::new();
         let mut members = String::new();

@@ -24,7 +24,7 @@ pub use ending::Ended;
 pub(in crate::loader) use ending::LastLines;
 pub(in crate::loader) use error::HandshakeError;
 pub use error::HandshakeRefusal;
-pub(in crate::loader) use handshake::{Introduced, introduce};
+pub(in crate::loader) use handshake::{IntroducedSession, introduce};
 pub(in crate::loader) use lists::LIST_PATIENCE;
 pub use reply::Reply;
 pub(in crate::loader) use request_failures::RequestFailures;

@@ -40,7 +40,7 @@ impl Session {
                 if let Some(client) = reading.client() {
                     client.outbox().room().await;
                 }
-                reading.until_answers_are_read().await;
+                reading.wait_for_unread_answers().await;
             }
             drop(reader);
             // A dependency that closed its stdout answers nothing any more: it is asked to go.
@@ -357,7 +357,7 @@ mod tests {
     async fn what_a_dependency_asks_while_it_is_opened_is_not_kept_for_ever() {
         let mut peer = peer();
         let session = peer.session.clone();
-        let patience = tokio::spawn(async move { session.lose_patience(Duration::from_millis(1)).await });
+        let patience = tokio::spawn(async move { session.decline_after(Duration::from_millis(1)).await });
         for id in ["1", "2"] {
             peer.session.offer(inquiry(&peer.session, id));
             assert_eq!(

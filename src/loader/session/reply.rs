@@ -30,9 +30,9 @@ pub(super) struct OwnReply {
 }
 
 /// Waits for the reply to a request of pml's own.
-pub(super) struct Waiting(Mutex<Option<oneshot::Sender<OwnReply>>>);
+pub(super) struct ReplyWaiter(Mutex<Option<oneshot::Sender<OwnReply>>>);
 
-impl Waiting {
+impl ReplyWaiter {
     pub(super) fn new() -> (Arc<Self>, oneshot::Receiver<OwnReply>) {
         let (sender, receiver) = oneshot::channel();
         (Arc::new(Self(Mutex::new(Some(sender)))), receiver)
@@ -53,7 +53,7 @@ fn reply(line: &Bytes, outcome: &Outcome<'_>) -> Reply {
     }
 }
 
-impl Caller for Waiting {
+impl Caller for ReplyWaiter {
     fn progressed(&self, _line: &Bytes, _params: &Payload<'_>) {}
 
     fn replied(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>) {

@@ -21,24 +21,28 @@ impl Session {
             Line::Whole(line) => line,
             Line::TooLong(remains) => {
                 tracing::warn!(dependency = %self.0.dependency, "a line over the limit was thrown away");
-                return self.give_up(remains, "is longer than the line limit");
+                return self.fail_unusable(remains, "is longer than the line limit");
             }
         };
-        let Err(error) = self.hear(&line, unasked) else {
+        let Err(error) = self.dispatch(&line, unasked) else {
             return;
         };
         // Before 2025-06-18 several messages could stand in one line.
         let Some(messages) = elements(&line) else {
-            return self.pass_over(&line, &error);
+            return self.refuse_unreadable(&line, &error);
         };
         for message in messages {
-            if let Err(error) = self.hear(&message, unasked) {
-                self.pass_over(&message, &error);
+            if let Err(error) = self.dispatch(&message, unasked) {
+                self.refuse_unreadable(&message, &error);
             }
         }
     }
 
-    fn hear(&self, line: &Bytes, unasked: &(impl Fn(Unasked) + Send + Sync)) -> Result<(), EnvelopeError> {
+    fn dispatch(
+        &self,
+        line: &Bytes,
+        unasked: &(impl Fn(Unasked) + Send + Sync),
+    ) -> Result<(), EnvelopeError> {
         match Message::parse(line)? {
             Message::Response { id, outcome } => {
                 let raw_id = id.get();
@@ -87,7 +91,7 @@ impl Session {
         }
     }
 
-    fn pass_over(&self, line: &Bytes, error: &EnvelopeError) {
+    fn refuse_unreadable(&self, line: &Bytes, error: &EnvelopeError) {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let text = String::from_utf8_lossy(&line[..line.len().min(LOOKED_AT)]);
             let text = self.0.secrets.hide(&text);
@@ -98,11 +102,11 @@ impl Session {
             EnvelopeError::Syntax(reason) => format!("cannot be read: the line is not valid JSON: {reason}"),
             EnvelopeError::Shape { reason } => format!("is not a JSON-RPC message: {reason}"),
         };
-        self.give_up(Remains::of(line), &why);
+        self.fail_unusable(Remains::of(line), &why);
     }
 
     /// Tells whoever waits for a message that cannot be used; otherwise they would wait for ever.
-    fn give_up(&self, remains: Remains, why: &str) {
+    fn fail_unusable(&self, remains: Remains, why: &str) {
         match remains {
             Remains::Request(id) => {
                 lock(&self.0.inquiries).push(id.clone());
@@ -161,7 +165,7 @@ impl Session {
                 Some(kind) => unasked(Unasked::Changed(kind)),
                 None => {
                     if let Some(client) = self.client() {
-                        client.told(self, method, line, params);
+                        client.notified(self, method, line, params);
                     }
                 }
             },

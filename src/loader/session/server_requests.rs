@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::caller::{Caller, Inquiry, Taken};
-use super::connection::{Session, Unclaimed, lock};
+use super::connection::{Session, UnclaimedRequests, lock};
 use crate::protocol::{Json, Object, Payload, Twin};
 use crate::wire::{Frame, Outbox};
 
@@ -57,8 +57,8 @@ impl Session {
 
     /// Offers what the dependency asked while it was opened to the call it was opened for; declines the rest.
     pub fn settle(&self) {
-        let unclaimed = std::mem::replace(&mut *lock(&self.0.unclaimed), Unclaimed::Declined);
-        if let Unclaimed::Kept(inquiries) = unclaimed {
+        let unclaimed = std::mem::replace(&mut *lock(&self.0.unclaimed), UnclaimedRequests::Declined);
+        if let UnclaimedRequests::Kept(inquiries) = unclaimed {
             for inquiry in inquiries {
                 self.offer(inquiry);
             }
@@ -67,13 +67,13 @@ impl Session {
 
     /// Declines what is kept once it was kept for `patience`: what is being opened may be waiting for it. Never
     /// returns.
-    pub(in crate::loader) async fn lose_patience(&self, patience: Duration) -> Infallible {
+    pub(in crate::loader) async fn decline_after(&self, patience: Duration) -> Infallible {
         loop {
-            while !matches!(&*lock(&self.0.unclaimed), Unclaimed::Kept(kept) if !kept.is_empty()) {
+            while !matches!(&*lock(&self.0.unclaimed), UnclaimedRequests::Kept(kept) if !kept.is_empty()) {
                 self.0.kept.notified().await;
             }
             tokio::time::sleep(patience).await;
-            if let Unclaimed::Kept(kept) = &mut *lock(&self.0.unclaimed) {
+            if let UnclaimedRequests::Kept(kept) = &mut *lock(&self.0.unclaimed) {
                 for inquiry in std::mem::take(kept) {
                     self.decline(&inquiry);
                 }
@@ -107,7 +107,7 @@ impl Session {
         {
             return;
         }
-        if let Unclaimed::Kept(kept) = &mut *lock(&self.0.unclaimed) {
+        if let UnclaimedRequests::Kept(kept) = &mut *lock(&self.0.unclaimed) {
             kept.push(inquiry);
             return self.0.kept.notify_one();
         }
@@ -145,7 +145,7 @@ impl Session {
     }
 
     /// Waits where the dependency asks and does not read what it is answered.
-    pub(in crate::loader) async fn until_answers_are_read(&self) {
+    pub(in crate::loader) async fn wait_for_unread_answers(&self) {
         if self.0.unread_answers.load(Ordering::Relaxed) < UNREAD_ANSWERS {
             return;
         }

@@ -11,7 +11,7 @@ pub(super) const READABLE_LENGTH: usize = 120;
 /// One package at one exact version, as it is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(in crate::loader) struct Identity {
+pub(in crate::loader) struct PackageIdentity {
     pub(super) ecosystem: Ecosystem,
     name: String,
     pub(super) version: String,
@@ -20,7 +20,7 @@ pub(in crate::loader) struct Identity {
     scripts: Scripts,
 }
 
-impl Identity {
+impl PackageIdentity {
     pub(in crate::loader) fn new(package: &Package, version: &str, scripts: Scripts) -> Self {
         let extras = package.extras();
         let name = package.registry_name();

@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Store;
+use super::PackageStore;
 use super::error::StoreError;
 use super::files::{create_directory, replace, sync_directory};
-use super::identity::Identity;
+use super::identity::PackageIdentity;
 use super::manifest::{FORMAT, json};
 use crate::loader::plan::Package;
 use crate::protocol::Digest;
@@ -16,30 +16,30 @@ use crate::protocol::Digest;
 /// A lock as the installer wrote it, and the digest of what it pins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(in crate::loader) struct Frozen {
+pub(in crate::loader) struct KeptLock {
     format: u32,
-    identity: Identity,
+    identity: PackageIdentity,
     pub(in crate::loader) digest: Digest,
     pub(in crate::loader) text: String,
 }
 
-impl Store {
+impl PackageStore {
     /// Returns the lock of a package; an unreadable one counts as none.
-    pub(in crate::loader) fn frozen(&self, identity: &Identity) -> Option<Frozen> {
+    pub(in crate::loader) fn frozen(&self, identity: &PackageIdentity) -> Option<KeptLock> {
         let text = std::fs::read(self.frozen_path(identity)).ok()?;
-        let frozen: Frozen = serde_json::from_slice(&text).ok()?;
+        let frozen: KeptLock = serde_json::from_slice(&text).ok()?;
         (frozen.format == FORMAT && frozen.identity == identity.without_scripts()).then_some(frozen)
     }
 
     /// Keeps the lock of a package, in place of one that was kept before.
     pub(in crate::loader) fn freeze(
         &self,
-        identity: &Identity,
+        identity: &PackageIdentity,
         digest: Digest,
         text: String,
     ) -> Result<(), StoreError> {
         let path = self.frozen_path(identity);
-        let frozen = Frozen {
+        let frozen = KeptLock {
             format: FORMAT,
             identity: identity.without_scripts(),
             digest,
@@ -58,7 +58,7 @@ impl Store {
         for path in entries.map(|entry| entry.path()) {
             let frozen = std::fs::read(&path)
                 .ok()
-                .and_then(|text| serde_json::from_slice::<Frozen>(&text).ok());
+                .and_then(|text| serde_json::from_slice::<KeptLock>(&text).ok());
             if frozen.is_some_and(|frozen| frozen.identity.is_of(package, version)) {
                 std::fs::remove_file(&path).map_err(StoreError::file("remove", &path))?;
             }
@@ -66,7 +66,7 @@ impl Store {
         sync_directory(&directory)
     }
 
-    fn frozen_path(&self, identity: &Identity) -> std::path::PathBuf {
+    fn frozen_path(&self, identity: &PackageIdentity) -> std::path::PathBuf {
         let name = identity.without_scripts().file_name("frozen");
         let ecosystem = identity.ecosystem.as_str();
         self.root.join("frozen").join(format!("{ecosystem}-{name}.json"))

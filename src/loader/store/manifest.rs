@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::identity::Identity;
+use super::identity::PackageIdentity;
 use crate::protocol::Digest;
 
 /// The name of the file that makes a directory an installation.
@@ -19,7 +19,7 @@ pub(super) const FORMAT: u32 = 1;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::loader) struct Manifest {
     pub(in crate::loader) format: u32,
-    pub(in crate::loader) identity: Identity,
+    pub(in crate::loader) identity: PackageIdentity,
     pub(in crate::loader) integrity: String,
     /// The digest of the lock: everything that was installed beside the package.
     pub(in crate::loader) lock: Digest,
@@ -36,13 +36,13 @@ pub(in crate::loader) struct Executable {
     /// Its path below the installation.
     pub(in crate::loader) path: PathBuf,
     /// How it is started.
-    pub(in crate::loader) start: Start,
+    pub(in crate::loader) start: StartMethod,
 }
 
 /// How an executable is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::loader) enum Start {
+pub(in crate::loader) enum StartMethod {
     /// By the user's `node`, with the options of its first line.
     Node { options: Vec<String> },
     /// By the Python of its own environment.
@@ -56,7 +56,7 @@ pub(in crate::loader) const PYTHON: &str = "env/bin/python";
 
 impl Manifest {
     pub(in crate::loader) fn new(
-        identity: Identity,
+        identity: PackageIdentity,
         integrity: String,
         lock: Digest,
         executables: BTreeMap<String, Executable>,

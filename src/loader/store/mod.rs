@@ -17,8 +17,8 @@ mod written_files;
 
 pub use error::StoreError;
 pub(super) use files::{first_bytes, first_line, remove, write_new};
-pub(super) use identity::Identity;
-pub(super) use manifest::{Executable, Manifest, PYTHON, Start};
+pub(super) use identity::PackageIdentity;
+pub(super) use manifest::{Executable, Manifest, PYTHON, StartMethod};
 pub use written_files::Written;
 
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ use self::manifest::read_manifest;
 
 /// The files below the data directory.
 #[derive(Debug, Clone)]
-pub(super) struct Store {
+pub(super) struct PackageStore {
     root: PathBuf,
 }
 
-impl Store {
+impl PackageStore {
     pub(super) fn new(data: &Path) -> Self {
         Self {
             root: data.to_owned(),
@@ -39,7 +39,7 @@ impl Store {
     }
 
     /// Returns where an identity with this integrity is installed.
-    pub(super) fn directory(&self, identity: &Identity, integrity: &str) -> PathBuf {
+    pub(super) fn directory(&self, identity: &PackageIdentity, integrity: &str) -> PathBuf {
         self.root
             .join("store")
             .join(identity.ecosystem.as_str())
@@ -47,7 +47,7 @@ impl Store {
     }
 
     /// Returns the manifest of an installation, if there is a whole one.
-    pub(super) fn manifest(&self, identity: &Identity, integrity: &str) -> Option<Manifest> {
+    pub(super) fn manifest(&self, identity: &PackageIdentity, integrity: &str) -> Option<Manifest> {
         let manifest = read_manifest(&self.directory(identity, integrity))?;
         (manifest.identity == *identity && manifest.integrity == integrity).then_some(manifest)
     }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn the_first_record_of_a_spec_stays() {
         let home = tempfile::tempdir().unwrap();
-        let store = Store::new(home.path());
+        let store = PackageStore::new(home.path());
         let latest = package("npm:@scope/x@latest");
         assert_eq!(store.record(&latest), None);
         assert_eq!(store.keep(&latest, resolved("1.0.0")).unwrap(), resolved("1.0.0"));
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_workspace_is_swept_when_nobody_holds_its_lock() {
         let home = tempfile::tempdir().unwrap();
-        let store = Store::new(home.path());
+        let store = PackageStore::new(home.path());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn identities_that_read_alike_have_different_names() {
-        let name = |text: &str, version: &str, scripts| Identity::new(&package(text), version, scripts).key();
+        let name =
+            |text: &str, version: &str, scripts| PackageIdentity::new(&package(text), version, scripts).key();
         let names = [
             name("npm:x", "1.0.0", Scripts::Off),
             name("npm:x", "1.0.0", Scripts::Allowed),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Store;
+use super::PackageStore;
 use super::error::StoreError;
 use super::files::{create_directory, protect, remove, sync_directory, sync_tree, write_new};
 use super::manifest::{MANIFEST, Manifest, json, read_manifest};
@@ -11,7 +11,7 @@ use crate::disk;
 use crate::loader::plan::Package;
 use crate::protocol::DependencyName;
 
-impl Store {
+impl PackageStore {
     /// Moves a finished workspace into place, its manifest written last. Returns where it is then, and what the server
     /// `name` wrote into an installation that was there before.
     pub(in crate::loader) fn activate(

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Store;
+use super::PackageStore;
 use super::error::StoreError;
 use super::files::{create_directory, replace, sync_directory};
-use super::identity::{Identity, READABLE_LENGTH};
+use super::identity::{PackageIdentity, READABLE_LENGTH};
 use super::manifest::{FORMAT, json};
 use crate::loader::plan::{Package, Resolved, Scripts};
 use crate::protocol::Digest;
@@ -15,7 +15,7 @@ use crate::protocol::Digest;
 /// What a declared spec was resolved to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Record {
+struct ResolutionRecord {
     format: u32,
     package: String,
     version: String,
@@ -24,12 +24,12 @@ struct Record {
     withdrawn: Option<String>,
 }
 
-impl Store {
+impl PackageStore {
     /// Returns what a spec was resolved to; an unreadable record counts as none and is written anew.
     pub(in crate::loader) fn record(&self, package: &Package) -> Option<Resolved> {
         let text = std::fs::read(self.record_path(package)).ok()?;
-        let record: Record = serde_json::from_slice(&text).ok()?;
-        let frozen = |version: &str| self.frozen(&Identity::new(package, version, Scripts::Off));
+        let record: ResolutionRecord = serde_json::from_slice(&text).ok()?;
+        let frozen = |version: &str| self.frozen(&PackageIdentity::new(package, version, Scripts::Off));
         (record.format == FORMAT && record.package == package.to_string()).then(|| Resolved {
             lock: frozen(&record.version).map(|frozen| frozen.digest),
             version: record.version,
@@ -49,7 +49,7 @@ impl Store {
             Some(kept) if kept.integrity.is_some() => return Ok(kept),
             _ => {}
         }
-        let record = Record {
+        let record = ResolutionRecord {
             format: FORMAT,
             package: package.to_string(),
             version: resolved.version.clone(),
@@ -82,7 +82,7 @@ impl Store {
         { others }.any(|entry| {
             let record = std::fs::read(entry.path())
                 .ok()
-                .and_then(|text| serde_json::from_slice::<Record>(&text).ok());
+                .and_then(|text| serde_json::from_slice::<ResolutionRecord>(&text).ok());
             let other = record
                 .filter(|record| record.version == version)
                 .and_then(|record| Package::explicit(&record.package).ok());

@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Store;
+use super::PackageStore;
 use super::error::StoreError;
 use super::files::{create_directory, open_lock, remove};
 
@@ -14,22 +14,22 @@ const LOCK_POLL: Duration = Duration::from_millis(50);
 
 /// Holds a lock until it goes out of scope.
 #[derive(Debug)]
-pub(in crate::loader) struct Held(#[expect(dead_code, reason = "the open file is the lock")] File);
+pub(in crate::loader) struct HeldLock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
-impl Store {
+impl PackageStore {
     /// Waits for the lock of `key`, shared by threads and processes; `waiting` is called once if it is held.
     pub(in crate::loader) async fn lock(
         &self,
         key: &str,
         waiting: impl FnOnce(),
-    ) -> Result<Held, StoreError> {
+    ) -> Result<HeldLock, StoreError> {
         let path = self.lock_path(key);
         create_directory(&self.root.join("locks"))?;
         let file = open_lock(&path).map_err(StoreError::file("open", &path))?;
         let mut waiting = Some(waiting);
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Held(file)),
+                Ok(()) => return Ok(HeldLock(file)),
                 Err(TryLockError::WouldBlock) => {
                     if let Some(waiting) = waiting.take() {
                         waiting();

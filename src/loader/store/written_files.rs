@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::Store;
+use super::PackageStore;
 use super::error::StoreError;
 use super::files::{create_directory, write_new};
 use super::manifest::{MANIFEST, json, read_manifest};
@@ -37,7 +37,7 @@ pub struct Written {
 impl Written {
     /// Returns the directory and the files as a person is told of them.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let first = self.files.iter().take(NAMED);
         let mut told: Vec<String> = first.map(|file| format!("`{}`", Shown::path(file))).collect();
         if self.files.len() > NAMED {
@@ -111,7 +111,7 @@ fn walk(root: &Path, below: &Path, visit: &mut impl FnMut(&Path, Mark)) {
     }
 }
 
-impl Store {
+impl PackageStore {
     /// Moves what a server wrote into an installation to a folder of its own, before the installation goes away.
     pub(in crate::loader) fn keep_foreign(
         &self,

@@ -56,7 +56,7 @@ impl Client for ServerRequests {
         self.subscriptions.watches(session.dependency())
     }
 
-    fn told(&self, session: &Session, method: &str, line: &Bytes, params: Option<&Payload<'_>>) {
+    fn notified(&self, session: &Session, method: &str, line: &Bytes, params: Option<&Payload<'_>>) {
         match method {
             "notifications/resources/updated" => self.subscriptions.updated(session, line, params),
             "notifications/subscriptions/acknowledged" => self.subscriptions.acknowledged(session, params),

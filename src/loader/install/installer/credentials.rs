@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::indexes;
 use crate::config::Environment;
-use crate::loader::plan::Confidences;
+use crate::loader::plan::SecretCollector;
 use crate::protocol::Secrets;
 
 /// No settings file of a package manager comes near; what is longer is looked through up to here.
@@ -24,7 +24,7 @@ const NPM_SETTINGS: [&str; 4] = ["_auth", "_authtoken", "_password", "password"]
 
 /// Collects the credentials that an installer with these variables can read.
 pub(super) fn of(environment: &Environment, variables: &BTreeMap<OsString, OsString>) -> Secrets {
-    let mut found = Confidences::default();
+    let mut found = SecretCollector::default();
     for (name, value) in variables {
         if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
             found.addresses(name, value);
@@ -59,7 +59,7 @@ fn read(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn of_npmrc(found: &mut Confidences, text: &str) {
+fn of_npmrc(found: &mut SecretCollector, text: &str) {
     for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
         let value = value.trim().trim_matches(['"', '\'']);
         let setting = name
@@ -79,7 +79,7 @@ fn of_npmrc(found: &mut Confidences, text: &str) {
     }
 }
 
-fn of_netrc(found: &mut Confidences, text: &str) {
+fn of_netrc(found: &mut SecretCollector, text: &str) {
     let mut words = text.split_whitespace();
     while let Some(word) = words.next() {
         if word == "password" {

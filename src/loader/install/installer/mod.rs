@@ -13,17 +13,17 @@ mod tools;
 mod venv;
 mod withdrawal;
 
-pub(super) use order::{Built, Order};
+pub(super) use order::{InstallOrder, InstalledFiles};
 pub(super) use tools::Tools;
 
 use std::path::Path;
 
 use super::error::InstallError;
-use super::lock::{self, Checked};
+use super::lock::{self, CheckedLock};
 use crate::loader::plan::{Ecosystem, Package, Resolved};
 
 /// Reads and checks the lock that a recipe left in `directory`; `None` if there is no valid one.
-pub(super) fn read_lock(package: &Package, version: &str, directory: &Path) -> Option<(Checked, String)> {
+pub(super) fn read_lock(package: &Package, version: &str, directory: &Path) -> Option<(CheckedLock, String)> {
     let file = match package.ecosystem() {
         Ecosystem::Npm => npm::LOCK,
         Ecosystem::Pypi => pypi::LOCK,
@@ -33,7 +33,7 @@ pub(super) fn read_lock(package: &Package, version: &str, directory: &Path) -> O
 }
 
 /// Checks a lock; `None` if it is not a valid one of the package at `version`.
-pub(super) fn check_lock(package: &Package, version: &str, text: &str) -> Option<Checked> {
+pub(super) fn check_lock(package: &Package, version: &str, text: &str) -> Option<CheckedLock> {
     let checked = match package.ecosystem() {
         Ecosystem::Npm => lock::check_npm(text, package.name(), version),
         Ecosystem::Pypi => lock::check_requirements(text, package.name(), Some(version)),
@@ -54,7 +54,7 @@ pub(super) async fn resolve(
 }
 
 /// Installs into the order's directory.
-pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, InstallError> {
+pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<InstalledFiles, InstallError> {
     match order.package.ecosystem() {
         Ecosystem::Npm => npm::install(tools, order).await,
         Ecosystem::Pypi => pypi::install(tools, order).await,

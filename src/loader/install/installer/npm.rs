@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::order::{Built, Order, stays_below};
-use super::process::{Finished, Program};
+use super::order::{InstallOrder, InstalledFiles, stays_below};
+use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
 use super::withdrawal;
 use crate::loader::install::error::InstallError;
@@ -19,7 +19,7 @@ use crate::loader::install::lock::{check_npm, strong};
 use crate::loader::install::step::InstallStep;
 use crate::loader::install::tail::Tail;
 use crate::loader::plan::{Package, Resolved, Scripts, VersionSpec, is_semantic_version};
-use crate::loader::store::{self, Executable, Start};
+use crate::loader::store::{self, Executable, StartMethod};
 
 pub(super) const LOCK: &str = "package-lock.json";
 
@@ -47,7 +47,7 @@ const FLAGS: [&str; 17] = [
 
 /// One version as `npm view` describes it.
 #[derive(Deserialize)]
-struct View {
+struct RegistryVersion {
     version: String,
     #[serde(rename = "dist.integrity")]
     integrity: Option<String>,
@@ -59,8 +59,8 @@ struct View {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Views {
-    One(View),
-    Many(Vec<View>),
+    One(RegistryVersion),
+    Many(Vec<RegistryVersion>),
 }
 
 pub(super) async fn resolve(
@@ -118,7 +118,7 @@ pub(super) async fn resolve(
     })
 }
 
-pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, InstallError> {
+pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<InstalledFiles, InstallError> {
     let npm = tools.program("npm", order.package)?;
     // Found now rather than at the first start: an installation that cannot run is not one.
     tools.find("node", order.package)?;
@@ -172,7 +172,7 @@ pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, I
         run(tools, &npm, &spec, order.directory, arguments.map(OsString::from)).await?;
     }
     let executables = executables(order.directory, order.package.name())?;
-    Ok(Built {
+    Ok(InstalledFiles {
         integrity,
         executables,
         // Node loads nothing of a package that it is not told to load.
@@ -187,7 +187,7 @@ async fn run(
     spec: &str,
     directory: &Path,
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Finished, InstallError> {
+) -> Result<InstallerOutput, InstallError> {
     let mut cache = OsString::from("--cache=");
     cache.push(tools.cache("npm"));
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -201,7 +201,7 @@ fn write_manifest(directory: &Path, text: &str) -> Result<(), InstallError> {
 }
 
 #[derive(Deserialize)]
-struct Described {
+struct PackageMetadata {
     bin: Option<Bin>,
 }
 
@@ -217,7 +217,7 @@ fn executables(directory: &Path, name: &str) -> Result<BTreeMap<String, Executab
     let folder = Path::new("node_modules").join(name);
     let path = directory.join(&folder).join("package.json");
     let text = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
-    let described: Described =
+    let described: PackageMetadata =
         serde_json::from_str(&text).map_err(|error| InstallError::file("read", &path)(error.into()))?;
     let unscoped = name.rsplit_once('/').map_or(name, |(_, name)| name);
     let declared = match described.bin {
@@ -250,7 +250,7 @@ fn executables(directory: &Path, name: &str) -> Result<BTreeMap<String, Executab
 }
 
 /// Tells how a file is started: JavaScript by `node`, with the options of its first line, anything else by itself.
-fn start_of(path: &Path, real: &Path) -> Start {
+fn start_of(path: &Path, real: &Path) -> StartMethod {
     let line = store::first_line(real);
     let words: Vec<&str> = line
         .strip_prefix("#!")
@@ -264,11 +264,11 @@ fn start_of(path: &Path, real: &Path) -> Start {
         .extension()
         .is_some_and(|extension| matches!(extension.to_str(), Some("js" | "mjs" | "cjs")));
     match node {
-        Some(node) => Start::Node {
+        Some(node) => StartMethod::Node {
             options: words[node + 1..].iter().map(|word| (*word).to_owned()).collect(),
         },
-        None if script => Start::Node { options: Vec::new() },
-        None => Start::Direct,
+        None if script => StartMethod::Node { options: Vec::new() },
+        None => StartMethod::Direct,
     }
 }
 

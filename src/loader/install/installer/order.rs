@@ -5,13 +5,13 @@ use std::path::{Component, Path};
 
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
-use crate::loader::install::lock::Checked;
+use crate::loader::install::lock::CheckedLock;
 use crate::loader::install::step::Progress;
 use crate::loader::plan::{Package, Resolved, Scripts};
 use crate::loader::store::Executable;
 
 /// What a recipe is asked for.
-pub(in crate::loader::install) struct Order<'a> {
+pub(in crate::loader::install) struct InstallOrder<'a> {
     pub(in crate::loader::install) package: &'a Package,
     pub(in crate::loader::install) version: &'a str,
     /// What was shown, approved or recorded.
@@ -24,13 +24,13 @@ pub(in crate::loader::install) struct Order<'a> {
     pub(in crate::loader::install) progress: Progress<'a>,
 }
 
-impl Order<'_> {
+impl InstallOrder<'_> {
     pub(super) fn spec(&self) -> String {
         self.package.at(self.version)
     }
 
     /// Refuses other content than what was shown, approved or recorded.
-    pub(super) fn check(&self, found: &Checked) -> Result<(), InstallError> {
+    pub(super) fn check(&self, found: &CheckedLock) -> Result<(), InstallError> {
         let found = Resolved {
             version: found.version.clone(),
             integrity: Some(found.integrity.clone()),
@@ -42,7 +42,7 @@ impl Order<'_> {
 }
 
 /// What a recipe has put into its directory.
-pub(in crate::loader::install) struct Built {
+pub(in crate::loader::install) struct InstalledFiles {
     pub(in crate::loader::install) integrity: String,
     pub(in crate::loader::install) executables: BTreeMap<String, Executable>,
     /// Files that run at every start before the server itself.

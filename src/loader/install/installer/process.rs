@@ -26,7 +26,7 @@ const STDERR_LIMIT: usize = 64 * 1024;
 const PIPE_GRACE: Duration = Duration::from_secs(1);
 
 /// One run of an installer.
-pub(super) struct Run<'a> {
+pub(super) struct InstallerRun<'a> {
     pub(super) program: &'a Path,
     pub(super) arguments: Vec<OsString>,
     pub(super) directory: &'a Path,
@@ -40,8 +40,8 @@ pub(super) struct Run<'a> {
 }
 
 /// What an installer left.
-pub(super) struct Finished {
-    pub(super) ending: Ending,
+pub(super) struct InstallerOutput {
+    pub(super) ending: InstallerEnd,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
     /// What of it must not be shown.
@@ -50,13 +50,13 @@ pub(super) struct Finished {
 
 /// How an installer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum InstallerEnd {
     Success,
     Failed(String),
 }
 
 /// Ends everything an installer started when it goes out of scope.
-struct Ends(Option<Means>);
+struct InstallerGuard(Option<Means>);
 
 enum Means {
     /// Tells the supervisor, which must not be killed itself.
@@ -65,14 +65,14 @@ enum Means {
     Group(Pid),
 }
 
-impl Ends {
+impl InstallerGuard {
     /// Leaves a supervisor alone that is gone: it has ended everything, and its number may be a stranger's.
     fn gone(&mut self) {
         self.0.take_if(|means| matches!(means, Means::Supervisor(_)));
     }
 }
 
-impl Drop for Ends {
+impl Drop for InstallerGuard {
     fn drop(&mut self) {
         let _ = match self.0 {
             Some(Means::Supervisor(supervisor)) => kill_process(supervisor, Signal::TERM),
@@ -82,9 +82,9 @@ impl Drop for Ends {
     }
 }
 
-impl Run<'_> {
+impl InstallerRun<'_> {
     /// Runs the installer; an error means that it could not be started or waited for.
-    pub(super) async fn finish(self) -> std::io::Result<Finished> {
+    pub(super) async fn finish(self) -> std::io::Result<InstallerOutput> {
         #[expect(clippy::disallowed_methods, reason = "the one place that starts installers")]
         let mut command = Command::new(self.supervisor.unwrap_or(self.program));
         if self.supervisor.is_some() {
@@ -108,7 +108,7 @@ impl Run<'_> {
             .id()
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw);
-        let mut ends = Ends(id.map(|id| match self.supervisor {
+        let mut ends = InstallerGuard(id.map(|id| match self.supervisor {
             Some(_) => Means::Supervisor(id),
             None => Means::Group(id),
         }));
@@ -127,11 +127,11 @@ impl Run<'_> {
                     status = child.wait() => {
                         ends.gone();
                         let status = status?;
-                        break if status.success() { Ending::Success } else { Ending::Failed(status.to_string()) };
+                        break if status.success() { InstallerEnd::Success } else { InstallerEnd::Failed(status.to_string()) };
                     }
                     () = &mut reading, if !read => read = true,
                     () = &mut deadline => {
-                        break Ending::Failed(format!("stopped after {} seconds", self.limit.as_secs()));
+                        break InstallerEnd::Failed(format!("stopped after {} seconds", self.limit.as_secs()));
                     }
                 }
             };
@@ -142,7 +142,7 @@ impl Run<'_> {
             }
             ending
         };
-        Ok(Finished {
+        Ok(InstallerOutput {
             ending,
             stdout,
             stderr,
@@ -190,8 +190,8 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    fn run(script: &str, directory: &Path, limit: Duration) -> Run<'static> {
-        Run {
+    fn run(script: &str, directory: &Path, limit: Duration) -> InstallerRun<'static> {
+        InstallerRun {
             program: Path::new("/bin/sh"),
             arguments: vec!["-c".into(), script.into()],
             directory: Box::leak(directory.to_owned().into_boxed_path()),
@@ -236,7 +236,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             (finished.ending, finished.stdout, finished.stderr),
-            (Ending::Success, b"out\n".to_vec(), b"err\n".to_vec())
+            (InstallerEnd::Success, b"out\n".to_vec(), b"err\n".to_vec())
         );
         assert!(is_gone(&home.path().join("id")));
     }
@@ -248,7 +248,7 @@ mod tests {
         let finished = runtime()
             .block_on(run(script, home.path(), Duration::from_millis(500)).finish())
             .unwrap();
-        assert!(matches!(finished.ending, Ending::Failed(_)));
+        assert!(matches!(finished.ending, InstallerEnd::Failed(_)));
         assert!(finished.stdout.len() <= STDOUT_LIMIT);
         assert!(is_gone(&home.path().join("id")));
     }

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::order::{Built, Order, stays_below};
-use super::process::{Finished, Program};
+use super::order::{InstallOrder, InstalledFiles, stays_below};
+use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
-use super::venv::{self, Fresh, Problem};
+use super::venv::{self, FreshVenv, VenvProblem};
 use super::{indexes, withdrawal};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
@@ -19,7 +19,7 @@ use crate::loader::install::step::InstallStep;
 use crate::loader::install::tail::Tail;
 use crate::loader::plan::{Package, Resolved, VersionSpec, normalize};
 use crate::loader::process::is_in_project;
-use crate::loader::store::{self, Executable, PYTHON, Start};
+use crate::loader::store::{self, Executable, PYTHON, StartMethod};
 
 const ENVIRONMENT: &str = "env";
 const WANTED: &str = "requirements.in";
@@ -72,7 +72,7 @@ pub(super) async fn resolve(
     })
 }
 
-pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, InstallError> {
+pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<InstalledFiles, InstallError> {
     let uv = tools.program("uv", order.package)?;
     let spec = order.spec();
     let refused = |source| InstallError::Refused {
@@ -87,7 +87,7 @@ pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, I
     arguments.push(ENVIRONMENT);
     run(tools, &uv, &spec, order.directory, arguments).await?;
     let environment = order.directory.join(ENVIRONMENT);
-    let fresh = Fresh::read(&environment).map_err(InstallError::file("read", &environment))?;
+    let fresh = FreshVenv::read(&environment).map_err(InstallError::file("read", &environment))?;
     if is_in_project(&fresh.python, tools.environment()) {
         return Err(InstallError::Missing {
             package: spec,
@@ -133,7 +133,7 @@ pub(super) async fn install(tools: &Tools, order: &Order<'_>) -> Result<Built, I
     let at_start = inspected(fresh, &spec, environment).await?;
     compile(tools, python, order.directory, &packages).await;
     let executables = executables(order.directory, &packages, order.package.name())?;
-    Ok(Built {
+    Ok(InstalledFiles {
         integrity: checked.integrity,
         executables,
         at_start,
@@ -147,7 +147,7 @@ async fn run(
     spec: &str,
     directory: &Path,
     arguments: impl IntoIterator<Item = &str>,
-) -> Result<Finished, InstallError> {
+) -> Result<InstallerOutput, InstallError> {
     let mut all: Vec<OsString> = vec!["--no-progress".into()];
     // One of the two always: without them uv reads the project's files.
     match indexes::uv_configuration(tools.environment()) {
@@ -161,7 +161,7 @@ async fn run(
 }
 
 /// Refuses what packages put where they do not belong, and returns what of them runs at every start.
-async fn inspected(fresh: Fresh, spec: &str, environment: PathBuf) -> Result<Vec<String>, InstallError> {
+async fn inspected(fresh: FreshVenv, spec: &str, environment: PathBuf) -> Result<Vec<String>, InstallError> {
     let packages = environment.join(fresh.packages());
     let inspected = off_thread(move || {
         fresh.check()?;
@@ -171,12 +171,12 @@ async fn inspected(fresh: Fresh, spec: &str, environment: PathBuf) -> Result<Vec
         .await
         .unwrap_or_else(|| Err(std::io::Error::other("pml is going away").into()))
         .map_err(|problem| match problem {
-            Problem::Misplaced(misplaced) => InstallError::Misplaced {
+            VenvProblem::Misplaced(misplaced) => InstallError::Misplaced {
                 package: spec.to_owned(),
                 file: misplaced.file,
                 reason: misplaced.reason,
             },
-            Problem::Unreadable(error) => InstallError::file("read", &environment)(error),
+            VenvProblem::Unreadable(error) => InstallError::file("read", &environment)(error),
         })
 }
 
@@ -253,11 +253,11 @@ fn executables(
 
 /// Tells how a script is started. The first line of a relocatable script is `#!/bin/sh`, which hands over to the
 /// Python beside it: that step is skipped.
-fn start_of(real: &Path) -> Start {
+fn start_of(real: &Path) -> StartMethod {
     let start = store::first_bytes(real);
     if start.starts_with("#!") && start.contains("python") {
-        Start::Python
+        StartMethod::Python
     } else {
-        Start::Direct
+        StartMethod::Direct
     }
 }

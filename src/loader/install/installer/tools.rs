@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::credentials;
-use super::process::{Ending, Finished, Program, Run};
+use super::process::{InstallerEnd, InstallerOutput, InstallerRun, Program};
 use crate::config::{Environment, Locations};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
@@ -123,12 +123,12 @@ impl Tools {
         directory: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
         extra: impl IntoIterator<Item = (&'static str, OsString)>,
-    ) -> Result<Finished, InstallError> {
+    ) -> Result<InstallerOutput, InstallError> {
         let mut variables = self.variables();
         variables.extend(extra.into_iter().map(|(name, value)| (name.into(), value)));
         let (environment, seen) = (self.environment.clone(), variables.clone());
         let secrets = off_thread(move || credentials::of(&environment, &seen)).await;
-        let run = Run {
+        let run = InstallerRun {
             program: &program.path,
             arguments: arguments
                 .into_iter()
@@ -145,14 +145,14 @@ impl Tools {
             .await
             .map_err(InstallError::file("run", &program.path))?;
         match &finished.ending {
-            Ending::Success => Ok(finished),
-            Ending::Failed(ending) => Err(failure(program.name, package, ending.clone(), &finished)),
+            InstallerEnd::Success => Ok(finished),
+            InstallerEnd::Failed(ending) => Err(failure(program.name, package, ending.clone(), &finished)),
         }
     }
 }
 
 /// Tells the reasons that a person can do something about apart from the rest.
-fn failure(program: &'static str, package: &str, ending: String, finished: &Finished) -> InstallError {
+fn failure(program: &'static str, package: &str, ending: String, finished: &InstallerOutput) -> InstallError {
     const ABSENT: [&str; 6] = [
         "E404",
         "ETARGET",

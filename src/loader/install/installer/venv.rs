@@ -18,17 +18,17 @@ const DATA: [&str; 7] = ["share", "etc", "include", "man", "doc", "docs", "opt"]
 const AT_START_LIMIT: usize = 20;
 
 /// A fresh environment, as it was before anything was unpacked into it.
-pub(super) struct Fresh {
+pub(super) struct FreshVenv {
     root: PathBuf,
     /// The interpreter that the environment was made from.
     pub(super) python: PathBuf,
     /// Where packages go, below the environment.
     packages: PathBuf,
-    entries: BTreeMap<PathBuf, Entry>,
+    entries: BTreeMap<PathBuf, VenvEntry>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Entry {
+enum VenvEntry {
     Directory,
     File(Digest),
     Link(PathBuf),
@@ -44,23 +44,23 @@ pub(super) struct Misplaced {
 
 /// Says why an environment was not accepted.
 #[derive(Debug)]
-pub(super) enum Problem {
+pub(super) enum VenvProblem {
     Misplaced(Misplaced),
     Unreadable(io::Error),
 }
 
-impl From<io::Error> for Problem {
+impl From<io::Error> for VenvProblem {
     fn from(error: io::Error) -> Self {
         Self::Unreadable(error)
     }
 }
 
-impl Fresh {
+impl FreshVenv {
     /// Reads an environment into which nothing was unpacked yet.
     pub(super) fn read(root: &Path) -> io::Result<Self> {
         let mut entries = BTreeMap::new();
         walk(root, Path::new(""), &mut |path, found| -> io::Result<()> {
-            entries.insert(path.to_owned(), Entry::read(&root.join(path), found)?);
+            entries.insert(path.to_owned(), VenvEntry::read(&root.join(path), found)?);
             Ok(())
         })?;
         let packages = entries
@@ -81,34 +81,36 @@ impl Fresh {
     }
 
     /// Refuses the environment if packages changed it, or put files where packages do not belong.
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(super) fn check(&self) -> Result<(), VenvProblem> {
         let mut seen = 0;
-        walk(&self.root, Path::new(""), &mut |path,
-                                              found|
-         -> Result<(), Problem> {
-            let misplaced = |reason| {
-                Problem::Misplaced(Misplaced {
-                    file: Shown::path(path),
-                    reason,
-                })
-            };
-            if let Some(before) = self.entries.get(path) {
-                seen += 1;
-                return if Entry::read(&self.root.join(path), found)? == *before {
+        walk(
+            &self.root,
+            Path::new(""),
+            &mut |path, found| -> Result<(), VenvProblem> {
+                let misplaced = |reason| {
+                    VenvProblem::Misplaced(Misplaced {
+                        file: Shown::path(path),
+                        reason,
+                    })
+                };
+                if let Some(before) = self.entries.get(path) {
+                    seen += 1;
+                    return if VenvEntry::read(&self.root.join(path), found)? == *before {
+                        Ok(())
+                    } else {
+                        Err(misplaced("is a file of the environment itself"))
+                    };
+                }
+                if found.is_symlink() && !self.leads_inside(path) {
+                    return Err(misplaced("is a link that leads out of the environment"));
+                }
+                if self.may_hold(path, found) {
                     Ok(())
                 } else {
-                    Err(misplaced("is a file of the environment itself"))
-                };
-            }
-            if found.is_symlink() && !self.leads_inside(path) {
-                return Err(misplaced("is a link that leads out of the environment"));
-            }
-            if self.may_hold(path, found) {
-                Ok(())
-            } else {
-                Err(misplaced("lies outside the folders of packages"))
-            }
-        })?;
+                    Err(misplaced("lies outside the folders of packages"))
+                }
+            },
+        )?;
         // What was there before and is not seen any more was removed.
         if seen == self.entries.len() {
             return Ok(());
@@ -117,7 +119,7 @@ impl Fresh {
             .entries
             .keys()
             .find(|path| self.root.join(path).symlink_metadata().is_err());
-        Err(Problem::Misplaced(Misplaced {
+        Err(VenvProblem::Misplaced(Misplaced {
             file: gone.map_or_else(String::new, |path| Shown::path(path)),
             reason: "is a file of the environment itself",
         }))
@@ -164,7 +166,7 @@ fn is_of_the_environment(name: &str) -> bool {
         || name.ends_with("._pth")
 }
 
-impl Entry {
+impl VenvEntry {
     fn read(path: &Path, found: std::fs::FileType) -> io::Result<Self> {
         Ok(if found.is_symlink() {
             Self::Link(std::fs::read_link(path)?)
@@ -241,7 +243,7 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn environment() -> (tempfile::TempDir, Fresh) {
+    fn environment() -> (tempfile::TempDir, FreshVenv) {
         let root = tempfile::tempdir().unwrap();
         for folder in ["bin", "lib/python3.11/site-packages"] {
             std::fs::create_dir_all(root.path().join(folder)).unwrap();
@@ -249,7 +251,7 @@ mod tests {
         std::os::unix::fs::symlink("/bin/sh", root.path().join("bin/python")).unwrap();
         std::os::unix::fs::symlink("lib", root.path().join("lib64")).unwrap();
         std::fs::write(root.path().join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
-        let fresh = Fresh::read(root.path()).unwrap();
+        let fresh = FreshVenv::read(root.path()).unwrap();
         (root, fresh)
     }
 
@@ -265,8 +267,8 @@ mod tests {
         }
         match fresh.check() {
             Ok(()) => None,
-            Err(Problem::Misplaced(misplaced)) => Some(misplaced.reason),
-            Err(Problem::Unreadable(error)) => panic!("{error}"),
+            Err(VenvProblem::Misplaced(misplaced)) => Some(misplaced.reason),
+            Err(VenvProblem::Unreadable(error)) => panic!("{error}"),
         }
     }
 
@@ -324,7 +326,7 @@ mod tests {
         }
         let (root, fresh) = environment();
         std::fs::remove_file(root.path().join("pyvenv.cfg")).unwrap();
-        assert!(matches!(fresh.check(), Err(Problem::Misplaced(gone)) if gone.file == "pyvenv.cfg"));
+        assert!(matches!(fresh.check(), Err(VenvProblem::Misplaced(gone)) if gone.file == "pyvenv.cfg"));
     }
 
     #[test]

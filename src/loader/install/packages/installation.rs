@@ -8,11 +8,11 @@ use crate::loader::install::background::off_thread;
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::executables::is_whole;
-use crate::loader::install::installer::{self, Order, check_lock, read_lock};
-use crate::loader::install::lock::Checked;
+use crate::loader::install::installer::{self, InstallOrder, check_lock, read_lock};
+use crate::loader::install::lock::CheckedLock;
 use crate::loader::install::step::{InstallStep, Progress};
 use crate::loader::plan::{Package, Plan, Resolved, VersionSpec};
-use crate::loader::store::{self, Identity, Manifest, Written};
+use crate::loader::store::{self, Manifest, PackageIdentity, Written};
 use crate::protocol::Digest;
 use crate::protocol::approval::{self, told_at_start};
 
@@ -26,7 +26,7 @@ impl Packages {
     ) -> Result<Vec<String>, InstallError> {
         let scripts = plan.scripts();
         let known = self.known(package, progress).await?;
-        let identity = Identity::new(package, &known.version, scripts);
+        let identity = PackageIdentity::new(package, &known.version, scripts);
         let key = identity.key();
         let held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
         // Whoever held the lock may have recorded more than was known before.
@@ -55,7 +55,7 @@ impl Packages {
         let workspace = self.store.workspace(&key)?;
         let built = installer::install(
             &self.tools,
-            &Order {
+            &InstallOrder {
                 package,
                 version: &known.version,
                 expected,
@@ -106,15 +106,15 @@ impl Packages {
         });
         let (kept, elsewhere) = activated.await.unwrap_or_else(|| Ok((None, Vec::new())))?;
         let withdrawn = built.withdrawn.or_else(|| known.withdrawn.clone());
-        let told_of_withdrawal = withdrawn.as_deref().map(approval::told_of_withdrawal);
+        let withdrawal = withdrawn.as_deref().map(approval::told_of_withdrawal);
         self.record(package, known.version.clone(), built.integrity, withdrawn)
             .await?;
         drop(held);
         let spec = package.at(&known.version);
-        let notes = told_of_withdrawal
+        let notes = withdrawal
             .into_iter()
             .chain(told)
-            .chain(told_of_files(package, kept, elsewhere));
+            .chain(describe_files(package, kept, elsewhere));
         Ok(notes.map(|note| format!("{spec}: {note}")).collect())
     }
 
@@ -136,7 +136,12 @@ impl Packages {
     }
 
     /// Returns the lock of the first installation; a damaged one counts as none.
-    fn frozen(&self, package: &Package, identity: &Identity, known: &Resolved) -> Option<(Checked, String)> {
+    fn frozen(
+        &self,
+        package: &Package,
+        identity: &PackageIdentity,
+        known: &Resolved,
+    ) -> Option<(CheckedLock, String)> {
         if let Some(kept) = self.store.frozen(identity) {
             let checked = check_lock(package, &known.version, &kept.text)?;
             return (checked.digest == kept.digest).then_some((checked, kept.text));
@@ -151,7 +156,12 @@ impl Packages {
         )
     }
 
-    async fn freeze(&self, identity: &Identity, digest: Digest, text: String) -> Result<(), InstallError> {
+    async fn freeze(
+        &self,
+        identity: &PackageIdentity,
+        digest: Digest,
+        text: String,
+    ) -> Result<(), InstallError> {
         let (store, identity) = (self.store.clone(), identity.clone());
         off_thread(move || store.freeze(&identity, digest, text))
             .await
@@ -187,7 +197,7 @@ impl Packages {
     ) -> Result<(), InstallError> {
         let package = package_of(plan)?;
         let version = &installed.resolved.version;
-        let identity = Identity::new(package, version, plan.scripts());
+        let identity = PackageIdentity::new(package, version, plan.scripts());
         if self.store.frozen(&identity).is_some() {
             return Ok(());
         }
@@ -199,18 +209,22 @@ impl Packages {
 }
 
 /// Tells where files are that a server wrote into its installations: into this one, and into those of other versions.
-fn told_of_files(package: &Package, kept: Option<Written>, elsewhere: Vec<(String, Written)>) -> Vec<String> {
+fn describe_files(
+    package: &Package,
+    kept: Option<Written>,
+    elsewhere: Vec<(String, Written)>,
+) -> Vec<String> {
     let kept = kept.map(|kept| {
         format!(
             "files that the server wrote into its installation are kept in {}",
-            kept.told()
+            kept.describe()
         )
     });
     let elsewhere = elsewhere.into_iter().map(|(version, written)| {
         format!(
             "the server wrote files into its installation of {}: they are in {}",
             package.at(&version),
-            written.told()
+            written.describe()
         )
     });
     kept.into_iter().chain(elsewhere).collect()

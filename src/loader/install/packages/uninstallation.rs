@@ -6,7 +6,7 @@ use super::Packages;
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
 use crate::loader::plan::{Package, Resolved, Scripts, VersionSpec};
-use crate::loader::store::{Identity, Written};
+use crate::loader::store::{PackageIdentity, Written};
 use crate::protocol::DependencyName;
 
 /// A server that uses a package, beside the one that is uninstalled.
@@ -63,7 +63,7 @@ impl Packages {
         let Some(Resolved { version, .. }) = self.store.record(package) else {
             return Ok(Uninstalled::Nothing);
         };
-        let identity = |scripts| Identity::new(package, &version, scripts);
+        let identity = |scripts| PackageIdentity::new(package, &version, scripts);
         let _held = self.store.lock(&identity(Scripts::Off).key(), || {}).await?;
         let _also_held = match identity(Scripts::Allowed).key() {
             key if key == identity(Scripts::Off).key() => None,

@@ -10,7 +10,7 @@ use rustix::process::{
     waitpid,
 };
 
-use super::phase::Event;
+use super::phase::EndEvent;
 
 /// How often the list of children is read again when it said nothing although a child is left.
 const RELIST: Duration = Duration::from_millis(2);
@@ -38,7 +38,7 @@ impl Descendants {
     }
 
     /// Reaps the dead apart from the server, and says what is left.
-    pub(super) fn reap(&self) -> Option<Event> {
+    pub(super) fn reap(&self) -> Option<EndEvent> {
         let mut alive = 0;
         for child in children().into_iter().filter(|child| *child != self.server) {
             if let Ok(None) = waitpid(Some(child), WaitOptions::NOHANG) {
@@ -48,8 +48,8 @@ impl Descendants {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         match waitid(WaitId::Pid(self.server), options) {
             Ok(None) => None,
-            Ok(Some(_)) | Err(_) if alive == 0 => Some(Event::Gone),
-            Ok(Some(_)) | Err(_) => Some(Event::Exited),
+            Ok(Some(_)) | Err(_) if alive == 0 => Some(EndEvent::Gone),
+            Ok(Some(_)) | Err(_) => Some(EndEvent::Exited),
         }
     }
 

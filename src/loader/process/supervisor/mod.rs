@@ -37,7 +37,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use self::descendants::Descendants;
-use self::phase::{Event, Phase};
+use self::phase::{EndEvent, EndPhase};
 
 /// Runs `program` until it and everything it started is gone; returns its exit code, or 128 + its signal.
 pub fn run(life: Life, program: &OsStr, arguments: &[OsString]) -> Result<u8, SuperviseError> {
@@ -82,15 +82,15 @@ fn start(program: &OsStr, arguments: &[OsString]) -> io::Result<Pid> {
 
 /// Follows the phases until everything is to be killed or is gone.
 async fn watch(mut hung_up: oneshot::Receiver<()>, signals: &mut Signals, descendants: &Descendants) {
-    let mut phase = Phase::Running;
+    let mut phase = EndPhase::Running;
     let mut deadline = None;
     loop {
         let event = tokio::select! {
-            _ = &mut hung_up, if phase == Phase::Running => Some(Event::HungUp),
-            () = signals.terminate.received() => Some(Event::Asked),
-            () = signals.terminal_closed.received() => Some(Event::Asked),
+            _ = &mut hung_up, if phase == EndPhase::Running => Some(EndEvent::HungUp),
+            () = signals.terminate.received() => Some(EndEvent::Asked),
+            () = signals.terminal_closed.received() => Some(EndEvent::Asked),
             () = signals.child.received() => descendants.reap(),
-            () = until(deadline) => Some(Event::Overdue),
+            () = until(deadline) => Some(EndEvent::Overdue),
             // Ctrl-C is for pml, which then closes its servers in its own order.
             () = signals.interrupt.received() => None,
             () = signals.quit.received() => None,
@@ -102,9 +102,9 @@ async fn watch(mut hung_up: oneshot::Receiver<()>, signals: &mut Signals, descen
         phase = next;
         deadline = phase.lasts().map(|grace| Instant::now() + grace);
         match phase {
-            Phase::Terminating(_) => descendants.signal(Signal::TERM),
-            Phase::Ending => return,
-            Phase::Running | Phase::Closing => {}
+            EndPhase::Terminating(_) => descendants.signal(Signal::TERM),
+            EndPhase::Ending => return,
+            EndPhase::Running | EndPhase::Closing => {}
         }
     }
 }

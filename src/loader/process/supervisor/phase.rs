@@ -11,7 +11,7 @@ const URGENT_GRACE: Duration = Duration::from_millis(150);
 
 /// Where a server stands on its way out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum EndPhase {
     /// It serves.
     Running,
     /// It has seen the end of its stdin.
@@ -24,7 +24,7 @@ pub(super) enum Phase {
 
 /// What moves a server along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum EndEvent {
     /// pml closed the pipe, or is dead.
     HungUp,
     /// pml wants it gone at once.
@@ -37,14 +37,16 @@ pub(super) enum Event {
     Overdue,
 }
 
-impl Phase {
+impl EndPhase {
     /// Returns what follows; this is the whole order of death.
-    pub(super) fn after(self, event: Event) -> Self {
+    pub(super) fn after(self, event: EndEvent) -> Self {
         match (self, event) {
-            (_, Event::Gone) | (Self::Terminating(_), Event::Overdue | Event::Asked) => Self::Ending,
-            (Self::Running, Event::HungUp) => Self::Closing,
-            (Self::Running | Self::Closing, Event::Asked | Event::Exited) => Self::Terminating(URGENT_GRACE),
-            (Self::Closing, Event::Overdue) => Self::Terminating(GENTLE_GRACE),
+            (_, EndEvent::Gone) | (Self::Terminating(_), EndEvent::Overdue | EndEvent::Asked) => Self::Ending,
+            (Self::Running, EndEvent::HungUp) => Self::Closing,
+            (Self::Running | Self::Closing, EndEvent::Asked | EndEvent::Exited) => {
+                Self::Terminating(URGENT_GRACE)
+            }
+            (Self::Closing, EndEvent::Overdue) => Self::Terminating(GENTLE_GRACE),
             (phase, _) => phase,
         }
     }
@@ -63,41 +65,45 @@ impl Phase {
 mod tests {
     use super::*;
 
-    const PHASES: [Phase; 5] = [
-        Phase::Running,
-        Phase::Closing,
-        Phase::Terminating(GENTLE_GRACE),
-        Phase::Terminating(URGENT_GRACE),
-        Phase::Ending,
+    const PHASES: [EndPhase; 5] = [
+        EndPhase::Running,
+        EndPhase::Closing,
+        EndPhase::Terminating(GENTLE_GRACE),
+        EndPhase::Terminating(URGENT_GRACE),
+        EndPhase::Ending,
     ];
-    const EVENTS: [Event; 5] = [
-        Event::HungUp,
-        Event::Asked,
-        Event::Exited,
-        Event::Gone,
-        Event::Overdue,
+    const EVENTS: [EndEvent; 5] = [
+        EndEvent::HungUp,
+        EndEvent::Asked,
+        EndEvent::Exited,
+        EndEvent::Gone,
+        EndEvent::Overdue,
     ];
 
     #[test]
     fn a_closed_pipe_leads_to_the_end_through_both_graces() {
-        let closing = Phase::Running.after(Event::HungUp);
-        let terminating = closing.after(Event::Overdue);
+        let closing = EndPhase::Running.after(EndEvent::HungUp);
+        let terminating = closing.after(EndEvent::Overdue);
         assert_eq!(
-            [closing, terminating, terminating.after(Event::Overdue)],
-            [Phase::Closing, Phase::Terminating(GENTLE_GRACE), Phase::Ending]
+            [closing, terminating, terminating.after(EndEvent::Overdue)],
+            [
+                EndPhase::Closing,
+                EndPhase::Terminating(GENTLE_GRACE),
+                EndPhase::Ending
+            ]
         );
     }
 
     #[test]
     fn being_asked_shortens_every_phase() {
         assert_eq!(
-            PHASES.map(|phase| phase.after(Event::Asked)),
+            PHASES.map(|phase| phase.after(EndEvent::Asked)),
             [
-                Phase::Terminating(URGENT_GRACE),
-                Phase::Terminating(URGENT_GRACE),
-                Phase::Ending,
-                Phase::Ending,
-                Phase::Ending,
+                EndPhase::Terminating(URGENT_GRACE),
+                EndPhase::Terminating(URGENT_GRACE),
+                EndPhase::Ending,
+                EndPhase::Ending,
+                EndPhase::Ending,
             ]
         );
     }
@@ -105,13 +111,13 @@ mod tests {
     #[test]
     fn a_server_that_ends_by_itself_takes_its_descendants_along() {
         assert_eq!(
-            PHASES.map(|phase| phase.after(Event::Exited)),
+            PHASES.map(|phase| phase.after(EndEvent::Exited)),
             [
-                Phase::Terminating(URGENT_GRACE),
-                Phase::Terminating(URGENT_GRACE),
-                Phase::Terminating(GENTLE_GRACE),
-                Phase::Terminating(URGENT_GRACE),
-                Phase::Ending,
+                EndPhase::Terminating(URGENT_GRACE),
+                EndPhase::Terminating(URGENT_GRACE),
+                EndPhase::Terminating(GENTLE_GRACE),
+                EndPhase::Terminating(URGENT_GRACE),
+                EndPhase::Ending,
             ]
         );
     }
@@ -119,10 +125,10 @@ mod tests {
     #[test]
     fn nothing_leads_back() {
         let rank = |phase| match phase {
-            Phase::Running => 0,
-            Phase::Closing => 1,
-            Phase::Terminating(_) => 2,
-            Phase::Ending => 3,
+            EndPhase::Running => 0,
+            EndPhase::Closing => 1,
+            EndPhase::Terminating(_) => 2,
+            EndPhase::Ending => 3,
         };
         for phase in PHASES {
             for event in EVENTS {
@@ -131,17 +137,17 @@ mod tests {
                     "{phase:?} after {event:?}"
                 );
             }
-            assert_eq!(phase.after(Event::Gone), Phase::Ending);
+            assert_eq!(phase.after(EndEvent::Gone), EndPhase::Ending);
         }
     }
 
     #[test]
     fn every_phase_but_running_ends_by_itself() {
-        for phase in [Phase::Closing, Phase::Terminating(GENTLE_GRACE)] {
+        for phase in [EndPhase::Closing, EndPhase::Terminating(GENTLE_GRACE)] {
             assert!(phase.lasts().is_some());
-            assert_ne!(phase.after(Event::Overdue), phase);
+            assert_ne!(phase.after(EndEvent::Overdue), phase);
         }
-        assert_eq!(Phase::Running.lasts(), None);
+        assert_eq!(EndPhase::Running.lasts(), None);
     }
 
     #[test]

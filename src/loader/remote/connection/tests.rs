@@ -42,7 +42,7 @@ async fn between() -> Between {
 }
 
 /// Likewise with a server of 2024-11-05, which has taken `initialize`; returns also the stream on which it answers.
-async fn between_old() -> (Between, Request) {
+async fn between_old() -> (Between, HeardRequest) {
     let mut between = between().await;
     between
         .write(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
@@ -68,8 +68,8 @@ impl Between {
         line.unwrap().unwrap().unwrap()
     }
 
-    async fn request(&mut self) -> Request {
-        let request = async { Request::read(self.listener.accept().await.unwrap().0).await };
+    async fn request(&mut self) -> HeardRequest {
+        let request = async { HeardRequest::read(self.listener.accept().await.unwrap().0).await };
         tokio::time::timeout(DEADLINE, request).await.unwrap()
     }
 
@@ -82,13 +82,13 @@ impl Between {
 }
 
 /// A request on a connection of its own.
-struct Request {
+struct HeardRequest {
     head: String,
     body: String,
     stream: BufReader<TcpStream>,
 }
 
-impl Request {
+impl HeardRequest {
     async fn read(stream: TcpStream) -> Self {
         let mut stream = BufReader::new(stream);
         let (mut head, mut length) = (String::new(), 0);
@@ -211,11 +211,11 @@ async fn tell_much(between: Between) {
     }
     assert!(!telling.is_finished());
     // Once it takes them, it gets all of them.
-    let mut request = Request::read(first).await;
+    let mut request = HeardRequest::read(first).await;
     for _ in 1..COUNT {
         request.answer("application/json", "").await;
         drop(request);
-        request = Request::read(listener.accept().await.unwrap().0).await;
+        request = HeardRequest::read(listener.accept().await.unwrap().0).await;
     }
     drop((telling.await.unwrap(), lines, ended));
 }
