@@ -1,40 +1,47 @@
 //! Excerpts of a call's arguments for the person who decides about it.
 //!
 //! A dialog has room for a line or two and a terminal for a page, but arguments may hold megabytes. An excerpt keeps
-//! the names of all members as long as it can and shortens the longest texts first, with a mark that says how much is
-//! left out. What names itself a secret is hidden. The work is linear in the arguments.
+//! the names of all members as long as it can, shows short texts whole and gives what room is left to the long ones in
+//! equal parts; each keeps its beginning and its end and says how many characters are left out. Secrets are hidden.
+//! The work is linear in the arguments.
 
 use std::borrow::Cow;
-
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use std::collections::VecDeque;
 
 use super::Shown;
+use run::{Run, mark_width, push_mark};
+use shares::{Need, divide};
+use token::{Token, Tokens};
 
+mod cell;
+mod run;
 mod secret;
+mod shares;
+mod token;
+mod wrap;
 
-/// How many columns of each text are kept, tried in this order until the whole fits.
-const KEPT: [usize; 4] = [120, 60, 30, 12];
+pub use run::shortened;
+pub use wrap::{fold, wrap};
 
-/// As much of each end of a long text is searched for secrets: far more than is kept of it.
-const WINDOW: usize = 1 << 10;
-
-/// The longest JSON that is shown whole, in bytes: no room is larger.
-const WHOLE: usize = 32 << 10;
-
-/// A member's name longer than this is shortened: names are read, not compared.
+/// A member's name gets so many columns before texts get any: names are read, not compared.
 const NAME: usize = 40;
 
 /// The columns that an error repeats of a name: those of tools have 64 characters at most, and of a URI this is enough
 /// to find it again.
 const REPEATED: usize = 200;
 
-/// A piece of JSON on one line, escaped, in the room that was given.
+/// A hidden token longer than this is unusual: the longest keys of well-known services have 164 characters.
+const USUAL_SECRET: usize = 200;
+
+/// A piece of JSON, escaped, in the room that was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
     /// The text to show.
     pub text: String,
     /// Whether anything is left out.
     pub extent: Extent,
+    /// How many characters are hidden in one place at most.
+    hidden: usize,
 }
 
 /// How much of its source an excerpt shows.
@@ -47,43 +54,252 @@ pub enum Extent {
 }
 
 impl Excerpt {
-    /// Shows a JSON text in at most `room` columns.
+    /// Shows a JSON text on one line, in at most `room` columns.
     #[must_use]
     pub fn of_json(json: &str, room: usize) -> Self {
-        // A column takes at least one byte once white space is gone; six is the longest spelling of a character.
-        if json.len() <= room.saturating_mul(6).min(WHOLE) {
-            let text = written(json, usize::MAX, usize::MAX);
-            if text.width() <= room {
-                return Self {
-                    text,
-                    extent: Extent::Whole,
-                };
-            }
+        Pieces::of(json, room).excerpt(room)
+    }
+
+    /// Shows a JSON text whole, on one line.
+    #[must_use]
+    pub fn whole(json: &str) -> Self {
+        let (mut text, mut hidden) = (String::with_capacity(json.len()), 0);
+        for token in Tokens::of(json) {
+            let piece = Piece::of(token, usize::MAX);
+            piece.push_to(&mut text, usize::MAX);
+            hidden = hidden.max(piece.most_hidden());
         }
-        let fitting = KEPT
-            .into_iter()
-            .map(|kept| written(json, kept, room))
-            .find(|text| text.width() <= room);
-        // Too many members: the last try is cut as a whole, and needs no more of the text than both its ends.
-        let text = fitting.unwrap_or_else(|| {
-            let text = written(json, KEPT[KEPT.len() - 1], usize::MAX);
-            shortened(&text, room).into_owned()
-        });
         Self {
             text,
-            extent: Extent::Shortened,
+            extent: Extent::Whole,
+            hidden,
+        }
+    }
+
+    /// Shows a text that holds no secrets and is escaped, in at most `room` columns.
+    #[must_use]
+    pub fn of_text(text: &str, room: usize) -> Self {
+        let shown = shortened(text, room);
+        let extent = match &shown {
+            Cow::Borrowed(_) => Extent::Whole,
+            Cow::Owned(_) => Extent::Shortened,
+        };
+        Self {
+            text: shown.into_owned(),
+            extent,
+            hidden: 0,
+        }
+    }
+
+    /// Returns how many characters are hidden in one place, where that is more than a usual secret has.
+    #[must_use]
+    pub fn unusually_hidden(&self) -> Option<usize> {
+        Some(self.hidden).filter(|hidden| *hidden > USUAL_SECRET)
+    }
+}
+
+/// Shows a JSON text whole over several lines: one for each member, and one for each line of a text.
+#[must_use]
+pub fn lines_of_json(json: &str) -> Vec<String> {
+    let mut out = String::new();
+    let mut depth = 0_usize;
+    for token in Tokens::of(json) {
+        match Piece::of(token, usize::MAX) {
+            Piece::Run(run, _) => run.push_lines_to(&mut out),
+            Piece::Sign(", ") if depth <= 1 => out.push_str(",\n "),
+            Piece::Sign(sign) => {
+                match sign {
+                    "{" | "[" => depth += 1,
+                    "}" | "]" => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                out.push_str(sign);
+            }
+        }
+    }
+    out.split('\n').map(str::to_owned).collect()
+}
+
+/// A part of an excerpt.
+#[derive(Debug)]
+enum Piece<'a> {
+    /// A bracket, a comma or a colon.
+    Sign(&'static str),
+    /// What stands between them.
+    Run(Run<'a>, Role),
+}
+
+/// What a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Name,
+    Value,
+}
+
+impl<'a> Piece<'a> {
+    fn of(token: Token<'a>, room: usize) -> Self {
+        match token {
+            Token::Sign(sign) => Self::Sign(sign),
+            Token::Name(raw) => Self::Run(Run::name(raw), Role::Name),
+            Token::Text(raw, named) => Self::Run(Run::text(raw, named, room), Role::Value),
+            Token::Word(raw, named) => Self::Run(Run::word(raw, named), Role::Value),
+        }
+    }
+
+    /// Returns the columns that it takes whatever its share is.
+    fn fixed(&self) -> usize {
+        match self {
+            Self::Sign(sign) => sign.len(),
+            Self::Run(run, _) => run.quotes(),
+        }
+    }
+
+    /// Returns the columns that it can use besides.
+    fn need(&self) -> Need {
+        match self {
+            Self::Sign(_) => Need { least: 0, most: 0 },
+            Self::Run(run, _) => run.need(),
+        }
+    }
+
+    /// Returns the need of a name before texts get any room.
+    fn first_need(&self) -> Need {
+        let need = self.need();
+        let most = match self {
+            Self::Run(_, Role::Name) => need.most.min(NAME).max(need.least),
+            Self::Run(_, Role::Value) | Self::Sign(_) => need.least,
+        };
+        Need { most, ..need }
+    }
+
+    fn characters(&self) -> usize {
+        match self {
+            Self::Sign(sign) => sign.len(),
+            Self::Run(run, _) => run.characters(),
+        }
+    }
+
+    fn most_hidden(&self) -> usize {
+        match self {
+            Self::Sign(_) => 0,
+            Self::Run(run, _) => run.most_hidden(),
+        }
+    }
+
+    /// Writes it, and says whether that is all of it.
+    fn push_to(&self, out: &mut String, share: usize) -> bool {
+        match self {
+            Self::Sign(sign) => {
+                out.push_str(sign);
+                true
+            }
+            Self::Run(run, _) => run.push_to(out, share),
         }
     }
 }
 
-/// Returns `text` in at most `room` columns: its beginning, how many characters are left out, and its end.
-#[must_use]
-pub fn shortened(text: &str, room: usize) -> Cow<'_, str> {
-    // Anything shorter in bytes is no wider.
-    if text.len() <= room || (text.len() <= room.saturating_mul(4) && text.width() <= room) {
-        return Cow::Borrowed(text);
+/// The pieces of a JSON text, or those at both its ends where there are more than could be shown.
+#[derive(Debug)]
+struct Pieces<'a> {
+    head: Vec<Piece<'a>>,
+    tail: VecDeque<Piece<'a>>,
+    /// How many characters lie between head and tail.
+    between: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// Reads a JSON text; none of its tokens takes less than a column.
+    fn of(json: &'a str, room: usize) -> Self {
+        let mut pieces = Self {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            between: 0,
+        };
+        for token in Tokens::of(json) {
+            let piece = Piece::of(token, room);
+            if pieces.head.len() <= room {
+                pieces.head.push(piece);
+                continue;
+            }
+            pieces.tail.push_back(piece);
+            if pieces.tail.len() > room {
+                let lost = pieces.tail.pop_front();
+                pieces.between += lost.map_or(0, |piece| piece.characters());
+            }
+        }
+        pieces
     }
-    Cow::Owned(cut(text, text, text.chars().count(), room))
+
+    fn all(&self) -> impl DoubleEndedIterator<Item = &Piece<'a>> {
+        self.head.iter().chain(&self.tail)
+    }
+
+    fn excerpt(&self, room: usize) -> Excerpt {
+        let mut out = String::new();
+        let is_whole = if let Some(shares) = self.shares(room) {
+            let pieces = self.head.iter().zip(shares);
+            // Not `all`, which would stop at the first that is cut.
+            pieces.fold(true, |whole, (piece, share)| {
+                piece.push_to(&mut out, share) && whole
+            })
+        } else {
+            self.push_ends_to(&mut out, room);
+            false
+        };
+        Excerpt {
+            text: out,
+            extent: if is_whole {
+                Extent::Whole
+            } else {
+                Extent::Shortened
+            },
+            hidden: self.all().map(Piece::most_hidden).max().unwrap_or(0),
+        }
+    }
+
+    /// Divides the room: what must be, then names, then everything; `None` where not even the first fits.
+    fn shares(&self, room: usize) -> Option<Vec<usize>> {
+        let fixed = |piece: &Piece<'_>| piece.fixed().saturating_add(piece.need().least);
+        let least = self
+            .all()
+            .fold(0_usize, |sum, piece| sum.saturating_add(fixed(piece)));
+        if least > room || !self.tail.is_empty() {
+            return None;
+        }
+        let room = room - self.head.iter().map(Piece::fixed).sum::<usize>();
+        let first: Vec<Need> = self.head.iter().map(Piece::first_need).collect();
+        let first = divide(&first, room).into_iter().zip(&self.head);
+        let second: Vec<Need> = first
+            .map(|(least, piece)| Need {
+                least,
+                most: piece.need().most,
+            })
+            .collect();
+        Some(divide(&second, room))
+    }
+
+    /// Writes the first and the last pieces, each as short as can be, and how many characters lie between them.
+    fn push_ends_to(&self, out: &mut String, room: usize) {
+        let all = self.between + self.all().map(Piece::characters).sum::<usize>();
+        let kept = room.saturating_sub(mark_width(all));
+        let fitting = |room: usize| {
+            let mut taken = 0;
+            move |piece: &&Piece<'_>| {
+                taken += piece.fixed() + piece.need().least;
+                taken <= room
+            }
+        };
+        let head: Vec<_> = self.all().take_while(fitting(kept.div_ceil(2))).collect();
+        let tail: Vec<_> = self.all().rev().take_while(fitting(kept / 2)).collect();
+        let shown: usize = head.iter().chain(&tail).map(|piece| piece.characters()).sum();
+        for piece in head {
+            piece.push_to(out, piece.need().least);
+        }
+        push_mark(out, all.saturating_sub(shown), room);
+        for piece in tail.iter().rev() {
+            piece.push_to(out, piece.need().least);
+        }
+    }
 }
 
 /// Returns a name or URI that a client sent as an error repeats it: escaped, and shortened where it is long.
@@ -92,259 +308,5 @@ pub fn repeated(name: &str) -> String {
     Shown::line(&shortened(name, REPEATED)).to_string()
 }
 
-/// Joins the beginning of `head` and the end of `tail`, of a text of `all` characters, in at most `room` columns.
-fn cut(head: &str, tail: &str, all: usize, room: usize) -> String {
-    let mark = |left_out: usize| format!(" … (+{left_out} characters) … ");
-    let room = room.saturating_sub(mark(all).width());
-    let (start, begin) = columns(head.chars(), room - room / 3);
-    let (end, rest) = columns(tail.chars().rev(), room / 3);
-    let left_out = all.saturating_sub(start + end);
-    format!(
-        "{}{}{}",
-        &head[..begin],
-        mark(left_out),
-        &tail[tail.len() - rest..]
-    )
-}
-
-/// Counts the characters that fit into so many columns, and their bytes.
-fn columns(characters: impl Iterator<Item = char>, room: usize) -> (usize, usize) {
-    let mut width = 0;
-    characters
-        .take_while(|found| {
-            width += found.width().unwrap_or(0);
-            width <= room
-        })
-        .fold((0, 0), |(count, bytes), found| {
-            (count + 1, bytes + found.len_utf8())
-        })
-}
-
-/// Writes JSON on one line with texts of at most `kept` columns; may stop once it is wider than `room`.
-fn written(json: &str, kept: usize, room: usize) -> String {
-    let bytes = json.as_bytes();
-    let mut out = String::new();
-    let mut at = 0;
-    while at < bytes.len() && out.len() <= room.saturating_mul(6) {
-        match bytes[at] {
-            b' ' | b'\t' | b'\r' | b'\n' => at += 1,
-            b'"' => {
-                let end = end_of_string(bytes, at);
-                let inner = &json[at + 1..end.saturating_sub(1).max(at + 1)];
-                let colon = skip_space(bytes, end);
-                if bytes.get(colon) == Some(&b':') {
-                    push_text(&mut out, &shortened(inner, kept.max(NAME)));
-                    out.push_str(": ");
-                    at = skip_space(bytes, colon + 1);
-                    if secret::is_secret_name(inner) && !matches!(bytes.get(at), Some(b't' | b'f' | b'n')) {
-                        at = end_of_value(bytes, at);
-                        out.push_str("[hidden]");
-                    }
-                } else {
-                    push_text(&mut out, &without_secrets(inner, kept));
-                    at = end;
-                }
-            }
-            b',' => {
-                out.push_str(", ");
-                at += 1;
-            }
-            b'{' | b'}' | b'[' | b']' => {
-                out.push(char::from(bytes[at]));
-                at += 1;
-            }
-            _ => {
-                let end = end_of_word(bytes, at);
-                out.push_str(&shortened(&json[at..end], kept));
-                at = end;
-            }
-        }
-    }
-    Shown::json(&out)
-}
-
-fn push_text(out: &mut String, inner: &str) {
-    out.push('"');
-    out.push_str(inner);
-    out.push('"');
-}
-
-/// Returns a text in at most `kept` columns, its secrets hidden; the middle of a long one is not looked at.
-fn without_secrets(text: &str, kept: usize) -> String {
-    if text.len() <= 2 * WINDOW || kept == usize::MAX {
-        return shortened(&secret::without_tokens(text), kept).into_owned();
-    }
-    let head = secret::without_tokens(&text[..text.floor_char_boundary(WINDOW)]);
-    let tail = secret::without_tokens(&text[text.ceil_char_boundary(text.len() - WINDOW)..]);
-    cut(&head, &tail, text.chars().count(), kept)
-}
-
-/// Returns the place behind the string that begins at `at`.
-fn end_of_string(bytes: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
-        at += found;
-        if bytes[at] == b'"' {
-            return at + 1;
-        }
-        at += 2;
-    }
-    bytes.len()
-}
-
-/// Returns the place behind a number or a literal.
-fn end_of_word(bytes: &[u8], at: usize) -> usize {
-    let rest = bytes[at..].iter();
-    let length = rest.take_while(|byte| !b"\",:{}[] \t\r\n".contains(byte)).count();
-    // What is no JSON at all is passed byte by byte, at the next character's beginning.
-    at + length.max(1)
-}
-
-/// Returns the place behind the value that begins at `at`, with all it holds.
-fn end_of_value(bytes: &[u8], mut at: usize) -> usize {
-    let mut depth = 0_usize;
-    while at < bytes.len() {
-        at = match bytes[at] {
-            b'"' => end_of_string(bytes, at),
-            b'{' | b'[' => {
-                depth += 1;
-                at + 1
-            }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                at + 1
-            }
-            b',' | b':' | b' ' | b'\t' | b'\r' | b'\n' => at + 1,
-            _ => end_of_word(bytes, at),
-        };
-        if depth == 0 {
-            return at;
-        }
-    }
-    at
-}
-
-fn skip_space(bytes: &[u8], at: usize) -> usize {
-    let rest = bytes.get(at..).unwrap_or_default().iter();
-    at + rest.take_while(|byte| b" \t\r\n".contains(byte)).count()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::protocol::growth::{assert_linear, assert_linear_on_hostile};
-    use crate::protocol::quoted;
-
-    fn whole(json: &str) -> String {
-        let excerpt = Excerpt::of_json(json, 10_000);
-        assert_eq!(excerpt.extent, Extent::Whole, "{excerpt:?}");
-        excerpt.text
-    }
-
-    #[test]
-    fn what_fits_is_shown_whole() {
-        assert_eq!(
-            whole("{ \"path\":\"/etc/passwd\",\n\"mode\" : 0.10, \"deep\":[1,{\"a\":null}] }"),
-            r#"{"path": "/etc/passwd", "mode": 0.10, "deep": [1, {"a": null}]}"#
-        );
-        assert_eq!(whole("{}"), "{}");
-    }
-
-    #[test]
-    fn an_excerpt_costs_no_more_than_the_bytes_of_its_source() {
-        assert_linear_on_hostile("excerpt", |text| {
-            for room in [74, 4_000] {
-                drop(Excerpt::of_json(text, room));
-            }
-            drop(Excerpt::of_json(
-                &format!(r#"{{"password":{text},"a":{}}}"#, quoted(text)),
-                74,
-            ));
-        });
-        assert_linear(
-            "addresses",
-            |size| "://a:b@".repeat(size / 7),
-            |text| {
-                drop(Excerpt::of_json(&quoted(text), 74));
-            },
-        );
-    }
-
-    #[test]
-    fn what_could_deceive_is_written_out() {
-        assert_eq!(
-            whole("{\"a\u{202e}b\":\"x\\u001b[2J\u{200b}\"}"),
-            r#"{"a\u202eb": "x\u001b[2J\u200b"}"#
-        );
-    }
-
-    #[test]
-    fn the_longest_texts_are_shortened_first_and_say_by_how_much() {
-        let json = format!(r#"{{"path":"/etc/passwd","content":"{}end"}}"#, "x".repeat(5_000));
-        let excerpt = Excerpt::of_json(&json, 148);
-        assert_eq!(excerpt.extent, Extent::Shortened);
-        assert!(excerpt.text.width() <= 148, "{}", excerpt.text);
-        assert!(
-            excerpt
-                .text
-                .starts_with(r#"{"path": "/etc/passwd", "content": "xxx"#),
-            "{}",
-            excerpt.text
-        );
-        assert!(excerpt.text.ends_with(r#"xend"}"#), "{}", excerpt.text);
-        assert!(excerpt.text.contains(" characters) … "), "{}", excerpt.text);
-    }
-
-    #[test]
-    fn many_members_are_cut_in_the_middle() {
-        let members: Vec<String> = (0..1_000).map(|index| format!(r#""m{index}":{index}"#)).collect();
-        let excerpt = Excerpt::of_json(&format!("{{{}}}", members.join(",")), 74);
-        assert!(excerpt.text.width() <= 74);
-        assert!(excerpt.text.starts_with(r#"{"m0": 0"#), "{}", excerpt.text);
-        assert!(excerpt.text.ends_with("999}"), "{}", excerpt.text);
-    }
-
-    #[test]
-    fn wide_characters_take_their_columns() {
-        let excerpt = Excerpt::of_json(&format!(r#"{{"a":"{}"}}"#, "漢".repeat(100)), 74);
-        assert!(excerpt.text.width() <= 74, "{}", excerpt.text);
-        assert_eq!(shortened("漢字", 4), "漢字");
-    }
-
-    #[test]
-    fn what_names_itself_a_secret_is_hidden() {
-        assert_eq!(
-            whole(
-                r#"{"user":"ann","password":"hunter2","api_key":{"a":["b"]},"PIN":1,"authToken":77,"max_tokens":5,"secret":null}"#
-            ),
-            r#"{"user": "ann", "password": [hidden], "api_key": [hidden], "PIN": 1, "authToken": [hidden], "max_tokens": 5, "secret": null}"#
-        );
-    }
-
-    #[test]
-    fn a_long_name_is_repeated_by_its_ends() {
-        assert_eq!(repeated("fs__read\u{1b}"), r"fs__read\u{1b}");
-        let long = repeated(&"\u{202e}n".repeat(500_000));
-        assert!(long.len() < 10 * REPEATED, "{}", long.len());
-        assert!(long.contains("characters) …"), "{long}");
-    }
-
-    #[test]
-    fn no_text_is_too_broken_to_be_shown() {
-        for text in [
-            "",
-            "\"",
-            "\"a\\",
-            "{\"a\":",
-            "{\"password\":",
-            "é",
-            "[[[",
-            "\u{1b}",
-            "{\"password\":\"",
-            "]]",
-        ] {
-            let excerpt = Excerpt::of_json(text, 20);
-            assert!(excerpt.text.width() <= 60, "{text:?} {excerpt:?}");
-        }
-    }
-}
+mod tests;

@@ -34,7 +34,7 @@ pub use canonical::canonical;
 pub use digest::Digest;
 pub use envelope::{EnvelopeError, Message, Outcome, Payload};
 pub use era::Era;
-pub use excerpt::{Excerpt, Extent, repeated, shortened};
+pub use excerpt::{Excerpt, Extent, fold, lines_of_json, repeated, shortened, wrap};
 pub use imitation::{Imitation, without_imitation};
 pub use json::{Json, escaped, quoted, text};
 pub use kind::{Changes, Kind};

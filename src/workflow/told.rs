@@ -160,7 +160,7 @@ mod tests {
             permit.asked(),
             [
                 "asks for   one call of serena:analyze",
-                "with       {\"path\": \"/etc/pass\\u202ewd\", \"token\": [hidden]}",
+                "with       {\"path\": \"/etc/pass\\u202ewd\", \"token\": \"[hidden: 3]\"}",
             ]
         );
         permit.call.arguments = Arguments::Absent;

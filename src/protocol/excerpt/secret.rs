@@ -1,6 +1,6 @@
 //! Secrets in the arguments of a call, known by the name of their member or by the shape of the text itself.
 
-use std::borrow::Cow;
+use std::ops::Range;
 
 /// Parts of member names that announce a secret; compared without case, `_` and `-`.
 const NAMES: [&str; 11] = [
@@ -63,15 +63,20 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     !plain.ends_with("tokens") && NAMES.iter().any(|part| plain.contains(part))
 }
 
-/// Hides the tokens of well-known services, credentials of headers, and passwords of addresses.
-pub(super) fn without_tokens(text: &str) -> Cow<'_, str> {
-    let mut out = String::new();
-    let (mut copied, mut at) = (0, 0);
-    let mut hide = |from: usize, to: usize, copied: &mut usize| {
-        out.push_str(&text[*copied..from]);
-        out.push_str("[hidden]");
-        *copied = to;
-    };
+/// Finds what is hidden in the value of a member whose name announces a secret: all of it.
+pub(super) fn in_named_value(value: &str) -> Vec<Range<usize>> {
+    named_token(value).into_iter().collect()
+}
+
+/// Returns the part of such a value that is hidden.
+pub(super) fn named_token(value: &str) -> Option<Range<usize>> {
+    (!value.is_empty()).then_some(0..value.len())
+}
+
+/// Finds the tokens of well-known services, credentials of headers, and passwords of addresses.
+pub(super) fn in_text(text: &str) -> Vec<Range<usize>> {
+    let mut hidden = Vec::new();
+    let mut at = 0;
     while let Some(next) = text[at..].find(BEGINNINGS) {
         at += next;
         let rest = &text[at..];
@@ -83,23 +88,19 @@ pub(super) fn without_tokens(text: &str) -> Cow<'_, str> {
             .map(|prefix| (at + prefix.len(), run(&rest[prefix.len()..])))
             .find(|(_, length)| *length >= SHORTEST);
         if let Some((from, length)) = found {
-            hide(from, from + length, &mut copied);
+            hidden.push(from..from + length);
             at = from + length;
         } else if rest.starts_with("://") {
             let (from, length) = password(text, at + 3);
             if length > 0 {
-                hide(from, from + length, &mut copied);
+                hidden.push(from..from + length);
             }
             at = from + length;
         } else {
             at += 1;
         }
     }
-    if copied == 0 {
-        return Cow::Borrowed(text);
-    }
-    out.push_str(&text[copied..]);
-    Cow::Owned(out)
+    hidden
 }
 
 /// Counts the bytes that a token may consist of.
@@ -125,6 +126,14 @@ fn password(text: &str, at: usize) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn without_tokens(text: &str) -> String {
+        let mut out = text.to_owned();
+        for range in in_text(text).into_iter().rev() {
+            out.replace_range(range, "[hidden]");
+        }
+        out
+    }
 
     #[test]
     fn tokens_are_known_by_their_shape() {

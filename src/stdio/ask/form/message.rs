@@ -35,18 +35,7 @@ impl Subject<'_> {
     fn in_columns(&self, room: usize) -> Excerpt {
         match self {
             Self::Arguments(json) => Excerpt::of_json(json, room),
-            Self::Command(text) => {
-                let shown = shortened(text, room);
-                let extent = if shown.len() == text.len() {
-                    Extent::Whole
-                } else {
-                    Extent::Shortened
-                };
-                Excerpt {
-                    text: shown.into_owned(),
-                    extent,
-                }
-            }
+            Self::Command(text) => Excerpt::of_text(text, room),
         }
     }
 }
