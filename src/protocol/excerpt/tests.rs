@@ -44,7 +44,18 @@ fn an_excerpt_costs_no_more_than_the_bytes_of_its_source() {
         drop(Excerpt::whole(text));
         drop(lines_of_json(text));
     });
-    let parts = ["://a:b@"];
+    let parts = [
+        "://a:b@",
+        "sk-",
+        "sk-/..",
+        "token=",
+        "a=",
+        "password:\\\\'",
+        "Bearer ",
+        "ghp_0123456789ab.",
+        "=",
+        "%2e",
+    ];
     for part in parts {
         assert_linear(
             part,
@@ -141,9 +152,24 @@ fn wide_characters_take_their_columns() {
 #[test]
 fn what_names_itself_a_secret_is_hidden_and_says_how_long_it_is() {
     assert_eq!(
-        whole(r#"{"user":"ann","password":"hunter2","PIN":1,"authToken":77,"max_tokens":5,"secret":null}"#),
-        r#"{"user": "ann", "password": "[hidden: 7]", "PIN": 1, "authToken": [hidden: 2], "max_tokens": 5, "secret": null}"#
+        whole(
+            r#"{"user":"ann","password":"hunter2","api_key":{"a":["b"]},"PIN":1,"authToken":77,"max_tokens":5,"secret":null,"Authorization":"Bearer abc"}"#
+        ),
+        r#"{"user": "ann", "password": "[hidden: 7]", "api_key": {"a": ["b"]}, "PIN": 1, "authToken": [hidden: 2], "max_tokens": 5, "secret": null, "Authorization": "Bearer [hidden: 3]"}"#
     );
+}
+
+#[test]
+fn nothing_that_would_run_hides_behind_the_name_of_a_secret() {
+    for json in [
+        r#"{"tokenizer_command": "rm -rf ~"}"#,
+        r#"{"token_command": "reboot"}"#,
+        r#"{"cookie": {"cmd": "rm -rf ~", "path": "/"}}"#,
+        r#"{"password": "$(reboot)"}"#,
+        r#"{"secret": ["rm", "-rf"]}"#,
+    ] {
+        assert_eq!(whole(json), json);
+    }
 }
 
 #[test]
@@ -154,6 +180,18 @@ fn a_secret_longer_than_usual_is_told() {
         let excerpt = Excerpt::of_json(&json(length), 74);
         assert_eq!(excerpt.unusually_hidden(), Some(length), "{excerpt:?}");
     }
+}
+
+#[test]
+fn the_ends_of_a_long_text_hide_their_secrets_too() {
+    let middle = "lorem ipsum ".repeat(10_000);
+    let json = format!(r#"{{"a":"password=hunter2 {middle} ghp_0123456789abcdef"}}"#);
+    let excerpt = Excerpt::of_json(&json, 148);
+    assert!(
+        excerpt.text.contains("password=[hidden: 7] lorem") && excerpt.text.ends_with("ghp_[hidden: 16]\"}"),
+        "{}",
+        excerpt.text
+    );
 }
 
 #[test]
