@@ -130,10 +130,13 @@ Examples:
     Rules(rules::RulesArguments),
     /// List what waits for your answer: calls to approve, questions of a model
     #[command(after_help = "\
-Shows exactly what would run, in every project of yours, the oldest first.
+Shows what would run, in every project of yours, the oldest first. Of long
+arguments both ends are shown, and a line says so; with a CODE and with --json
+they are whole. Secrets are hidden, and say how many characters they have.
 
 Examples:
   pml pending
+  pml pending abcde                    one ask, with all of its arguments
   pml pending --json
 
 Then: pml approve CODE, pml refuse CODE or pml answer CODE.")]

@@ -1,4 +1,4 @@
-//! `pml pending`: what waits for a person, the oldest first.
+//! `pml pending`: what waits for a person, the oldest first; `pml pending CODE`: one ask with its arguments whole.
 
 use std::process::ExitCode;
 
@@ -9,9 +9,12 @@ use super::{Ground, inbox, output};
 use crate::proxy::now;
 use crate::workflow::{Ask, Workflow};
 
-/// How to print it.
+/// Which, and how to print it.
 #[derive(Debug, Args)]
 pub(crate) struct PendingArguments {
+    /// Show this ask alone, with its arguments whole: its five letters, or the beginning of its id
+    #[arg(value_name = "CODE")]
+    code: Option<String>,
     /// Print what waits as JSON; times are milliseconds since 1970
     #[arg(long)]
     json: bool,
@@ -20,7 +23,15 @@ pub(crate) struct PendingArguments {
 /// Prints what waits, with everything a person must see before they decide.
 pub(crate) fn run(ground: &Ground, arguments: &PendingArguments) -> anyhow::Result<ExitCode> {
     let now = now();
-    let pending = inbox::open(ground)?.pending(now)?;
+    let store = inbox::open(ground)?;
+    let pending = match &arguments.code {
+        Some(code) => {
+            let workflow = store.find_by_code_or_prefix(code)?;
+            inbox::still_open(&workflow)?;
+            vec![workflow]
+        }
+        None => store.pending(now)?,
+    };
     if arguments.json {
         let pending: Vec<_> = pending.iter().map(whole).collect();
         output::json(&json!({ "pending": pending }))?;
@@ -32,7 +43,13 @@ pub(crate) fn run(ground: &Ground, arguments: &PendingArguments) -> anyhow::Resu
     }
     let told: Vec<_> = pending
         .iter()
-        .map(|workflow| format!("{}\n  {}", workflow.told(now), next_step(workflow)))
+        .map(|workflow| {
+            let told = match &arguments.code {
+                Some(_) => workflow.told_whole(now),
+                None => workflow.told(now),
+            };
+            format!("{told}\n  {}", next_step(workflow))
+        })
         .collect();
     output::data(&told.join("\n\n"))?;
     Ok(ExitCode::SUCCESS)
@@ -47,7 +64,7 @@ fn whole(workflow: &Workflow) -> serde_json::Value {
         Ask::Use => {}
         Ask::Questions { questions } => value["questions"] = json!(questions),
     }
-    if let Some(arguments) = workflow.shown_arguments() {
+    if let Some(arguments) = workflow.whole_arguments() {
         value["arguments"] = json!(arguments);
     }
     value

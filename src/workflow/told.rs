@@ -7,15 +7,41 @@ use std::time::Duration;
 
 use super::{Arguments, Ask, Timestamp, Workflow};
 use crate::protocol::question::Question;
-use crate::protocol::{Excerpt, Shown};
+use crate::protocol::{Excerpt, Extent, Shown, lines_of_json, wrap};
 
 /// What is shown at most of a call's arguments, in columns: what a person reads before they decide, about two pages.
 const PAGES: usize = 4_000;
+
+/// How wide the lines of whole arguments are: a terminal of 80 columns, without what stands before them.
+const LINE: usize = 67;
 
 impl Workflow {
     /// Tells what is asked, by whom and until when, on several lines.
     #[must_use]
     pub fn told(&self, now: Timestamp) -> String {
+        self.told_with(self.asked(), now)
+    }
+
+    /// Tells the same with the arguments of the call whole, over as many lines as they need.
+    #[must_use]
+    pub fn told_whole(&self, now: Timestamp) -> String {
+        let Some(json) = self.decisive_arguments() else {
+            return self.told(now);
+        };
+        let arguments = lines_of_json(json);
+        let arguments = arguments.iter().flat_map(|line| wrap(line, LINE));
+        let labels = ["with       "]
+            .into_iter()
+            .chain(std::iter::repeat("           "));
+        let arguments = labels
+            .zip(arguments)
+            .map(|(label, line)| format!("{label}{line}"));
+        let asks = self.asked().into_iter().take(1);
+        let hidden = Excerpt::whole(json).unusually_hidden().map(hidden_line);
+        self.told_with(asks.chain(arguments).chain(hidden).collect(), now)
+    }
+
+    fn told_with(&self, asked: Vec<String>, now: Timestamp) -> String {
         let tool = self.call.tool.to_string();
         let mut text = format!(
             "{}  {}  asked {} ago, {}\n",
@@ -28,7 +54,7 @@ impl Workflow {
                 "expired".to_owned()
             },
         );
-        for line in self.asked() {
+        for line in asked {
             let _ = writeln!(text, "  {line}");
         }
         let _ = write!(text, "  project    {}", Shown::path(&self.project));
@@ -38,13 +64,35 @@ impl Workflow {
     /// Returns the arguments that a person decides about, escaped and shortened, their secrets hidden; `None` where
     /// they are not what is asked about, or gone.
     #[must_use]
-    pub fn shown_arguments(&self) -> Option<String> {
+    pub fn shown_arguments(&self) -> Option<Excerpt> {
+        Some(Excerpt::of_json(self.decisive_arguments()?, PAGES))
+    }
+
+    /// Returns the same whole, on one line.
+    #[must_use]
+    pub fn whole_arguments(&self) -> Option<String> {
+        Some(Excerpt::whole(self.decisive_arguments()?).text)
+    }
+
+    fn decisive_arguments(&self) -> Option<&str> {
         match (&self.ask, &self.call.arguments) {
-            (Ask::Permit { .. } | Ask::Use, Arguments::Json(json)) => {
-                Some(Excerpt::of_json(json, PAGES).text)
-            }
+            (Ask::Permit { .. } | Ask::Use, Arguments::Json(json)) => Some(json),
             _ => None,
         }
+    }
+
+    /// Shows the arguments, and says where they are shown whole if they are not.
+    fn with_arguments(&self, asks: String) -> Vec<String> {
+        let Some(shown) = self.shown_arguments() else {
+            return vec![asks, "with       no arguments".to_owned()];
+        };
+        let mut lines = vec![asks, format!("with       {}", shown.text)];
+        if shown.extent == Extent::Shortened {
+            let whole = format!("pml pending {}", self.code);
+            lines.push(format!("shortened  (+N) stands for N characters; whole: {whole}"));
+        }
+        lines.extend(shown.unusually_hidden().map(hidden_line));
+        lines
     }
 
     /// Tells what is asked, line by line.
@@ -54,11 +102,7 @@ impl Workflow {
             // What the server runs as was approved before; the question is this call.
             Ask::Permit { .. } => {
                 let tool = self.call.tool.to_string();
-                let arguments = self.shown_arguments();
-                vec![
-                    format!("asks for   one call of {}", Shown::line(&tool)),
-                    format!("with       {}", arguments.as_deref().unwrap_or("no arguments")),
-                ]
+                self.with_arguments(format!("asks for   one call of {}", Shown::line(&tool)))
             }
             Ask::Install { dependency } | Ask::Connect { dependency } => {
                 let version = dependency.version.as_deref();
@@ -84,13 +128,15 @@ impl Workflow {
             }
             Ask::Use => {
                 let tool = self.call.tool.tool();
-                let asks = format!("asks for   one use of {}", Shown::line(tool));
-                let arguments = self.shown_arguments().unwrap_or_default();
-                vec![asks, format!("with       {arguments}")]
+                self.with_arguments(format!("asks for   one use of {}", Shown::line(tool)))
             }
             Ask::Questions { questions } => questions.iter().flat_map(Question::told).collect(),
         }
     }
+}
+
+fn hidden_line(count: usize) -> String {
+    format!("hidden     {count} characters in one place: more than a usual secret has")
 }
 
 /// Writes a duration in its two greatest units.
@@ -165,6 +211,32 @@ mod tests {
         );
         permit.call.arguments = Arguments::Absent;
         assert_eq!(permit.asked()[1], "with       no arguments");
+    }
+
+    #[test]
+    fn long_arguments_say_where_they_are_whole_and_are_told_whole_there() {
+        let Ask::Install { dependency } = new("{}").ask else {
+            panic!("the sample installs")
+        };
+        let mut permit = workflow(Ask::Permit { dependency });
+        let lines = "a line of it\\n".repeat(1_000);
+        permit.call.arguments =
+            Arguments::Json(format!(r#"{{"path":"/a","content":"{lines}","token":"t0p"}}"#));
+        let asked = permit.asked();
+        assert_eq!(asked.len(), 3, "{asked:?}");
+        assert_eq!(
+            asked[2],
+            "shortened  (+N) stands for N characters; whole: pml pending aaaaa"
+        );
+        let told = permit.told_whole(NOON);
+        assert!(
+            told.contains("\n  with       {\"path\": \"/a\",\n              \"content\": \"a line of it\\n\n             a line of it\\n\n"),
+            "{told}"
+        );
+        assert_eq!(told.matches("a line of it").count(), 1_000);
+        assert!(told.contains("\"token\": \"[hidden: 3]\"}\n  project "), "{told}");
+        assert!(!told.contains("shortened"), "{told}");
+        assert!(permit.whole_arguments().unwrap().len() > 13_000);
     }
 
     #[test]

@@ -70,11 +70,20 @@ fn hostile() -> Value {
     })
 }
 
-/// What every road shows of [`hostile`]: names and beginnings, nothing that deceives, no secret, not all of it.
+/// What every road but the one for all of it shows of [`hostile`].
+fn assert_in_part(text: &str) {
+    assert_shown(text);
+    assert!(
+        text.contains("…(+4") && !text.contains(&"x".repeat(40_000)),
+        "{text}"
+    );
+}
+
+/// What every road shows of [`hostile`]: names and beginnings, nothing that deceives, no secret.
 fn assert_shown(text: &str) {
     assert!(text.contains("/etc/pass\\u202ewd"), "{text}");
     assert!(text.contains("password") && !text.contains("canary"), "{text}");
-    assert!(text.contains("…(+4") && !text.contains('\u{202e}'), "{text}");
+    assert!(!text.contains('\u{202e}'), "{text}");
     assert!(
         !text.contains("fake_server"),
         "the command is not the question: {text}"
@@ -88,19 +97,21 @@ fn a_call_that_is_asked_about_shows_its_arguments_on_every_road() {
     let dialog = form(&mut client, "fake__echo", &hostile());
     let message = dialog["message"].as_str().unwrap();
     assert!(message.starts_with("Call fake:echo?\n{\"path\": "), "{message}");
-    assert_shown(message);
+    assert_in_part(message);
 
     let told = world.run(&["pending"]);
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(told.contains("asks for   one call of fake:echo\n"), "{told}");
-    assert_shown(&told);
-    assert_shown(pending(&world)[0]["arguments"].as_str().unwrap());
+    assert_in_part(&told);
+    let all = pending(&world)[0]["arguments"].as_str().unwrap().to_owned();
+    assert_shown(&all);
+    assert!(all.contains(&format!("\"#!{}end\"", "x".repeat(50_000))));
 
     let mut plain = world.legacy();
     let required = plain.call("fake__echo", &hostile());
-    assert_shown(required["approval_context"]["arguments"].as_str().unwrap());
-    assert_shown(required["structuredContent"]["instructions"].as_str().unwrap());
-    assert_shown(texts(&required)[1]);
+    assert_in_part(required["approval_context"]["arguments"].as_str().unwrap());
+    assert_in_part(required["structuredContent"]["instructions"].as_str().unwrap());
+    assert_in_part(texts(&required)[1]);
 
     let mut short = world.client();
     let dialog = form(&mut short, "fake__echo", &json!({ "path": "/etc/passwd" }));
@@ -130,15 +141,17 @@ fn what_is_long_in_a_dialog_says_so_shows_its_end_and_names_the_code() {
         lines[1].ends_with("--the-end") && lines[1].contains("…(+"),
         "{message}"
     );
+    assert_eq!(lines[2], "variables PML_TEST_MARK", "{message}");
     let code = code(&world);
+    let beside = dialog["requestedSchema"]["properties"]["decision"]["description"].clone();
     assert_eq!(
-        lines[2],
-        format!("code {code} · not all is shown here: run `pml pending` in a terminal")
+        beside,
+        format!("may be cut here; whole in a terminal: `pml pending {code}`")
     );
     // Clients that show all lines show the whole command.
     let rest = lines[3..].join(" ");
     assert!(words.iter().all(|word| rest.contains(word.as_str())), "{message}");
-    let whole = String::from_utf8(world.run(&["pending"]).stdout).unwrap();
+    let whole = String::from_utf8(world.run(&["pending", &code]).stdout).unwrap();
     assert!(whole.contains(&words.join(" ")), "{whole}");
     let choices = dialog["requestedSchema"]["properties"]["decision"]["oneOf"].clone();
     for choice in choices.as_array().unwrap() {
@@ -158,11 +171,71 @@ fn a_long_question_is_wrapped_and_says_where_it_is_shown_whole() {
     let long = "Which way? ".repeat(100);
     let dialog = form(&mut client, "ask_user", &json!({ "question": long }));
     let message = dialog["message"].as_str().unwrap();
-    assert!(
-        message.starts_with("not all is shown here: `pml pending` in a terminal shows "),
-        "{message}"
-    );
+    assert!(message.starts_with("Which way?"), "{message}");
+    let beside = &dialog["requestedSchema"]["properties"]["answer1"]["description"];
+    let beside = beside.as_str().unwrap();
+    let command = beside.strip_prefix("may be cut here; whole in a terminal: `pml ");
+    let command = command.and_then(|rest| rest.strip_suffix('`')).unwrap();
+    let words: Vec<&str> = command.split(' ').collect();
+    let whole = String::from_utf8(world.run(&words).stdout).unwrap();
+    assert_eq!(whole.matches("Which way?").count(), 100, "{whole}");
     assert!(message.lines().all(|line| line.width() <= COLUMNS), "{message}");
+}
+
+#[test]
+fn one_ask_is_shown_whole_by_its_code() {
+    let world = asked_per_call(&json!({}));
+    let mut client = world.client();
+    let lines: Vec<String> = (0..1_000).map(|index| format!("line {index}")).collect();
+    let arguments = json!({ "path": "/etc/x", "content": lines.join("\n"), "password": "hunter2-canary" });
+    form(&mut client, "fake__echo", &arguments);
+    form(&mut client, "fake__echo", &json!({ "path": "/etc/y" }));
+    let asked = pending(&world);
+    let long = asked[0]["code"].as_str().unwrap();
+
+    let listed = String::from_utf8(world.run(&["pending"]).stdout).unwrap();
+    let notice = format!("\n  shortened  (+N) stands for N characters; whole: pml pending {long}\n");
+    assert_eq!(listed.matches("\n  shortened ").count(), 1, "{listed}");
+    assert!(listed.contains(&notice) && listed.contains("/etc/y"), "{listed}");
+
+    for named in [long, &asked[0]["id"].as_str().unwrap()[..13]] {
+        let whole = String::from_utf8(world.run(&["pending", named]).stdout).unwrap();
+        assert!(
+            whole.contains("\n  with       {\"path\": \"/etc/x\",\n              \"content\": \"line 0\\n\n"),
+            "{whole}"
+        );
+        assert!(lines.iter().all(|line| whole.contains(line.as_str())), "{whole}");
+        assert!(
+            whole.contains("\"[hidden: 14]\"") && !whole.contains("canary"),
+            "{whole}"
+        );
+        assert!(
+            !whole.contains("/etc/y") && !whole.contains("shortened"),
+            "{whole}"
+        );
+        assert!(whole.lines().all(|line| line.width() <= 80), "{whole}");
+    }
+    let json = world.run(&["pending", long, "--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["pending"].as_array().unwrap().len(), 1);
+    assert!(
+        json["pending"][0]["arguments"]
+            .as_str()
+            .unwrap()
+            .contains("line 999"),
+        "{json}"
+    );
+
+    let unknown = world.run(&["pending", "zzzzz"]);
+    assert!(!unknown.status.success());
+    let said = String::from_utf8(unknown.stderr).unwrap();
+    assert!(
+        said.starts_with("error: no workflow has the code or the id `zzzzz`"),
+        "{said}"
+    );
+    assert!(world.run(&["refuse", long]).status.success());
+    let over = world.run(&["pending", long]);
+    assert!(!over.status.success() && over.stdout.is_empty());
 }
 
 #[test]

@@ -1,15 +1,21 @@
 //! The text of a dialog, in lines that the narrowest known client shows whole.
 //!
 //! Claude Code shows four lines of a message if there are exactly four, otherwise three and the number of those that
-//! are left; each line is cut at the width of the terminal. So a message that fits has at most four lines, and of one
-//! that does not fit the first three say so. The rest follows for clients that show everything.
+//! are left; each line is cut at the width of the terminal. It shows one line of a field's description in any case. So
+//! a message that fits has at most four lines. One that does not fit begins with three that show as much as they can,
+//! its field says where all of it is shown, and the rest follows for clients that show everything.
+
+use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::protocol::{Excerpt, Extent, shortened};
+use crate::protocol::{Excerpt, Extent, fold, shortened, wrap};
 
 /// What an 80-column terminal shows of a line inside a dialog's frame.
 pub(super) const COLUMNS: usize = 74;
+
+/// What it shows of the one line beside a field, which is indented.
+const BESIDE: usize = 68;
 
 /// What Claude Code shows of a choice, at any width of the terminal.
 pub(super) const CHOICE: usize = 47;
@@ -17,7 +23,10 @@ pub(super) const CHOICE: usize = 47;
 /// The lines of a message that are shown if there are no more.
 const LINES: usize = 4;
 
-/// What is shown at most of a command or of arguments, in columns: a page. `pml pending` shows the rest.
+/// The lines that are shown if there are more.
+const FIRST_LINES: usize = 3;
+
+/// What is shown at most of a command or of arguments, in columns: a page. `pml pending CODE` shows all.
 const PAGE: usize = 2_000;
 
 /// What stands between notes on one line.
@@ -36,6 +45,18 @@ impl Subject<'_> {
         match self {
             Self::Arguments(json) => Excerpt::of_json(json, room),
             Self::Command(text) => Excerpt::of_text(text, room),
+        }
+    }
+
+    /// Writes as much as fits into so many lines.
+    fn in_lines(&self, count: usize) -> Vec<String> {
+        // A character of two columns may leave the last one of a line empty.
+        let text = self.in_columns(count * COLUMNS - (count - 1)).text;
+        let lines = wrap(&text, COLUMNS);
+        if lines.len() <= count {
+            lines
+        } else {
+            fold(&text, COLUMNS)
         }
     }
 }
@@ -62,110 +83,78 @@ pub(super) struct Text {
 impl Request<'_> {
     /// Writes what is shown: everything in the message, else the last notes beside the field, else a part that says so.
     pub(super) fn text(&self) -> Text {
-        let origin = format!("code {}{}", self.code, self.origin);
         let page = self.subject.in_columns(PAGE);
+        let mut notes = self.notes.to_vec();
+        notes.extend(page.unusually_hidden().map(|count| {
+            format!("{count} characters are hidden in one place: more than a usual secret has")
+        }));
+        let origin = format!("code {}{}", self.code, self.origin);
         let lines = |notes: &[String]| {
-            let mut lines = wrap(self.what);
-            lines.extend(wrap(&page.text));
+            let mut lines = wrap(self.what, COLUMNS);
+            lines.extend(wrap(&page.text, COLUMNS));
             if !notes.is_empty() {
-                lines.extend(wrap(&notes.join(SEPARATOR)));
+                lines.extend(wrap(&notes.join(SEPARATOR), COLUMNS));
             }
             lines.push(origin.clone());
             lines
         };
-        let fitting = (0..=self.notes.len()).rev().find_map(|count| {
-            let (above, beside) = self.notes.split_at(count);
+        let fitting = (0..=notes.len()).rev().find_map(|count| {
+            let (above, beside) = notes.split_at(count);
             let beside = Some(beside.join(SEPARATOR)).filter(|text| !text.is_empty());
             let lines = lines(above);
-            let fits = lines.len() <= LINES && beside.as_ref().is_none_or(|text| text.width() <= COLUMNS);
+            let fits = lines.len() <= LINES && beside.as_ref().is_none_or(|text| text.width() <= BESIDE);
             fits.then(|| Text {
                 message: lines.join("\n"),
                 description: beside,
             })
         });
-        match fitting.filter(|_| page.extent == Extent::Whole) {
-            Some(text) => text,
-            None => Text {
-                message: self.in_part(&lines(self.notes)[wrap(self.what).len()..]),
-                description: None,
-            },
-        }
+        fitting
+            .filter(|_| page.extent == Extent::Whole)
+            .unwrap_or_else(|| {
+                let rest = lines(&notes).split_off(wrap(self.what, COLUMNS).len());
+                self.in_part(&notes, &rest)
+            })
     }
 
-    /// Writes a message of which the first lines say that they are not all; `rest` follows them.
-    fn in_part(&self, rest: &[String]) -> String {
-        let notice = format!(
-            "code {} \u{b7} not all is shown here: run `pml pending` in a terminal",
-            self.code
-        );
-        let first = [
-            shortened(self.what, COLUMNS).into_owned(),
-            self.subject.in_columns(COLUMNS).text,
-            notice,
-        ];
-        [&first, rest].concat().join("\n")
+    /// Writes a message of which the first lines show a part; `rest` follows them.
+    fn in_part(&self, notes: &[String], rest: &[String]) -> Text {
+        let notes = notes.join(SEPARATOR);
+        let notes = Some(shortened(&notes, COLUMNS)).filter(|notes| !notes.is_empty());
+        let subject = self
+            .subject
+            .in_lines(FIRST_LINES - 1 - usize::from(notes.is_some()));
+        // What is shown whole is not repeated.
+        let rest = rest.strip_prefix(subject.as_slice()).unwrap_or(rest);
+        let mut lines = vec![shortened(self.what, COLUMNS).into_owned()];
+        lines.extend(subject);
+        lines.extend(notes.map(Cow::into_owned));
+        lines.extend_from_slice(rest);
+        Text {
+            message: lines.join("\n"),
+            description: Some(notice(self.code)),
+        }
     }
 }
 
-/// Writes a message of lines that are all alike, with a notice before them where they do not fit.
-pub(super) fn text(lines: impl Iterator<Item = String>, code: &str) -> String {
-    let mut lines: Vec<String> = lines.flat_map(|line| wrap(&line)).collect();
-    if lines.len() > LINES {
-        let notice = format!("not all is shown here: `pml pending` in a terminal shows {code} whole");
-        lines.insert(0, notice);
+/// Writes a message of lines that are all alike; where they may not all be shown, the line beside the field says so.
+pub(super) fn text(lines: impl Iterator<Item = String>, code: &str) -> Text {
+    let lines: Vec<String> = lines.flat_map(|line| wrap(&line, COLUMNS)).collect();
+    Text {
+        description: (lines.len() > LINES).then(|| notice(code)),
+        message: lines.join("\n"),
     }
-    lines.join("\n")
 }
 
-/// Breaks a text into lines of at most [`COLUMNS`], at spaces where there are any.
-pub(super) fn wrap(text: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut width = 0;
-    for word in text.split_inclusive(' ') {
-        let needed = word.trim_end_matches(' ').width();
-        if width + needed > COLUMNS && width > 0 {
-            lines.push(String::new());
-            width = 0;
-        }
-        for piece in pieces(word) {
-            let wide = piece.width();
-            if width + piece.trim_end_matches(' ').width() > COLUMNS && width > 0 {
-                lines.push(String::new());
-                width = 0;
-            }
-            width += wide;
-            if let Some(line) = lines.last_mut() {
-                line.push_str(piece);
-            }
-        }
-    }
-    for line in &mut lines {
-        line.truncate(line.trim_end_matches(' ').len());
-    }
-    lines
-}
-
-/// Cuts a word that is longer than a line.
-fn pieces(word: &str) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let (mut from, mut width) = (0, 0);
-    for (at, found) in word.char_indices() {
-        let wide = unicode_width::UnicodeWidthChar::width(found).unwrap_or(0);
-        if width + wide > COLUMNS && found != ' ' {
-            pieces.push(&word[from..at]);
-            (from, width) = (at, 0);
-        }
-        width += wide;
-    }
-    pieces.push(&word[from..]);
-    pieces
+/// Says where everything is shown; it is true also of clients that do show everything.
+pub(super) fn notice(code: &str) -> String {
+    format!("may be cut here; whole in a terminal: `pml pending {code}`")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn request<'a>(subject: Subject<'a>, notes: &'a [String]) -> String {
+    fn request<'a>(subject: Subject<'a>, notes: &'a [String]) -> Text {
         let request = Request {
             what: "Call fs:write_file?",
             subject,
@@ -174,6 +163,19 @@ mod tests {
             origin: " \u{b7} /work",
         };
         let text = request.text();
+        let beside = text.description.as_deref().unwrap_or_default();
+        assert!(beside.width() <= BESIDE, "{beside}");
+        let lines = text.message.lines();
+        assert!(
+            lines.clone().all(|line| line.width() <= COLUMNS),
+            "{}",
+            text.message
+        );
+        text
+    }
+
+    fn whole(subject: Subject<'_>) -> String {
+        let text = request(subject, &[]);
         assert!(text.description.is_none(), "{text:?}");
         text.message
     }
@@ -181,27 +183,19 @@ mod tests {
     #[test]
     fn what_fits_is_shown_whole_in_at_most_four_lines() {
         assert_eq!(
-            request(Subject::Arguments(r#"{"path":"/etc/passwd"}"#), &[]),
+            whole(Subject::Arguments(r#"{"path":"/etc/passwd"}"#)),
             "Call fs:write_file?\n{\"path\": \"/etc/passwd\"}\ncode kfmbe \u{b7} /work"
         );
         let two = format!("npx {}", "word ".repeat(20));
-        let message = request(Subject::Command(two.trim_end()), &[]);
+        let message = whole(Subject::Command(two.trim_end()));
         assert_eq!(message.lines().count(), 4);
-        assert!(message.lines().all(|line| line.width() <= COLUMNS), "{message}");
     }
 
     #[test]
     fn notes_stand_beside_the_field_where_the_message_is_full() {
         let command = format!("npx {}", "word ".repeat(20));
         let notes = ["runs in /elsewhere".to_owned(), "variables TOKEN".to_owned()];
-        let request = Request {
-            what: "Run fs?",
-            subject: Subject::Command(command.trim_end()),
-            notes: &notes,
-            code: "kfmbe",
-            origin: "",
-        };
-        let text = request.text();
+        let text = request(Subject::Command(command.trim_end()), &notes);
         assert_eq!(text.message.lines().count(), 4, "{text:?}");
         assert_eq!(
             text.description.as_deref(),
@@ -210,37 +204,63 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_says_so_in_the_third_line_and_shows_its_end_in_the_second() {
+    fn what_does_not_fit_shows_both_its_ends_in_two_lines_and_says_where_it_is_whole() {
         let long = format!("npx {}--the-end", "word ".repeat(60));
-        let message = request(Subject::Command(&long), &[]);
-        let lines: Vec<&str> = message.lines().collect();
-        assert!(lines.len() > 4, "{message}");
-        assert!(lines.iter().all(|line| line.width() <= COLUMNS), "{message}");
+        let text = request(Subject::Command(&long), &[]);
+        let lines: Vec<&str> = text.message.lines().collect();
+        assert!(lines.len() > 4, "{text:?}");
         assert!(
-            lines[1].starts_with("npx word") && lines[1].ends_with("--the-end"),
-            "{message}"
+            lines[1].starts_with("npx word") && lines[2].ends_with("--the-end"),
+            "{text:?}"
         );
         assert_eq!(
-            lines[2],
-            "code kfmbe \u{b7} not all is shown here: run `pml pending` in a terminal"
+            text.description.as_deref(),
+            Some("may be cut here; whole in a terminal: `pml pending kfmbe`")
+        );
+        assert_eq!(lines[3..lines.len() - 1].join(" "), long);
+    }
+
+    #[test]
+    fn the_path_and_both_ends_of_the_content_stand_in_the_first_lines() {
+        let json = format!(
+            r#"{{"path":"/etc/ssh/sshd_config","content":"Port 22\n{}PermitRootLogin yes\n"}}"#,
+            "# a comment\\n".repeat(200)
+        );
+        let text = request(Subject::Arguments(&json), &[]);
+        let lines: Vec<&str> = text.message.lines().collect();
+        assert_eq!(
+            lines[1..3],
+            [
+                r#"{"path": "/etc/ssh/sshd_config", "content": "Port 22\n# a comment\n# a com"#,
+                r#"ment\n# a comment…(+2343)…a comment\n# a comment\nPermitRootLogin yes\n"}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn notes_stand_in_the_first_lines_of_what_does_not_fit() {
+        let long = format!("npx {}--the-end", "word ".repeat(60));
+        let notes = ["install scripts WILL run".to_owned()];
+        let text = request(Subject::Command(&long), &notes);
+        let lines: Vec<&str> = text.message.lines().collect();
+        assert!(lines[1].ends_with("--the-end"), "{text:?}");
+        assert_eq!(lines[2], "install scripts WILL run");
+    }
+
+    #[test]
+    fn a_secret_longer_than_usual_is_a_note() {
+        let json = format!(r#"{{"token":"{}"}}"#, "a".repeat(300));
+        let message = whole(Subject::Arguments(&json));
+        assert!(
+            message.contains("\n300 characters are hidden in one place: more than a usual secret has\n"),
+            "{message}"
         );
     }
 
     #[test]
     fn a_page_is_the_most_of_a_message() {
         let long = "x".repeat(1 << 20);
-        let message = request(Subject::Command(&long), &[]);
-        assert!(message.len() < 4_000, "{}", message.len());
-    }
-
-    #[test]
-    fn lines_break_at_spaces_and_long_words_anywhere() {
-        let word = "a".repeat(100);
-        let lines = wrap(&format!("short {word} end"));
-        assert_eq!(lines.concat().replace(' ', ""), format!("short{word}end"));
-        assert!(lines.iter().all(|line| line.width() <= COLUMNS), "{lines:?}");
-        assert_eq!(wrap(""), [""]);
-        let wide = "漢".repeat(50);
-        assert!(wrap(&wide).iter().all(|line| line.width() <= COLUMNS));
+        let text = request(Subject::Command(&long), &[]);
+        assert!(text.message.len() < 4_000, "{}", text.message.len());
     }
 }

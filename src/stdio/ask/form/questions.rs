@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::message::{self, CHOICE, COLUMNS};
+use super::message::{self, CHOICE, COLUMNS, Text};
 use crate::protocol::question::{Choice, Given, Question, Selection};
 use crate::protocol::{Shown, shortened};
 
@@ -35,7 +35,7 @@ pub(crate) fn questions(questions: &[Question], code: &str) -> Value {
         }
         (field_name(index), field)
     });
-    form(&message(questions, code), &fields.collect())
+    form(message(questions, code), fields.collect())
 }
 
 /// Writes the form for the own words of a person who chose them; `None` where the filled form asks for none.
@@ -60,7 +60,7 @@ pub(crate) fn own_words(questions: &[Question], content: &Map<String, Value>, co
         .iter()
         .flat_map(lines_of)
         .filter(|_| questions.len() == 1);
-    Some(form(&message::text(lines.chain(asked), code), &fields))
+    Some(form(message::text(lines.chain(asked), code), fields))
 }
 
 /// Reads the answers out of filled forms; `None` if a question has none.
@@ -91,7 +91,15 @@ pub(crate) fn answers(questions: &[Question], content: &Map<String, Value>) -> O
     given.collect()
 }
 
-fn form(message: &str, properties: &Map<String, Value>) -> Value {
+/// Puts the text around the fields; what stands beside a field goes before all where each has a question there.
+fn form(text: Text, mut properties: Map<String, Value>) -> Value {
+    let mut message = text.message;
+    if let Some(beside) = text.description {
+        match properties.values_mut().next() {
+            Some(field) if field.get("description").is_none() => field["description"] = json!(beside),
+            _ => message = format!("{beside}\n{message}"),
+        }
+    }
     let required: Vec<&String> = properties.keys().collect();
     json!({
         "message": message,
@@ -100,7 +108,7 @@ fn form(message: &str, properties: &Map<String, Value>) -> Value {
 }
 
 /// Writes the message: a question alone stands here whole; several stand at their fields, unless they are too long.
-fn message(questions: &[Question], code: &str) -> String {
+fn message(questions: &[Question], code: &str) -> Text {
     let lines: Vec<String> = match questions {
         [question] => lines_of(question).chain(explained(question)).collect(),
         several => several
@@ -111,7 +119,8 @@ fn message(questions: &[Question], code: &str) -> String {
             .collect(),
     };
     if lines.is_empty() {
-        return format!("{} questions for you", questions.len());
+        let message = format!("{} questions for you", questions.len());
+        return message::text([message].into_iter(), code);
     }
     message::text(lines.into_iter(), code)
 }
