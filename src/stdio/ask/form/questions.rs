@@ -4,7 +4,7 @@
 //! every client, and replaces the choice in some.
 
 use serde_json::{Map, Value, json};
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::message::{self, CHOICE, COLUMNS, Text};
 use crate::protocol::question::{Choice, Given, Question, Selection};
@@ -156,19 +156,96 @@ fn title(question: &Question) -> String {
 }
 
 fn choices(question: &Question) -> Vec<Value> {
-    let options = question.options.iter().map(|option| {
-        let described = described(option);
-        let title = if described.width() <= CHOICE {
-            described
-        } else {
-            shortened(&Shown::line(&option.label).to_string(), CHOICE).into_owned()
-        };
-        json!({ "const": option.label, "title": title })
-    });
+    let options = question.options.iter().zip(titles(&question.options));
+    let options = options.map(|(option, title)| json!({ "const": option.label, "title": title }));
     let other = other_label(question);
     options
         .chain([json!({ "const": other, "title": OTHER_TITLE })])
         .collect()
+}
+
+/// Writes the titles of options, shortened so that no two are the same.
+fn titles(options: &[Choice]) -> Vec<String> {
+    let labels: Vec<String> = options
+        .iter()
+        .map(|option| Shown::line(&option.label).to_string())
+        .collect();
+    let mut titles: Vec<String> = options
+        .iter()
+        .zip(&labels)
+        .map(|(option, label)| {
+            let described = described(option);
+            if described.width() <= CHOICE {
+                described
+            } else {
+                shortened(label, CHOICE).into_owned()
+            }
+        })
+        .collect();
+    let alike = |titles: &[String], index: usize| -> Vec<usize> {
+        (0..titles.len())
+            .filter(|other| titles[*other] == titles[index])
+            .collect()
+    };
+    let shared: Vec<Option<usize>> = (0..titles.len())
+        .map(|index| {
+            let alike = alike(&titles, index);
+            (alike.len() > 1).then(|| same_beginning(alike.iter().map(|other| labels[*other].as_str())))
+        })
+        .collect();
+    for ((title, label), shared) in titles.iter_mut().zip(&labels).zip(shared) {
+        if let Some(shared) = shared {
+            *title = from_difference(label, shared);
+        }
+    }
+    let numbered: Vec<bool> = (0..titles.len())
+        .map(|index| alike(&titles, index).len() > 1 || titles[index] == OTHER_TITLE)
+        .collect();
+    for (index, title) in titles
+        .iter_mut()
+        .enumerate()
+        .filter(|(index, _)| numbered[*index])
+    {
+        let number = format!("{}. ", index + 1);
+        *title = format!("{number}{}", shortened(&labels[index], CHOICE - number.len()));
+    }
+    titles
+}
+
+/// Counts the characters that all labels begin with, up to the word in which they differ.
+fn same_beginning<'a>(labels: impl Iterator<Item = &'a str>) -> usize {
+    let common = |one: &'a str, other: &'a str| {
+        let same = one
+            .chars()
+            .zip(other.chars())
+            .take_while(|(one, other)| one == other);
+        &one[..same.map(|(found, _)| found.len_utf8()).sum()]
+    };
+    let common = labels.reduce(common).unwrap_or_default();
+    let word = common.rfind(' ').map_or(0, |at| at + 1);
+    common[..word].chars().count()
+}
+
+/// Shortens a label so that what follows its first `shared` characters is seen, and of those as many as have room.
+fn from_difference(label: &str, shared: usize) -> String {
+    let mark = |count: usize| format!("\u{2026}(+{count})\u{2026}");
+    let room = CHOICE.saturating_sub(mark(shared).width());
+    let rest: String = label.chars().skip(shared).collect();
+    let rest = shortened(&rest, room);
+    let mut spare = room.saturating_sub(rest.width());
+    let begin: String = label
+        .chars()
+        .take(shared)
+        .take_while(|found| {
+            let fits = found.width().unwrap_or(0) <= spare;
+            spare = spare.saturating_sub(found.width().unwrap_or(0));
+            fits
+        })
+        .collect();
+    format!(
+        "{begin}{}{rest}",
+        mark(shared.saturating_sub(begin.chars().count()))
+    )
 }
 
 fn other_label(question: &Question) -> &'static str {
@@ -199,4 +276,58 @@ fn field_name(index: usize) -> String {
 
 fn other_name(index: usize) -> String {
     format!("answer{}_other", index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn titles_of(labels: &[&str]) -> Vec<String> {
+        let options: Vec<Choice> = labels
+            .iter()
+            .map(|label| Choice {
+                label: (*label).to_owned(),
+                description: None,
+            })
+            .collect();
+        let titles = titles(&options);
+        for (index, title) in titles.iter().enumerate() {
+            assert!(title.width() <= CHOICE, "{title}");
+            assert!(!titles[..index].contains(title), "{titles:?}");
+        }
+        titles
+    }
+
+    #[test]
+    fn two_options_that_are_shortened_differ_where_their_labels_do() {
+        assert_eq!(
+            titles_of(&[
+                "Deploy to the production cluster eu-central-1 with all replicas",
+                "Deploy to the production cluster us-central-1 with all replicas",
+                "Nowhere",
+            ]),
+            [
+                "Deploy to …(+23)…eu-central-1 with all replicas",
+                "Deploy to …(+23)…us-central-1 with all replicas",
+                "Nowhere",
+            ]
+        );
+    }
+
+    #[test]
+    fn options_that_cannot_be_told_apart_are_numbered() {
+        let begin = "a".repeat(60);
+        let titles = titles_of(&[&format!("{begin}1{begin}"), &format!("{begin}2{begin}")]);
+        assert!(
+            titles[0].starts_with("1. aaa") && titles[1].starts_with("2. aaa"),
+            "{titles:?}"
+        );
+        let three = [
+            &format!("one {begin}"),
+            &format!("one {begin}x{begin}"),
+            &format!("one {begin}y{begin}"),
+        ];
+        titles_of(&three.map(String::as_str));
+        assert_eq!(titles_of(&[OTHER_TITLE]), ["1. Other, in your own words"]);
+    }
 }
