@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::decide;
 use super::message::{CHOICE, COLUMNS, Request, Subject};
@@ -15,6 +16,9 @@ use crate::proxy::{Arguments, Asked};
 
 /// So much of a hash tells two versions apart; `pml pending` shows all of it.
 const HASH: usize = 20;
+
+/// The tool that stands for a server whose tools are not known.
+const CONNECT: &str = "connect";
 
 /// Writes the elicitation parameters that ask for an approval.
 pub(crate) fn approval(asked: &Asked) -> Value {
@@ -86,17 +90,31 @@ fn choices(asked: &Asked) -> [String; 4] {
     [
         once.to_owned(),
         session.to_owned(),
-        always(&asked.file),
+        if asked.tool.tool() == CONNECT {
+            always_connect(&asked.file, &asked.tool)
+        } else {
+            always(&asked.file)
+        },
         "Abort".to_owned(),
     ]
 }
 
 fn always(file: &Path) -> String {
-    let name = file
-        .file_name()
-        .map_or_else(|| ".pml.json".to_owned(), |name| Shown::path(Path::new(name)));
-    let title = format!("Always (writes {name})");
+    let title = format!("Always (writes {})", file_name(file));
     shortened(&title, CHOICE).into_owned()
+}
+
+/// Names the rule that is written: `connect` is no tool of the server, so the question does not say it.
+fn always_connect(file: &Path, tool: &ToolName) -> String {
+    let title = |rule: &str| format!("Always (writes {}: {rule})", file_name(file));
+    let rule = Shown::line(&tool.to_string()).to_string();
+    let room = CHOICE.saturating_sub(title("").width());
+    shortened(&title(&shortened(&rule, room)), CHOICE).into_owned()
+}
+
+fn file_name(file: &Path) -> String {
+    let name = file.file_name();
+    name.map_or_else(|| ".pml.json".to_owned(), |name| Shown::path(Path::new(name)))
 }
 
 /// Lists what a person agrees to besides the command.
@@ -139,4 +157,28 @@ fn origin(code: &str, project: Option<&Path>, hash: Option<String>) -> String {
         project
     };
     format!(" \u{b7} {project}{hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn always_names_the_rule_where_the_question_names_no_tool_of_the_server() {
+        let title = |name: &str| {
+            let title = always_connect(Path::new("/work/.pml.json"), &name.parse().unwrap());
+            assert!(title.width() <= CHOICE, "{title}");
+            title
+        };
+        assert_eq!(title("mid:connect"), "Always (writes .pml.json: mid:connect)");
+        assert_eq!(
+            title("filesystem:connect"),
+            "Always (writes .pml.json: filesystem:connect)"
+        );
+        assert_eq!(
+            title("a-server-with-a-long-name:connect"),
+            "Always (writes .pml.json: a-serve…(+20)…onnect)"
+        );
+        assert_eq!(always(Path::new("/work/.pml.json")), "Always (writes .pml.json)");
+    }
 }
