@@ -64,7 +64,9 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
     output::say(&granted(&answered, scope, approval::kept(&answered.ask, &answer)));
     output::say(match &answered.ask {
         Ask::Use => "the client that waits for it goes on by itself",
-        _ => "a call that waits goes on by itself; otherwise the next identical call runs",
+        _ => {
+            "a call that waits goes on by itself, or when its dialog is closed; otherwise the next identical call runs"
+        }
     });
     Ok(ExitCode::SUCCESS)
 }

@@ -144,7 +144,7 @@ Then: pml approve CODE, pml refuse CODE or pml answer CODE.")]
     /// Let a call run that waits for you
     #[command(after_help = "\
 Examples:
-  pml approve abcde                    this call
+  pml approve abcde                    the server as it is shown, or this one call
   pml approve abcde --session          and the same until the pml that asked ends
   pml approve abcde --always           and from now on: the tool goes into the allow list
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Ground, inbox, output};
 use crate::protocol::Shown;
 use crate::proxy::now;
-use crate::workflow::{Answer, Provenance, Scope, State, Timestamp, Workflow};
+use crate::workflow::{Answer, Ask, Provenance, Scope, State, Timestamp, Workflow};
 
 /// How much of it, and how to print it.
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(crate) fn run(ground: &Ground, arguments: &LogArguments) -> anyhow::Result<E
             workflow.created_at.to_string(),
             workflow.code.as_str(),
             word(workflow, now),
-            scope(&workflow.state).map_or("-", reach),
+            scope(&workflow.state).map_or("-", |scope| reach(&workflow.ask, scope)),
         );
         lines.push(line);
     }
@@ -112,10 +112,12 @@ fn scope(state: &State) -> Option<Scope> {
     }
 }
 
-fn reach(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Once => "once",
-        Scope::Session => "session",
-        Scope::Always => "always",
+/// Says how far an approval reaches; that of a server reaches further than that of one call.
+fn reach(ask: &Ask, scope: Scope) -> &'static str {
+    match (ask, scope) {
+        (Ask::Install { .. } | Ask::Connect { .. }, Scope::Once) => "server",
+        (Ask::Permit { .. } | Ask::Use | Ask::Questions { .. }, Scope::Once) => "once",
+        (_, Scope::Session) => "session",
+        (_, Scope::Always) => "always",
     }
 }

@@ -404,7 +404,10 @@ fn a_rejection_with_its_reason_reaches_the_model() {
     assert_eq!(rejected["structuredContent"]["status"], "rejected");
     assert_eq!(
         texts(&rejected),
-        ["User rejected the question. Reason: ask me later"]
+        [
+            "User rejected the question. Reason: ask me later",
+            "Do not ask it again unless they want you to."
+        ]
     );
 }
 

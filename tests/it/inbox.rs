@@ -123,7 +123,7 @@ fn what_is_approved_in_a_terminal_runs_whoever_may_approve() {
         let told = stdout(&world.run(&["log"]));
         let line = told.lines().nth(1).unwrap();
         let words: Vec<&str> = line.split_whitespace().skip(2).collect();
-        assert_eq!(words, [code.as_str(), "fake:echo", "used", "cli", "once"]);
+        assert_eq!(words, [code.as_str(), "fake:echo", "used", "cli", "server"]);
     }
 }
 

@@ -647,3 +647,23 @@ fn assert_answers(installed: &Installed, arguments: &[&str], directory: &Path) {
     let answer: Value = serde_json::from_str(&line).unwrap();
     assert!(answer["result"]["serverInfo"]["name"].is_string(), "{line}");
 }
+
+#[test]
+fn an_installer_keeps_no_log_that_could_hold_the_credentials_of_a_registry() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    registry.publish("hello", "1.0.0", &executable(), &[("where.js", WHERE)]);
+    let installs = world(&registry, "npx hello@1.0.0", &json!({}));
+    assert_installs(&installs);
+    let fails = world(&registry, "npx missing@1.0.0", &json!({}));
+    assert!(!fails.run(&["install"]).status.success());
+    for world in [installs, fails] {
+        let logs = world
+            .files()
+            .into_iter()
+            .filter(|file| file.to_string_lossy().contains("_logs/"));
+        assert_eq!(logs.collect::<Vec<_>>(), Vec::<PathBuf>::new());
+    }
+}

@@ -316,5 +316,5 @@ fn a_long_name_is_repeated_by_its_ends() {
     assert_eq!(repeated("fs__read\u{1b}"), r"fs__read\u{1b}");
     let long = repeated(&"\u{202e}n".repeat(500_000));
     assert!(long.len() < 10 * REPEATED, "{}", long.len());
-    assert!(long.contains("characters) …"), "{long}");
+    assert!(long.contains("…(+"), "{long}");
 }

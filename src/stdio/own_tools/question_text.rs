@@ -21,8 +21,11 @@ pub(super) fn result(tool: QuestionTool, questioned: Questioned) -> Value {
             if let Some(reason) = &reason {
                 let _ = write!(text, " Reason: {reason}");
             }
-            let told = json!({ "status": "rejected", "reason": reason, "message": text });
-            json!({ "content": [{ "type": "text", "text": text }], "structuredContent": told })
+            let next = "Do not ask it again unless they want you to.";
+            let told =
+                json!({ "status": "rejected", "reason": reason, "message": text, "instructions": next });
+            let content = [&text as &str, next].map(|text| json!({ "type": "text", "text": text }));
+            json!({ "content": content, "structuredContent": told })
         }
         Questioned::TimedOut => closed("timed_out", "The question timed out: nobody answered it."),
         Questioned::Withdrawn => closed("withdrawn", "The question was withdrawn."),

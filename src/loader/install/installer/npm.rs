@@ -192,6 +192,8 @@ async fn run(
     cache.push(tools.cache("npm"));
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     arguments.insert(1, cache);
+    // Its log of every run would keep the credentials of registries, and pml reports what npm says anyway.
+    arguments.insert(2, "--logs-max=0".into());
     tools.run(npm, spec, directory, arguments, []).await
 }
 
