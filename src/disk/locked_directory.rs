@@ -13,11 +13,10 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::DiskError;
 use super::files::rename;
-use super::lock::{PATIENCE, Patience, wait_for_lock};
+use super::lock::{PATIENCE, wait_for_lock};
 
 /// How many fixed names are tried for the temporary file before a random one is taken.
 const FIXED_NAMES: usize = 8;
@@ -54,35 +53,22 @@ impl LockedDirectory {
             .create(directory)
             .map_err(DiskError::step("create the directory", directory))?;
         let handle = File::open(directory).map_err(DiskError::step("open the directory", directory))?;
-        Self::locked(directory, handle, PATIENCE)
+        Self::locked(directory, handle)
     }
 
     /// Waits for the right to write in a directory; `None` if there is no such directory.
     pub(crate) fn lock_existing(directory: &Path) -> Result<Option<Self>, DiskError> {
-        Self::lock_within(directory, PATIENCE)
-    }
-
-    /// Waits up to `patience` for the right to write in a directory; `None` if there is no such directory.
-    pub(crate) fn lock_for(directory: &Path, patience: Duration) -> Result<Option<Self>, DiskError> {
-        let patience = Patience {
-            idle: patience,
-            in_all: patience,
-        };
-        Self::lock_within(directory, patience)
-    }
-
-    fn lock_within(directory: &Path, patience: Patience) -> Result<Option<Self>, DiskError> {
         match File::open(directory) {
-            Ok(handle) => Self::locked(directory, handle, patience).map(Some),
+            Ok(handle) => Self::locked(directory, handle).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(DiskError::step("open the directory", directory)(error)),
         }
     }
 
-    fn locked(directory: &Path, handle: File, patience: Patience) -> Result<Self, DiskError> {
+    fn locked(directory: &Path, handle: File) -> Result<Self, DiskError> {
         Ok(Self {
             directory: directory.to_owned(),
-            handle: wait_for_lock(directory, handle, patience)?,
+            handle: wait_for_lock(directory, handle, PATIENCE)?,
         })
     }
 

@@ -13,6 +13,7 @@ mod links;
 mod lock;
 mod locked_directory;
 mod stamp;
+mod turns;
 
 pub use error::DiskError;
 pub(crate) use files::{
@@ -22,3 +23,4 @@ pub(crate) use files::{
 pub(crate) use links::{follow, leads_out};
 pub(crate) use locked_directory::{Audience, LockedDirectory};
 pub(crate) use stamp::Stamp;
+pub(crate) use turns::TurnQueue;

@@ -88,7 +88,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_touched_before_the_first_use_and_closing_leaves_one_file() {
+fn nothing_is_touched_before_the_first_use_and_closing_leaves_no_log() {
     run(async {
         let directory = tempfile::tempdir().unwrap();
         let workflows = Workflows::new(file(&directory), Hands::at_noon().clock());
@@ -98,7 +98,10 @@ fn nothing_is_touched_before_the_first_use_and_closing_leaves_one_file() {
 
         let created = workflows.create(new("{}")).await.unwrap().workflow();
         workflows.close().await;
-        assert_eq!(names(&directory.path().join("state")), ["workflows.db"]);
+        assert_eq!(
+            names(&directory.path().join("state")),
+            ["workflows.db", "workflows.db-turns"]
+        );
         assert_eq!(workflows.pending().await.unwrap(), [created]);
     });
 }

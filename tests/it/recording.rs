@@ -8,7 +8,9 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::support::faults::{Fault, inject};
-use crate::support::world::{Client, World, approvals, asks, json_of, state, stderr, texts};
+use crate::support::world::{
+    Client, World, approvals, asks, hold_database, json_of, state, stderr, texts, turns,
+};
 use crate::support::{DEADLINE, eventually, have};
 
 /// A world with a server `fake` that asks, and a server `free` that is allowed.
@@ -29,7 +31,7 @@ fn hold(directory: &Path) -> File {
     held
 }
 
-/// Waits until a process has a directory open, which it has while it waits for its lock.
+/// Waits until a process has the file or directory open that it has while it waits for a lock.
 fn waits_for(process: u32, directory: &Path) {
     waits_times(process, directory, 1);
 }
@@ -66,13 +68,18 @@ fn assert_goes_on(client: &mut Client) {
     assert_eq!(called.get("isError"), None, "{called}");
 }
 
-/// Approves a call while the test holds the lock of `directory`; everything else is answered meanwhile.
-fn approve_behind_a_lock(world: &World, directory: &Path, decision: &Value) -> Value {
+/// Approves a call while the test holds a lock; everything else is answered meanwhile.
+fn approve_behind_a_lock<L>(
+    world: &World,
+    lock: impl FnOnce() -> L,
+    waits_at: &Path,
+    decision: &Value,
+) -> Value {
     let mut client = world.legacy();
     let asked = client.call("fake__echo", &json!({}));
-    let held = hold(directory);
+    let held = lock();
     let request = proceed(&mut client, &asked["approval_context"]["workflow_id"], decision);
-    waits_for(client.id(), directory);
+    waits_for(client.id(), waits_at);
     assert_goes_on(&mut client);
     let waiting = pending(world);
     assert!(
@@ -88,7 +95,12 @@ fn approve_behind_a_lock(world: &World, directory: &Path, decision: &Value) -> V
 #[test]
 fn pings_and_calls_are_answered_while_the_lock_of_the_approvals_is_held() {
     let world = world();
-    let result = approve_behind_a_lock(&world, &state(&world), &json!({ "approved": true }));
+    let result = approve_behind_a_lock(
+        &world,
+        || hold_database(&world),
+        &turns(&world),
+        &json!({ "approved": true }),
+    );
     assert_eq!(result.get("isError"), None, "{result}");
     assert_eq!(approvals(&world).len(), 1);
 }
@@ -97,7 +109,7 @@ fn pings_and_calls_are_answered_while_the_lock_of_the_approvals_is_held() {
 fn pings_and_calls_are_answered_while_the_lock_of_the_rules_is_held() {
     let world = world();
     let always = json!({ "approved": true, "always": true });
-    let result = approve_behind_a_lock(&world, &world.project(), &always);
+    let result = approve_behind_a_lock(&world, || hold(&world.project()), &world.project(), &always);
     assert_eq!(result.get("isError"), None, "{result}");
     assert!(world.read(".pml.json").contains("fake:echo"));
 }
@@ -158,17 +170,17 @@ fn a_refusal_that_comes_before_an_approval_gets_its_turn_wins() {
     let mut client = world.legacy();
     let asked = client.call("fake__echo", &json!({}));
     let code = pending(&world)[0]["code"].as_str().unwrap().to_owned();
-    let held = hold(&state(&world));
+    let held = hold_database(&world);
     let mut refuse = world
         .command(&["refuse", &code])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    waits_for(refuse.id(), &state(&world));
+    waits_for(refuse.id(), &turns(&world));
     let once = json!({ "approved": true });
     let request = proceed(&mut client, &asked["approval_context"]["workflow_id"], &once);
-    waits_for(client.id(), &state(&world));
+    waits_for(client.id(), &turns(&world));
     drop(held);
     assert!(refuse.wait().unwrap().success());
     assert_refused(&world, &mut client, request);
@@ -190,14 +202,14 @@ fn of_two_conversations_with_the_same_answer_one_runs_and_the_other_is_told() {
     let world = world();
     let mut clients = [world.legacy(), world.legacy()];
     let asked = clients[0].call("fake__echo", &json!({}));
-    let held = hold(&state(&world));
+    let held = hold_database(&world);
     let requests = clients.each_mut().map(|client| {
         let request = proceed(
             client,
             &asked["approval_context"]["workflow_id"],
             &json!({ "approved": true }),
         );
-        waits_for(client.id(), &state(&world));
+        waits_for(client.id(), &turns(&world));
         request
     });
     drop(held);

@@ -1,6 +1,5 @@
 //! `pml uninstall`: what is taken back stays taken back, and what a server wrote is not lost.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -8,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::packages::{SERVER_JS, files_below, publish_server};
 use crate::support::registry::Registry;
-use crate::support::world::{World, approvals, asks, json_of, state, stderr, stdout, texts};
+use crate::support::world::{World, approvals, asks, hold_database, json_of, stderr, stdout, texts, turns};
 use crate::support::{DEADLINE, eventually, have};
 
 /// A world whose user has `registry`, with the servers `servers` and the rule that everything asks.
@@ -19,13 +18,13 @@ fn world(registry: &Registry, servers: &Value) -> World {
     world
 }
 
-/// Tells whether a process has the directory of the database open: it writes there, or waits for its turn.
+/// Tells whether a process writes in the database, or waits for its turn.
 #[cfg(target_os = "linux")]
 fn is_at_the_database(world: &World, process: u32) -> bool {
-    let state = state(world);
+    let turns = turns(world);
     let open = std::fs::read_dir(format!("/proc/{process}/fd"));
     { open.into_iter().flatten().flatten() }
-        .any(|descriptor| std::fs::read_link(descriptor.path()).is_ok_and(|path| path == state))
+        .any(|descriptor| std::fs::read_link(descriptor.path()).is_ok_and(|path| path == turns))
 }
 
 #[test]
@@ -53,8 +52,7 @@ fn an_uninstall_during_the_first_use_is_not_undone_by_it() {
     });
 
     // The first use has the integrity to add, and waits; the uninstall comes before it gets its turn.
-    let held = File::open(state(&world)).unwrap();
-    held.lock().unwrap();
+    let held = hold_database(&world);
     std::fs::write(&gate, "").unwrap();
     eventually("the first use waits for its turn", DEADLINE, || {
         is_at_the_database(&world, client.id())

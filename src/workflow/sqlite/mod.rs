@@ -19,8 +19,6 @@ mod schema;
 mod suspension;
 mod sweep;
 
-use std::path::Path;
-
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use look::one;
@@ -32,7 +30,7 @@ use super::{
     Approvals, ApprovedLaunch, Arguments, Created, Expected, FoundContent, New, Place, Refusal, Swept,
     Timestamp, Workflow, WorkflowError, WorkflowId, lifecycle,
 };
-use crate::disk::LockedDirectory;
+use crate::disk::TurnQueue;
 use crate::protocol::{DependencyName, Digest, LaunchApproval};
 
 /// The workflows of the user in a SQLite database.
@@ -40,6 +38,8 @@ use crate::protocol::{DependencyName, Digest, LaunchApproval};
 pub(super) struct SqliteStore {
     connection: Connection,
     place: Place,
+    /// The order in which processes write; `None` where no other process can.
+    turns: Option<TurnQueue>,
     /// What the next commit survives.
     durability: Durability,
     /// What `PRAGMA data_version` said last: it moves when another connection commits.
@@ -86,6 +86,7 @@ impl SqliteStore {
         let connection = schema::open(&place)?;
         let mut store = Self {
             connection,
+            turns: schema::turns(&place),
             place,
             durability: Durability::PowerCut,
             version_seen: 0,
@@ -146,7 +147,8 @@ impl SqliteStore {
             set.map_err(|source| self.failed(attempted, source))?;
             self.durability = durability;
         }
-        let _turn = self.wait_for_turn(attempted)?;
+        // SQLite lets its writers sleep and look again, ever longer: where many write, a few would wait very long.
+        let _turn = self.turns.as_ref().map(|turns| turns.wait(schema::BUSY_TIMEOUT));
         let connection = &mut self.connection;
         let run = || -> Result<T, Fault> {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -158,23 +160,6 @@ impl SqliteStore {
             Ok(value)
         };
         run().map_err(|fault| fault.named(|source| self.failed(attempted, source)))
-    }
-
-    /// Waits until no other process writes, in the order of asking.
-    ///
-    /// SQLite lets its writers sleep and look again, ever longer: where many write, a few wait hundreds of times as long
-    /// as the others. The kernel wakes those who wait for a lock of its own one by one. It is on the directory, because
-    /// closing a file of the database would drop the locks that SQLite holds on it.
-    fn wait_for_turn(&self, attempted: &'static str) -> Result<Option<LockedDirectory>, WorkflowError> {
-        let Place::File(path) = &self.place else {
-            return Ok(None);
-        };
-        let directory = path.parent().unwrap_or(Path::new("."));
-        LockedDirectory::lock_for(directory, schema::BUSY_TIMEOUT).map_err(|source| WorkflowError::Database {
-            attempted,
-            path: path.clone(),
-            source: source.into(),
-        })
     }
 
     /// Says what was attempted when SQLite refused.

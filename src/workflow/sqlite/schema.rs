@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::old_approvals::OldApprovals;
 use super::{Fault, approvals};
-use crate::disk;
+use crate::disk::{self, TurnQueue};
 use crate::workflow::{Place, WorkflowError};
 
 /// One entry per format; `user_version` counts how many of them a file has seen.
@@ -122,6 +122,14 @@ impl Durability {
         };
         connection.pragma_update(None, "synchronous", synchronous)
     }
+}
+
+/// Returns the queue of the processes that write in the database at `place`.
+pub(super) fn turns(place: &Place) -> Option<TurnQueue> {
+    let Place::File(path) = place else { return None };
+    let mut name = path.as_os_str().to_owned();
+    name.push("-turns");
+    Some(TurnQueue::new(name.into()))
 }
 
 /// Overwrites what a commit that failed left at the end of the log.

@@ -399,9 +399,21 @@ pub(crate) fn asks(result: &Value) -> bool {
     result["approval_required"] == true
 }
 
-/// The directory of the user's database: its writers take turns by a lock on it.
+/// The directory of the user's database.
 pub(crate) fn state(world: &World) -> PathBuf {
     world.home().join(".local/state/pml")
+}
+
+/// Keeps every other process from writing in the database, until it is dropped.
+pub(crate) fn hold_database(world: &World) -> rusqlite::Connection {
+    let held = rusqlite::Connection::open(state(world).join("workflows.db")).unwrap();
+    held.execute_batch("BEGIN IMMEDIATE").unwrap();
+    held
+}
+
+/// The file by which the processes that write in the database queue: each has it open while it waits or writes.
+pub(crate) fn turns(world: &World) -> PathBuf {
+    state(world).join("workflows.db-turns")
 }
 
 /// Returns what a person approved, as the database keeps it; nothing where there is none.

@@ -32,7 +32,12 @@ fn only_the_user_can_read_the_files() {
             .map(|entry| (entry.file_name().into_string().unwrap(), mode(&entry.path())))
             .collect();
         names.sort();
-        let expected = ["workflows.db", "workflows.db-shm", "workflows.db-wal"];
+        let expected = [
+            "workflows.db",
+            "workflows.db-shm",
+            "workflows.db-turns",
+            "workflows.db-wal",
+        ];
         assert_eq!(names, expected.map(|name| (name.to_owned(), 0o600)));
     };
     open_and_check();
