@@ -114,7 +114,7 @@ impl Packages {
         }
         let key = resolving(package);
         let _held = self.store.lock(&key, || {}).await?;
-        // Whoever held the lock has probably asked the same.
+        // The last holder of the lock has probably asked the same.
         if let Some(resolved) = recorded() {
             return Ok(resolved);
         }
@@ -136,7 +136,7 @@ impl Packages {
         resolved
     }
 
-    /// Installs a plan's package, or waits for whoever is already installing it.
+    /// Installs a plan's package, or waits for the installation of it that is under way.
     ///
     /// `expected` is what a person was shown or approved; other content is refused. Dropping the future kills the
     /// installer with everything it started.

@@ -1,4 +1,4 @@
-//! What is known of dependencies: from the running one, else from the catalog; and who is told when it changes.
+//! The lists of servers as a client sees them: of the running server, else from the catalog; and their changes.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Loader {
         &self.common.catalog
     }
 
-    /// Takes note of what the client says of itself; whatever is started from now on is told so.
+    /// Notes what the client says of itself; servers that are started from now on are told so.
     pub fn declare(&self, declared: Declared) {
         let mut current = lock(&self.own.declared);
         if current
@@ -82,8 +82,8 @@ impl Loader {
 
     /// Asks a running dependency for a list that it called changed, or whose changes it would not tell; starts nothing.
     ///
-    /// Of what it would not tell nobody is told: whoever asks looks at the list next, and a list that differs every
-    /// time would be told forever.
+    /// A change that the server would not have told is not told to the client either: the request that asked reads the
+    /// list next, and a list that differs every time would be told forever.
     pub async fn refresh(&self, plan: &Plan, kind: Kind) {
         if self.is_fresh(plan, kind) {
             return;

@@ -1,7 +1,7 @@
-//! The running dependencies: each started once, however many calls wait for it, and ended with pml.
+//! The loader of one client: its servers, each started once for all its calls, and ended with it.
 //!
-//! A start belongs to no call: a caller that leaves does not stop it, and its steps and outcome are told to all
-//! who wait. A dependency whose declaration changed is another one; the old one is closed when the new one starts.
+//! A start belongs to no call: a caller that leaves does not stop it, and all callers that wait get its steps and its
+//! outcome. A server whose declaration changed is another one; the old one is closed when the new one starts.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, Weak};

@@ -66,7 +66,7 @@ impl Restart {
         self.held_until = None;
     }
 
-    /// Takes note of a death: an exit that nobody asked for, or a start that failed.
+    /// Takes note of a death: an exit that pml did not ask for, or a start that failed.
     pub fn died(&mut self, now: Instant, jitter: Jitter) {
         let ran = self.started_at.take().map_or(Duration::ZERO, |started_at| {
             now.saturating_duration_since(started_at)

@@ -1,4 +1,4 @@
-//! Ends dependencies that may no longer run, or whose declaration changed.
+//! The end of servers that may no longer run, or whose declaration changed.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! A dependency that runs: its conversation, what it has shown, and the strings on its process.
+//! A running server: its session, its lists, and the handle on its process.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! The place of one dependency: idle, starting or running.
+//! The slot of one server: idle, starting or running.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -101,10 +101,10 @@ impl Slot {
         outcome
     }
 
-    /// Ends a dependency once nobody has used it for `idle`; returns also when it ends by itself.
+    /// Ends a server once no call has used it for `idle`; returns also when it ends by itself.
     pub(super) async fn stop_when_unused(&self, started: &Started, idle: Duration) {
         loop {
-            // Whoever waits for a change uses it, though nothing is under way.
+            // A client that waits for a change uses it, though no call is under way.
             let client = started.session.client();
             if client.is_some_and(|client| client.watches(&started.session)) {
                 started.session.touch();

@@ -72,7 +72,7 @@ impl Loader {
         }
     }
 
-    /// Ends every server of this client and whatever is under way for it.
+    /// Ends every server of this client and every start that is under way for it.
     pub async fn close(&self, urgency: Urgency) {
         self.own.closing.cancel();
         if urgency == Urgency::AtOnce {
@@ -233,7 +233,7 @@ impl Loader {
         ))
     }
 
-    /// Watches a running dependency: notes its death, and stops it when nobody uses it.
+    /// Watches a running server: notes its death, and stops it when no call uses it.
     fn keep(&self, slot: &Arc<Slot>, plan: &Arc<Plan>, server: &Server, started: Started) {
         let (slot, idle, name) = (Arc::clone(slot), server.idle, plan.dependency().clone());
         self.common.tasks.spawn(async move {

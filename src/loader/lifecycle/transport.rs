@@ -1,6 +1,6 @@
-//! How the lines of a dependency are reached: a process is started, or a server elsewhere connected to.
+//! The transport of a server's lines: a process that is started, or an address that is connected to.
 //!
-//! From here on nobody asks which of the two it is: there are lines to read, lines to write, and a reason why they ended.
+//! Above this module the two are the same: there are lines to read, lines to write, and a reason why they ended.
 
 use std::path::{Path, PathBuf};
 

@@ -119,7 +119,7 @@ impl Address {
         self.url.origin().ascii_serialization()
     }
 
-    /// Adds its headers and its query to what must not be shown. Its origin is always shown, whatever it was made of.
+    /// Adds its headers and its query to what must not be shown. Its origin is always shown, also where it was made of variables.
     pub(in crate::loader) fn collect_secrets(&self, secrets_found: &mut SecretCollector) {
         for (name, value) in &self.headers {
             secrets_found.header(name.as_str(), &String::from_utf8_lossy(value.as_bytes()));

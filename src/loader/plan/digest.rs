@@ -59,7 +59,7 @@ pub(super) fn digest(
     match source {
         PlanSource::Package(package) => list("source", &[&package.to_string()]),
         PlanSource::Command { .. } => list("source", &[]),
-        // Whatever a variable says: the origin is what a person agreed to.
+        // Not what a variable says: the origin is what a person agreed to.
         PlanSource::Remote(address) => list("source", &[&address.origin()]),
     }
     list(

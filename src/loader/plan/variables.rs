@@ -1,7 +1,7 @@
 //! The environment of a server: cleared, a short list of what programs need, then what the server declares.
 //!
 //! pml's own environment holds the client's secrets (its API key, its messaging token) and those of the shell it
-//! was started from. So this is a list of what *passes*, never of what is held back: a variable nobody thought of
+//! was started from. So this is a list of what *passes*, never of what is held back: a variable that was not thought of
 //! does not reach a server. What passes is where things are, in which language, and how to reach the network.
 
 use std::collections::BTreeMap;

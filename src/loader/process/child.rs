@@ -4,7 +4,7 @@
 //! pml never kills the supervisor, because the supervisor is what kills the server and everything below it.
 //! Closing the server's stdin, a SIGTERM to the supervisor or the death of pml each lead to the same end.
 //!
-//! If somebody else kills a supervisor by SIGKILL, the kernel kills the server (Linux). What the server had started
+//! If a supervisor is killed by SIGKILL from outside, the kernel kills the server (Linux). What the server had started
 //! sees the end of stdin once the [`Pipes`] are dropped; what ignores that too is out of pml's reach.
 
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ pub enum Exit {
     Signal(u8),
     /// It never ran: the program is missing or cannot be executed. Holds the reason, fit to be shown.
     NotStarted(String),
-    /// Somebody killed its supervisor.
+    /// Its supervisor was killed from outside.
     Unsupervised,
 }
 
@@ -227,8 +227,8 @@ pub fn spawn(
         cause,
     };
     let (watched, held) = io::pipe().map_err(failed)?;
-    // Inherited by its number. Whatever else is started at this moment may inherit it too: that harms nothing, because
-    // only the other end keeps anybody alive, and nobody inherits that.
+    // Inherited by its number. Another process that is started at this moment may inherit it too: that harms nothing,
+    // because only the other end keeps a supervisor alive, and no process inherits that.
     fcntl_setfd(&watched, FdFlags::empty()).map_err(|error| failed(error.into()))?;
     let mut child = Command::new(supervisor)
         .arg0("pml")

@@ -18,13 +18,13 @@ use crate::loader::session::{EndReason, RequestFailures, Violation};
 use crate::protocol::{DependencyName, Era, Remains};
 use crate::wire::Outbox;
 
-/// How long the end of a session may take to be told: nobody waits for the answer.
+/// How long the server may take to be told the end of its session: its answer is not waited for.
 const SESSION_END_LIMIT: Duration = Duration::from_millis(250);
 
 /// A code of pml's own, outside the range that JSON-RPC keeps for itself.
 const FAILED: i32 = -31_000;
 
-/// How long what was only told may take to arrive; whatever is asked after it waits for that.
+/// How long a notice may take to arrive; a request that is written after it waits for that.
 pub(super) const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 
 /// What the exchanges of one connection share.
@@ -36,7 +36,7 @@ pub(super) struct Bridge {
     /// Why requests failed that are answered here in place of the server.
     pub(super) failures: RequestFailures,
     pub(super) line_limit: usize,
-    /// What `initialize` agreed on; whoever listens is told when a new session takes the place of one that is over.
+    /// What `initialize` agreed on; the notification stream is told when a new session takes the place of one that is over.
     pub(super) opened: watch::Sender<Option<Agreement>>,
     /// The `initialize` of the session, which also opens the next one when the server forgot this one.
     pub(super) opening: Arc<Mutex<Option<Bytes>>>,
@@ -48,7 +48,7 @@ pub(super) struct Bridge {
     pub(super) answered: AtomicBool,
     /// Whether it has answered anything in its current session.
     pub(super) answered_in_session: AtomicBool,
-    /// What is told arrives in its order, and before whatever is asked after it.
+    /// Notices arrive in their order, and before every request that is written after them.
     pub(super) in_order: Mutex<()>,
     /// Which arguments a Modern server wants in headers too.
     pub(super) parameters: std::sync::Mutex<Parameters>,
@@ -118,7 +118,7 @@ impl Bridge {
         }
     }
 
-    /// Tells whoever waits for a message over the limit.
+    /// Answers the caller or the server that waits for a message over the limit.
     pub(super) async fn report_overlong(&self, remains: Remains) {
         tracing::warn!(dependency = %self.dependency, "a message over the limit was thrown away");
         match remains {

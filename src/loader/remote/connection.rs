@@ -27,7 +27,7 @@ const PIPE_SIZE: usize = 64 * 1024;
 const OWN_LINES: usize = usize::MAX / 2;
 
 /// How many lines that want no answer may be on their way: a server that asks and does not take what it is told in
-/// return must not pile it up here. Each is given up in time, so this holds up nobody for ever.
+/// return must not pile it up here. Each is given up in time, so this holds up no line for ever.
 const NOTICES: usize = 64;
 
 /// A remote server as the loader sees it: two streams of lines and an end.

@@ -204,7 +204,7 @@ impl EventDecoder {
                     .and_then(|text| text.parse().ok());
                 self.retry = number.map(Duration::from_millis).or(self.retry);
             }
-            // A comment, or a field of somebody else's.
+            // A comment, or a field that MCP does not use.
             _ => {}
         }
     }

@@ -207,7 +207,7 @@ impl Bridge {
                         return Ok(());
                     }
                 }
-                // What cannot be told apart from the answer is taken for it: nobody else waits here.
+                // What cannot be told apart from the answer is taken for it: no other caller waits here.
                 StreamEvent::TooLong(Remains::Nothing) => {
                     return Err(EndReason::Violation(Violation::AnswerTooLong));
                 }

@@ -1,7 +1,7 @@
 //! Requests to one server: its headers, its proxies, its redirects, and what a failure may say.
 //!
 //! The headers hold secrets and go to the origin that a person approved and to no other: a redirect elsewhere is
-//! refused. Whatever a server says of a failure is cut, escaped and has the secrets taken out.
+//! refused. What a server says of a failure is cut, escaped and has the secrets taken out.
 
 use std::error::Error as _;
 use std::io::ErrorKind;
@@ -110,7 +110,7 @@ impl Http {
             .ok_or_else(|| Violation::EndpointElsewhere(self.address.origin()).into())
     }
 
-    /// Sends a request and returns what comes back, whatever its status; follows redirects within the origin.
+    /// Sends a request and returns the response, of any status; follows redirects within the origin.
     pub(super) async fn send(
         &self,
         carried: HttpRequest<'_>,
@@ -228,13 +228,13 @@ fn redirected(from: &Url, response: &Response, secrets: &Secrets) -> Result<Url,
 enum Certificates {
     /// Whom the machine trusts.
     OfTheMachine,
-    /// Nobody: no TLS is spoken, and a machine without certificates can do as much.
+    /// No authority: no TLS is spoken, and a machine without certificates can do as much.
     Unneeded,
 }
 
 impl Certificates {
     fn chosen(self) -> ClientBuilder {
-        // Somebody else in this process may have chosen already, and that is as good.
+        // Another part of this process may have chosen already, and that is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         match self {
             Self::OfTheMachine => Client::builder(),

@@ -1,6 +1,6 @@
 //! The messages of one HTTP response, one at a time: of a JSON body or of a stream of events.
 //!
-//! Nothing is read ahead of whoever asks: a client that reads slowly holds up the server, not pml's memory.
+//! Nothing is read before it is asked for: a client that reads slowly holds up the server, not pml's memory.
 
 use std::collections::VecDeque;
 use std::time::Duration;

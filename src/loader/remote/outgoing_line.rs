@@ -1,6 +1,6 @@
-//! What a line of the session is, and the headers that a request carries because of it. Pure.
+//! A line that the session writes: its kind, and the headers that its request carries. Pure.
 //!
-//! Modern servers want the version, the method and the name of a request in headers too, so that whatever stands
+//! Modern servers want the version, the method and the name of a request in headers too, so that a proxy
 //! between can route it without reading it; a value that no header can hold goes as base64 between two marks.
 
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! A new session in place of one that a Legacy server forgot, with what stood in the last one.
 //!
-//! It is opened in a task of its own: whoever met the server's forgetting may be cancelled meanwhile, and nobody would
-//! finish a session that was left half open.
+//! It is opened in a task of its own: the call that met the server's forgetting may be cancelled meanwhile, and a
+//! session that was left half open would stay so.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,11 +21,11 @@ use super::outgoing_line::{OutgoingLine, answers};
 use crate::loader::session::EndReason;
 use crate::protocol::Era;
 
-/// How long a server may take to open it: nobody who waits can end that by going, and no other is tried meanwhile.
+/// How long a server may take to open it: a cancelled call does not end that, and no other session is tried meanwhile.
 const OPENING: Duration = Duration::from_secs(30);
 
 impl Bridge {
-    /// Opens a new session in place of one that the server forgot, unless somebody has already.
+    /// Opens a new session in place of one that the server forgot, unless another call has already.
     pub(super) async fn renew(self: &Arc<Self>, over: &Agreement) -> Result<(), EndReason> {
         let opening = Arc::clone(&self.opening).lock_owned().await;
         if self.opened.borrow().as_ref() != Some(over) {
@@ -64,7 +64,7 @@ impl Bridge {
         for line in standing {
             self.ask_again(&line).await;
         }
-        // Whatever made the server forget may have changed its tools. One that answers nothing in a session forgets
+        // What made the server forget may have changed its tools. One that answers nothing in a session forgets
         // that one too when it is asked for them: it would be asked, and opened anew, without end.
         if lived {
             let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
@@ -73,7 +73,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Asks in a new session for what was asked for in the last one; the answer is nobody's.
+    /// Asks in a new session for what was asked for in the last one; the answer is dropped.
     async fn ask_again(&self, line: &Bytes) {
         let Some((OutgoingLine::Request { id, .. }, mirrored)) = OutgoingLine::read(line) else {
             return;

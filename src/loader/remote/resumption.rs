@@ -10,13 +10,13 @@ use reqwest::header::HeaderValue;
 /// The pause where the server names none.
 const USUAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// The shortest pause, whatever the server names: a person does not notice it, a server is not flooded by it.
+/// The shortest pause, also where the server names a shorter one: a person does not notice it, a server is not flooded by it.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// What pauses grow to while no message comes: an answer is late by no more than this.
 const LONGEST_GROWN_PAUSE: Duration = Duration::from_secs(10);
 
-/// The longest pause that a server may name: whoever waits for the answer must not wait for ever.
+/// The longest pause that a server may name: a call that waits for the answer must not wait for ever.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// How often it is tried without a new id: a server that comes back is back within this.

@@ -1,6 +1,6 @@
-//! What a Legacy server was asked to keep in mind for its session: the log level and the subscriptions. Pure.
+//! The requests that hold for a whole session of a Legacy server: the log level and the subscriptions. Pure.
 //!
-//! A server that forgets its session forgets these with it, and nobody above would know: so the bridge asks for them
+//! A server that forgets its session forgets these with it, and the session would not notice: so the bridge asks for them
 //! again in the next session.
 
 use bytes::Bytes;
@@ -22,7 +22,7 @@ enum What {
 }
 
 impl SessionRequests {
-    /// Takes note of a request to the server. One that it refuses is refused again, which harms nobody.
+    /// Takes note of a request to the server. One that it refuses is refused again, which harms nothing.
     pub(super) fn note(&mut self, line: &Bytes) {
         let head = &line[..line.len().min(HEAD)];
         let may_stand = |method: &str| memchr::memmem::find(head, method.as_bytes()).is_some();

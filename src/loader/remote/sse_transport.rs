@@ -20,7 +20,7 @@ use crate::loader::session::EndReason;
 
 impl Bridge {
     /// Hands on what comes on the stream of a server that refused as old servers do; `named` hears when the server has
-    /// named its endpoint. Whoever posts must not wait for this, nor this for them: a session may take no more answers
+    /// named its endpoint. A request that is posted must not wait for this, nor this for it: a session may take no more answers
     /// before its own lines are taken.
     pub(super) async fn run_sse_transport(
         self: Arc<Self>,

@@ -62,7 +62,7 @@ impl Failure {
 pub enum Taken {
     /// It will be answered.
     Yes,
-    /// It is for somebody else.
+    /// It is for another caller.
     No,
 }
 

@@ -58,7 +58,7 @@ impl Declared {
         )
     }
 
-    /// Digests what a dependency may choose its lists by: the capabilities and the version, whoever the client is.
+    /// Digests what a dependency may choose its lists by: the capabilities and the version, not the name of the client.
     #[must_use]
     pub fn offer(&self) -> Digest {
         let capabilities = Json::parse(&self.capabilities).map(canonical);

@@ -1,8 +1,8 @@
-//! The conversation with one running dependency: our ids, its answers, and what it says unasked.
+//! The session with one running server: the ids of pml's requests, and the callers that wait for their replies.
 //!
 //! Each request is registered with its [`Caller`], who gets progress and exactly one end. What belongs to no request
-//! goes to the [`Client`]. When the dependency dies everybody who waits is told why. A request that is cancelled is
-//! forgotten here and cancelled there; whatever still comes for it is thrown away.
+//! goes to the [`Client`]. When the server dies every waiting caller gets the reason. A request that is cancelled is
+//! forgotten here and cancelled there; an answer that still comes for it is thrown away.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -28,7 +28,7 @@ pub enum Unasked {
 
 /// The client, as the running dependencies see it.
 pub trait Client: Send + Sync {
-    /// Returns the way to the client: whoever reads from a dependency waits for room there.
+    /// Returns the way to the client: the reader of a server waits for room there.
     fn outbox(&self) -> &Outbox;
 
     /// Takes note of a dependency that has just been opened.
@@ -169,7 +169,7 @@ impl Session {
         }
     }
 
-    /// Takes note that somebody is about to use it.
+    /// Notes that a call is about to use it.
     pub fn touch(&self) {
         *lock(&self.0.used_at) = Instant::now();
     }
@@ -230,7 +230,7 @@ impl Session {
         }
     }
 
-    /// Sends a request whose answer nobody waits for, such as one that stays open as long as the conversation does; it
+    /// Sends a request whose answer no caller waits for, such as one that stays open as long as the conversation does; it
     /// does not keep the dependency from being idle. Returns its id.
     #[expect(
         clippy::must_use_candidate,

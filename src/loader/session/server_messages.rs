@@ -1,4 +1,5 @@
-//! What a dependency says: whose answer it is, what it tells unasked, and what becomes of what cannot be read.
+//! Dispatches the messages of a server: replies to their callers, notifications to the client, and what cannot be read
+//! to the caller or the server that waits for it.
 
 use std::borrow::Cow;
 
@@ -105,7 +106,7 @@ impl Session {
         self.fail_unusable(Remains::of(line), &why);
     }
 
-    /// Tells whoever waits for a message that cannot be used; otherwise they would wait for ever.
+    /// Fails the caller or the server that waits for a message that cannot be used; it would wait for ever otherwise.
     fn fail_unusable(&self, remains: Remains, why: &str) {
         match remains {
             Remains::Request(id) => {

@@ -1,5 +1,4 @@
-//! What a dependency asks: whom it is offered to, what is kept for the call it is opened for, and that each request
-//! is answered once.
+//! The requests of a server to its client: offered to its calls, kept while it is being opened, answered once.
 
 use std::convert::Infallible;
 use std::sync::Arc;

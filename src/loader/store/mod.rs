@@ -3,7 +3,7 @@
 //! Owns every file below the data directory. An installation is a directory that was renamed into place with its
 //! manifest already inside, so that a killed install leaves nothing that looks installed. Locks are advisory
 //! locks of the kernel: they end with the process, so a stale lock cannot exist, and a workspace whose lock is
-//! free belongs to nobody.
+//! free is abandoned.
 
 mod error;
 mod files;

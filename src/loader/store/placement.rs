@@ -63,7 +63,7 @@ impl PackageStore {
         for entry in entries.flatten() {
             let path = entry.path();
             if let Some(manifest) = read_manifest(&path).filter(wanted) {
-                // First of all: what lies among the workspaces is removed by whoever sweeps them.
+                // First of all: what lies among the workspaces is removed by the next sweep.
                 kept.extend(self.keep_foreign(&path, name)?);
                 create_directory(&self.workspaces())?;
                 let aside = self.workspaces().join(format!(

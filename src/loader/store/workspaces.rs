@@ -58,7 +58,7 @@ impl PackageStore {
         self.root.join("temporary")
     }
 
-    /// Removes workspaces that belong to nobody; `own` is the key whose lock the caller holds.
+    /// Removes abandoned workspaces; `own` is the key whose lock the caller holds.
     pub(in crate::loader) fn sweep(&self, own: &str) {
         let Ok(entries) = std::fs::read_dir(self.workspaces()) else {
             return;

@@ -23,7 +23,7 @@ use crate::loader::store::{self, Executable, StartMethod};
 
 pub(super) const LOCK: &str = "package-lock.json";
 
-/// What `npm install` must do whatever the user's settings say; versions that do not know a flag ignore it, and
+/// What `npm install` must do against any setting of the user; versions that do not know a flag ignore it, and
 /// the lock is checked all the same.
 const FLAGS: [&str; 17] = [
     "--ignore-scripts",

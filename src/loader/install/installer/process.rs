@@ -216,7 +216,7 @@ mod tests {
         while Instant::now() < deadline {
             let dead =
                 rustix::process::test_kill_process(rustix::process::Pid::from_raw(id).unwrap()).is_err();
-            // Where nobody reaps orphans a killed process stays as a zombie.
+            // Where no process reaps orphans a killed process stays as a zombie.
             let zombie =
                 std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "));
             if dead || zombie {

@@ -92,7 +92,7 @@ impl Tools {
         self.find(name, package).map(|path| Program { name, path })
     }
 
-    /// Returns a private cache: a shared one could be poisoned by whatever else writes to it.
+    /// Returns a private cache: a shared one could be poisoned by other programs that write to it.
     pub(super) fn cache(&self, name: &str) -> PathBuf {
         self.cache.join(name)
     }

@@ -29,7 +29,7 @@ impl Packages {
         let identity = PackageIdentity::new(package, &known.version, scripts);
         let key = identity.key();
         let held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
-        // Whoever held the lock may have recorded more than was known before.
+        // The last holder of the lock may have recorded more than was known before.
         let known = self.store.record(package).unwrap_or(known);
         let frozen = self.frozen(package, &identity, &known);
         let known = Resolved {

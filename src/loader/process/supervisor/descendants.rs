@@ -18,7 +18,7 @@ const RELIST: Duration = Duration::from_millis(2);
 /// When to give up on a child that does not die of SIGKILL: it runs as another user or hangs in the kernel.
 const UNKILLABLE: Duration = Duration::from_secs(1);
 
-/// The server and whatever it started.
+/// The server and everything it started.
 #[derive(Debug)]
 pub(super) struct Descendants {
     server: Pid,

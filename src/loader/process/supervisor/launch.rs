@@ -1,6 +1,6 @@
 //! The last step before the server: a process that asks to die with its supervisor and then becomes the server.
 //!
-//! The supervisor kills everything in order, unless somebody kills *it* by SIGKILL. For that case the kernel is
+//! The supervisor kills everything in order, unless it is itself killed by SIGKILL. For that case the kernel is
 //! asked to kill the server when its parent dies; only the process itself can ask, hence this step in between,
 //! which costs one `exec`. The signal comes when the *thread* that started the process ends, so the supervisor
 //! starts the server from its main thread. What the server started is not reached this way.
