@@ -112,8 +112,8 @@ impl Ground {
 /// Parses the command line, runs the command and returns its exit code.
 #[must_use]
 pub fn run() -> ExitCode {
-    if let Some(between) = supervise::read(std::env::args_os().skip(1)) {
-        return between.run();
+    if let Some(command) = supervise::read(std::env::args_os().skip(1)) {
+        return command.run();
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -42,12 +42,12 @@ struct Line {
 /// A process between pml and a server.
 #[derive(Debug)]
 #[cfg_attr(test, derive(clap::Parser))]
-pub(crate) enum Between {
+pub(crate) enum SupervisorCommand {
     Supervise(Supervise),
     Launch(Launch),
 }
 
-impl Between {
+impl SupervisorCommand {
     /// Runs it to its end.
     pub(crate) fn run(&self) -> ExitCode {
         match self {
@@ -60,25 +60,26 @@ impl Between {
 /// Reads a command line as pml writes it for itself; anything else is left to the command line of pml.
 ///
 /// `words` are those after the name of the program.
-pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Option<Between> {
+pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Option<SupervisorCommand> {
     let mut words = words.into_iter();
     let number = |words: &mut dyn Iterator<Item = OsString>| words.next()?.to_str()?.parse().ok();
     let command = words.next()?;
     let inner = match command.to_str()? {
         "supervise" => match words.next()?.to_str()? {
-            "--" => Between::Supervise(Supervise {
+            "--" => SupervisorCommand::Supervise(Supervise {
                 life: None,
                 line: Line::read(&mut words)?,
             }),
             "--life" => {
                 let life = Some(number(&mut words)?);
-                Line::separated(&mut words).map(|line| Between::Supervise(Supervise { life, line }))?
+                Line::separated(&mut words)
+                    .map(|line| SupervisorCommand::Supervise(Supervise { life, line }))?
             }
             _ => return None,
         },
         "launch" => {
             let supervisor = number(&mut words)?;
-            Line::separated(&mut words).map(|line| Between::Launch(Launch { supervisor, line }))?
+            Line::separated(&mut words).map(|line| SupervisorCommand::Launch(Launch { supervisor, line }))?
         }
         _ => return None,
     };
@@ -140,7 +141,7 @@ mod tests {
             "launch 4711 -- node",
         ] {
             let read = read(words(line)).unwrap();
-            let parsed = <Between as clap::Parser>::parse_from(words(&format!("pml {line}")));
+            let parsed = <SupervisorCommand as clap::Parser>::parse_from(words(&format!("pml {line}")));
             assert_eq!(format!("{read:?}"), format!("{parsed:?}"), "{line}");
         }
     }

@@ -26,8 +26,8 @@ pub use catalog::{
     KnownResource, KnownTemplate, KnownTool, LeftOut, Nameless,
 };
 pub use install::{
-    Content, InstallError, InstallStep, Installed, LockError, Packages, Progress, Tail, Uninstalled, Use,
-    Used,
+    Content, InstallError, InstallProgress, InstallStep, Installed, LockError, Packages, Tail, Uninstalled,
+    Use, Used,
 };
 pub use lifecycle::{Gate, GateAnswer, Lease, LoadError, Loader, Occupied, Started, Steps, restart};
 pub use plan::{
@@ -39,4 +39,4 @@ pub use session::{
     Caller, Client, Declared, EndReason, Ended, Failure, HandshakeRefusal, Inquiry, Reply, Session, Taken,
     Unasked, UnreachableCause, Violation,
 };
-pub use store::{StoreError, Written};
+pub use store::{StoreError, WrittenFiles};

@@ -17,5 +17,5 @@ pub use content::Content;
 pub use error::InstallError;
 pub use lock::LockError;
 pub use packages::{Installed, Packages, Uninstalled, Use, Used};
-pub use step::{InstallStep, Progress};
+pub use step::{InstallProgress, InstallStep};
 pub use tail::Tail;

@@ -20,7 +20,7 @@ use super::content::Content;
 use super::error::InstallError;
 use super::executables::choose;
 use super::installer::{self, Tools, read_lock};
-use super::step::{InstallStep, Progress};
+use super::step::{InstallProgress, InstallStep};
 use crate::config::{Environment, Locations};
 use crate::loader::plan::{Package, Plan, Resolved, Scripts};
 use crate::loader::store::{self, Manifest, PYTHON, PackageIdentity, PackageStore, StartMethod};
@@ -144,7 +144,7 @@ impl Packages {
         &self,
         plan: &Plan,
         expected: &Content,
-        progress: Progress<'_>,
+        progress: InstallProgress<'_>,
     ) -> Result<Installed, InstallError> {
         let package = package_of(plan)?;
         if let Some(installed) = self.installed(plan)? {

@@ -44,4 +44,4 @@ impl fmt::Display for InstallStep {
 }
 
 /// Is called at the begin of each step.
-pub type Progress<'a> = &'a (dyn Fn(InstallStep) + Send + Sync);
+pub type InstallProgress<'a> = &'a (dyn Fn(InstallStep) + Send + Sync);

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::error::LoadError;
 use super::running_server::{ProcessHandle, Started};
-use super::transport::{Transport, end_of, open_transport};
+use super::transport::{ServerTransport, end_of, open_transport};
 use crate::config::Environment;
 use crate::loader::catalog::Known;
 use crate::loader::install::Installed;
@@ -148,7 +148,7 @@ async fn introduced(
 
 fn spawn(opening: &LaunchRequest<'_>) -> Result<OpenServer, LoadError> {
     let (plan, tasks) = (opening.plan, opening.tasks);
-    let Transport {
+    let ServerTransport {
         source,
         sink,
         failures,

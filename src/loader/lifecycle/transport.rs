@@ -20,7 +20,7 @@ use crate::loader::session::{EndReason, RequestFailures};
 use crate::protocol::Shown;
 
 /// How the lines of a dependency are reached: those of a process, or those of a server elsewhere.
-pub(super) struct Transport {
+pub(super) struct ServerTransport {
     pub(super) source: Box<dyn AsyncRead + Unpin + Send>,
     pub(super) sink: Box<dyn AsyncWrite + Unpin + Send>,
     /// Why requests failed on the way.
@@ -40,7 +40,7 @@ pub(super) fn open_transport(
     environment: &Environment,
     urgent: CancellationToken,
     tasks: &TaskTracker,
-) -> Result<Transport, SpawnError> {
+) -> Result<ServerTransport, SpawnError> {
     if let PlanSource::Remote(address) = plan.source() {
         let remote = remote::connect(
             plan.dependency(),
@@ -50,7 +50,7 @@ pub(super) fn open_transport(
             urgent.clone(),
             tasks,
         );
-        return Ok(Transport {
+        return Ok(ServerTransport {
             source: Box::new(remote.source),
             sink: Box::new(remote.sink),
             failures: remote.failures,
@@ -68,7 +68,7 @@ pub(super) fn open_transport(
     let (process, pipes) = process::spawn(plan.dependency(), &line, &supervisor)?;
     let stderr = process.stderr();
     let (urgent, end) = follow(process, urgent, tasks);
-    Ok(Transport {
+    Ok(ServerTransport {
         source: Box::new(pipes.stdout),
         sink: Box::new(pipes.stdin),
         failures: RequestFailures::default(),

@@ -19,7 +19,7 @@ pub use error::StoreError;
 pub(super) use files::{first_bytes, first_line, remove, write_new};
 pub(super) use identity::PackageIdentity;
 pub(super) use manifest::{Executable, Manifest, PYTHON, StartMethod};
-pub use written_files::Written;
+pub use written_files::WrittenFiles;
 
 use std::path::{Path, PathBuf};
 

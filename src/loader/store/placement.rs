@@ -6,7 +6,7 @@ use super::PackageStore;
 use super::error::StoreError;
 use super::files::{create_directory, protect, remove, sync_directory, sync_tree, write_new};
 use super::manifest::{MANIFEST, Manifest, json, read_manifest};
-use super::written_files::{Written, write_brought};
+use super::written_files::{WrittenFiles, write_brought};
 use crate::disk;
 use crate::loader::plan::Package;
 use crate::protocol::DependencyName;
@@ -19,7 +19,7 @@ impl PackageStore {
         workspace: &Path,
         manifest: &Manifest,
         name: &DependencyName,
-    ) -> Result<(PathBuf, Option<Written>), StoreError> {
+    ) -> Result<(PathBuf, Option<WrittenFiles>), StoreError> {
         let target = self.directory(&manifest.identity, &manifest.integrity);
         let parent = self.root.join("store").join(manifest.identity.ecosystem.as_str());
         create_directory(&parent)?;
@@ -52,7 +52,7 @@ impl PackageStore {
         name: &DependencyName,
         package: &Package,
         version: &str,
-    ) -> Result<(Vec<PathBuf>, Vec<Written>), StoreError> {
+    ) -> Result<(Vec<PathBuf>, Vec<WrittenFiles>), StoreError> {
         self.thaw(package, version)?;
         let parent = self.root.join("store").join(package.ecosystem().as_str());
         let Ok(entries) = std::fs::read_dir(&parent) else {

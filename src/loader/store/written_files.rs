@@ -27,14 +27,14 @@ struct Mark(u64, i64);
 
 /// Files that a server wrote into its installation, and where they are.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Written {
+pub struct WrittenFiles {
     /// The directory they are in.
     pub directory: PathBuf,
     /// Their paths below the directory.
     pub files: Vec<PathBuf>,
 }
 
-impl Written {
+impl WrittenFiles {
     /// Returns the directory and the files as a person is told of them.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -117,7 +117,7 @@ impl PackageStore {
         &self,
         root: &Path,
         name: &DependencyName,
-    ) -> Result<Option<Written>, StoreError> {
+    ) -> Result<Option<WrittenFiles>, StoreError> {
         let files = foreign(root);
         if files.is_empty() {
             return Ok(None);
@@ -130,7 +130,7 @@ impl PackageStore {
             }
             disk::rename(&from, &to).map_err(StoreError::file("keep", &from))?;
         }
-        Ok(Some(Written { directory, files }))
+        Ok(Some(WrittenFiles { directory, files }))
     }
 
     /// Makes a new folder for what `name` wrote; what was kept before stays.
@@ -159,7 +159,7 @@ impl PackageStore {
         &self,
         package: &Package,
         current: &Path,
-    ) -> Vec<(String, Written)> {
+    ) -> Vec<(String, WrittenFiles)> {
         let parent = self.root.join("store").join(package.ecosystem().as_str());
         let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
         let others = entries.map(|entry| entry.path()).filter(|path| path != current);
@@ -170,7 +170,7 @@ impl PackageStore {
             }
             let files = foreign(&directory);
             let version = manifest.identity.version;
-            (!files.is_empty()).then_some((version, Written { directory, files }))
+            (!files.is_empty()).then_some((version, WrittenFiles { directory, files }))
         });
         let mut written: Vec<_> = written.collect();
         written.sort_by(|one, other| one.1.directory.cmp(&other.1.directory));

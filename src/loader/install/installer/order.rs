@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::CheckedLock;
-use crate::loader::install::step::Progress;
+use crate::loader::install::step::InstallProgress;
 use crate::loader::plan::{Package, Resolved, Scripts};
 use crate::loader::store::Executable;
 
@@ -21,7 +21,7 @@ pub(in crate::loader::install) struct InstallOrder<'a> {
     pub(in crate::loader::install) scripts: Scripts,
     /// An empty directory of its own.
     pub(in crate::loader::install) directory: &'a Path,
-    pub(in crate::loader::install) progress: Progress<'a>,
+    pub(in crate::loader::install) progress: InstallProgress<'a>,
 }
 
 impl InstallOrder<'_> {

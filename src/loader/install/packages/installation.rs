@@ -10,9 +10,9 @@ use crate::loader::install::error::InstallError;
 use crate::loader::install::executables::is_whole;
 use crate::loader::install::installer::{self, InstallOrder, check_lock, read_lock};
 use crate::loader::install::lock::CheckedLock;
-use crate::loader::install::step::{InstallStep, Progress};
+use crate::loader::install::step::{InstallProgress, InstallStep};
 use crate::loader::plan::{Package, Plan, Resolved, VersionSpec};
-use crate::loader::store::{self, Manifest, PackageIdentity, Written};
+use crate::loader::store::{self, Manifest, PackageIdentity, WrittenFiles};
 use crate::protocol::Digest;
 use crate::protocol::approval::{self, told_at_start};
 
@@ -22,7 +22,7 @@ impl Packages {
         plan: &Plan,
         package: &Package,
         expected: &Content,
-        progress: Progress<'_>,
+        progress: InstallProgress<'_>,
     ) -> Result<Vec<String>, InstallError> {
         let scripts = plan.scripts();
         let known = self.known(package, progress).await?;
@@ -119,7 +119,11 @@ impl Packages {
     }
 
     /// Returns what is known of a package; a floating version is resolved first.
-    async fn known(&self, package: &Package, progress: Progress<'_>) -> Result<Resolved, InstallError> {
+    async fn known(
+        &self,
+        package: &Package,
+        progress: InstallProgress<'_>,
+    ) -> Result<Resolved, InstallError> {
         match (self.store.record(package), package.version()) {
             (Some(resolved), _) => Ok(resolved),
             (None, VersionSpec::Exact(version)) => Ok(Resolved {
@@ -211,8 +215,8 @@ impl Packages {
 /// Tells where files are that a server wrote into its installations: into this one, and into those of other versions.
 fn describe_files(
     package: &Package,
-    kept: Option<Written>,
-    elsewhere: Vec<(String, Written)>,
+    kept: Option<WrittenFiles>,
+    elsewhere: Vec<(String, WrittenFiles)>,
 ) -> Vec<String> {
     let kept = kept.map(|kept| {
         format!(

@@ -6,7 +6,7 @@ use super::Packages;
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
 use crate::loader::plan::{Package, Resolved, Scripts, VersionSpec};
-use crate::loader::store::{PackageIdentity, Written};
+use crate::loader::store::{PackageIdentity, WrittenFiles};
 use crate::protocol::DependencyName;
 
 /// A server that uses a package, beside the one that is uninstalled.
@@ -46,7 +46,7 @@ pub enum Uninstalled {
         /// The directories that were removed.
         directories: Vec<PathBuf>,
         /// What the server wrote into them, and where that is now.
-        kept: Vec<Written>,
+        kept: Vec<WrittenFiles>,
     },
 }
 
