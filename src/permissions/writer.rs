@@ -6,6 +6,8 @@
 //! that replaces files. In a directory where nothing can be created the edit fails and says so: writing in place
 //! could lose the file.
 
+mod joint;
+
 use std::path::{Path, PathBuf};
 
 use super::edit::{self, Change, EditError};
@@ -13,6 +15,8 @@ use crate::config::{self, ConfigError};
 use crate::disk::{self, Audience, DiskError, LockedDirectory};
 use crate::protocol::{Shown, shell};
 use crate::report::Hint;
+
+pub use joint::{JointError, edit_jointly};
 
 /// Whose file is edited, and thus what counts as broken and where a link may lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,74 +185,6 @@ pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Write
         edited.durability = replace(&locked, Path::new(name), bytes, Audience::Usual).map_err(failed)?;
     }
     Ok(edited)
-}
-
-/// Says why an edit that stands or falls with something else was not made.
-#[derive(Debug)]
-pub enum JointError<E> {
-    /// The file could not be edited; the other was not tried.
-    Write(WriteError),
-    /// The other failed, and the file is as it was.
-    Other(E),
-    /// The other failed, and the file could not be put back: the edit stands.
-    Stands {
-        /// Why the other failed.
-        error: E,
-        /// Why the file could not be put back.
-        source: WriteError,
-    },
-}
-
-/// Edits a file together with something else: while no other writer can, `check` is asked first, then the file is
-/// edited, then `other` is done; where that fails, the file is put back.
-///
-/// What happens while the lock is waited for is thus seen before anything is written.
-pub fn edit_jointly<T, E>(
-    path: &Path,
-    kind: Kind,
-    changes: &[Change],
-    check: impl FnOnce() -> Result<(), E>,
-    other: impl FnOnce() -> Result<T, E>,
-) -> Result<(Edited, T), JointError<E>> {
-    let failed = |source| WriteError::Write {
-        path: path.to_owned(),
-        source,
-    };
-    let target = resolve(path, kind).map_err(JointError::Write)?;
-    // Nothing to change needs no right to write.
-    let edited = previewed(&target, kind, changes).map_err(JointError::Write)?;
-    if !edited.changed() {
-        let done = other().map_err(JointError::Other)?;
-        return Ok((edited, done));
-    }
-    let directory = target.parent().unwrap_or(Path::new("/"));
-    let locked = LockedDirectory::lock(directory, Audience::Usual)
-        .map_err(|source| JointError::Write(failed(source)))?;
-    check().map_err(JointError::Other)?;
-    let mut edited = previewed(&target, kind, changes).map_err(JointError::Write)?;
-    let name = Path::new(target.file_name().unwrap_or_default());
-    if edited.changed() {
-        let bytes = edited.after.as_bytes();
-        edited.durability = replace(&locked, name, bytes, Audience::Usual)
-            .map_err(|source| JointError::Write(failed(source)))?;
-    }
-    match other() {
-        Ok(done) => Ok((edited, done)),
-        Err(error) if !edited.changed() => Err(JointError::Other(error)),
-        Err(error) => {
-            let put_back = match &edited.before {
-                Some(before) => replace(&locked, name, before.as_bytes(), Audience::Usual).map(drop),
-                None => locked.remove(&[name.to_owned()]),
-            };
-            Err(match put_back {
-                Ok(()) => JointError::Other(error),
-                Err(source) => JointError::Stands {
-                    error,
-                    source: failed(source),
-                },
-            })
-        }
-    }
 }
 
 /// Follows the links of a file that is to be edited; refuses those that lead where its kind may not lead.

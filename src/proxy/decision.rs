@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::approval::approved_launch;
 use super::outcome::place;
+use super::rule_error::RuleError;
 use super::{Proxy, Refusal, View, now};
 use crate::loader::Plan;
 use crate::permissions::Change;
-use crate::permissions::writer::{Edited, JointError, Kind, WriteError, edit, edit_jointly};
+use crate::permissions::writer::{Edited, JointError, Kind, edit, edit_jointly};
 use crate::protocol::continuation::Scope;
 use crate::protocol::{Pattern, Shown, ToolName};
-use crate::report::Hint;
 use crate::workflow::{
     Answer, Ask, Expected, GivenAnswer, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError,
     WorkflowId,
@@ -26,15 +26,6 @@ const LOOKS: usize = 3;
 /// How writing a rule ended.
 type Written = Result<Edited, RuleError>;
 
-/// Says why a rule was not written.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RuleError {
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    #[error("the task that writes the rule failed")]
-    Task(#[from] tokio::task::JoinError),
-}
-
 /// Why an answer and its rule do not both stand.
 enum Unruled {
     /// The rule could not be written, and nothing was answered.
@@ -43,15 +34,6 @@ enum Unruled {
     Answer(WorkflowError),
     /// The call that brought the answer was cancelled before anything was written.
     Abandoned,
-}
-
-impl Hint for RuleError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Write(error) => error.hint(),
-            Self::Task(_) => None,
-        }
-    }
 }
 
 impl Proxy {

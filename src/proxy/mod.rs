@@ -23,6 +23,8 @@ mod owner;
 mod people;
 mod resume;
 mod route;
+mod route_lookup;
+mod rule_error;
 mod status;
 mod template;
 mod view;

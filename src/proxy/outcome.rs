@@ -17,7 +17,7 @@ use crate::report::Hint;
 use crate::workflow::{Answer, Arguments, Code, Refusal as Unmoved, WorkflowError, WorkflowId};
 
 use super::authority::{NotEntitled, PersonalRoad};
-use super::decision::RuleError;
+use super::rule_error::RuleError;
 use super::{Claim, Ready, Unknown};
 
 /// What became of a call.

@@ -4,16 +4,13 @@
 //! configuration, the approval it rests on, or the session itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::call::{Permitted, Ran};
-use super::{Outcome, Proxy, Refusal, View};
-use crate::loader::{Content, Plan, Session};
+use crate::loader::{Content, Session};
 pub(super) use crate::permissions::RESOURCES;
-use crate::permissions::{AskKind, Decision};
 use crate::protocol::{DependencyName, Digest, ToolName, quoted};
 use crate::workflow::Arguments;
 
@@ -59,10 +56,6 @@ impl Target {
     }
 }
 
-/// The longest name of a tool or prompt that is looked for, in bytes: longer ones are left out of all lists, and a rule
-/// judges and an error repeats what is looked for.
-const LONGEST_NAME: usize = 4096;
-
 /// Something that no declared server has.
 #[derive(Debug)]
 pub struct Unknown {
@@ -86,9 +79,9 @@ pub struct Route {
     /// How long a call may take; `None` is for ever.
     pub timeout: Option<Duration>,
     /// The approval it rests on; `None` where a rule allows it.
-    approval: Option<Approval>,
+    pub(super) approval: Option<Approval>,
     /// The batch of lines for which the approval was last looked at.
-    looked_at: AtomicU64,
+    pub(super) looked_at: AtomicU64,
 }
 
 impl Route {
@@ -145,194 +138,4 @@ pub struct Ready {
     pub suspended: Option<Arguments>,
     /// What pml has to say about it, once it is answered.
     pub notes: Vec<String>,
-}
-
-impl Proxy {
-    /// Returns the known way to a tool, if its rules, its approval and its session are still what they were.
-    ///
-    /// `batch` tells one read from the client from the next: files are looked at once for all lines of a read.
-    #[must_use]
-    pub fn known_route(&self, name: &str, batch: u64) -> Option<Arc<Route>> {
-        let view = self.view_for(batch)?;
-        let route = view.route(name)?;
-        if !route.session.is_open() {
-            view.forget_route(name);
-            return None;
-        }
-        if let Some(approval) = &route.approval
-            && route.looked_at.load(Ordering::Relaxed) != batch
-        {
-            match self.still_approved(approval) {
-                Some(true) => route.looked_at.store(batch, Ordering::Relaxed),
-                Some(false) => {
-                    view.forget_route(name);
-                    return None;
-                }
-                // An approval changed somewhere: the call looks at it in a task.
-                None => return None,
-            }
-        }
-        Some(route)
-    }
-
-    /// Tells how a call that was let through before goes on: a rule that forbids it now wins, and so does whoever
-    /// took the approval back.
-    pub fn going_on(&self, route: &Route) -> Result<GoingOn, Refusal> {
-        let tool = &route.tool;
-        let decision = self.view().map_err(Refusal::Config)?.ruled(tool)?;
-        let stands = decision == Decision::Allow
-            || route
-                .approval
-                .as_ref()
-                .is_some_and(|approval| self.0.grants.allows_tool(tool, &approval.launch))
-            || route
-                .approval
-                .as_ref()
-                .is_none_or(|approval| self.holds(approval) == Some(true));
-        let unknown = || {
-            let held = route.approval.as_ref().map(|approval| self.holds(approval));
-            held == Some(None)
-        };
-        match (stands, route.session.is_open()) {
-            (true, true) => Ok(GoingOn::AsBefore),
-            (true, false) => Ok(GoingOn::Anew),
-            // An approval changed somewhere: the way that is found anew looks at it.
-            (false, _) if unknown() => Ok(GoingOn::Anew),
-            (false, _) => Err(Refusal::Withdrawn { tool: tool.clone() }),
-        }
-    }
-
-    /// Finds the way again of a call that was let through before and whose dependency is gone; nobody is asked.
-    pub async fn reopen(&self, route: &Route) -> Result<Ready, Refusal> {
-        self.learn_approvals().await;
-        let view = self.view().map_err(Refusal::Config)?;
-        let tool = &route.tool;
-        let decision = view.ruled(tool)?;
-        let (server, plan) = self.planned(&view, tool)?;
-        let answered = route
-            .approval
-            .as_ref()
-            .filter(|approval| approval.launch == *plan.digest());
-        let expected = match (answered, decision) {
-            (Some(approval), _) if self.holds(approval) == Some(true) => approval.content.clone(),
-            (Some(_), _) if !self.is_simple(&view, tool, &plan) => {
-                return Err(Refusal::Withdrawn { tool: tool.clone() });
-            }
-            (None, _) if !self.is_simple(&view, tool, &plan) => {
-                return Err(Refusal::Changed { tool: tool.clone() });
-            }
-            (_, Decision::Ask(_)) => match self.approved(&plan) {
-                Some(content) => content,
-                None if self.0.grants.allows_tool(tool, plan.digest()) => self.approved_content(&plan),
-                None => return Err(Refusal::Withdrawn { tool: tool.clone() }),
-            },
-            (_, Decision::Allow | Decision::Deny) => Content::default(),
-        };
-        let permitted = Permitted {
-            target: Target {
-                tool: tool.clone(),
-                own: route.own.clone(),
-            },
-            server,
-            plan: &plan,
-            expected,
-            given: answered.map_or(Given::Standing, |approval| approval.given),
-            notes: Vec::new(),
-            suspended: None,
-        };
-        match self.run(&view, permitted, None).await? {
-            Ran::To(Outcome::Ready(ready)) => Ok(ready),
-            Ran::NoLonger(refusal) => Err(refusal),
-            Ran::To(_) => Err(Refusal::Changed { tool: tool.clone() }),
-        }
-    }
-
-    /// Tells whether something simply runs: nobody has to be asked for it.
-    pub async fn simply_runs(&self, wanted: Wanted<'_>) -> bool {
-        self.learn_approvals().await;
-        let Ok(view) = self.view() else { return false };
-        let Ok(target) = self.target(&view, wanted) else {
-            return false;
-        };
-        let Ok((_, plan)) = self.planned(&view, &target.tool) else {
-            return false;
-        };
-        self.is_simple(&view, &target.tool, &plan)
-    }
-
-    fn is_simple(&self, view: &View, tool: &ToolName, plan: &Plan) -> bool {
-        match view.ruled(tool) {
-            Ok(Decision::Allow) => true,
-            Ok(Decision::Ask(_)) if self.0.grants.allows_tool(tool, plan.digest()) => true,
-            Ok(Decision::Ask(AskKind::First)) => self.is_approved(plan),
-            Ok(Decision::Ask(AskKind::Every) | Decision::Deny) | Err(_) => false,
-        }
-    }
-
-    /// Returns the ways to a resource whose owner is not known: to all who may have it, run, and need not be asked for.
-    pub async fn possible_routes(&self, uri: &str) -> Vec<Route> {
-        self.learn_approvals().await;
-        let Ok(view) = self.view() else { return Vec::new() };
-        let sessions = self.sessions();
-        let route = |dependency: DependencyName| {
-            let session = sessions
-                .iter()
-                .find(|session| *session.dependency() == dependency)?;
-            let target = Target::resource(dependency, uri.to_owned());
-            let (server, plan) = self.planned(&view, &target.tool).ok()?;
-            let usable = self.0.loader.is_running(&plan) && self.is_simple(&view, &target.tool, &plan);
-            usable.then(|| Route::new(session.clone(), target, server.call_timeout, None))
-        };
-        let owners = self.possible_owners(&view, uri);
-        owners.into_iter().filter_map(route).collect()
-    }
-
-    /// Tells whether what a call was let through by still lets it go on; `None` while the approvals are not known.
-    fn holds(&self, approval: &Approval) -> Option<bool> {
-        match approval.given {
-            Given::Standing => self.still_approved(approval),
-            Given::Once => Some(true),
-        }
-    }
-
-    fn still_approved(&self, approval: &Approval) -> Option<bool> {
-        let Approval { launch, content, .. } = approval;
-        if self.0.grants.allows_launch(launch) {
-            return Some(true);
-        }
-        let approvals = self.0.workflows.known_approvals()?;
-        Some(approvals.covers(launch, content.integrity.as_deref(), content.lock.as_ref()))
-    }
-
-    /// Finds out whose a wanted thing is.
-    pub(super) fn target(&self, view: &View, wanted: Wanted<'_>) -> Result<Target, Unknown> {
-        let unknown = |name: &str, nearest| Unknown {
-            name: name.to_owned(),
-            nearest,
-        };
-        match wanted {
-            Wanted::Tool(name) | Wanted::Prompt(name) if name.len() > LONGEST_NAME => {
-                Err(unknown(name, None))
-            }
-            Wanted::Tool(name) => self
-                .tool_named(view, name)
-                .map(Target::tool)
-                .map_err(|nearest| unknown(name, nearest)),
-            Wanted::Prompt(name) => self
-                .prompt_named(view, name)
-                .map(|(dependency, own)| Target::prompt(dependency, own))
-                .map_err(|nearest| unknown(name, nearest)),
-            Wanted::Resource(uri) => self
-                .resource_owner(view, uri)
-                .map(|(dependency, own)| Target::resource(dependency, own))
-                .map_err(|nearest| unknown(uri, nearest)),
-            Wanted::Method(method) => {
-                let mut enabled = view.config.servers.iter().filter(|(_, server)| !server.disabled);
-                match (enabled.next(), enabled.next()) {
-                    (Some((only, _)), None) => Ok(Target::tool(ToolName::new(only.clone(), method))),
-                    _ => Err(unknown(method, None)),
-                }
-            }
-        }
-    }
 }

@@ -5,8 +5,6 @@
 
 use std::fmt;
 
-use super::WorkflowError;
-
 /// A limit on how many asks may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cap {
@@ -55,17 +53,15 @@ impl fmt::Display for Cap {
 }
 
 impl WaitingAsks {
-    /// Refuses another ask where as many as may wait do so already; names the narrowest limit, which says most about
-    /// what to do.
-    pub(super) fn check(self) -> Result<(), WorkflowError> {
+    /// Returns the limit that another ask would exceed, the narrowest one: it says most about what to do.
+    pub(super) fn exceeded(self) -> Option<Cap> {
         let caps = [
             (Cap::Conversation, self.conversation),
             (Cap::Project, self.project),
             (Cap::Total, self.total),
         ];
-        match caps.into_iter().find(|(cap, waiting)| *waiting >= cap.limit()) {
-            Some((cap, _)) => Err(WorkflowError::Full { cap }),
-            None => Ok(()),
-        }
+        caps.into_iter()
+            .find(|(cap, waiting)| *waiting >= cap.limit())
+            .map(|(cap, _)| cap)
     }
 }

@@ -17,6 +17,7 @@ mod lifecycle;
 mod lifetime;
 mod likeness;
 mod machine;
+mod place;
 mod sqlite;
 mod store;
 mod suspended;
@@ -30,7 +31,8 @@ pub use error::{DatabaseFault, WorkflowError};
 pub use identity::{Asker, Code, NotACode, Timestamp, WorkflowId};
 pub use lifetime::Lifetime;
 pub use machine::{Answer, Event, Phase, Provenance, Refusal, State, transition};
-pub use store::{GivenAnswer, Place, Store, StoreChanges, Traces};
+pub use place::Place;
+pub use store::{GivenAnswer, Store, StoreChanges, Traces};
 pub use suspended::{Arguments, Ask, Attended, Call, Created, Expected, New, Origin, Swept, Workflow};
 
 use std::path::PathBuf;
@@ -271,6 +273,13 @@ impl Workflows {
         WorkflowError::Stopped {
             path: self.shared.place.path().to_owned(),
         }
+    }
+}
+
+impl Place {
+    /// Opens the store, creating it and bringing it up to date where needed.
+    pub fn open(&self) -> Result<Box<dyn Store>, WorkflowError> {
+        Ok(Box::new(sqlite::SqliteStore::open(self.clone())?))
     }
 }
 

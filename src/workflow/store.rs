@@ -4,15 +4,12 @@
 //! transaction: read the workflow, ask the pure machine, write what it said. So the machine's promises hold among
 //! threads and processes: one first answer, one taker.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::sqlite::SqliteStore;
 use super::{
     Answer, Approvals, ApprovedLaunch, Created, Event, Expected, FoundContent, New, Phase, Provenance, State,
     Swept, Timestamp, Workflow, WorkflowError, WorkflowId,
 };
-use crate::config::Locations;
 use crate::protocol::{DependencyName, Digest, LaunchApproval, Shown};
 
 /// How long an answer is left to the call that waits for it. It takes its answer within a few hundredths of a second;
@@ -129,37 +126,6 @@ pub enum Traces {
     Erased,
     /// As much as before: another process reads at this moment.
     InUse,
-}
-
-/// Where a store is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// In a file that every pml of the user shares.
-    File(PathBuf),
-    /// In memory: gone with the process, and no other process sees it.
-    Memory,
-}
-
-impl Place {
-    /// Returns the file in the user's state directory.
-    #[must_use]
-    pub fn of(locations: &Locations) -> Self {
-        Self::File(locations.state().join("workflows.db"))
-    }
-
-    /// Returns the name under which errors speak of it.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::File(path) => path,
-            Self::Memory => Path::new(":memory:"),
-        }
-    }
-
-    /// Opens the store, creating it and bringing it up to date where needed.
-    pub fn open(&self) -> Result<Box<dyn Store>, WorkflowError> {
-        Ok(Box::new(SqliteStore::open(self.clone())?))
-    }
 }
 
 /// Checks that a continuation on this tool, with this answer, is one to the workflow.

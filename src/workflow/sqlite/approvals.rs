@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use super::schema::Durability;
+use super::durability::Durability;
 use super::{Fault, SqliteStore};
 use crate::disk::{self, Stamp};
 use crate::protocol::{DependencyName, Digest, LaunchApproval, Shown};

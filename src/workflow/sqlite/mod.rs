@@ -11,6 +11,7 @@
 
 mod approvals;
 mod capacity;
+mod durability;
 mod log;
 mod look;
 mod old_approvals;
@@ -21,8 +22,9 @@ mod sweep;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use durability::Durability;
 use look::one;
-use schema::{Durability, database_error};
+use schema::database_error;
 
 use super::machine::{self, Answer, Event, Phase, State};
 use super::store::{GivenAnswer, Store, StoreChanges, Traces, check_fit};

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+use super::durability::Durability;
 use super::old_approvals::OldApprovals;
 use super::{Fault, approvals};
 use crate::disk::{self, TurnQueue};
@@ -102,26 +103,6 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     Durability::PowerCut.set(connection)?;
     // Arguments may hold secrets: what is deleted is overwritten.
     connection.pragma_update(None, "secure_delete", "ON")
-}
-
-/// What a commit survives; every commit survives the death of its process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durability {
-    /// A power cut: the disk confirms it before it counts.
-    PowerCut,
-    /// The death of the process: a power cut may take it, together with the processes that wait for it.
-    Process,
-}
-
-impl Durability {
-    /// Makes the next commits survive this much.
-    pub(super) fn set(self, connection: &Connection) -> rusqlite::Result<()> {
-        let synchronous = match self {
-            Self::PowerCut => "FULL",
-            Self::Process => "NORMAL",
-        };
-        connection.pragma_update(None, "synchronous", synchronous)
-    }
 }
 
 /// Returns the queue of the processes that write in the database at `place`.

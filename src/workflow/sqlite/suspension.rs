@@ -3,8 +3,8 @@
 use rusqlite::Transaction;
 use uuid::Uuid;
 
+use super::durability::Durability;
 use super::look::{many, one};
-use super::schema::Durability;
 use super::{SqliteStore, advance, capacity, row};
 use crate::protocol::Digest;
 use crate::workflow::lifetime::LIVE;
@@ -34,7 +34,9 @@ impl SqliteStore {
                 Some(dead) => Some(advance(transaction, dead, State::Expired)?),
                 None => None,
             };
-            capacity::waiting(transaction, &new, now)?.check()?;
+            if let Some(cap) = capacity::waiting(transaction, &new, now)?.exceeded() {
+                return Err(WorkflowError::Full { cap }.into());
+            }
             let workflow = Workflow {
                 id: WorkflowId::new(Uuid::new_v4()),
                 code: free_code(transaction)?,

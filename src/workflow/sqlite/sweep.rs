@@ -3,7 +3,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
 
-use super::schema::Durability;
+use super::durability::Durability;
 use super::{SqliteStore, row};
 use crate::workflow::lifetime::LIVE;
 use crate::workflow::store::KEPT_AFTER_DEADLINE;

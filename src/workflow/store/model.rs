@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use super::super::samples::{APPROVE, NOON, REFUSE, answers, new, on_its_tool, question};
 use super::super::{Ask, New, Refusal};
 use super::*;
+use crate::workflow::Place;
 
 /// A place that two processes share, empty at first; each kind of store has one.
 trait SharedPlace {

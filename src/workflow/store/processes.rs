@@ -12,6 +12,7 @@ use super::super::sqlite::SqliteStore;
 use super::super::{Arguments, Refusal};
 use super::*;
 use crate::config::Environment;
+use crate::workflow::Place;
 
 const FILE: &str = "PML_TEST_STORE";
 const IDS: &str = "PML_TEST_IDS";
