@@ -134,19 +134,18 @@ impl Link {
 
     /// Sends a notification to the client.
     pub(crate) fn notify(&self, method: &str, params: impl IntoIterator<Item = Bytes>) {
-        let mut frame = Frame::from(format!(r#"{{"jsonrpc":"2.0","method":{}"#, json!(method)));
-        let mut params = params.into_iter().peekable();
-        if params.peek().is_some() {
-            frame.push(r#","params":"#);
-            frame.extend(params);
-        }
-        frame.push("}");
-        let _ = self.0.outbox.send_now(frame);
+        let head = format!(r#"{{"jsonrpc":"2.0","method":{}"#, json!(method));
+        self.send(head, params);
     }
 
     /// Sends a request to the client under an id that [`Outstanding::register`] gave.
     pub(crate) fn request(&self, id: &str, method: &str, params: impl IntoIterator<Item = Bytes>) {
         let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{}"#, json!(method));
+        self.send(head, params);
+    }
+
+    /// Sends a message whose members up to the parameters are written already.
+    fn send(&self, head: String, params: impl IntoIterator<Item = Bytes>) {
         let mut frame = Frame::from(head);
         let mut params = params.into_iter().peekable();
         if params.peek().is_some() {
