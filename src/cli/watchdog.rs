@@ -148,8 +148,10 @@ impl ThreadTime {
         let (now, schedule) = (Instant::now(), self.read());
         let passed = now.duration_since(self.at);
         let queued = schedule.queued.saturating_sub(self.schedule.queued);
-        let ran = schedule.ran.saturating_sub(self.schedule.ran);
         let on_processor = schedule.on_processor.saturating_sub(self.schedule.on_processor);
+        // The system splits all that a thread ever ran by the ratio of a few ticks: one tick more may move what it did
+        // long ago from the system's share to its own.
+        let ran = schedule.ran.saturating_sub(self.schedule.ran).min(on_processor);
         (self.at, self.schedule) = (now, schedule);
         let blocked = passed.saturating_sub(queued).saturating_sub(on_processor);
         Lap { ran, blocked }
