@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
+use super::background::off_thread;
 use super::content::Content;
 use super::error::InstallError;
 use super::executables::choose;
@@ -119,7 +120,10 @@ impl Packages {
             return Ok(resolved);
         }
         let resolved = self.ask_registry(package, &key).await?;
-        Ok(self.store.keep(package, resolved)?)
+        let (store, package, found) = (self.store.clone(), package.clone(), resolved.clone());
+        let kept = off_thread(move || store.keep(&package, found)).await;
+        // Work that broke off recorded nothing: what the registry said is asked for again next time.
+        Ok(kept.unwrap_or(Ok(resolved))?)
     }
 
     /// Asks the registry what a spec means today and records nothing, for a version that is about to be declared.
