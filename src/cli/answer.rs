@@ -10,7 +10,8 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::failure::{Refused, hinted};
-use super::{Ground, inbox, output, person};
+use super::inbox::Inbox;
+use super::{Ground, output};
 use crate::protocol::Shown;
 use crate::protocol::question::{Given, Question, QuestionError};
 use crate::report::Hint;
@@ -104,17 +105,20 @@ impl Hint for AnswerError {
 
 /// Answers, and shows what was said.
 pub(crate) fn run(ground: &Ground, arguments: &AnswerArguments) -> anyhow::Result<ExitCode> {
-    let mut store = inbox::open(ground)?;
-    let workflow = store.find_by_code_or_prefix(&arguments.code)?;
-    person::required_for(ground, &workflow, &format!("answer {}", workflow.code))?;
-    inbox::still_open(&workflow)?;
-    let answers = match &workflow.ask {
-        Ask::Questions { questions } => answers(&workflow, questions, arguments)?,
-        // The store says what is asked instead.
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => Vec::new(),
+    let inbox = Inbox::open(ground)?;
+    let workflow = inbox.named(&arguments.code)?;
+    let command = format!("answer {}", workflow.code);
+    let questions = match &workflow.ask {
+        Ask::Questions { questions } => questions.as_slice(),
+        // The desk says what is asked instead.
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => &[],
     };
+    // An answer that cannot count is not even asked for.
+    let some = vec![Given::default(); questions.len()];
+    inbox.check(&workflow, &Answer::Answers { answers: some }, &command)?;
+    let answers = answers(&workflow, questions, arguments)?;
     let told: Vec<_> = answers.iter().map(Given::told).collect();
-    inbox::answer(&mut *store, &workflow, inbox::plain(Answer::Answers { answers }))?;
+    inbox.answer(&workflow, Answer::Answers { answers }, &command)?;
     for told in &told {
         output::say(&format!("answered `{}`: {}", workflow.code, Shown::line(told)));
     }

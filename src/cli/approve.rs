@@ -1,18 +1,18 @@
 //! `pml approve CODE`: lets a suspended call run.
 //!
-//! The answer is recorded together with the approval of the server and the rule that `--always` asks for. The call itself is run by the pml that suspended it, or by the next one that is called identically.
+//! The answer is recorded together with the approval of the server and the rule that `--always` asks for. The call itself
+//! is run by the pml that suspended it, or by the next one that is called identically.
 
 use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{Ground, inbox, output, person};
-use crate::permissions::Change;
-use crate::permissions::writer::{self, Edited, JointError, Kind};
+use super::inbox::Inbox;
+use super::{Ground, output};
 use crate::protocol::Shown;
 use crate::proxy::approval::{self, Kept};
-use crate::proxy::now;
-use crate::workflow::{Answer, Ask, GivenAnswer, Provenance, Scope, Store, Workflow};
+use crate::proxy::{Recorded, now};
+use crate::workflow::{Answer, Ask, Scope, Workflow};
 
 /// Which call, and how far the approval reaches.
 #[derive(Debug, Args)]
@@ -30,28 +30,19 @@ pub(crate) struct ApproveArguments {
 
 /// Approves, and says what was granted.
 pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Result<ExitCode> {
-    let mut store = inbox::open(ground)?;
-    let workflow = store.find_by_code_or_prefix(&arguments.code)?;
-    person::required_for(ground, &workflow, &format!("approve {}", workflow.code))?;
+    let inbox = Inbox::open(ground)?;
+    let workflow = inbox.named(&arguments.code)?;
     let scope = match (arguments.session, arguments.always) {
         (_, true) => Scope::Always,
         (true, false) => Scope::Session,
         (false, false) => Scope::Once,
     };
     let answer = Answer::Approve { scope };
-    inbox::accepts(&workflow, &answer)?;
-    let given = GivenAnswer {
-        answer: answer.clone(),
-        by: Provenance::Cli,
-        approves: approval::approved_launch(&workflow, &answer, None, now()),
-    };
-    let (rule, answered) = match scope {
-        Scope::Always => {
-            let (edited, answered) = answer_with_rule(&mut *store, &workflow, given)?;
-            (Some(edited), answered)
-        }
-        Scope::Session | Scope::Once => (None, inbox::answer(&mut *store, &workflow, given)?),
-    };
+    let command = format!("approve {}", workflow.code);
+    let Recorded {
+        workflow: answered,
+        rule,
+    } = inbox.answer(&workflow, answer.clone(), &command)?;
     output::say(&format!("approved:\n{}", answered.told(now())));
     if let Some(edited) = rule {
         output::warn(&edited.durability);
@@ -69,30 +60,6 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
         }
     });
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes the rule into the configuration that the ask was made under and records the answer: both, or neither.
-fn answer_with_rule(
-    store: &mut dyn Store,
-    workflow: &Workflow,
-    given: GivenAnswer,
-) -> anyhow::Result<(Edited, Workflow)> {
-    let tool = workflow.call.tool.clone();
-    let changes = [Change::AllowTool { tool }];
-    let answer = given.answer.clone();
-    let store = std::cell::RefCell::new(store);
-    let check = || inbox::accepts(&store.borrow().find(workflow.id)?, &answer);
-    let record = || inbox::answer(&mut **store.borrow_mut(), workflow, given);
-    match writer::edit_jointly(&workflow.origin.config, Kind::Pml, &changes, check, record) {
-        Ok(done) => Ok(done),
-        Err(JointError::Write(error)) => Err(error.into()),
-        Err(JointError::Other(error)) => Err(error),
-        Err(JointError::Stands { error, source }) => {
-            let source = crate::report::render(&source, None);
-            output::note(&format!("the rule stands all the same: {source}"));
-            Err(error)
-        }
-    }
 }
 
 /// Says what the answer grants, no more and no less.

@@ -1,71 +1,118 @@
-//! What the commands of the inbox share: the store, an answer from this terminal, a workflow as scripts see it.
+//! The desk of a person at a terminal, as the commands of the inbox share it.
 //!
-//! They need no running pml: the store is shared by every process of the user, and whoever waits looks there.
+//! It needs no running pml: the store is shared by every process of the user, and a call that waits looks there.
 
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
-use super::Ground;
 use super::failure::Hinted as _;
-use crate::proxy::now;
-use crate::workflow::{Answer, Ask, GivenAnswer, Place, Provenance, Store, Workflow, WorkflowError};
+use super::{Ground, person};
+use crate::proxy::{Desk, NotEntitled, Recorded, Refusal};
+use crate::workflow::{Answer, Ask, Provenance, Workflow, WorkflowError};
 
-/// Where somebody looks whose answer does not count any more.
+/// Where a person looks whose answer does not count any more.
 const TOO_LATE: &str = "to see what became of it: pml log";
 
-/// Opens the workflows of the user.
-pub(super) fn open(ground: &Ground) -> Result<Box<dyn Store>, WorkflowError> {
-    Place::of(&ground.locations).open()
+/// The desk, and the runtime that it needs.
+pub(super) struct Inbox {
+    desk: Desk,
+    runtime: Runtime,
+}
+
+impl Inbox {
+    /// Sits down at the desk of the user.
+    pub(super) fn open(ground: &Ground) -> anyhow::Result<Self> {
+        let terminal = person::terminal();
+        let desk = Desk::new(&ground.environment, &ground.locations, ground.files(), terminal);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        Ok(Self { desk, runtime })
+    }
+
+    /// Finds the ask that a person means by a code or by the beginning of an id.
+    pub(super) fn named(&self, text: &str) -> anyhow::Result<Workflow> {
+        spoken(self.runtime.block_on(self.desk.named(text)))
+    }
+
+    /// Lists what waits for an answer, the oldest first.
+    pub(super) fn pending(&self) -> anyhow::Result<Vec<Workflow>> {
+        spoken(self.runtime.block_on(self.desk.pending()))
+    }
+
+    /// Lists every ask that is still kept, the newest first.
+    pub(super) fn recent(&self, limit: usize) -> anyhow::Result<Vec<Workflow>> {
+        spoken(self.runtime.block_on(self.desk.recent(limit)))
+    }
+
+    /// Tells before a person thinks about it that an answer would not count; `command` is what they typed.
+    pub(super) fn check(&self, workflow: &Workflow, answer: &Answer, command: &str) -> anyhow::Result<()> {
+        let checked = self.desk.check(workflow, answer, Provenance::Cli);
+        let checked = self.runtime.block_on(checked);
+        checked.map_err(|refusal| not_recorded(workflow, refusal, command))
+    }
+
+    /// Records the answer of the person at this terminal, or says why it does not count.
+    pub(super) fn answer(
+        &self,
+        workflow: &Workflow,
+        answer: Answer,
+        command: &str,
+    ) -> anyhow::Result<Recorded> {
+        let recording = self.desk.answer(workflow, answer, Provenance::Cli);
+        let recorded = self.runtime.block_on(recording);
+        recorded.map_err(|refusal| not_recorded(workflow, refusal, command))
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        // The last process that closes the store leaves no log of it behind.
+        self.runtime.block_on(self.desk.close());
+    }
+}
+
+/// Returns what the store said as an error of a command: its words, without those for a model.
+fn spoken<T>(looked: Result<T, Refusal>) -> anyhow::Result<T> {
+    looked.map_err(|refusal| match refusal {
+        Refusal::Workflow(error) => error.into(),
+        refusal => refusal.into(),
+    })
 }
 
 /// Tells before a person thinks about it that an answer would come too late.
 pub(super) fn still_open(workflow: &Workflow) -> anyhow::Result<()> {
-    accepts(workflow, &Answer::Refuse { reason: None })
-}
-
-/// Checks that an answer from this terminal would count, without recording it.
-pub(super) fn accepts(workflow: &Workflow, answer: &Answer) -> anyhow::Result<()> {
-    let accepted = workflow.accepts(answer, Provenance::Cli, now());
-    accepted.or_else(|error| not_recorded(workflow, error))
-}
-
-/// Returns an answer from this terminal that approves nothing beyond its call.
-pub(super) fn plain(answer: Answer) -> GivenAnswer {
-    GivenAnswer {
-        answer,
-        by: Provenance::Cli,
-        approves: None,
-    }
-}
-
-/// Records the answer of the person at this terminal, or says why it does not count.
-pub(super) fn answer(
-    store: &mut dyn Store,
-    workflow: &Workflow,
-    given: GivenAnswer,
-) -> anyhow::Result<Workflow> {
-    match store.answer(workflow.id, given, now()) {
-        Ok(answered) => {
-            // A refusal erases the arguments; the log of the database must not keep them. A process that is reading
-            // it now shortens it later.
-            let _ = store.erase_traces();
-            Ok(answered)
-        }
-        Err(error) => not_recorded(workflow, error),
-    }
+    let refusal = Answer::Refuse { reason: None };
+    let open = workflow.accepts(&refusal, Provenance::Cli, crate::proxy::now());
+    open.map_err(|error| not_recorded(workflow, error.into(), "pending"))
 }
 
 /// Says what to do instead where an answer does not count.
-fn not_recorded<T>(workflow: &Workflow, error: WorkflowError) -> anyhow::Result<T> {
+fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow::Error {
     let code = &workflow.code;
-    match error {
-        error @ WorkflowError::Unfit { .. } => Err(error).hint(match &workflow.ask {
-            Ask::Questions { .. } => format!("to answer it: pml answer {code}"),
-            Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
-                format!("to decide it: pml approve {code}, or pml refuse {code}")
-            }
-        }),
-        error @ WorkflowError::Refused { .. } => Err(error).hint(TOO_LATE),
-        error => Err(error.into()),
+    let hinted = |error: WorkflowError, hint: String| match Err::<(), _>(error).hint(hint) {
+        Err(error) => error,
+        Ok(()) => anyhow::anyhow!("`{code}` was not answered"),
+    };
+    match refusal {
+        Refusal::Workflow(error @ WorkflowError::Unfit { .. }) => {
+            let hint = match &workflow.ask {
+                Ask::Questions { .. } => format!("to answer it: pml answer {code}"),
+                Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
+                    format!("to decide it: pml approve {code}, or pml refuse {code}")
+                }
+            };
+            hinted(error, hint)
+        }
+        Refusal::Workflow(error @ WorkflowError::Refused { .. }) => hinted(error, TOO_LATE.to_owned()),
+        Refusal::Workflow(error) => error.into(),
+        Refusal::NotEntitled {
+            why: NotEntitled::Agent,
+            ..
+        } => person::NotAPerson::running(command).into(),
+        // Its cause says it: here no call was to run.
+        Refusal::NotRecorded(cause) => anyhow::Error::from_boxed(cause),
+        refusal => refusal.into(),
     }
 }
 

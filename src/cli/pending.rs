@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::{Ground, inbox, output};
+use super::inbox::{self, Inbox};
+use super::{Ground, output};
 use crate::proxy::now;
 use crate::workflow::{Ask, Workflow};
 
@@ -23,14 +24,14 @@ pub(crate) struct PendingArguments {
 /// Prints what waits, with everything a person must see before they decide.
 pub(crate) fn run(ground: &Ground, arguments: &PendingArguments) -> anyhow::Result<ExitCode> {
     let now = now();
-    let store = inbox::open(ground)?;
+    let inbox = Inbox::open(ground)?;
     let pending = match &arguments.code {
         Some(code) => {
-            let workflow = store.find_by_code_or_prefix(code)?;
+            let workflow = inbox.named(code)?;
             inbox::still_open(&workflow)?;
             vec![workflow]
         }
-        None => store.pending(now)?,
+        None => inbox.pending()?,
     };
     if arguments.json {
         let pending: Vec<_> = pending.iter().map(whole).collect();

@@ -7,10 +7,10 @@
 use std::io::IsTerminal as _;
 
 use super::Ground;
-use crate::config::{self, By, Files};
-use crate::proxy::{AGENT_MARK, Relation, Runner, Terminal, Worth, may_answer, stricter};
+use crate::config::By;
+use crate::proxy::{AGENT_MARK, Effect, Relation, Runner, Terminal, Worth, may_answer};
 use crate::report::Hint;
-use crate::workflow::{Provenance, Workflow};
+use crate::workflow::Provenance;
 
 /// Says that a command was run by an agent and not by a person.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,15 @@ use crate::workflow::{Provenance, Workflow};
 pub(crate) struct NotAPerson {
     /// The command, as it is typed.
     command: String,
+}
+
+impl NotAPerson {
+    /// Names the command that an agent ran.
+    pub(crate) fn running(command: &str) -> Self {
+        Self {
+            command: command.to_owned(),
+        }
+    }
 }
 
 impl Hint for NotAPerson {
@@ -34,39 +43,27 @@ impl Hint for NotAPerson {
 
 /// Refuses an agent that would change what may run in this project.
 pub(crate) fn required(ground: &Ground, command: &str) -> Result<(), NotAPerson> {
-    decides(policy(&ground.files()), ground, command)
-}
-
-/// Refuses an agent that would answer an ask, by the strictest of three policies: the one it was asked under, the one
-/// that stands in that file now, and the one of this place. Where the agent stands is its own choice.
-pub(crate) fn required_for(ground: &Ground, workflow: &Workflow, command: &str) -> Result<(), NotAPerson> {
-    let asking = Files::new(workflow.origin.config.clone(), ground.locations.user_config());
-    let by = [policy(&asking), policy(&ground.files())]
-        .into_iter()
-        .fold(workflow.origin.by, stricter);
-    decides(by, ground, command)
-}
-
-fn decides(by: By, ground: &Ground, command: &str) -> Result<(), NotAPerson> {
-    // A terminal counts for every ask of the user, so how it relates to the project plays no part.
-    match may_answer(by, Provenance::Cli, Relation::OtherProject, runner(ground)) {
+    // A configuration that cannot be read takes a person's word only.
+    let by = ground.read().map_or(By::Human, |config| config.approvals.by);
+    let runner = Runner::of(&ground.environment, terminal());
+    // A terminal counts in every project, so how it relates to this one plays no part.
+    match may_answer(
+        by,
+        Provenance::Cli,
+        Relation::OtherProject,
+        runner,
+        Effect::Grants,
+    ) {
         Ok(Worth::Decides) => Ok(()),
-        Ok(Worth::Looks) | Err(_) => Err(NotAPerson {
-            command: command.to_owned(),
-        }),
+        Ok(Worth::Looks) | Err(_) => Err(NotAPerson::running(command)),
     }
 }
 
-fn runner(ground: &Ground) -> Runner {
-    let terminal = if std::io::stdin().is_terminal() || std::io::stderr().is_terminal() {
+/// Tells whether this process can be typed at.
+pub(crate) fn terminal() -> Terminal {
+    if std::io::stdin().is_terminal() || std::io::stderr().is_terminal() {
         Terminal::Present
     } else {
         Terminal::Missing
-    };
-    Runner::of(&ground.environment, terminal)
-}
-
-/// Returns who may approve; a configuration that cannot be read takes a person's word only.
-fn policy(files: &Files) -> By {
-    config::read(files).map_or(By::Human, |config| config.approvals.by)
+    }
 }

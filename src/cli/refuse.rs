@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{Ground, inbox, output};
+use super::inbox::Inbox;
+use super::{Ground, output};
 use crate::proxy::now;
 use crate::workflow::Answer;
 
@@ -21,11 +22,12 @@ pub(crate) struct RefuseArguments {
 
 /// Refuses, and shows what was refused. Anybody may: a refusal grants nothing.
 pub(crate) fn run(ground: &Ground, arguments: &RefuseArguments) -> anyhow::Result<ExitCode> {
-    let mut store = inbox::open(ground)?;
-    let workflow = store.find_by_code_or_prefix(&arguments.code)?;
+    let inbox = Inbox::open(ground)?;
+    let workflow = inbox.named(&arguments.code)?;
     let reason = arguments.reason.as_deref().map(str::trim);
     let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
-    let refused = inbox::answer(&mut *store, &workflow, inbox::plain(Answer::Refuse { reason }))?;
-    output::say(&format!("refused:\n{}", refused.told(now())));
+    let command = format!("refuse {}", workflow.code);
+    let refused = inbox.answer(&workflow, Answer::Refuse { reason }, &command)?;
+    output::say(&format!("refused:\n{}", refused.workflow.told(now())));
     Ok(ExitCode::SUCCESS)
 }

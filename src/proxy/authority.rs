@@ -6,7 +6,27 @@
 //! exception. What remains open: a process of the same user can always pretend to be another one.
 
 use crate::config::{By, Environment};
-use crate::workflow::Provenance;
+use crate::workflow::{Answer, Provenance};
+
+/// What an answer would bring about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Something runs, or a model is told what a person said.
+    Grants,
+    /// Nothing runs.
+    Refuses,
+}
+
+impl Effect {
+    /// Tells what an answer would bring about.
+    #[must_use]
+    pub fn of(answer: &Answer) -> Self {
+        match answer {
+            Answer::Approve { .. } | Answer::Answers { .. } => Self::Grants,
+            Answer::Refuse { .. } => Self::Refuses,
+        }
+    }
+}
 
 /// How the conversation that brings an answer relates to the one that asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +126,7 @@ pub fn may_answer(
     road: Provenance,
     relation: Relation,
     runner: Runner,
+    effect: Effect,
 ) -> Result<Worth, NotEntitled> {
     use Provenance::{Chat, Cli, Continuation, Dialog, Elicitation, Prompt, Rule, Web};
     match (road, relation, by) {
@@ -115,6 +136,8 @@ pub fn may_answer(
             Err(NotEntitled::NotShown)
         }
         (Prompt, Relation::SameProject, By::Human) => Err(NotEntitled::OtherConversation),
+        // A refusal in a terminal grants nothing, so anybody may give it.
+        (Cli, _, _) if effect == Effect::Refuses => Ok(Worth::Decides),
         (Prompt | Cli, _, By::Human) if runner == Runner::Agent => Err(NotEntitled::Agent),
         (Continuation | Dialog | Elicitation | Prompt | Cli | Web | Chat | Rule, _, _) => Ok(Worth::Decides),
     }
@@ -163,7 +186,7 @@ mod tests {
     #[test]
     fn where_only_a_person_counts_no_word_of_a_model_or_an_agent_decides() {
         for (by, road, relation, runner) in cases().filter(|(by, ..)| *by == By::Human) {
-            let worth = may_answer(by, road, relation, runner);
+            let worth = may_answer(by, road, relation, runner, Effect::Grants);
             if road == Provenance::Continuation
                 || (runner == Runner::Agent && matches!(road, Provenance::Prompt | Provenance::Cli))
             {
@@ -182,7 +205,10 @@ mod tests {
         ];
         for (by, road, relation, runner) in cases() {
             if through_a_client.contains(&road) && relation == Relation::OtherProject {
-                assert!(may_answer(by, road, relation, runner).is_err(), "{road} {by:?}");
+                assert!(
+                    may_answer(by, road, relation, runner, Effect::Grants).is_err(),
+                    "{road} {by:?}"
+                );
             }
         }
     }
@@ -192,7 +218,7 @@ mod tests {
         for (by, road, relation, runner) in cases() {
             if matches!(road, Provenance::Dialog | Provenance::Elicitation) {
                 let shown = relation == Relation::SameConversation;
-                let decides = may_answer(by, road, relation, runner) == Ok(Worth::Decides);
+                let decides = may_answer(by, road, relation, runner, Effect::Grants) == Ok(Worth::Decides);
                 assert_eq!(decides, shown);
             }
         }
@@ -201,13 +227,26 @@ mod tests {
     #[test]
     fn the_stricter_policy_counts() {
         for (by, road, relation, runner) in cases() {
-            let strict = may_answer(stricter(by, By::Human), road, relation, runner);
-            let loose = may_answer(by, road, relation, runner);
+            let strict = may_answer(stricter(by, By::Human), road, relation, runner, Effect::Grants);
+            let loose = may_answer(by, road, relation, runner, Effect::Grants);
             if strict == Ok(Worth::Decides) {
                 assert_eq!(loose, Ok(Worth::Decides), "{road} {relation:?} {runner:?}");
             }
         }
         assert_eq!(stricter(By::Client, By::Client), By::Client);
+    }
+
+    #[test]
+    fn a_refusal_counts_wherever_a_yes_counts_and_from_every_terminal() {
+        for (by, road, relation, runner) in cases() {
+            let yes = may_answer(by, road, relation, runner, Effect::Grants);
+            let no = may_answer(by, road, relation, runner, Effect::Refuses);
+            let expected = match road {
+                Provenance::Cli => Ok(Worth::Decides),
+                _ => yes,
+            };
+            assert_eq!(no, expected, "{by:?} {road} {relation:?} {runner:?}");
+        }
     }
 
     #[test]

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::approval::approved_launch;
+use super::door::{self, Unruled, not_recorded};
 use super::outcome::place;
 use super::rule_error::RuleError;
 use super::{Proxy, Refusal, View, now};
 use crate::loader::Plan;
 use crate::permissions::Change;
-use crate::permissions::writer::{Edited, JointError, Kind, edit, edit_jointly};
+use crate::permissions::writer::{Edited, Kind, edit};
 use crate::protocol::continuation::Scope;
 use crate::protocol::{Pattern, Shown, ToolName};
 use crate::workflow::{
@@ -25,16 +26,6 @@ const LOOKS: usize = 3;
 
 /// How writing a rule ended.
 type Written = Result<Edited, RuleError>;
-
-/// Why an answer and its rule do not both stand.
-enum Unruled {
-    /// The rule could not be written, and nothing was answered.
-    Rule(RuleError),
-    /// The answer does not count, and its rule is not there.
-    Answer(WorkflowError),
-    /// The call that brought the answer was cancelled before anything was written.
-    Abandoned,
-}
 
 impl Proxy {
     /// Records what was granted and takes the call, both or neither.
@@ -103,7 +94,7 @@ impl Proxy {
             let (expects, brought) = (expected.clone(), given.clone());
             let taking = self.clone();
             let take = async move { taking.0.workflows.answer_and_take(id, expects, brought).await };
-            match self.with_rule(&found, &given, abandoned, take).await {
+            match door::with_rule(workflows, &found, &given, abandoned, take).await {
                 Ok((edited, taken)) => {
                     let note = self.describe_rule(&found.call.tool, &Ok(edited));
                     return Ok((taken, vec![note]));
@@ -129,83 +120,12 @@ impl Proxy {
         Ok((taken, Vec::new()))
     }
 
-    /// Adds the exact tool to the allow list and does `then`, both or neither, off the thread of the conversation: the
-    /// writer waits for its lock and for the disk.
-    async fn with_rule(
-        &self,
-        asked: &Workflow,
-        given: &GivenAnswer,
-        abandoned: &CancellationToken,
-        then: impl Future<Output = Result<Workflow, WorkflowError>> + Send + 'static,
-    ) -> Result<(Edited, Workflow), Unruled> {
-        let path = self.0.files.project.clone();
-        let tool = asked.call.tool.clone();
-        let (workflows, id, given) = (self.0.workflows.clone(), asked.id, given.clone());
-        let abandoned = abandoned.clone();
-        let runtime = tokio::runtime::Handle::current();
-        let writing = tokio::task::spawn_blocking(move || {
-            let check = || {
-                if abandoned.is_cancelled() {
-                    return Err(Box::new(None));
-                }
-                let found = runtime.block_on(workflows.find(id)).map_err(boxed)?;
-                found
-                    .yields_to(Some(&(given.answer, given.by)), now())
-                    .map_err(boxed)
-            };
-            let changes = [Change::AllowTool { tool }];
-            let then = || runtime.block_on(then).map_err(boxed);
-            edit_jointly(&path, Kind::Pml, &changes, check, then)
-        });
-        match writing.await {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(JointError::Write(error))) => Err(Unruled::Rule(error.into())),
-            Ok(Err(JointError::Other(error))) => Err(error.map_or(Unruled::Abandoned, Unruled::Answer)),
-            Ok(Err(JointError::Stands { error, source })) => {
-                let source = crate::report::render_hinted(&source);
-                tracing::warn!(%id, "the answer did not count, but its rule stands: {source}");
-                Err(error.map_or(Unruled::Abandoned, Unruled::Answer))
-            }
-            Err(panicked) => Err(Unruled::Rule(panicked.into())),
-        }
-    }
-
     fn grant_for_session(&self, taken: &Workflow, plan: &Plan) {
         let launch = plan.digest().clone();
         match &taken.ask {
             Ask::Install { .. } | Ask::Connect { .. } => self.0.grants.allow_launch(launch),
             Ask::Permit { .. } => self.0.grants.allow_tool(taken.call.tool.clone(), launch),
             Ask::Use | Ask::Questions { .. } => {}
-        }
-    }
-
-    /// Records an answer and everything that it grants beyond its call, or nothing of it.
-    ///
-    /// Without a plan nothing beyond the call is granted: what changed since the person was asked is not what they
-    /// approved.
-    pub(super) async fn record(
-        &self,
-        workflow: &Workflow,
-        answer: Answer,
-        by: Provenance,
-        plan: Option<&Plan>,
-    ) -> Result<Workflow, Refusal> {
-        let always = matches!(answer, Answer::Approve { scope: Scope::Always });
-        let approves = plan.and_then(|plan| approved_launch(workflow, &answer, package_of(plan), now()));
-        let given = GivenAnswer { answer, by, approves };
-        let (answering, brought, id) = (self.clone(), given.clone(), workflow.id);
-        let answered = async move { answering.0.workflows.answer(id, brought).await };
-        if !always || plan.is_none() {
-            return answered.await.map_err(not_recorded);
-        }
-        match self
-            .with_rule(workflow, &given, &CancellationToken::new(), answered)
-            .await
-        {
-            Ok((_, answered)) => Ok(answered),
-            Err(Unruled::Answer(error)) => Err(not_recorded(error)),
-            Err(Unruled::Abandoned) => Err(Refusal::Expired),
-            Err(Unruled::Rule(error)) => Err(Refusal::NotRecorded(Box::new(error))),
         }
     }
 
@@ -255,20 +175,7 @@ impl Proxy {
     }
 }
 
-fn boxed(error: WorkflowError) -> Box<Option<WorkflowError>> {
-    Box::new(Some(error))
-}
-
-/// An answer that the store could not keep is told as such: it still waits.
-fn not_recorded(error: WorkflowError) -> Refusal {
-    if error.is_of_the_store() {
-        Refusal::NotRecorded(Box::new(error))
-    } else {
-        error.into()
-    }
-}
-
-fn package_of(plan: &Plan) -> Option<String> {
+pub(super) fn package_of(plan: &Plan) -> Option<String> {
     plan.package().map(ToString::to_string)
 }
 

@@ -11,7 +11,9 @@ mod changes;
 mod client_scope;
 mod clock;
 mod decision;
+mod desk;
 mod dialog;
+mod door;
 mod grants;
 mod introduction;
 mod launch_approvals;
@@ -30,11 +32,13 @@ mod template;
 mod view;
 
 pub use authority::{
-    AGENT_MARK, NotEntitled, PersonalRoad, Relation, Runner, Terminal, Worth, may_answer, stricter,
+    AGENT_MARK, Effect, NotEntitled, PersonalRoad, Relation, Runner, Terminal, Worth, may_answer, stricter,
 };
 pub use call::{Carried, Patience, Progress};
 pub use client_scope::Claim;
 pub use clock::{moment, now};
+pub use desk::Desk;
+pub use door::Recorded;
 pub use introduction::Introduction;
 pub use list::ListBasis;
 pub use offers::Offered;

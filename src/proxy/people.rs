@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::authority::Worth;
+use super::decision::package_of;
+use super::door::{self, Reach};
 use super::{Claim, Proxy, Refusal, now};
 use crate::config::{Approvals, AskUser, By};
 use crate::permissions::Decision;
@@ -152,17 +153,16 @@ impl Proxy {
     pub async fn answer(&self, id: WorkflowId, answer: Answer, by: Provenance) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let workflow = self.0.workflows.find(id).await?;
-        match self.worth(&view, &workflow, by)? {
-            Worth::Decides => {}
-            Worth::Looks => return Err(Refusal::NeedsPerson { code: workflow.code }),
-        }
-        workflow.accepts(&answer, by, now())?;
-        // What changed since the person was asked is not what they approved: nothing beyond the call is granted.
-        let plan = match self.planned(&view, &workflow.call.tool) {
-            Ok((_, plan)) if *plan.digest() == workflow.call.launch => Some(plan),
-            Ok(_) | Err(_) => None,
+        door::check(self.source(&view, &workflow), &workflow, &answer, by)?;
+        // What changed since the person was asked is not what they approved.
+        let reach = match self.planned(&view, &workflow.call.tool) {
+            Ok((_, plan)) if *plan.digest() == workflow.call.launch => Reach::AsShown {
+                package: package_of(&plan),
+            },
+            Ok(_) | Err(_) => Reach::CallOnly,
         };
-        self.record(&workflow, answer, by, plan.as_deref()).await
+        let recorded = door::record(&self.0.workflows, &workflow, answer, by, reach).await?;
+        Ok(recorded.workflow)
     }
 
     /// Takes the answer to a workflow, so that it is used once; `None` where there is none to take.

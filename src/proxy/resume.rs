@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::authority::{NotEntitled, Relation, Runner, Terminal, Worth, may_answer, stricter};
+use super::authority::{Effect, NotEntitled, Relation, Runner, Terminal, Worth, stricter};
 use super::call::{Permitted, Ran, arguments_of};
+use super::door::{self, Source};
 use super::route::{Given, PROMPTS, RESOURCES, Target};
 use super::{Asked, Carried, Outcome, Proxy, Refusal, View, Wanted};
-use crate::config::By;
 use crate::loader::Content;
 use crate::protocol::continuation::Decision;
 use crate::protocol::{Json, ToolName, canonical};
@@ -141,33 +141,33 @@ impl Proxy {
 
     /// Returns what a decision counts for, on the road it came on and in the conversation that brings it.
     fn counted(&self, view: &View, workflow: &Workflow, decided: Decided) -> Result<Decided, Refusal> {
-        let road = match decided {
-            Decided::Now(_, road) => road,
+        let (effect, road) = match decided {
+            Decided::Now(Decision::Approve(_), road) => (Effect::Grants, road),
+            Decided::Now(Decision::Refuse, road) => (Effect::Refuses, road),
             // How something stands is told where it could be decided.
             Decided::Elsewhere if self.relation(workflow) != Relation::OtherProject => {
                 return Ok(decided);
             }
-            Decided::Elsewhere => Provenance::Continuation,
+            Decided::Elsewhere => (Effect::Grants, Provenance::Continuation),
         };
-        match self.worth(view, workflow, road)? {
+        match door::weigh(self.source(view, workflow), workflow, effect, road)? {
             Worth::Decides => Ok(decided),
             Worth::Looks => Ok(Decided::Elsewhere),
         }
     }
 
-    /// Tells what an answer to a workflow is worth on a road.
-    pub(super) fn worth(&self, view: &View, workflow: &Workflow, road: Provenance) -> Result<Worth, Refusal> {
-        let by: By = stricter(view.config.approvals.by, workflow.origin.by);
+    /// Tells where an answer of this conversation to a workflow comes from.
+    pub(super) fn source(&self, view: &View, workflow: &Workflow) -> Source {
         // A client in a terminal hands it to the servers it starts; what its agent starts gets none.
         let terminal = match std::fs::File::open("/dev/tty") {
             Ok(_) => Terminal::Present,
             Err(_) => Terminal::Missing,
         };
-        let runner = Runner::of(&self.0.environment, terminal);
-        may_answer(by, road, self.relation(workflow), runner).map_err(|why| Refusal::NotEntitled {
-            code: workflow.code.clone(),
-            why,
-        })
+        Source {
+            policy: stricter(view.config.approvals.by, workflow.origin.by),
+            relation: self.relation(workflow),
+            runner: Runner::of(&self.0.environment, terminal),
+        }
     }
 
     /// Tells how a conversation relates to the one that asked.

@@ -133,8 +133,13 @@ impl Keeper {
     /// Returns the store, opening it if there is none; what dead processes left behind is swept first.
     fn open(&mut self, now: Moment) -> Result<&mut dyn Store, WorkflowError> {
         if self.store.is_none() {
-            self.store = Some(self.place.open()?);
-            self.sweep(now);
+            let store = self.place.open()?;
+            // Most commands only look or answer: they do not wait for their turn to write what is no news.
+            let needs_sweep = store.needs_sweep(now.wall)?;
+            self.store = Some(store);
+            if needs_sweep {
+                self.sweep(now);
+            }
         }
         match &mut self.store {
             Some(store) => Ok(&mut **store),

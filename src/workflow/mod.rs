@@ -171,6 +171,11 @@ impl Workflows {
         self.run(move |store, _| store.leave_unattended(id)).await
     }
 
+    /// Erases what the store may still hold of erased arguments; see [`Store::erase_traces`].
+    pub async fn erase_traces(&self) -> Result<Traces, WorkflowError> {
+        self.run(|store, _| store.erase_traces()).await
+    }
+
     /// Finds a workflow by its id.
     pub async fn find(&self, id: WorkflowId) -> Result<Workflow, WorkflowError> {
         self.run(move |store, _| store.find(id)).await

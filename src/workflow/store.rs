@@ -71,6 +71,9 @@ pub trait Store: Send {
     /// Returns the deadline of every workflow that was neither taken nor ended.
     fn deadlines(&self) -> Result<Vec<(WorkflowId, Timestamp)>, WorkflowError>;
 
+    /// Tells whether a sweep at `now` would end or delete anything; only looks.
+    fn needs_sweep(&self, now: Timestamp) -> Result<bool, WorkflowError>;
+
     /// Ends what is not live at `now` and what is `overdue` by another clock; deletes what finished long ago.
     fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<Swept, WorkflowError>;
 

@@ -246,6 +246,10 @@ impl Store for SqliteStore {
         self.list_deadlines()
     }
 
+    fn needs_sweep(&self, now: Timestamp) -> Result<bool, WorkflowError> {
+        self.rows_to_sweep(now)
+    }
+
     fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<Swept, WorkflowError> {
         self.sweep_rows(now, overdue)
     }

@@ -9,7 +9,32 @@ use crate::workflow::lifetime::LIVE;
 use crate::workflow::store::KEPT_AFTER_DEADLINE;
 use crate::workflow::{State, Swept, Timestamp, WorkflowError, WorkflowId, lifecycle};
 
+/// What finished so long ago that it is deleted. What lies further ahead than what is kept was written before the clock
+/// was set back by that much.
+const LONG_AGO: &str = "(expires_at <= ?1 OR created_at > ?2)";
+
+/// Returns the parameters of [`LONG_AGO`].
+fn long_ago(now: Timestamp) -> [i64; 2] {
+    [
+        now.minus(KEPT_AFTER_DEADLINE).millis(),
+        now.plus(KEPT_AFTER_DEADLINE).millis(),
+    ]
+}
+
 impl SqliteStore {
+    pub(super) fn rows_to_sweep(&self, now: Timestamp) -> Result<bool, WorkflowError> {
+        let look = || -> rusqlite::Result<bool> {
+            let over =
+                format!("SELECT EXISTS (SELECT 1 FROM workflow WHERE phase <> 'final' AND NOT {LIVE})");
+            let old = format!("SELECT EXISTS (SELECT 1 FROM workflow WHERE {LONG_AGO})");
+            Ok(self
+                .connection
+                .query_row(&over, [now.millis()], |row| row.get(0))?
+                || self.connection.query_row(&old, long_ago(now), |row| row.get(0))?)
+        };
+        look().map_err(|source| self.failed("look for what is over", source))
+    }
+
     pub(super) fn sweep_rows(
         &mut self,
         now: Timestamp,
@@ -20,14 +45,8 @@ impl SqliteStore {
             for id in overdue {
                 expired.extend(expire(transaction, "id = ?1", &id.to_string().into())?);
             }
-            // What lies further ahead than what is kept was written before the clock was set back by that much.
-            let deleted = transaction.execute(
-                "DELETE FROM workflow WHERE expires_at <= ?1 OR created_at > ?2",
-                params![
-                    now.minus(KEPT_AFTER_DEADLINE).millis(),
-                    now.plus(KEPT_AFTER_DEADLINE).millis()
-                ],
-            )?;
+            let deleted =
+                transaction.execute(&format!("DELETE FROM workflow WHERE {LONG_AGO}"), long_ago(now))?;
             Ok((expired, deleted))
         })?;
         for (id, code, tool) in &expired {

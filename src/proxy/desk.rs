@@ -1,0 +1,106 @@
+//! The desk: where a person answers the asks of every project of theirs, outside any client.
+//!
+//! A terminal, a page and a chat sit here. The desk records answers and runs nothing: the process that suspended a call
+//! sees the answer in the store and goes on, or the next identical call does.
+
+use super::authority::{Relation, Runner, Terminal, stricter};
+use super::door::{self, Reach, Recorded, Source};
+use super::{Refusal, moment};
+use crate::config::{self, By, Environment, Files, Locations};
+use crate::workflow::{Answer, Place, Provenance, Workflow, WorkflowId, Workflows};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Answers asks of every project, under the configuration that each of them was asked under.
+#[derive(Debug, Clone)]
+pub struct Desk {
+    workflows: Workflows,
+    /// The user's own configuration file, which counts in every project.
+    user_config: PathBuf,
+    /// The configuration of the place where the desk stands.
+    here: Files,
+    runner: Runner,
+}
+
+impl Desk {
+    /// Names the store and the configuration of this place; opens and reads nothing yet.
+    #[must_use]
+    pub fn new(environment: &Environment, locations: &Locations, here: Files, terminal: Terminal) -> Self {
+        Self {
+            workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
+            user_config: locations.user_config(),
+            here,
+            runner: Runner::of(environment, terminal),
+        }
+    }
+
+    /// Finds the ask that a person means by a code or by the beginning of an id.
+    pub async fn named(&self, text: &str) -> Result<Workflow, Refusal> {
+        Ok(self.workflows.find_by_code_or_prefix(text).await?)
+    }
+
+    /// Finds an ask by its id.
+    pub async fn find(&self, id: WorkflowId) -> Result<Workflow, Refusal> {
+        Ok(self.workflows.find(id).await?)
+    }
+
+    /// Lists what waits for an answer, the oldest first.
+    pub async fn pending(&self) -> Result<Vec<Workflow>, Refusal> {
+        Ok(self.workflows.pending().await?)
+    }
+
+    /// Lists every ask that is still kept, the newest first.
+    pub async fn recent(&self, limit: usize) -> Result<Vec<Workflow>, Refusal> {
+        Ok(self.workflows.recent(limit).await?)
+    }
+
+    /// Checks that an answer would be recorded, without recording it.
+    pub async fn check(&self, workflow: &Workflow, answer: &Answer, by: Provenance) -> Result<(), Refusal> {
+        door::check(self.source(workflow).await, workflow, answer, by)
+    }
+
+    /// Records an answer with everything that it grants, if it counts.
+    pub async fn answer(
+        &self,
+        workflow: &Workflow,
+        answer: Answer,
+        by: Provenance,
+    ) -> Result<Recorded, Refusal> {
+        self.check(workflow, &answer, by).await?;
+        // What was shown is what is granted: the launch is bound to the digest that the ask was made with.
+        let reach = Reach::AsShown { package: None };
+        let recorded = door::record(&self.workflows, workflow, answer, by, reach).await?;
+        // A refusal erases the arguments, and the log of the store must not keep them. A process that is reading the
+        // log now shortens it later.
+        let _ = self.workflows.erase_traces().await;
+        Ok(recorded)
+    }
+
+    /// Closes the store.
+    pub async fn close(&self) {
+        self.workflows.close().await;
+    }
+
+    /// Tells where an answer from this desk comes from. The strictest of three policies counts: the one of the ask, the
+    /// one that stands in its configuration now, and the one of this place; an agent chooses where it stands.
+    async fn source(&self, workflow: &Workflow) -> Source {
+        let asking = Files::new(workflow.origin.config.clone(), self.user_config.clone());
+        let (here, asked_by) = (self.here.clone(), workflow.origin.by);
+        let read = tokio::task::spawn_blocking(move || {
+            [policy(&asking), policy(&here)]
+                .into_iter()
+                .fold(asked_by, stricter)
+        });
+        Source {
+            policy: read.await.unwrap_or(By::Human),
+            // What is said outside a client counts for every ask of the user, so it has no project of its own.
+            relation: Relation::OtherProject,
+            runner: self.runner,
+        }
+    }
+}
+
+/// Returns who may approve; a configuration that cannot be read takes a person's word only.
+fn policy(files: &Files) -> By {
+    config::read(files).map_or(By::Human, |config| config.approvals.by)
+}

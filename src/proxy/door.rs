@@ -1,0 +1,179 @@
+//! The door for answers: judges an answer by one table and records it with everything that it grants.
+//!
+//! A conversation brings what its dialogs, prompts and continuations say; [`super::Desk`] brings what a person says in a
+//! terminal, on a page or in a chat. Both pass here, so an answer counts the same on every road.
+
+use tokio_util::sync::CancellationToken;
+
+use super::approval::approved_launch;
+use super::authority::{Effect, Relation, Runner, Worth, may_answer};
+use super::rule_error::RuleError;
+use super::{Refusal, now};
+use crate::config::By;
+use crate::permissions::Change;
+use crate::permissions::writer::{Edited, JointError, Kind, edit_jointly};
+use crate::protocol::continuation::Scope;
+use crate::workflow::{Answer, GivenAnswer, Provenance, Workflow, WorkflowError, Workflows};
+
+/// Where an answer comes from: what the table looks at besides the answer and the ask.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source {
+    /// Who may answer, by the strictest configuration that has a say.
+    pub(super) policy: By,
+    /// How the place of the answer relates to the conversation that asked.
+    pub(super) relation: Relation,
+    /// Who runs the process that brings it.
+    pub(super) runner: Runner,
+}
+
+/// What an approval may grant beyond its call.
+#[derive(Debug, Clone)]
+pub(super) enum Reach {
+    /// The server exactly as the person was shown it, and the rule that they ask for.
+    AsShown {
+        /// The package of the server, where it is known here.
+        package: Option<String>,
+    },
+    /// Nothing: what would run has changed since the person was asked.
+    CallOnly,
+}
+
+/// An answer that was recorded.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The ask with its answer.
+    pub workflow: Workflow,
+    /// The rule that `always` wrote.
+    pub rule: Option<Edited>,
+}
+
+/// Why an answer and its rule do not both stand.
+pub(super) enum Unruled {
+    /// The rule could not be written, and nothing was answered.
+    Rule(RuleError),
+    /// The answer does not count, and its rule is not there.
+    Answer(WorkflowError),
+    /// The call that brought the answer was cancelled before anything was written.
+    Abandoned,
+}
+
+/// Tells what an answer to an ask is worth on the road it comes on.
+pub(super) fn weigh(
+    source: Source,
+    workflow: &Workflow,
+    effect: Effect,
+    by: Provenance,
+) -> Result<Worth, Refusal> {
+    may_answer(source.policy, by, source.relation, source.runner, effect).map_err(|why| {
+        Refusal::NotEntitled {
+            code: workflow.code.clone(),
+            why,
+        }
+    })
+}
+
+/// Checks that an answer counts and fits, without recording it.
+pub(super) fn check(
+    source: Source,
+    workflow: &Workflow,
+    answer: &Answer,
+    by: Provenance,
+) -> Result<(), Refusal> {
+    match weigh(source, workflow, Effect::of(answer), by)? {
+        Worth::Decides => Ok(workflow.accepts(answer, by, now())?),
+        Worth::Looks => Err(Refusal::NeedsPerson {
+            code: workflow.code.clone(),
+        }),
+    }
+}
+
+/// Records an answer and everything that it grants beyond its call, or nothing of it.
+pub(super) async fn record(
+    workflows: &Workflows,
+    workflow: &Workflow,
+    answer: Answer,
+    by: Provenance,
+    reach: Reach,
+) -> Result<Recorded, Refusal> {
+    let approves = match &reach {
+        Reach::AsShown { package } => approved_launch(workflow, &answer, package.clone(), now()),
+        Reach::CallOnly => None,
+    };
+    let writes_rule = match (&answer, &reach) {
+        (Answer::Approve { scope: Scope::Always }, Reach::AsShown { .. }) => true,
+        (Answer::Approve { .. } | Answer::Refuse { .. } | Answer::Answers { .. }, _) => false,
+    };
+    let given = GivenAnswer { answer, by, approves };
+    let answered = {
+        let (workflows, given, id) = (workflows.clone(), given.clone(), workflow.id);
+        async move { workflows.answer(id, given).await }
+    };
+    if !writes_rule {
+        let workflow = answered.await.map_err(not_recorded)?;
+        return Ok(Recorded { workflow, rule: None });
+    }
+    let never = CancellationToken::new();
+    match with_rule(workflows, workflow, &given, &never, answered).await {
+        Ok((edited, workflow)) => Ok(Recorded {
+            workflow,
+            rule: Some(edited),
+        }),
+        Err(Unruled::Answer(error)) => Err(not_recorded(error)),
+        Err(Unruled::Abandoned) => Err(Refusal::Expired),
+        Err(Unruled::Rule(error)) => Err(Refusal::NotRecorded(Box::new(error))),
+    }
+}
+
+/// Adds the exact tool to the allow list of the configuration that the ask was made under and does `then`, both or
+/// neither, off the thread of the runtime: the writer waits for its lock and for the disk.
+pub(super) async fn with_rule(
+    workflows: &Workflows,
+    asked: &Workflow,
+    given: &GivenAnswer,
+    abandoned: &CancellationToken,
+    then: impl Future<Output = Result<Workflow, WorkflowError>> + Send + 'static,
+) -> Result<(Edited, Workflow), Unruled> {
+    let path = asked.origin.config.clone();
+    let tool = asked.call.tool.clone();
+    let (workflows, id, given) = (workflows.clone(), asked.id, given.clone());
+    let abandoned = abandoned.clone();
+    let runtime = tokio::runtime::Handle::current();
+    let writing = tokio::task::spawn_blocking(move || {
+        let check = || {
+            if abandoned.is_cancelled() {
+                return Err(Box::new(None));
+            }
+            let found = runtime.block_on(workflows.find(id)).map_err(boxed)?;
+            found
+                .yields_to(Some(&(given.answer, given.by)), now())
+                .map_err(boxed)
+        };
+        let changes = [Change::AllowTool { tool }];
+        let then = || runtime.block_on(then).map_err(boxed);
+        edit_jointly(&path, Kind::Pml, &changes, check, then)
+    });
+    match writing.await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(JointError::Write(error))) => Err(Unruled::Rule(error.into())),
+        Ok(Err(JointError::Other(error))) => Err(error.map_or(Unruled::Abandoned, Unruled::Answer)),
+        Ok(Err(JointError::Stands { error, source })) => {
+            let source = crate::report::render_hinted(&source);
+            tracing::warn!(%id, "the answer did not count, but its rule stands: {source}");
+            Err(error.map_or(Unruled::Abandoned, Unruled::Answer))
+        }
+        Err(panicked) => Err(Unruled::Rule(panicked.into())),
+    }
+}
+
+/// An answer that the store could not keep is told as such: its ask still waits.
+pub(super) fn not_recorded(error: WorkflowError) -> Refusal {
+    if error.is_of_the_store() {
+        Refusal::NotRecorded(Box::new(error))
+    } else {
+        error.into()
+    }
+}
+
+fn boxed(error: WorkflowError) -> Box<Option<WorkflowError>> {
+    Box::new(Some(error))
+}
