@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{Ground, inbox, output, person};
-use crate::permissions::Change;
-use crate::permissions::writer::{self, Edited, JointError, Kind};
+use super::{CommandContext, inbox, output, person};
+use crate::permissions::ConfigChange;
+use crate::permissions::writer::{self, FileEdit, FileKind, JointError};
 use crate::protocol::Shown;
-use crate::proxy::approval::{self, Kept};
+use crate::proxy::approval::{self, LastingGrant};
 use crate::proxy::now;
-use crate::workflow::{Answer, Ask, GivenAnswer, Provenance, Scope, Store, Workflow};
+use crate::workflow::{Answer, Ask, Provenance, RecordedAnswer, Scope, Store, Workflow};
 
 /// Which call, and how far the approval reaches.
 #[derive(Debug, Args)]
@@ -29,10 +29,10 @@ pub(crate) struct ApproveArguments {
 }
 
 /// Approves, and says what was granted.
-pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Result<ExitCode> {
-    let mut store = inbox::open(ground)?;
+pub(crate) fn run(context: &CommandContext, arguments: &ApproveArguments) -> anyhow::Result<ExitCode> {
+    let mut store = inbox::open(context)?;
     let workflow = store.find_by_code_or_prefix(&arguments.code)?;
-    person::required_for(ground, &workflow, &format!("approve {}", workflow.code))?;
+    person::required_for(context, &workflow, &format!("approve {}", workflow.code))?;
     let scope = match (arguments.session, arguments.always) {
         (_, true) => Scope::Always,
         (true, false) => Scope::Session,
@@ -40,7 +40,7 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
     };
     let answer = Answer::Approve { scope };
     inbox::accepts(&workflow, &answer)?;
-    let given = GivenAnswer {
+    let given = RecordedAnswer {
         answer: answer.clone(),
         by: Provenance::Cli,
         approves: approval::approved_launch(&workflow, &answer, None, now()),
@@ -52,16 +52,20 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
         }
         Scope::Session | Scope::Once => (None, inbox::answer(&mut *store, &workflow, given)?),
     };
-    output::say(&format!("approved:\n{}", answered.told(now())));
+    output::say(&format!("approved:\n{}", answered.summary(now())));
     if let Some(edited) = rule {
         output::warn(&edited.durability);
         output::say(&format!(
             "`{}` is in the allow list of {}",
             Shown::line(&workflow.call.tool.to_string()),
-            ground.path(&edited.file)
+            context.path(&edited.file)
         ));
     }
-    output::say(&granted(&answered, scope, approval::kept(&answered.ask, &answer)));
+    output::say(&granted(
+        &answered,
+        scope,
+        approval::lasting_grant(&answered.ask, &answer),
+    ));
     output::say(match &answered.ask {
         Ask::Use => "the client that waits for it goes on by itself",
         _ => {
@@ -75,15 +79,15 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
 fn answer_with_rule(
     store: &mut dyn Store,
     workflow: &Workflow,
-    given: GivenAnswer,
-) -> anyhow::Result<(Edited, Workflow)> {
+    given: RecordedAnswer,
+) -> anyhow::Result<(FileEdit, Workflow)> {
     let tool = workflow.call.tool.clone();
-    let changes = [Change::AllowTool { tool }];
+    let changes = [ConfigChange::AllowTool { tool }];
     let answer = given.answer.clone();
     let store = std::cell::RefCell::new(store);
     let check = || inbox::accepts(&store.borrow().find(workflow.id)?, &answer);
     let record = || inbox::answer(&mut **store.borrow_mut(), workflow, given);
-    match writer::edit_jointly(&workflow.origin.config, Kind::Pml, &changes, check, record) {
+    match writer::edit_jointly(&workflow.origin.config, FileKind::Pml, &changes, check, record) {
         Ok(done) => Ok(done),
         Err(JointError::Write(error)) => Err(error.into()),
         Err(JointError::Other(error)) => Err(error),
@@ -96,7 +100,7 @@ fn answer_with_rule(
 }
 
 /// Says what the answer grants, no more and no less.
-fn granted(workflow: &Workflow, scope: Scope, kept: Kept) -> String {
+fn granted(workflow: &Workflow, scope: Scope, kept: LastingGrant) -> String {
     let tool = workflow.call.tool.to_string();
     let tool = Shown::line(&tool);
     let server = workflow.ask.dependency().map(|dependency| {
@@ -105,8 +109,12 @@ fn granted(workflow: &Workflow, scope: Scope, kept: Kept) -> String {
         Shown::line(&format!("{}{version}", dependency.name)).to_string()
     });
     match (kept, scope, server) {
-        (Kept::Server, _, Some(server)) => format!("`{server}` may run from now on, exactly as it was shown"),
-        (Kept::Nothing, Scope::Session, Some(server)) if !matches!(workflow.ask, Ask::Permit { .. }) => {
+        (LastingGrant::Server, _, Some(server)) => {
+            format!("`{server}` may run from now on, exactly as it was shown")
+        }
+        (LastingGrant::Nothing, Scope::Session, Some(server))
+            if !matches!(workflow.ask, Ask::Permit { .. }) =>
+        {
             format!("`{server}` may run until the pml that runs the call ends")
         }
         (_, Scope::Session, _) => format!("`{tool}` may run until the pml that runs the call ends"),

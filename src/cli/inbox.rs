@@ -1,20 +1,20 @@
-//! What the commands of the inbox share: the store, an answer from this terminal, a workflow as scripts see it.
+//! The shared parts of the inbox commands: the store, an answer from this terminal, a workflow as JSON for scripts.
 //!
-//! They need no running pml: the store is shared by every process of the user, and whoever waits looks there.
+//! They need no running pml: the store is shared by every process of the user, and a waiting pml looks there.
 
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::CommandContext;
 use super::failure::Hinted as _;
 use crate::proxy::now;
-use crate::workflow::{Answer, Ask, GivenAnswer, Place, Provenance, Store, Workflow, WorkflowError};
+use crate::workflow::{Answer, Ask, Place, Provenance, RecordedAnswer, Store, Workflow, WorkflowError};
 
-/// Where somebody looks whose answer does not count any more.
+/// The hint to a person whose answer does not count any more.
 const TOO_LATE: &str = "to see what became of it: pml log";
 
 /// Opens the workflows of the user.
-pub(super) fn open(ground: &Ground) -> Result<Box<dyn Store>, WorkflowError> {
-    Place::of(&ground.locations).open()
+pub(super) fn open(context: &CommandContext) -> Result<Box<dyn Store>, WorkflowError> {
+    Place::of(&context.locations).open()
 }
 
 /// Tells before a person thinks about it that an answer would come too late.
@@ -29,8 +29,8 @@ pub(super) fn accepts(workflow: &Workflow, answer: &Answer) -> anyhow::Result<()
 }
 
 /// Returns an answer from this terminal that approves nothing beyond its call.
-pub(super) fn plain(answer: Answer) -> GivenAnswer {
-    GivenAnswer {
+pub(super) fn plain(answer: Answer) -> RecordedAnswer {
+    RecordedAnswer {
         answer,
         by: Provenance::Cli,
         approves: None,
@@ -41,7 +41,7 @@ pub(super) fn plain(answer: Answer) -> GivenAnswer {
 pub(super) fn answer(
     store: &mut dyn Store,
     workflow: &Workflow,
-    given: GivenAnswer,
+    given: RecordedAnswer,
 ) -> anyhow::Result<Workflow> {
     match store.answer(workflow.id, given, now()) {
         Ok(answered) => {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Ground, inbox, output};
+use super::{CommandContext, inbox, output};
 use crate::protocol::Shown;
 use crate::proxy::now;
 use crate::workflow::{Answer, Ask, Provenance, Scope, State, Timestamp, Workflow};
@@ -24,9 +24,9 @@ pub(crate) struct LogArguments {
 }
 
 /// Prints every workflow that is still kept, the newest first.
-pub(crate) fn run(ground: &Ground, arguments: &LogArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(context: &CommandContext, arguments: &LogArguments) -> anyhow::Result<ExitCode> {
     let now = now();
-    let kept = inbox::open(ground)?.recent(arguments.limit.unwrap_or(usize::MAX))?;
+    let kept = inbox::open(context)?.recent(arguments.limit.unwrap_or(usize::MAX))?;
     if arguments.json {
         let kept: Vec<_> = kept.iter().map(|workflow| whole(workflow, now)).collect();
         output::json(&json!({ "workflows": kept }))?;

@@ -6,9 +6,9 @@
 
 use std::io::IsTerminal as _;
 
-use super::Ground;
+use super::CommandContext;
 use crate::config::{self, By, Files};
-use crate::proxy::{AGENT_MARK, Relation, Runner, Terminal, Worth, may_answer, stricter};
+use crate::proxy::{AGENT_MARK, AnswerWeight, Relation, Runner, Terminal, may_answer, stricter};
 use crate::report::Hint;
 use crate::workflow::{Provenance, Workflow};
 
@@ -33,37 +33,41 @@ impl Hint for NotAPerson {
 }
 
 /// Refuses an agent that would change what may run in this project.
-pub(crate) fn required(ground: &Ground, command: &str) -> Result<(), NotAPerson> {
-    decides(policy(&ground.files()), ground, command)
+pub(crate) fn required(context: &CommandContext, command: &str) -> Result<(), NotAPerson> {
+    decides(policy(&context.files()), context, command)
 }
 
 /// Refuses an agent that would answer an ask, by the strictest of three policies: the one it was asked under, the one
 /// that stands in that file now, and the one of this place. Where the agent stands is its own choice.
-pub(crate) fn required_for(ground: &Ground, workflow: &Workflow, command: &str) -> Result<(), NotAPerson> {
-    let asking = Files::new(workflow.origin.config.clone(), ground.locations.user_config());
-    let by = [policy(&asking), policy(&ground.files())]
+pub(crate) fn required_for(
+    context: &CommandContext,
+    workflow: &Workflow,
+    command: &str,
+) -> Result<(), NotAPerson> {
+    let asking = Files::new(workflow.origin.config.clone(), context.locations.user_config());
+    let by = [policy(&asking), policy(&context.files())]
         .into_iter()
         .fold(workflow.origin.by, stricter);
-    decides(by, ground, command)
+    decides(by, context, command)
 }
 
-fn decides(by: By, ground: &Ground, command: &str) -> Result<(), NotAPerson> {
+fn decides(by: By, context: &CommandContext, command: &str) -> Result<(), NotAPerson> {
     // A terminal counts for every ask of the user, so how it relates to the project plays no part.
-    match may_answer(by, Provenance::Cli, Relation::OtherProject, runner(ground)) {
-        Ok(Worth::Decides) => Ok(()),
-        Ok(Worth::Looks) | Err(_) => Err(NotAPerson {
+    match may_answer(by, Provenance::Cli, Relation::OtherProject, runner(context)) {
+        Ok(AnswerWeight::Decides) => Ok(()),
+        Ok(AnswerWeight::Looks) | Err(_) => Err(NotAPerson {
             command: command.to_owned(),
         }),
     }
 }
 
-fn runner(ground: &Ground) -> Runner {
+fn runner(context: &CommandContext) -> Runner {
     let terminal = if std::io::stdin().is_terminal() || std::io::stderr().is_terminal() {
         Terminal::Present
     } else {
         Terminal::Missing
     };
-    Runner::of(&ground.environment, terminal)
+    Runner::of(&context.environment, terminal)
 }
 
 /// Returns who may approve; a configuration that cannot be read takes a person's word only.

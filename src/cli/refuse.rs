@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{Ground, inbox, output};
+use super::{CommandContext, inbox, output};
 use crate::proxy::now;
 use crate::workflow::Answer;
 
@@ -20,12 +20,12 @@ pub(crate) struct RefuseArguments {
 }
 
 /// Refuses, and shows what was refused. Anybody may: a refusal grants nothing.
-pub(crate) fn run(ground: &Ground, arguments: &RefuseArguments) -> anyhow::Result<ExitCode> {
-    let mut store = inbox::open(ground)?;
+pub(crate) fn run(context: &CommandContext, arguments: &RefuseArguments) -> anyhow::Result<ExitCode> {
+    let mut store = inbox::open(context)?;
     let workflow = store.find_by_code_or_prefix(&arguments.code)?;
     let reason = arguments.reason.as_deref().map(str::trim);
     let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
     let refused = inbox::answer(&mut *store, &workflow, inbox::plain(Answer::Refuse { reason }))?;
-    output::say(&format!("refused:\n{}", refused.told(now())));
+    output::say(&format!("refused:\n{}", refused.summary(now())));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,14 +1,14 @@
-//! Who may answer an ask: one pure decision for every road on which an answer comes.
+//! The table of who may answer an ask: one pure decision for every road on which an answer comes.
 //!
 //! A continuation is written by a model, so it counts only where the configuration takes the client's word, and only
 //! in the project that asked. A dialog counts where it was shown. A slash command counts as a person's word for the
-//! asks of its own conversation, unless an agent runs the process. A terminal counts for every ask of the user, with the same
-//! exception. What remains open: a process of the same user can always pretend to be another one.
+//! asks of its own conversation, unless an agent runs the process. A terminal counts for every ask of the user, with
+//! the same exception. The table cannot stop a process of the same user that pretends to be another one.
 
 use crate::config::{By, Environment};
 use crate::workflow::Provenance;
 
-/// How the conversation that brings an answer relates to the one that asked.
+/// The relation of the conversation that brings an answer to the one that asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// It asked itself.
@@ -19,7 +19,7 @@ pub enum Relation {
     OtherProject,
 }
 
-/// Who runs the process that brings an answer.
+/// The one who runs the process that brings an answer: a person or an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runner {
     /// A person, as far as can be told.
@@ -31,7 +31,7 @@ pub enum Runner {
 /// The variable by which Claude Code marks the processes that its tools start.
 pub const AGENT_MARK: &str = "CLAUDECODE";
 
-/// Whether a process can be typed at.
+/// Whether a process has a terminal that a person can type into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
     /// It has a terminal.
@@ -51,7 +51,7 @@ impl Runner {
     }
 }
 
-/// Where a person can answer an ask of their client, besides its dialog.
+/// The place where a person can answer an ask of their client, besides its dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersonalRoad {
     /// In the client itself, by a prompt of pml that only a person can run, or in a terminal.
@@ -74,12 +74,12 @@ impl PersonalRoad {
     }
 }
 
-/// What an answer is worth.
+/// The effect that an answer may have: it decides, or it only reads the state of the workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Worth {
+pub enum AnswerWeight {
     /// It decides.
     Decides,
-    /// It decides nothing and asks how the workflow stands.
+    /// It decides nothing and returns the state of the workflow.
     Looks,
 }
 
@@ -100,23 +100,25 @@ pub enum NotEntitled {
     Agent,
 }
 
-/// Decides what an answer is worth.
+/// Decides whether an answer that came on this road may decide the ask.
 pub fn may_answer(
     by: By,
     road: Provenance,
     relation: Relation,
     runner: Runner,
-) -> Result<Worth, NotEntitled> {
+) -> Result<AnswerWeight, NotEntitled> {
     use Provenance::{Chat, Cli, Continuation, Dialog, Elicitation, Prompt, Rule, Web};
     match (road, relation, by) {
         (Continuation | Prompt, Relation::OtherProject, _) => Err(NotEntitled::OtherProject),
-        (Continuation, _, By::Human) => Ok(Worth::Looks),
+        (Continuation, _, By::Human) => Ok(AnswerWeight::Looks),
         (Dialog | Elicitation, Relation::SameProject | Relation::OtherProject, _) => {
             Err(NotEntitled::NotShown)
         }
         (Prompt, Relation::SameProject, By::Human) => Err(NotEntitled::OtherConversation),
         (Prompt | Cli, _, By::Human) if runner == Runner::Agent => Err(NotEntitled::Agent),
-        (Continuation | Dialog | Elicitation | Prompt | Cli | Web | Chat | Rule, _, _) => Ok(Worth::Decides),
+        (Continuation | Dialog | Elicitation | Prompt | Cli | Web | Chat | Rule, _, _) => {
+            Ok(AnswerWeight::Decides)
+        }
     }
 }
 
@@ -167,7 +169,7 @@ mod tests {
             if road == Provenance::Continuation
                 || (runner == Runner::Agent && matches!(road, Provenance::Prompt | Provenance::Cli))
             {
-                assert_ne!(worth, Ok(Worth::Decides), "{road} {relation:?} {runner:?}");
+                assert_ne!(worth, Ok(AnswerWeight::Decides), "{road} {relation:?} {runner:?}");
             }
         }
     }
@@ -192,7 +194,7 @@ mod tests {
         for (by, road, relation, runner) in cases() {
             if matches!(road, Provenance::Dialog | Provenance::Elicitation) {
                 let shown = relation == Relation::SameConversation;
-                let decides = may_answer(by, road, relation, runner) == Ok(Worth::Decides);
+                let decides = may_answer(by, road, relation, runner) == Ok(AnswerWeight::Decides);
                 assert_eq!(decides, shown);
             }
         }
@@ -203,8 +205,8 @@ mod tests {
         for (by, road, relation, runner) in cases() {
             let strict = may_answer(stricter(by, By::Human), road, relation, runner);
             let loose = may_answer(by, road, relation, runner);
-            if strict == Ok(Worth::Decides) {
-                assert_eq!(loose, Ok(Worth::Decides), "{road} {relation:?} {runner:?}");
+            if strict == Ok(AnswerWeight::Decides) {
+                assert_eq!(loose, Ok(AnswerWeight::Decides), "{road} {relation:?} {runner:?}");
             }
         }
         assert_eq!(stricter(By::Client, By::Client), By::Client);

@@ -1,6 +1,6 @@
 //! Carries out a person's approval: writes the rule it grants, then records the rest and takes the call at once.
 //!
-//! `approval` says why in this order.
+//! The module `approval` explains this order.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::outcome::place;
 use super::rule_error::RuleError;
 use super::{Proxy, Refusal, View, now};
 use crate::loader::Plan;
-use crate::permissions::Change;
-use crate::permissions::writer::{Edited, JointError, Kind, edit, edit_jointly};
+use crate::permissions::ConfigChange;
+use crate::permissions::writer::{FileEdit, FileKind, JointError, edit, edit_jointly};
 use crate::protocol::continuation::Scope;
 use crate::protocol::{Pattern, Shown, ToolName};
 use crate::workflow::{
-    Answer, Ask, Expected, GivenAnswer, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError,
-    WorkflowId,
+    Answer, Ask, Provenance, RecordedAnswer, State, ToolExpectation, TransitionError, Workflow,
+    WorkflowError, WorkflowId,
 };
 
 /// How often the answer of an ask may move between a look and a take: from none to one, and to its end.
 const LOOKS: usize = 3;
 
-/// How writing a rule ended.
-type Written = Result<Edited, RuleError>;
+/// The result of writing a rule.
+type RuleResult = Result<FileEdit, RuleError>;
 
-/// Why an answer and its rule do not both stand.
-enum Unruled {
+/// The reason why an answer and its rule were not both recorded.
+enum AnswerRuleError {
     /// The rule could not be written, and nothing was answered.
     Rule(RuleError),
     /// The answer does not count, and its rule is not there.
@@ -44,7 +44,7 @@ impl Proxy {
     pub(super) async fn take(
         &self,
         id: WorkflowId,
-        expected: Expected,
+        expected: ToolExpectation,
         answer: Option<(Answer, Provenance)>,
         plan: Arc<Plan>,
     ) -> Result<(Workflow, Vec<String>), Refusal> {
@@ -61,7 +61,7 @@ impl Proxy {
                     // Another approval came between the look and the take: it is the one to carry out.
                     Err(Refusal::Workflow(WorkflowError::Refused {
                         refusal:
-                            Unmoved::AlreadyAnswered {
+                            TransitionError::AlreadyAnswered {
                                 answer: Answer::Approve { .. },
                                 ..
                             },
@@ -78,7 +78,7 @@ impl Proxy {
     async fn take_once(
         &self,
         id: WorkflowId,
-        expected: &Expected,
+        expected: &ToolExpectation,
         brought: Option<&(Answer, Provenance)>,
         plan: &Plan,
         abandoned: &CancellationToken,
@@ -98,7 +98,7 @@ impl Proxy {
             return Err(Refusal::Expired);
         };
         let approves = approved_launch(&found, &answer, package_of(plan), now());
-        let given = GivenAnswer { answer, by, approves };
+        let given = RecordedAnswer { answer, by, approves };
         if scope == Scope::Always {
             let (expects, brought) = (expected.clone(), given.clone());
             let taking = self.clone();
@@ -108,10 +108,10 @@ impl Proxy {
                     let note = self.describe_rule(&found.call.tool, &Ok(edited));
                     return Ok((taken, vec![note]));
                 }
-                Err(Unruled::Answer(error)) => return Err(not_recorded(error)),
-                Err(Unruled::Abandoned) => return Err(Refusal::Expired),
+                Err(AnswerRuleError::Answer(error)) => return Err(not_recorded(error)),
+                Err(AnswerRuleError::Abandoned) => return Err(Refusal::Expired),
                 // The person wanted the call too: it runs once, and its result says that the rule is missing.
-                Err(Unruled::Rule(error)) => {
+                Err(AnswerRuleError::Rule(error)) => {
                     let note = self.describe_rule(&found.call.tool, &Err(error));
                     let taken = workflows.answer_and_take(id, expected.clone(), given).await;
                     return Ok((taken.map_err(not_recorded)?, vec![note]));
@@ -134,10 +134,10 @@ impl Proxy {
     async fn with_rule(
         &self,
         asked: &Workflow,
-        given: &GivenAnswer,
+        given: &RecordedAnswer,
         abandoned: &CancellationToken,
         then: impl Future<Output = Result<Workflow, WorkflowError>> + Send + 'static,
-    ) -> Result<(Edited, Workflow), Unruled> {
+    ) -> Result<(FileEdit, Workflow), AnswerRuleError> {
         let path = self.0.files.project.clone();
         let tool = asked.call.tool.clone();
         let (workflows, id, given) = (self.0.workflows.clone(), asked.id, given.clone());
@@ -153,20 +153,22 @@ impl Proxy {
                     .yields_to(Some(&(given.answer, given.by)), now())
                     .map_err(boxed)
             };
-            let changes = [Change::AllowTool { tool }];
+            let changes = [ConfigChange::AllowTool { tool }];
             let then = || runtime.block_on(then).map_err(boxed);
-            edit_jointly(&path, Kind::Pml, &changes, check, then)
+            edit_jointly(&path, FileKind::Pml, &changes, check, then)
         });
         match writing.await {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(JointError::Write(error))) => Err(Unruled::Rule(error.into())),
-            Ok(Err(JointError::Other(error))) => Err(error.map_or(Unruled::Abandoned, Unruled::Answer)),
+            Ok(Err(JointError::Write(error))) => Err(AnswerRuleError::Rule(error.into())),
+            Ok(Err(JointError::Other(error))) => {
+                Err(error.map_or(AnswerRuleError::Abandoned, AnswerRuleError::Answer))
+            }
             Ok(Err(JointError::Stands { error, source })) => {
                 let source = crate::report::render_hinted(&source);
                 tracing::warn!(%id, "the answer did not count, but its rule stands: {source}");
-                Err(error.map_or(Unruled::Abandoned, Unruled::Answer))
+                Err(error.map_or(AnswerRuleError::Abandoned, AnswerRuleError::Answer))
             }
-            Err(panicked) => Err(Unruled::Rule(panicked.into())),
+            Err(panicked) => Err(AnswerRuleError::Rule(panicked.into())),
         }
     }
 
@@ -192,7 +194,7 @@ impl Proxy {
     ) -> Result<Workflow, Refusal> {
         let always = matches!(answer, Answer::Approve { scope: Scope::Always });
         let approves = plan.and_then(|plan| approved_launch(workflow, &answer, package_of(plan), now()));
-        let given = GivenAnswer { answer, by, approves };
+        let given = RecordedAnswer { answer, by, approves };
         let (answering, brought, id) = (self.clone(), given.clone(), workflow.id);
         let answered = async move { answering.0.workflows.answer(id, brought).await };
         if !always || plan.is_none() {
@@ -203,9 +205,9 @@ impl Proxy {
             .await
         {
             Ok((_, answered)) => Ok(answered),
-            Err(Unruled::Answer(error)) => Err(not_recorded(error)),
-            Err(Unruled::Abandoned) => Err(Refusal::Expired),
-            Err(Unruled::Rule(error)) => Err(Refusal::NotRecorded(Box::new(error))),
+            Err(AnswerRuleError::Answer(error)) => Err(not_recorded(error)),
+            Err(AnswerRuleError::Abandoned) => Err(Refusal::Expired),
+            Err(AnswerRuleError::Rule(error)) => Err(Refusal::NotRecorded(Box::new(error))),
         }
     }
 
@@ -220,13 +222,13 @@ impl Proxy {
     }
 
     /// Adds the exact tool to the allow list, off the thread: the writer waits for its lock and for the disk.
-    async fn write_rule(&self, tool: ToolName) -> Written {
+    async fn write_rule(&self, tool: ToolName) -> RuleResult {
         let path = self.0.files.project.clone();
-        let change = Change::AllowTool { tool };
-        Ok(tokio::task::spawn_blocking(move || edit(&path, Kind::Pml, &[change])).await??)
+        let change = ConfigChange::AllowTool { tool };
+        Ok(tokio::task::spawn_blocking(move || edit(&path, FileKind::Pml, &[change])).await??)
     }
 
-    fn describe_rule(&self, tool: &ToolName, written: &Written) -> String {
+    fn describe_rule(&self, tool: &ToolName, written: &RuleResult) -> String {
         let text = Pattern::exact_text(tool);
         let pattern = match text.parse::<Pattern>() {
             Ok(pattern) => pattern,
@@ -259,7 +261,7 @@ fn boxed(error: WorkflowError) -> Box<Option<WorkflowError>> {
     Box::new(Some(error))
 }
 
-/// An answer that the store could not keep is told as such: it still waits.
+/// Wraps the error of a store that could not record an answer; the ask still waits.
 fn not_recorded(error: WorkflowError) -> Refusal {
     if error.is_of_the_store() {
         Refusal::NotRecorded(Box::new(error))
