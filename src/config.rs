@@ -1,4 +1,4 @@
-//! Finds, reads and checks `.pml.json`; what comes out is a validated picture that nothing here ever changes.
+//! The configuration: finds, reads and checks `.pml.json`, and returns an immutable [`Config`].
 //!
 //! The file is untrusted text: its size and depth are bounded, unknown keys and wrong types are errors with line
 //! and column, and a file that does not parse is never replaced by defaults. Writing is `permissions::writer`'s.
@@ -6,13 +6,13 @@
 mod document;
 mod environment;
 mod error;
-mod expand;
+mod expansion;
 mod file;
-mod find;
 mod layer;
 mod locations;
 mod notices;
 mod ownership;
+mod search;
 mod server;
 mod watch;
 
@@ -20,15 +20,15 @@ pub use crate::protocol::nearest;
 pub(crate) use document::dialect;
 pub use environment::Environment;
 pub use error::{ConfigError, Problem};
-pub use expand::{ExpandError, Expanded, expand};
+pub use expansion::{ExpandError, ExpandedText, expand};
 pub use file::schema;
-pub use find::{Border, Chosen, Files, PROJECT_FILE, Unreached, find};
 pub(crate) use layer::load as load_text;
 pub use locations::{Locations, LocationsError};
 pub use notices::{Notices, WatchedPath};
 pub use ownership::{Distrust, Unowned};
+pub use search::{Border, FileChoice, Files, PROJECT_FILE, Unreached, find};
 pub use server::{Launch, Server, Startup};
-pub use watch::{Current, Watched};
+pub use watch::{ConfigResult, WatchedConfig};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,9 +44,9 @@ pub struct Config {
     /// The declared servers; a project's server replaces a user's of the same name.
     pub servers: BTreeMap<DependencyName, Server>,
     /// How approvals are asked for.
-    pub approvals: Approvals,
+    pub approvals: ApprovalSettings,
     /// How the tools that ask a person behave.
-    pub ask_user: AskUser,
+    pub ask_user: AskUserSettings,
     /// The longest line pml reads from a client or a server, in bytes.
     pub line_limit: LineLimit,
 }
@@ -59,7 +59,7 @@ pub struct Rule {
     /// Which list it stands in.
     pub list: RuleList,
     /// Where it is written; `None` for a built-in default.
-    pub source: Option<Source>,
+    pub source: Option<FilePosition>,
 }
 
 impl Rule {
@@ -95,7 +95,7 @@ impl RuleList {
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct FilePosition {
     /// The file.
     pub file: PathBuf,
     /// Its line, from 1.
@@ -106,13 +106,13 @@ pub struct Source {
 
 /// How approvals are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approvals {
+pub struct ApprovalSettings {
     /// How long a suspended call waits for its answer.
     pub time_to_live: Duration,
     /// Who may approve.
     pub by: By,
     /// Whether the client's own dialog is used.
-    pub dialog: Dialog,
+    pub dialog: DialogMode,
 }
 
 /// Who may approve.
@@ -126,27 +126,27 @@ pub enum By {
 
 /// Whether the client's own dialog is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialog {
+pub enum DialogMode {
     /// Where the client has one.
     Auto,
     /// Not at all.
     Never,
 }
 
-impl Default for Approvals {
+impl Default for ApprovalSettings {
     fn default() -> Self {
         // Five minutes: the seed's contract, long enough to read and short enough to forget.
         Self {
             time_to_live: Duration::from_mins(5),
             by: By::Client,
-            dialog: Dialog::Auto,
+            dialog: DialogMode::Auto,
         }
     }
 }
 
 /// How the tools that ask a person behave.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AskUser {
+pub struct AskUserSettings {
     /// Whether they are offered.
     pub tools: AskUserTools,
     /// What a question does that no dialog can show.
@@ -173,7 +173,7 @@ pub enum AskUserMode {
     Blocking,
 }
 
-impl Default for AskUser {
+impl Default for AskUserSettings {
     fn default() -> Self {
         // As long as an approval lives.
         Self {
@@ -221,8 +221,8 @@ fn load(files: &Files) -> Result<[Option<String>; 2], ConfigError> {
         layer::load_owned(&files.user)?
     };
     let project = match files.chosen {
-        Chosen::Found => layer::load_owned(&files.project)?,
-        Chosen::Named => layer::load(&files.project)?,
+        FileChoice::Found => layer::load_owned(&files.project)?,
+        FileChoice::Named => layer::load(&files.project)?,
     };
     Ok([user, project])
 }

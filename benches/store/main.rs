@@ -23,8 +23,8 @@ use pml::protocol::approval::ShownDependency;
 use pml::protocol::continuation::Scope;
 use pml::proxy::moment;
 use pml::workflow::{
-    Answer, Arguments, Ask, Asker, Attended, Call, Expected, GivenAnswer, New, Origin, Place, Provenance,
-    Workflows,
+    Answer, Arguments, Ask, AskAttendance, Asker, NewWorkflow, Origin, Place, Provenance, RecordedAnswer,
+    SuspendedCall, ToolExpectation, Workflows,
 };
 
 /// How many processes ask at once: more clients than a person runs.
@@ -213,12 +213,12 @@ fn work(file: &Path, asks: usize) {
                 scope: Scope::Session,
             };
             let began = Instant::now();
-            let given = GivenAnswer {
+            let given = RecordedAnswer {
                 answer,
                 by: Provenance::Continuation,
                 approves: None,
             };
-            let expected = Expected::AnyTool;
+            let expected = ToolExpectation::AnyTool;
             workflows.answer_and_take(id, expected, given).await.unwrap();
             took.push(began.elapsed());
         }
@@ -238,9 +238,9 @@ fn print(took: &[Duration]) {
 }
 
 /// A call that nobody else asks about: each process has a project of its own.
-fn new(asker: Asker, number: usize) -> New {
+fn new(asker: Asker, number: usize) -> NewWorkflow {
     let project = PathBuf::from(format!("/project/{asker}"));
-    New {
+    NewWorkflow {
         ask: Ask::Install {
             dependency: ShownDependency {
                 name: "serena".to_owned(),
@@ -253,7 +253,7 @@ fn new(asker: Asker, number: usize) -> New {
                 remote: None,
             },
         },
-        call: Call {
+        call: SuspendedCall {
             tool: "serena:analyze".parse().unwrap(),
             arguments: Arguments::Json(format!(r#"{{"path":"src/lib.rs","number":{number}}}"#)),
             launch: Digest::of(["serena", "0.5.0"]),
@@ -265,7 +265,7 @@ fn new(asker: Asker, number: usize) -> New {
             asker,
         },
         project,
-        attended: Attended::ByItsCall,
+        attended: AskAttendance::ByItsCall,
         twin: 0,
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use pml_fuzz::protocol::{EnvelopeError, Json, Message, Object, Outcome, Payload, Remains, Splice};
+use pml_fuzz::protocol::{EnvelopeError, Json, Message, Object, ResponseOutcome, Payload, Remains, Splice};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -113,11 +113,11 @@ fn describe(line: &[u8]) -> String {
         }) => format!("{method} {}", params(found)),
         Ok(Message::Response {
             id,
-            outcome: Outcome::Result(result),
+            outcome: ResponseOutcome::Result(result),
         }) => format!("{id} = {}", payload(&result)),
         Ok(Message::Response {
             id,
-            outcome: Outcome::Error(error),
+            outcome: ResponseOutcome::Error(error),
         }) => format!("{id} ! {error}"),
         Err(EnvelopeError::Syntax(_)) => "syntax".to_owned(),
         Err(EnvelopeError::Shape { .. }) => "shape".to_owned(),

@@ -5,7 +5,7 @@
 //! the approval of exactly that declaration, version and content.
 
 mod draft;
-mod told;
+mod messages;
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -17,12 +17,12 @@ use tokio_util::task::TaskTracker;
 
 use self::draft::Draft;
 use super::failure::{Hinted as _, Refused, hinted};
-use super::terminal::{self, Passing, Reply};
-use super::{Ground, authority, output, uses};
+use super::terminal::{self, StepDisplay, TerminalReply};
+use super::{CommandContext, authority, output, uses};
 use crate::loader::{
     Content, KnownTool, Lease, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency, VersionSpec,
 };
-use crate::permissions::writer::Edited;
+use crate::permissions::writer::FileEdit;
 use crate::protocol::{DependencyName, LaunchApproval, ToolName};
 use crate::proxy::now;
 use crate::report::Hint;
@@ -133,16 +133,16 @@ fn header(text: &str) -> Result<(String, String), &'static str> {
 }
 
 /// What came of it.
-enum Outcome {
-    Added(Box<Added>),
+enum AddOutcome {
+    Added(Box<Addition>),
     Declined,
 }
 
 /// What was added.
-struct Added {
+struct Addition {
     draft: Draft,
     resolved: Option<Resolved>,
-    edited: Edited,
+    edited: FileEdit,
     /// Its tools; `None` if it was not started.
     tools: Option<Vec<ToolName>>,
     /// What the person should know of its installation.
@@ -150,17 +150,17 @@ struct Added {
 }
 
 /// Declares, installs and starts a server, if the person agrees.
-pub(crate) fn run(ground: &Ground, arguments: &AddArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(context: &CommandContext, arguments: &AddArguments) -> anyhow::Result<ExitCode> {
     // A bad line or name is told before anything happens.
-    let draft = Draft::new(ground, arguments, &draft::launch(arguments))?;
+    let draft = Draft::new(context, arguments, &draft::launch(arguments))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let tasks = TaskTracker::new();
     let outcome = runtime.block_on(async {
-        let loader = Loader::new(&ground.environment, &ground.locations, tasks.clone());
+        let loader = Loader::new(&context.environment, &context.locations, tasks.clone());
         let (outcome, urgency) = tokio::select! {
-            outcome = add(ground, arguments, draft, &loader) => (Some(outcome), Urgency::Gentle),
+            outcome = add(context, arguments, draft, &loader) => (Some(outcome), Urgency::Gentle),
             () = terminal::interrupted() => (None, Urgency::AtOnce),
         };
         loader.close(urgency).await;
@@ -171,11 +171,11 @@ pub(crate) fn run(ground: &Ground, arguments: &AddArguments) -> anyhow::Result<E
     // A thread that still waits for the person must not keep pml alive.
     runtime.shutdown_background();
     match outcome {
-        Some(Ok(Outcome::Added(added))) => {
-            told::after(ground, arguments, &added)?;
+        Some(Ok(AddOutcome::Added(added))) => {
+            messages::after(context, arguments, &added)?;
             Ok(ExitCode::SUCCESS)
         }
-        Some(Ok(Outcome::Declined)) => {
+        Some(Ok(AddOutcome::Declined)) => {
             output::say("nothing was changed");
             Ok(ExitCode::from(1))
         }
@@ -188,19 +188,19 @@ pub(crate) fn run(ground: &Ground, arguments: &AddArguments) -> anyhow::Result<E
 }
 
 async fn add(
-    ground: &Ground,
+    context: &CommandContext,
     arguments: &AddArguments,
     draft: Draft,
     loader: &Loader,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<AddOutcome> {
     if !arguments.no_install {
         // Before anything is fetched; what is only declared runs nothing.
-        authority::ruled(ground, &ground.read()?, &arguments.name, &[])?;
+        authority::ruled(context, &context.read()?, &arguments.name, &[])?;
     }
-    let (draft, resolved) = pinned(ground, arguments, draft, loader).await?;
+    let (draft, resolved) = pinned(context, arguments, draft, loader).await?;
     if arguments.no_install {
         let edited = draft.write(arguments)?;
-        return Ok(Outcome::Added(Box::new(Added {
+        return Ok(AddOutcome::Added(Box::new(Addition {
             draft,
             resolved,
             edited,
@@ -208,7 +208,7 @@ async fn add(
             notes: Vec::new(),
         })));
     }
-    told::before(ground, &draft, resolved.as_ref());
+    messages::before(context, &draft, resolved.as_ref());
     if !arguments.yes {
         let question = match draft.plan.source() {
             PlanSource::Package(_) => "Install and add it?",
@@ -216,9 +216,9 @@ async fn add(
             PlanSource::Remote(_) => "Connect to it and add it?",
         };
         match terminal::confirm(question).await? {
-            Reply::Yes => {}
-            Reply::No => return Ok(Outcome::Declined),
-            Reply::Nobody => {
+            TerminalReply::Yes => {}
+            TerminalReply::No => return Ok(AddOutcome::Declined),
+            TerminalReply::Nobody => {
                 return Err(Refused(format!(
                     "`{}` was not added: there is no terminal to ask in",
                     arguments.name
@@ -228,11 +228,11 @@ async fn add(
         }
     }
     // Minutes may have passed at the question: the rules of now count.
-    authority::ruled(ground, &ground.read()?, &arguments.name, &[])?;
+    authority::ruled(context, &context.read()?, &arguments.name, &[])?;
     let was_installed = !loader.needs_install(&draft.plan);
-    let added = start_and_write(ground, arguments, &draft, resolved, loader).await;
+    let added = start_and_write(context, arguments, &draft, resolved, loader).await;
     match added {
-        Ok((resolved, edited, tools, notes)) => Ok(Outcome::Added(Box::new(Added {
+        Ok((resolved, edited, tools, notes)) => Ok(AddOutcome::Added(Box::new(Addition {
             draft,
             resolved,
             edited,
@@ -241,7 +241,7 @@ async fn add(
         }))),
         Err(error) => {
             if let (Some(package), false) = (draft.plan.package(), was_installed)
-                && let Ok(others) = uses::others(ground, &arguments.name)
+                && let Ok(others) = uses::others(context, &arguments.name)
                 && let Err(left) = loader
                     .packages()
                     .uninstall(&arguments.name, package, &others)
@@ -256,7 +256,7 @@ async fn add(
 
 /// Finds out the exact version and writes it into the declaration.
 async fn pinned(
-    ground: &Ground,
+    context: &CommandContext,
     arguments: &AddArguments,
     draft: Draft,
     loader: &Loader,
@@ -265,7 +265,7 @@ async fn pinned(
         return Ok((draft, None));
     };
     let packages = loader.packages();
-    let passing = Passing::new();
+    let passing = StepDisplay::new();
     let spec = package.spec();
     let resolving = || passing.step(&format!("asking the registry for `{spec}`"));
     let resolved = match package.version() {
@@ -282,22 +282,22 @@ async fn pinned(
     };
     passing.clear();
     let resolved = resolved?;
-    let draft = draft.pinned(ground, arguments, &resolved.version)?;
+    let draft = draft.pinned(context, arguments, &resolved.version)?;
     Ok((draft, Some(resolved)))
 }
 
 async fn start_and_write(
-    ground: &Ground,
+    context: &CommandContext,
     arguments: &AddArguments,
     draft: &Draft,
     resolved: Option<Resolved>,
     loader: &Loader,
-) -> anyhow::Result<(Option<Resolved>, Edited, Vec<ToolName>, Vec<String>)> {
+) -> anyhow::Result<(Option<Resolved>, FileEdit, Vec<ToolName>, Vec<String>)> {
     let expected = Content {
         integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
         lock: resolved.as_ref().and_then(|resolved| resolved.lock.clone()),
     };
-    let passing = Passing::new();
+    let passing = StepDisplay::new();
     let shown = passing.clone();
     let steps: Steps = Box::new(move |text| shown.step(&text));
     let started = loader
@@ -329,7 +329,7 @@ async fn start_and_write(
         launch: draft.plan.digest().clone(),
         approval,
     };
-    let recorded = Place::of(&ground.locations)
+    let recorded = Place::of(&context.locations)
         .open()
         .and_then(|mut store| store.approve_launch(&approved));
     if let Err(error) = recorded {

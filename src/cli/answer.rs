@@ -1,7 +1,7 @@
 //! `pml answer CODE`: says what a model asked to know.
 //!
-//! Labels on the command line must be options: a typing error would otherwise become an answer. Whoever means their
-//! own words says `--text`, or answers in a terminal, where the options are in sight.
+//! Labels on the command line must be options: a typing error would otherwise become an answer. A person who
+//! means their own words says `--text`, or answers in a terminal, where the options are in sight.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use super::failure::{Refused, hinted};
 use super::inbox::Inbox;
-use super::{Ground, output};
+use super::{CommandContext, output};
 use crate::protocol::Shown;
-use crate::protocol::question::{Given, Question, QuestionError};
+use crate::protocol::question::{Question, QuestionAnswer, QuestionError};
 use crate::report::Hint;
 use crate::workflow::{Answer, Ask, Code, Workflow};
 
@@ -37,7 +37,7 @@ pub(crate) struct AnswerArguments {
 /// One answer of `--answers`; a member that is not known would be an answer that is lost.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct AnswerEntry {
     #[serde(default)]
     labels: Vec<String>,
     #[serde(default)]
@@ -104,8 +104,8 @@ impl Hint for AnswerError {
 }
 
 /// Answers, and shows what was said.
-pub(crate) fn run(ground: &Ground, arguments: &AnswerArguments) -> anyhow::Result<ExitCode> {
-    let inbox = Inbox::open(ground)?;
+pub(crate) fn run(context: &CommandContext, arguments: &AnswerArguments) -> anyhow::Result<ExitCode> {
+    let inbox = Inbox::open(context)?;
     let workflow = inbox.named(&arguments.code)?;
     let command = format!("answer {}", workflow.code);
     let questions = match &workflow.ask {
@@ -114,10 +114,10 @@ pub(crate) fn run(ground: &Ground, arguments: &AnswerArguments) -> anyhow::Resul
         Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => &[],
     };
     // An answer that cannot count is not even asked for.
-    let some = vec![Given::default(); questions.len()];
+    let some = vec![QuestionAnswer::default(); questions.len()];
     inbox.check(&workflow, &Answer::Answers { answers: some }, &command)?;
     let answers = answers(&workflow, questions, arguments)?;
-    let told: Vec<_> = answers.iter().map(Given::told).collect();
+    let told: Vec<_> = answers.iter().map(QuestionAnswer::summary).collect();
     inbox.answer(&workflow, Answer::Answers { answers }, &command)?;
     for told in &told {
         output::say(&format!("answered `{}`: {}", workflow.code, Shown::line(told)));
@@ -129,16 +129,16 @@ fn answers(
     workflow: &Workflow,
     questions: &[Question],
     arguments: &AnswerArguments,
-) -> anyhow::Result<Vec<Given>> {
+) -> anyhow::Result<Vec<QuestionAnswer>> {
     let code = &workflow.code;
     if let Some(json) = &arguments.answers {
-        let written: Vec<Written> = serde_json::from_str(json).map_err(|source| {
+        let written: Vec<AnswerEntry> = serde_json::from_str(json).map_err(|source| {
             let code = code.clone();
             hinted(AnswerError::Json { code, source })
         })?;
         let given = written
             .into_iter()
-            .map(|Written { labels, text }| Given { labels, text });
+            .map(|AnswerEntry { labels, text }| QuestionAnswer { labels, text });
         return checked(code, questions, given.collect()).map_err(hinted);
     }
     if arguments.labels.is_empty() && arguments.text.is_none() {
@@ -147,7 +147,7 @@ fn answers(
         }
         return ask_all(code, questions);
     }
-    let given = Given {
+    let given = QuestionAnswer {
         labels: arguments.labels.clone(),
         text: arguments.text.clone(),
     };
@@ -155,7 +155,11 @@ fn answers(
 }
 
 /// Checks one answer for each question.
-fn checked(code: &Code, questions: &[Question], given: Vec<Given>) -> Result<Vec<Given>, AnswerError> {
+fn checked(
+    code: &Code,
+    questions: &[Question],
+    given: Vec<QuestionAnswer>,
+) -> Result<Vec<QuestionAnswer>, AnswerError> {
     if given.len() != questions.len() {
         return Err(AnswerError::Count {
             code: code.clone(),
@@ -180,10 +184,10 @@ fn checked(code: &Code, questions: &[Question], given: Vec<Given>) -> Result<Vec
 }
 
 /// Puts questions to the person at the terminal until they agree to send what they said, or leave.
-fn ask_all(code: &Code, questions: &[Question]) -> anyhow::Result<Vec<Given>> {
+fn ask_all(code: &Code, questions: &[Question]) -> anyhow::Result<Vec<QuestionAnswer>> {
     loop {
         let answers = questions.iter().map(|question| ask(code, question));
-        let answers = answers.collect::<anyhow::Result<Vec<Given>>>()?;
+        let answers = answers.collect::<anyhow::Result<Vec<QuestionAnswer>>>()?;
         for (question, given) in questions.iter().zip(&answers) {
             let topic = match (&question.header, questions.len()) {
                 (Some(header), 2..) => format!("{}: ", Shown::line(header)),
@@ -201,8 +205,8 @@ fn ask_all(code: &Code, questions: &[Question]) -> anyhow::Result<Vec<Given>> {
 }
 
 /// Puts a question to the person at the terminal until they have answered it or leave.
-fn ask(code: &Code, question: &Question) -> anyhow::Result<Given> {
-    output::say(&question.told().join("\n"));
+fn ask(code: &Code, question: &Question) -> anyhow::Result<QuestionAnswer> {
+    output::say(&question.render().join("\n"));
     loop {
         let line = typed(code, "> ")?;
         match question.read("answer", &line) {
@@ -245,7 +249,7 @@ mod tests {
     #[test]
     fn every_question_needs_its_own_answer() {
         let code = Code::of_bits(0);
-        let yes = || Given {
+        let yes = || QuestionAnswer {
             labels: vec!["Yes".to_owned()],
             text: None,
         };
@@ -256,7 +260,7 @@ mod tests {
             error.to_string(),
             "`aaaaa` needs one answer for each of its questions: 2, not 1"
         );
-        let none = checked(&code, &two, vec![yes(), Given::default()]).unwrap_err();
+        let none = checked(&code, &two, vec![yes(), QuestionAnswer::default()]).unwrap_err();
         assert_eq!(
             crate::report::render(&none, None),
             "`aaaaa` cannot be answered so\n  \

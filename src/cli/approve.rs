@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::inbox::Inbox;
-use super::{Ground, output};
+use super::{CommandContext, output};
 use crate::protocol::Shown;
-use crate::proxy::approval::{self, Kept};
+use crate::proxy::approval::{self, LastingGrant};
 use crate::proxy::{Recorded, now};
 use crate::workflow::{Answer, Ask, Scope, Workflow};
 
@@ -29,8 +29,8 @@ pub(crate) struct ApproveArguments {
 }
 
 /// Approves, and says what was granted.
-pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Result<ExitCode> {
-    let inbox = Inbox::open(ground)?;
+pub(crate) fn run(context: &CommandContext, arguments: &ApproveArguments) -> anyhow::Result<ExitCode> {
+    let inbox = Inbox::open(context)?;
     let workflow = inbox.named(&arguments.code)?;
     let scope = match (arguments.session, arguments.always) {
         (_, true) => Scope::Always,
@@ -43,16 +43,20 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
         workflow: answered,
         rule,
     } = inbox.answer(&workflow, answer.clone(), &command)?;
-    output::say(&format!("approved:\n{}", answered.told(now())));
+    output::say(&format!("approved:\n{}", answered.summary(now())));
     if let Some(edited) = rule {
         output::warn(&edited.durability);
         output::say(&format!(
             "`{}` is in the allow list of {}",
             Shown::line(&workflow.call.tool.to_string()),
-            ground.path(&edited.file)
+            context.path(&edited.file)
         ));
     }
-    output::say(&granted(&answered, scope, approval::kept(&answered.ask, &answer)));
+    output::say(&granted(
+        &answered,
+        scope,
+        approval::lasting_grant(&answered.ask, &answer),
+    ));
     output::say(match &answered.ask {
         Ask::Use => "the client that waits for it goes on by itself",
         _ => {
@@ -63,7 +67,7 @@ pub(crate) fn run(ground: &Ground, arguments: &ApproveArguments) -> anyhow::Resu
 }
 
 /// Says what the answer grants, no more and no less.
-fn granted(workflow: &Workflow, scope: Scope, kept: Kept) -> String {
+fn granted(workflow: &Workflow, scope: Scope, kept: LastingGrant) -> String {
     let tool = workflow.call.tool.to_string();
     let tool = Shown::line(&tool);
     let server = workflow.ask.dependency().map(|dependency| {
@@ -72,8 +76,12 @@ fn granted(workflow: &Workflow, scope: Scope, kept: Kept) -> String {
         Shown::line(&format!("{}{version}", dependency.name)).to_string()
     });
     match (kept, scope, server) {
-        (Kept::Server, _, Some(server)) => format!("`{server}` may run from now on, exactly as it was shown"),
-        (Kept::Nothing, Scope::Session, Some(server)) if !matches!(workflow.ask, Ask::Permit { .. }) => {
+        (LastingGrant::Server, _, Some(server)) => {
+            format!("`{server}` may run from now on, exactly as it was shown")
+        }
+        (LastingGrant::Nothing, Scope::Session, Some(server))
+            if !matches!(workflow.ask, Ask::Permit { .. }) =>
+        {
             format!("`{server}` may run until the pml that runs the call ends")
         }
         (_, Scope::Session, _) => format!("`{tool}` may run until the pml that runs the call ends"),

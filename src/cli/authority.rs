@@ -1,7 +1,7 @@
-//! What the rules and the approvals say about a command that fetches or starts a server: the same as about a call.
+//! The authority of a command that fetches or starts a server: it needs the same rules and approvals as a call.
 
 use super::failure::{Hinted as _, Refused};
-use super::{Ground, forecast};
+use super::{CommandContext, forecast};
 use crate::config::Config;
 use crate::loader::{Content, KnownTool, Loader, Plan};
 use crate::permissions::{Policy, ServerVerdict};
@@ -22,7 +22,7 @@ pub(super) enum Authority {
 
 /// Returns whether a person must agree before the server of `plan` is fetched; a denied server is refused.
 pub(super) fn of(
-    ground: &Ground,
+    context: &CommandContext,
     config: &Config,
     plan: &Plan,
     loader: &Loader,
@@ -30,10 +30,10 @@ pub(super) fn of(
     let known = loader.known(plan);
     let tools = known.iter().flat_map(|known| known.tools.iter());
     let tools: Vec<&str> = tools.map(KnownTool::name).collect();
-    if ruled(ground, config, plan.dependency(), &tools)? == Ruled::Allowed {
+    if ruled(context, config, plan.dependency(), &tools)? == CommandRuling::Allowed {
         return Ok(Authority::Granted(Content::default()));
     }
-    let approvals = Place::of(&ground.locations).approvals()?;
+    let approvals = Place::of(&context.locations).approvals()?;
     let approval = forecast::approval(&approvals, plan, loader).cloned();
     Ok(approval.map_or(Authority::Asks, |record| {
         Authority::Granted(Content {
@@ -45,7 +45,7 @@ pub(super) fn of(
 
 /// What the rules leave open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ruled {
+pub(super) enum CommandRuling {
     /// A tool of the server runs without a question.
     Allowed,
     /// A person decides.
@@ -54,19 +54,19 @@ pub(super) enum Ruled {
 
 /// Refuses a server of which the rules let no tool run, with the rule and its place.
 pub(super) fn ruled(
-    ground: &Ground,
+    context: &CommandContext,
     config: &Config,
     name: &DependencyName,
     tools: &[&str],
-) -> anyhow::Result<Ruled> {
+) -> anyhow::Result<CommandRuling> {
     match Policy::new(config).server(name, tools) {
-        ServerVerdict::Allowed => Ok(Ruled::Allowed),
-        ServerVerdict::Asks => Ok(Ruled::Asks),
+        ServerVerdict::Allowed => Ok(CommandRuling::Allowed),
+        ServerVerdict::Asks => Ok(CommandRuling::Asks),
         ServerVerdict::Denied(rule) => Err(Refused(format!(
             "`{name}` is denied by rule `{}`\n  in the {} list ({})",
             Shown::line(rule.pattern.as_str()),
             rule.list.key(),
-            ground.place(rule.source.as_ref())
+            context.place(rule.source.as_ref())
         )))
         .hint(format!(
             "only a person can lift it: pml forget {}",

@@ -7,10 +7,10 @@ use clap::Args;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 
-use super::{Ground, forecast, output};
+use super::{CommandContext, forecast, output};
 use crate::config::{self, Config, Launch};
 use crate::loader::{Loader, plan};
-use crate::permissions::{Because, Forecast, Happens, Policy};
+use crate::permissions::{Forecast, ForecastOutcome, ForecastReason, Policy};
 use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::report::render_hinted;
 use crate::workflow::Place;
@@ -42,20 +42,20 @@ fn tool(name: &str) -> Result<ToolName, crate::protocol::NameError> {
 }
 
 /// Prints what a call would do; exit code 0 says that it runs.
-pub(crate) fn run(ground: &Ground, arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
-    let config = config::read(&ground.files())?;
+pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
+    let config = config::read(&context.files())?;
     let tool = &arguments.tool;
     let server = config.servers.get(tool.dependency());
-    let forecast = forecast(ground, &config, tool);
+    let forecast = forecast(context, &config, tool);
     let happens = forecast.happens;
-    let code = u8::from(happens != Happens::Runs);
+    let code = u8::from(happens != ForecastOutcome::Runs);
     let decision = forecast::decision(happens);
-    let reason = forecast::reason(ground, &forecast);
+    let reason = forecast::reason(context, &forecast);
     let rule = forecast.rule.as_deref();
     if arguments.json {
         let approval = match &forecast.because {
-            Because::Approved(record) => Some(forecast::approval_json(record)),
-            Because::Rules | Because::Disabled => None,
+            ForecastReason::Approved(record) => Some(forecast::approval_json(record)),
+            ForecastReason::Rules | ForecastReason::Disabled => None,
         };
         let written = output::json(&json!({
             "tool": tool,
@@ -69,16 +69,16 @@ pub(crate) fn run(ground: &Ground, arguments: &CheckArguments) -> anyhow::Result
     }
     let is_elsewhere = server.is_some_and(|server| matches!(server.launch, Launch::Remote { .. }));
     let says = match happens {
-        Happens::Runs => "runs without a question",
-        Happens::AsksFirst if is_elsewhere => "asks before its server is first connected to",
-        Happens::AsksFirst => "asks before its server is first installed or started",
-        Happens::AsksEvery => "asks before every call",
-        Happens::Never => "never runs",
+        ForecastOutcome::Runs => "runs without a question",
+        ForecastOutcome::AsksFirst if is_elsewhere => "asks before its server is first connected to",
+        ForecastOutcome::AsksFirst => "asks before its server is first installed or started",
+        ForecastOutcome::AsksEvery => "asks before every call",
+        ForecastOutcome::Never => "never runs",
     };
     let shown = tool.to_string();
     let mut lines = format!("{decision}: `{}` {says}\n  {reason}", Shown::line(&shown));
-    if let (Because::Approved(_), Some(rule)) = (&forecast.because, rule) {
-        let place = ground.place(rule.source.as_ref());
+    if let (ForecastReason::Approved(_), Some(rule)) = (&forecast.because, rule) {
+        let place = context.place(rule.source.as_ref());
         let _ = write!(
             lines,
             "\n  without that it would ask: rule `{}` in the {} list ({place})",
@@ -97,7 +97,7 @@ pub(crate) fn run(ground: &Ground, arguments: &CheckArguments) -> anyhow::Result
 }
 
 /// Finds out what a call would do; what keeps a server from being planned or an approval from counting is noted.
-fn forecast(ground: &Ground, config: &Config, tool: &ToolName) -> Forecast {
+fn forecast(context: &CommandContext, config: &Config, tool: &ToolName) -> Forecast {
     let verdict = Policy::new(config).check(tool);
     let Some(server) = config.servers.get(tool.dependency()) else {
         return Forecast::new(verdict, None);
@@ -105,10 +105,10 @@ fn forecast(ground: &Ground, config: &Config, tool: &ToolName) -> Forecast {
     if server.disabled {
         return Forecast::disabled(verdict);
     }
-    let approval = match plan(tool.dependency(), server, &ground.environment) {
+    let approval = match plan(tool.dependency(), server, &context.environment) {
         Ok(plan) => {
-            let loader = Loader::new(&ground.environment, &ground.locations, TaskTracker::new());
-            let approvals = Place::of(&ground.locations).approvals();
+            let loader = Loader::new(&context.environment, &context.locations, TaskTracker::new());
+            let approvals = Place::of(&context.locations).approvals();
             match approvals {
                 Ok(approvals) => forecast::approval(&approvals, &plan, &loader).cloned(),
                 Err(error) => {

@@ -1,12 +1,12 @@
-//! What can be typed after `pml`, with the help that teaches it, and which file runs it.
+//! The command line of `pml`: every command, its help text, and the module that runs it.
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
 use super::{
-    Ground, add, answer, approve, check, completions, demo, init, install, list, log, output, pending,
-    person, refuse, remove, rule, rules, sample_server, stdio, supervise, uninstall,
+    CommandContext, add, answer, approve, check, completions, demo, init, install, list, log, output,
+    pending, person, refuse, remove, rule, rules, sample_server, stdio, supervise, uninstall,
 };
 use crate::config::{self, RuleList};
 
@@ -74,9 +74,9 @@ Examples:
 
 Asks before it fetches what no rule allows and nobody approved; a denied server is refused.
 Exit code: 0 installed, 1 refused, 2 error.")]
-    Install(install::Arguments),
+    Install(install::InstallArguments),
     /// Remove the package of a server, and the approval to run it
-    Uninstall(uninstall::Arguments),
+    Uninstall(uninstall::UninstallArguments),
     /// Let tools run without a question
     #[command(after_help = format!("\
 Examples:
@@ -206,11 +206,11 @@ Examples:
 
 /// What pml starts of itself; no person needs these, and they must run without a home.
 #[derive(Debug, Subcommand)]
-pub(super) enum Inner {
+pub(super) enum InternalCommand {
     #[command(hide = true)]
     Supervise(supervise::Supervise),
     #[command(hide = true)]
-    Launch(supervise::Launch),
+    Launch(supervise::LaunchCommand),
     #[command(hide = true)]
     SampleServer,
 }
@@ -241,48 +241,48 @@ impl Command {
     }
 
     /// Runs the command.
-    pub(super) fn run(self, ground: &Ground) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(self, context: &CommandContext) -> anyhow::Result<ExitCode> {
         if self.reads_configuration()
-            && let Some(unreached) = ground.files().unreached
+            && let Some(unreached) = context.files().unreached
         {
             output::note(&unreached.to_string());
         }
         match self {
-            Self::Init(arguments) => init::run(ground, &arguments),
+            Self::Init(arguments) => init::run(context, &arguments),
             Self::Add(arguments) => {
-                person::required(ground, "add")?;
-                add::run(ground, &arguments)
+                person::required(context, "add")?;
+                add::run(context, &arguments)
             }
-            Self::Remove(arguments) => remove::run(ground, &arguments),
-            Self::List(arguments) => list::run(ground, &arguments),
-            Self::Stdio => stdio::run(ground),
+            Self::Remove(arguments) => remove::run(context, &arguments),
+            Self::List(arguments) => list::run(context, &arguments),
+            Self::Stdio => stdio::run(context),
             Self::Install(arguments) => {
-                person::required(ground, "install")?;
-                install::run(ground, &ground.read()?, &arguments)
+                person::required(context, "install")?;
+                install::run(context, &context.read()?, &arguments)
             }
-            Self::Uninstall(arguments) => uninstall::run(ground, &ground.read()?, &arguments),
+            Self::Uninstall(arguments) => uninstall::run(context, &context.read()?, &arguments),
             // Also what moves or takes a rule may lift a deny.
             Self::Allow(arguments) => {
-                person::required(ground, "allow")?;
-                rule::add(ground, RuleList::Allow, &arguments)
+                person::required(context, "allow")?;
+                rule::add(context, RuleList::Allow, &arguments)
             }
-            Self::Deny(arguments) => rule::add(ground, RuleList::Deny, &arguments),
+            Self::Deny(arguments) => rule::add(context, RuleList::Deny, &arguments),
             Self::Ask(arguments) => {
-                person::required(ground, "ask")?;
-                rule::add(ground, RuleList::Ask, &arguments)
+                person::required(context, "ask")?;
+                rule::add(context, RuleList::Ask, &arguments)
             }
             Self::Forget(arguments) => {
-                person::required(ground, "forget")?;
-                rule::forget(ground, &arguments)
+                person::required(context, "forget")?;
+                rule::forget(context, &arguments)
             }
-            Self::Pending(arguments) => pending::run(ground, &arguments),
-            Self::Approve(arguments) => approve::run(ground, &arguments),
-            Self::Refuse(arguments) => refuse::run(ground, &arguments),
-            Self::Answer(arguments) => answer::run(ground, &arguments),
-            Self::Log(arguments) => log::run(ground, &arguments),
-            Self::Check(arguments) => check::run(ground, &arguments),
-            Self::Rules(arguments) => rules::run(ground, &arguments),
-            Self::Demo(arguments) => demo::run(ground, &arguments),
+            Self::Pending(arguments) => pending::run(context, &arguments),
+            Self::Approve(arguments) => approve::run(context, &arguments),
+            Self::Refuse(arguments) => refuse::run(context, &arguments),
+            Self::Answer(arguments) => answer::run(context, &arguments),
+            Self::Log(arguments) => log::run(context, &arguments),
+            Self::Check(arguments) => check::run(context, &arguments),
+            Self::Rules(arguments) => rules::run(context, &arguments),
+            Self::Demo(arguments) => demo::run(context, &arguments),
             Self::Schema => {
                 output::data(config::schema().trim_end())?;
                 Ok(ExitCode::SUCCESS)
@@ -292,7 +292,7 @@ impl Command {
     }
 }
 
-impl Inner {
+impl InternalCommand {
     /// Runs what pml started of itself.
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         match self {

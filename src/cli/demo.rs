@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 use tokio::io::AsyncBufReadExt as _;
 
-use self::client::{Client, Wire};
-use self::stage::{Machine, Stage};
-use super::{Ground, output};
+use self::client::{DemoClient, Wire};
+use self::stage::{DemoStage, Machine};
+use super::{CommandContext, output};
 use crate::protocol::Shown;
 use crate::protocol::approval::ApprovalContext;
 use crate::protocol::continuation::MEMBER;
@@ -32,7 +32,7 @@ const TOOL: &str = "sample__greet";
 pub(crate) struct DemoArguments {
     /// Answer by itself instead of asking in the terminal
     #[arg(long, value_enum)]
-    answer: Option<Answer>,
+    answer: Option<DemoAnswer>,
     /// Show the JSON-RPC lines between the client and pml
     #[arg(long)]
     wire: bool,
@@ -40,7 +40,7 @@ pub(crate) struct DemoArguments {
 
 /// What a person may answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Answer {
+enum DemoAnswer {
     /// The call runs
     Continue,
     /// The call runs, and a rule is written
@@ -49,7 +49,7 @@ enum Answer {
     Abort,
 }
 
-impl Answer {
+impl DemoAnswer {
     /// Reads what was typed: a letter or the word.
     fn of(typed: &str) -> Option<Self> {
         match typed.trim().to_lowercase().as_str() {
@@ -72,14 +72,14 @@ impl Answer {
 }
 
 /// Shows the demo: one answer of the person's, or all three where nobody can be asked.
-pub(crate) fn run(ground: &Ground, arguments: &DemoArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(context: &CommandContext, arguments: &DemoArguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let wire = if arguments.wire { Wire::Shown } else { Wire::Hidden };
     let shown = runtime.block_on(async {
         tokio::select! {
-            shown = show(ground, wire, arguments.answer) => shown.map(|()| ExitCode::SUCCESS),
+            shown = show(context, wire, arguments.answer) => shown.map(|()| ExitCode::SUCCESS),
             interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| ExitCode::FAILURE).map_err(Into::into),
         }
     });
@@ -88,37 +88,37 @@ pub(crate) fn run(ground: &Ground, arguments: &DemoArguments) -> anyhow::Result<
     shown
 }
 
-async fn show(ground: &Ground, wire: Wire, answer: Option<Answer>) -> anyhow::Result<()> {
+async fn show(context: &CommandContext, wire: Wire, answer: Option<DemoAnswer>) -> anyhow::Result<()> {
     output::data(&format!(
         "{}\nThis command plays the MCP client; `pml stdio` is its only server. The project and the home\n\
          are temporary folders: nothing of yours is read or changed.",
         "pml demo".bold()
     ))?;
     match answer {
-        Some(answer) => play(ground, wire, Some(answer)).await?,
-        None if rustix::termios::isatty(std::io::stdin()) => play(ground, wire, None).await?,
+        Some(answer) => play(context, wire, Some(answer)).await?,
+        None if rustix::termios::isatty(std::io::stdin()) => play(context, wire, None).await?,
         None => {
             output::data(
                 "Standard input is no terminal, so nobody can be asked: here are all three answers.",
             )?;
-            for answer in Answer::value_variants() {
+            for answer in DemoAnswer::value_variants() {
                 let name = format!("{answer:?}");
                 output::data(&format!("\n{}", format!("=== {name} ===").bold()))?;
-                play(ground, wire, Some(*answer)).await?;
+                play(context, wire, Some(*answer)).await?;
             }
         }
     }
-    next_steps(ground)
+    next_steps(context)
 }
 
 /// Plays the story once, on a stage of its own.
-async fn play(ground: &Ground, wire: Wire, answer: Option<Answer>) -> anyhow::Result<()> {
-    let stage = Stage::build(ground)?;
+async fn play(context: &CommandContext, wire: Wire, answer: Option<DemoAnswer>) -> anyhow::Result<()> {
+    let stage = DemoStage::build(context)?;
     heading("The project declares one server and asks before anything runs: .pml.json")?;
     indented(&stage.config()?)?;
 
     heading("The client connects to pml and lists the tools")?;
-    let mut client = Client::start(&stage, Machine::First, wire)?;
+    let mut client = DemoClient::start(&stage, Machine::First, wire)?;
     client.open().await?;
     list(&mut client).await?;
     said("`sample` has not been started, so its own tools are not known yet.")?;
@@ -164,15 +164,15 @@ async fn play(ground: &Ground, wire: Wire, answer: Option<Answer>) -> anyhow::Re
     said("pml answers:")?;
     results(&client.call(TOOL, &continuation).await?)?;
     match answer {
-        Answer::Continue => approved(&mut client).await?,
-        Answer::Always => allowed(&stage, &before, wire).await?,
-        Answer::Abort => aborted(&mut client).await?,
+        DemoAnswer::Continue => approved(&mut client).await?,
+        DemoAnswer::Always => allowed(&stage, &before, wire).await?,
+        DemoAnswer::Abort => aborted(&mut client).await?,
     }
     client.close().await
 }
 
 /// After Continue: the server is approved, so another of its tools runs.
-async fn approved(client: &mut Client) -> anyhow::Result<()> {
+async fn approved(client: &mut DemoClient) -> anyhow::Result<()> {
     let arguments = json!({ "a": 2, "b": 3 });
     heading(&format!(
         "The model calls another tool of it: sample__add {arguments}"
@@ -184,14 +184,14 @@ async fn approved(client: &mut Client) -> anyhow::Result<()> {
 }
 
 /// After Always: the rule stands in the file, and decides also where nothing was ever approved.
-async fn allowed(stage: &Stage, before: &str, wire: Wire) -> anyhow::Result<()> {
+async fn allowed(stage: &DemoStage, before: &str, wire: Wire) -> anyhow::Result<()> {
     heading("What changed in .pml.json")?;
     indented(&difference(before, &stage.config()?))?;
     let arguments = json!({ "name": "again" });
     heading(&format!(
         "The same project on another machine (an empty home): {TOOL} {arguments}"
     ))?;
-    let mut client = Client::start(stage, Machine::Second, wire)?;
+    let mut client = DemoClient::start(stage, Machine::Second, wire)?;
     client.open().await?;
     results(&expect_result(&client.call(TOOL, &arguments).await?)?)?;
     said("No question: the rule allows it. To take it back: pml forget sample:greet")?;
@@ -199,14 +199,14 @@ async fn allowed(stage: &Stage, before: &str, wire: Wire) -> anyhow::Result<()> 
 }
 
 /// After Abort: the server never ran, so its tools are as unknown as before.
-async fn aborted(client: &mut Client) -> anyhow::Result<()> {
+async fn aborted(client: &mut DemoClient) -> anyhow::Result<()> {
     heading("Nothing ran: the client lists the tools again")?;
     list(client).await?;
     said("`sample` is still a stranger. The next call asks again; `pml deny sample` ends the questions.")
 }
 
 /// Lists the tools as a client sees them.
-async fn list(client: &mut Client) -> anyhow::Result<()> {
+async fn list(client: &mut DemoClient) -> anyhow::Result<()> {
     let listed = client.request("tools/list", &json!({})).await?;
     let tools = listed["tools"].as_array().context("pml listed no tools")?;
     let lines: Vec<String> = tools
@@ -222,7 +222,7 @@ async fn list(client: &mut Client) -> anyhow::Result<()> {
 }
 
 /// Asks in the terminal until an answer can be read; the end of input is a no.
-async fn ask() -> anyhow::Result<Answer> {
+async fn ask() -> anyhow::Result<DemoAnswer> {
     let mut lines = tokio::io::BufReader::new(tokio::io::stdin()).lines();
     loop {
         let mut out = anstream::stdout();
@@ -230,9 +230,9 @@ async fn ask() -> anyhow::Result<Answer> {
         out.flush()?;
         let Some(typed) = lines.next_line().await? else {
             output::data("")?;
-            return Ok(Answer::Abort);
+            return Ok(DemoAnswer::Abort);
         };
-        if let Some(answer) = Answer::of(&typed) {
+        if let Some(answer) = DemoAnswer::of(&typed) {
             return Ok(answer);
         }
     }
@@ -302,11 +302,11 @@ fn indented(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn next_steps(ground: &Ground) -> anyhow::Result<()> {
+fn next_steps(context: &CommandContext) -> anyhow::Result<()> {
     let found = which::which_in(
         "pml",
-        ground.environment.variable("PATH"),
-        ground.environment.working_directory(),
+        context.environment.variable("PATH"),
+        context.environment.working_directory(),
     );
     let mut steps = Vec::new();
     if found.is_err() {

@@ -1,4 +1,4 @@
-//! How a failed command speaks: `error:`, its causes, a blank line, `hint:`.
+//! The report of a failed command: `error:`, its causes, a blank line, `hint:`.
 //!
 //! Commands return [`anyhow::Result`] and use `?`. An error type that implements [`crate::report::Hint`] and is
 //! listed in [`own_hint`] brings its hint by itself; [`hinted`] takes it from the type of a command, and `.hint("…")`
@@ -105,11 +105,11 @@ pub(crate) fn print(error: &anyhow::Error) {
 pub(crate) fn has_no_reader(error: &anyhow::Error) -> bool {
     error
         .chain()
-        .filter_map(|cause| cause.downcast_ref::<output::Unwritten>())
-        .any(output::Unwritten::has_no_reader)
+        .filter_map(|cause| cause.downcast_ref::<output::StdoutError>())
+        .any(output::StdoutError::has_no_reader)
 }
 
-/// The outermost hint counts: whoever wrapped the error knew more.
+/// The outermost hint counts: the code that wrapped the error knew more.
 fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         cause
@@ -164,11 +164,11 @@ mod tests {
     #[test]
     fn only_a_broken_stdout_is_no_failure() {
         let broken = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        let stdout = || Err::<(), _>(output::Unwritten::from(broken()));
+        let stdout = || Err::<(), _>(output::StdoutError::from(broken()));
         assert!(has_no_reader(&stdout().context("while listing").unwrap_err()));
         assert!(!has_no_reader(&anyhow::Error::new(broken())));
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        assert!(!has_no_reader(&output::Unwritten::from(full).into()));
+        assert!(!has_no_reader(&output::StdoutError::from(full).into()));
     }
 
     #[test]

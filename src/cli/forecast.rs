@@ -1,10 +1,10 @@
-//! What a call will do, and why, in the words of `pml check` and `pml list`.
+//! The words for a forecast in `pml check` and `pml list`.
 
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::CommandContext;
 use crate::loader::{Loader, Plan};
-use crate::permissions::{Because, Forecast, Happens};
+use crate::permissions::{Forecast, ForecastOutcome, ForecastReason};
 use crate::protocol::{LaunchApproval, Shown};
 use crate::workflow::{Approvals, Timestamp};
 
@@ -23,35 +23,35 @@ pub(super) fn approval<'a>(
 }
 
 /// Names what happens as the lists of rules do.
-pub(super) fn decision(happens: Happens) -> &'static str {
+pub(super) fn decision(happens: ForecastOutcome) -> &'static str {
     match happens {
-        Happens::Runs => "allow",
-        Happens::AsksFirst | Happens::AsksEvery => "ask",
-        Happens::Never => "deny",
+        ForecastOutcome::Runs => "allow",
+        ForecastOutcome::AsksFirst | ForecastOutcome::AsksEvery => "ask",
+        ForecastOutcome::Never => "deny",
     }
 }
 
 /// Tells how often a call asks; `None` if it does not.
-pub(super) fn asks(happens: Happens) -> Option<&'static str> {
+pub(super) fn asks(happens: ForecastOutcome) -> Option<&'static str> {
     match happens {
-        Happens::AsksFirst => Some("first"),
-        Happens::AsksEvery => Some("every"),
-        Happens::Runs | Happens::Never => None,
+        ForecastOutcome::AsksFirst => Some("first"),
+        ForecastOutcome::AsksEvery => Some("every"),
+        ForecastOutcome::Runs | ForecastOutcome::Never => None,
     }
 }
 
 /// Says in a few words what decides.
-pub(super) fn reason(ground: &Ground, forecast: &Forecast) -> String {
+pub(super) fn reason(context: &CommandContext, forecast: &Forecast) -> String {
     match (&forecast.because, &forecast.rule) {
-        (Because::Approved(record), _) => approved(record),
-        (Because::Disabled, _) => "its server is disabled".to_owned(),
-        (Because::Rules, Some(rule)) => format!(
+        (ForecastReason::Approved(record), _) => approved(record),
+        (ForecastReason::Disabled, _) => "its server is disabled".to_owned(),
+        (ForecastReason::Rules, Some(rule)) => format!(
             "rule `{}` in the {} list ({})",
             rule.pattern,
             rule.list.key(),
-            ground.place(rule.source.as_ref())
+            context.place(rule.source.as_ref())
         ),
-        (Because::Rules, None) => "no rule covers it".to_owned(),
+        (ForecastReason::Rules, None) => "no rule covers it".to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::failure::Hinted as _;
-use super::{Ground, person};
+use super::{CommandContext, person};
 use crate::proxy::{Desk, NotEntitled, Recorded, Refusal};
 use crate::workflow::{Answer, Ask, Provenance, Workflow, WorkflowError};
 
@@ -21,9 +21,14 @@ pub(super) struct Inbox {
 
 impl Inbox {
     /// Sits down at the desk of the user.
-    pub(super) fn open(ground: &Ground) -> anyhow::Result<Self> {
+    pub(super) fn open(context: &CommandContext) -> anyhow::Result<Self> {
         let terminal = person::terminal();
-        let desk = Desk::new(&ground.environment, &ground.locations, ground.files(), terminal);
+        let desk = Desk::new(
+            &context.environment,
+            &context.locations,
+            context.files(),
+            terminal,
+        );
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;

@@ -9,12 +9,12 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::terminal::{self, Reply};
-use super::{Ground, output};
+use super::terminal::{self, TerminalReply};
+use super::{CommandContext, output};
 use crate::config::{self, ConfigError, PROJECT_FILE};
 use crate::loader::find_program;
-use crate::permissions::writer::{self, Created, Edited, Kind, WriteError};
-use crate::permissions::{Change, servers};
+use crate::permissions::writer::{self, FileCreation, FileEdit, FileKind, WriteError};
+use crate::permissions::{ConfigChange, servers};
 use crate::protocol::{DependencyName, Shown};
 
 /// The file in which Claude Code looks for the servers of a project.
@@ -72,46 +72,46 @@ enum Registration {
 
 /// What came of the import.
 #[derive(Default)]
-struct Imported {
+struct ImportReport {
     copied: Vec<String>,
     /// Each with the reason.
     left: Vec<(String, String)>,
 }
 
 /// Writes the file and registers pml.
-pub(crate) fn run(ground: &Ground, arguments: &InitArguments) -> anyhow::Result<ExitCode> {
-    let path = match &ground.config {
-        Some(_) => ground.files().project,
+pub(crate) fn run(context: &CommandContext, arguments: &InitArguments) -> anyhow::Result<ExitCode> {
+    let path = match &context.config {
+        Some(_) => context.files().project,
         // Not the nearest one upwards: whoever says `init` here means here.
-        None => ground.environment.working_directory().join(PROJECT_FILE),
+        None => context.environment.working_directory().join(PROJECT_FILE),
     };
     let client = path.with_file_name(CLIENT_FILE);
     // A client's file that cannot be read, or is a link to somewhere else, is told before anything is written.
-    writer::resolve(&client, Kind::Client)?;
+    writer::resolve(&client, FileKind::Client)?;
     let before = config::load_text(&client)?;
     let present = before.as_deref().map(servers).transpose()?.unwrap_or_default();
-    let counted = ground.files().project;
-    let created = writer::create(&path, Kind::Pml, TEMPLATE)?;
-    if let Created::New(durability) = &created {
+    let counted = context.files().project;
+    let created = writer::create(&path, FileKind::Pml, TEMPLATE)?;
+    if let FileCreation::New(durability) = &created {
         output::warn(durability);
     }
     output::say(&match &created {
-        Created::New(_) => format!("created {}", ground.path(&path)),
-        Created::Existed => format!("{} is there already and was left as it is", ground.path(&path)),
+        FileCreation::New(_) => format!("created {}", context.path(&path)),
+        FileCreation::Existed => format!("{} is there already and was left as it is", context.path(&path)),
     });
-    note_others(ground, &path, &counted);
+    note_others(context, &path, &counted);
     let imported = if arguments.import {
-        import(ground, &path, &present)?
+        import(context, &path, &present)?
     } else {
-        Imported::default()
+        ImportReport::default()
     };
-    let registration = register(ground, arguments, &client, &present)?;
-    advise(ground, arguments, &client, &present, &registration);
+    let registration = register(context, arguments, &client, &present)?;
+    advise(context, arguments, &client, &present, &registration);
     let code = u8::from(matches!(registration, Registration::Declined));
     if arguments.json {
         let written = output::json(&json!({
             "file": path.to_string_lossy(),
-            "created": matches!(created, Created::New(_)),
+            "created": matches!(created, FileCreation::New(_)),
             "clientFile": client.to_string_lossy(),
             "registered": matches!(registration, Registration::Already | Registration::Done { .. }),
             "backup": match &registration {
@@ -127,26 +127,30 @@ pub(crate) fn run(ground: &Ground, arguments: &InitArguments) -> anyhow::Result<
 }
 
 /// Says which other configuration counted here before, or still does.
-fn note_others(ground: &Ground, path: &Path, counted: &Path) {
-    let counts = ground.files().project;
+fn note_others(context: &CommandContext, path: &Path, counted: &Path) {
+    let counts = context.files().project;
     if counts != path {
-        output::note(&format!("what counts here is {}", ground.path(&counts)));
+        output::note(&format!("what counts here is {}", context.path(&counts)));
     } else if counted != path {
         output::note(&format!(
             "{} does not count here any more: the nearest file does",
-            ground.path(counted)
+            context.path(counted)
         ));
     }
 }
 
 /// Copies the servers of the client's file, each that can be one of pml's.
-fn import(ground: &Ground, path: &Path, present: &Map<String, Value>) -> anyhow::Result<Imported> {
-    let mut imported = Imported::default();
+fn import(
+    context: &CommandContext,
+    path: &Path,
+    present: &Map<String, Value>,
+) -> anyhow::Result<ImportReport> {
+    let mut imported = ImportReport::default();
     let mut changes = Vec::new();
     let text = config::load_text(path)?.unwrap_or_default();
     let declared = config::check(path, &text)?.servers;
     for (name, entry) in present.iter().filter(|(name, entry)| !is_pml(name, entry)) {
-        let change = Change::PutServer {
+        let change = ConfigChange::PutServer {
             name: name.clone(),
             entry: entry.clone(),
         };
@@ -159,7 +163,7 @@ fn import(ground: &Ground, path: &Path, present: &Map<String, Value>) -> anyhow:
                 .push((name.clone(), "it is declared there already".to_owned()));
             continue;
         }
-        match writer::preview(path, Kind::Pml, std::slice::from_ref(&change)) {
+        match writer::preview(path, FileKind::Pml, std::slice::from_ref(&change)) {
             Ok(_) => {
                 imported.copied.push(name.clone());
                 changes.push(change);
@@ -170,9 +174,9 @@ fn import(ground: &Ground, path: &Path, present: &Map<String, Value>) -> anyhow:
         }
     }
     if !changes.is_empty() {
-        let edited = writer::edit(path, Kind::Pml, &changes)?;
+        let edited = writer::edit(path, FileKind::Pml, &changes)?;
         output::say(&terminal::difference(
-            &ground.path(&edited.file),
+            &context.path(&edited.file),
             edited.before.as_deref(),
             &edited.after,
         ));
@@ -196,56 +200,56 @@ fn reason(error: &WriteError) -> String {
 }
 
 fn register(
-    ground: &Ground,
+    context: &CommandContext,
     arguments: &InitArguments,
     client: &Path,
     present: &Map<String, Value>,
 ) -> anyhow::Result<Registration> {
     if present.iter().any(|(name, entry)| is_pml(name, entry)) {
-        output::say(&format!("pml is registered in {} already", ground.path(client)));
+        output::say(&format!("pml is registered in {} already", context.path(client)));
         return Ok(Registration::Already);
     }
-    let change = Change::PutServer {
+    let change = ConfigChange::PutServer {
         name: OWN_NAME.to_owned(),
         entry: json!({ "command": "pml", "args": ["stdio"] }),
     };
     let changes = [change];
-    let Edited {
+    let FileEdit {
         file, before, after, ..
-    } = writer::preview(client, Kind::Client, &changes)?;
+    } = writer::preview(client, FileKind::Client, &changes)?;
     output::say(&format!(
         "\n{}\n",
-        terminal::difference(&ground.path(&file), before.as_deref(), &after)
+        terminal::difference(&context.path(&file), before.as_deref(), &after)
     ));
     if !arguments.yes {
-        let question = format!("Register pml in {}?", ground.path(&file));
+        let question = format!("Register pml in {}?", context.path(&file));
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         let reply = runtime.block_on(terminal::confirm(&question))?;
         match reply {
-            Reply::Yes => {}
-            Reply::No => return Ok(Registration::Declined),
-            Reply::Nobody => return Ok(Registration::Unasked),
+            TerminalReply::Yes => {}
+            TerminalReply::No => return Ok(Registration::Declined),
+            TerminalReply::Nobody => return Ok(Registration::Unasked),
         }
     }
-    let backup = writer::back_up(client, Kind::Client)?;
-    output::warn(&writer::edit(client, Kind::Client, &changes)?.durability);
+    let backup = writer::back_up(client, FileKind::Client)?;
+    output::warn(&writer::edit(client, FileKind::Client, &changes)?.durability);
     Ok(Registration::Done { backup })
 }
 
 /// Says what came of it and what to do next.
 fn advise(
-    ground: &Ground,
+    context: &CommandContext,
     arguments: &InitArguments,
     client: &Path,
     present: &Map<String, Value>,
     registration: &Registration,
 ) {
-    let file = ground.path(client);
+    let file = context.path(client);
     match registration {
         Registration::Already => {}
         Registration::Done { backup } => {
             let kept = backup.as_ref().map_or_else(String::new, |backup| {
-                format!("; what stood there before is in {}", ground.path(backup))
+                format!("; what stood there before is in {}", context.path(backup))
             });
             output::say(&format!("registered pml in {file}{kept}"));
         }
@@ -273,7 +277,7 @@ fn advise(
             others.join(", ")
         ));
     }
-    if find_program("pml", &ground.environment).is_none() {
+    if find_program("pml", &context.environment).is_none() {
         output::note("`pml` is not on the PATH, so a client cannot start it by that name");
     }
 }

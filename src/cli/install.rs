@@ -1,4 +1,4 @@
-//! `pml install [NAME…]`: fetches packages before anybody calls them, under the rules and approvals of a call.
+//! `pml install [NAME…]`: fetches packages before the first call, under the rules and approvals of a call.
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -11,8 +11,8 @@ use tokio_util::task::TaskTracker;
 
 use super::authority::{self, Authority};
 use super::failure::{self, Hinted as _, Refused};
-use super::terminal::{self, Passing, Reply};
-use super::{Ground, output, shown};
+use super::terminal::{self, StepDisplay, TerminalReply};
+use super::{CommandContext, output, server_display};
 use crate::config::{Config, nearest};
 use crate::loader::process::supervisor;
 use crate::loader::{Content, InstallStep, Installed, Loader, Package, Packages, Plan, plan};
@@ -20,7 +20,7 @@ use crate::protocol::DependencyName;
 
 /// Installs the packages of declared servers.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct InstallArguments {
     /// The servers to install; without a name, all of them
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<DependencyName>,
@@ -35,15 +35,15 @@ pub(crate) struct Arguments {
 /// What came of one server.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome {
+struct InstallOutcome {
     name: DependencyName,
     #[serde(flatten)]
-    state: State,
+    state: InstallState,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "state", rename_all = "camelCase", rename_all_fields = "camelCase")]
-enum State {
+enum InstallState {
     /// It is in the store now, or was already.
     Installed {
         package: String,
@@ -61,7 +61,7 @@ enum State {
     Failed { error: String },
 }
 
-impl State {
+impl InstallState {
     /// Tells a no from a failure.
     fn of(error: &anyhow::Error) -> Self {
         let text = failure::text(error);
@@ -73,16 +73,20 @@ impl State {
 }
 
 /// Installs what is named, one after the other, and goes on after a failure.
-pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(
+    context: &CommandContext,
+    config: &Config,
+    arguments: &InstallArguments,
+) -> anyhow::Result<ExitCode> {
     let names = selected(config, &arguments.names)?;
     let packages =
-        Packages::new(&ground.locations, &ground.environment).supervised_by(supervisor::program()?);
+        Packages::new(&context.locations, &context.environment).supervised_by(supervisor::program()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let outcomes = runtime.block_on(async {
         tokio::select! {
-            outcomes = install_all(ground, arguments, &packages, &names) => Some(outcomes),
+            outcomes = install_all(context, arguments, &packages, &names) => Some(outcomes),
             () = terminal::interrupted() => None,
         }
     });
@@ -96,30 +100,30 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
         output::json(&serde_json::to_value(&outcomes)?)
     } else {
         // What failed is told on stderr also where the rest has no reader.
-        let printed: Vec<_> = outcomes.iter().map(Outcome::print).collect();
+        let printed: Vec<_> = outcomes.iter().map(InstallOutcome::print).collect();
         printed.into_iter().collect()
     };
     let code = outcomes.iter().map(|outcome| match outcome.state {
-        State::Installed { .. } | State::Command => 0,
-        State::Refused { .. } => 1,
-        State::Failed { .. } => 2,
+        InstallState::Installed { .. } | InstallState::Command => 0,
+        InstallState::Refused { .. } => 1,
+        InstallState::Failed { .. } => 2,
     });
     Ok(output::verdict(code.max().unwrap_or(0), written)?)
 }
 
-impl Outcome {
-    fn print(&self) -> Result<(), output::Unwritten> {
+impl InstallOutcome {
+    fn print(&self) -> Result<(), output::StdoutError> {
         let name = &self.name;
         match &self.state {
-            State::Installed { package, notes, .. } => {
+            InstallState::Installed { package, notes, .. } => {
                 let written = output::data(&format!("{name}: {package} is installed"));
                 for note in notes {
                     output::note(note);
                 }
                 written
             }
-            State::Command => output::data(&format!("{name}: nothing to install")),
-            State::Refused { error } | State::Failed { error } => {
+            InstallState::Command => output::data(&format!("{name}: nothing to install")),
+            InstallState::Refused { error } | InstallState::Failed { error } => {
                 output::say(&format!("error: {name}: {error}"));
                 Ok(())
             }
@@ -151,49 +155,49 @@ pub(super) fn declared(config: &Config, name: &DependencyName) -> anyhow::Result
 }
 
 async fn install_all(
-    ground: &Ground,
-    arguments: &Arguments,
+    context: &CommandContext,
+    arguments: &InstallArguments,
     packages: &Packages,
     names: &[DependencyName],
-) -> Vec<Outcome> {
+) -> Vec<InstallOutcome> {
     let mut outcomes = Vec::with_capacity(names.len());
     for name in names {
-        let state = install_one(ground, arguments, packages, name).await;
-        outcomes.push(Outcome {
+        let state = install_one(context, arguments, packages, name).await;
+        outcomes.push(InstallOutcome {
             name: name.clone(),
-            state: state.unwrap_or_else(|error| State::of(&error)),
+            state: state.unwrap_or_else(|error| InstallState::of(&error)),
         });
     }
     outcomes
 }
 
 async fn install_one(
-    ground: &Ground,
-    arguments: &Arguments,
+    context: &CommandContext,
+    arguments: &InstallArguments,
     packages: &Packages,
     name: &DependencyName,
-) -> anyhow::Result<State> {
-    let (config, plan) = planned(ground, name)?;
+) -> anyhow::Result<InstallState> {
+    let (config, plan) = planned(context, name)?;
     let Some(package) = plan.package() else {
-        return Ok(State::Command);
+        return Ok(InstallState::Command);
     };
-    let loader = Loader::new(&ground.environment, &ground.locations, TaskTracker::new());
-    let expected = match authority::of(ground, &config, &plan, &loader)? {
+    let loader = Loader::new(&context.environment, &context.locations, TaskTracker::new());
+    let expected = match authority::of(context, &config, &plan, &loader)? {
         Authority::Granted(content) => content,
         // What is there already needs no leave to be fetched.
         Authority::Asks if packages.installed(&plan)?.is_some() => Content::default(),
         Authority::Asks => {
             let shown = agreed(arguments, packages, &plan, package).await?;
             // Minutes may have passed at the question: the rules and the declaration of now count.
-            let (config, now) = planned(ground, name)?;
-            authority::of(ground, &config, &now, &loader)?;
+            let (config, now) = planned(context, name)?;
+            authority::of(context, &config, &now, &loader)?;
             if now.digest() != plan.digest() {
                 return Err(Refused(format!("`{name}` was declared anew meanwhile")).into());
             }
             shown
         }
     };
-    let steps = Steps::new(&plan);
+    let steps = InstallSteps::new(&plan);
     let result = packages.install(&plan, &expected, &|step| steps.show(step)).await;
     steps.clear();
     let Installed {
@@ -203,7 +207,7 @@ async fn install_one(
         notes,
         ..
     } = result?;
-    Ok(State::Installed {
+    Ok(InstallState::Installed {
         package: package.at(&resolved.version),
         version: resolved.version,
         integrity: resolved.integrity,
@@ -214,20 +218,20 @@ async fn install_one(
 }
 
 /// Reads the configuration as it is now; a disabled server is refused as a call of it would be.
-fn planned(ground: &Ground, name: &DependencyName) -> anyhow::Result<(Config, Plan)> {
-    let config = ground.read()?;
+fn planned(context: &CommandContext, name: &DependencyName) -> anyhow::Result<(Config, Plan)> {
+    let config = context.read()?;
     declared(&config, name)?;
     let server = config.servers.get(name).filter(|server| !server.disabled);
     let Some(server) = server else {
         return Err(Refused(format!("`{name}` is disabled in its configuration")).into());
     };
-    let plan = plan(name, server, &ground.environment)?;
+    let plan = plan(name, server, &context.environment)?;
     Ok((config, plan))
 }
 
 /// Shows what would be fetched and asks the person; returns the content they were shown.
 async fn agreed(
-    arguments: &Arguments,
+    arguments: &InstallArguments,
     packages: &Packages,
     plan: &Plan,
     package: &Package,
@@ -239,33 +243,35 @@ async fn agreed(
         )))
         .hint(format!("to agree beforehand: pml install --yes {name}"));
     }
-    let passing = Passing::new();
+    let passing = StepDisplay::new();
     passing.step(&format!("asking the registry for `{}`", package.spec()));
     let resolved = packages.resolve(package).await;
     passing.clear();
     let resolved = resolved?;
-    shown::show(&plan.shown(Some(&resolved)));
+    server_display::show(&plan.shown(Some(&resolved)));
     let reply = if arguments.yes {
-        Reply::Yes
+        TerminalReply::Yes
     } else {
         terminal::confirm(&format!("Install {name}?")).await?
     };
     match reply {
-        Reply::Yes => Ok(Content {
+        TerminalReply::Yes => Ok(Content {
             integrity: resolved.integrity,
             lock: resolved.lock,
         }),
-        Reply::No | Reply::Nobody => Err(Refused(format!("`{name}` was not installed")).into()),
+        TerminalReply::No | TerminalReply::Nobody => {
+            Err(Refused(format!("`{name}` was not installed")).into())
+        }
     }
 }
 
 /// Shows the steps of one installation on stderr: a bar on a terminal, lines elsewhere.
-enum Steps {
+enum InstallSteps {
     Bar(ProgressBar),
     Lines { name: String },
 }
 
-impl Steps {
+impl InstallSteps {
     fn new(plan: &Plan) -> Self {
         let name = plan.dependency().to_string();
         if !std::io::stderr().is_terminal() {

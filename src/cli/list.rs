@@ -1,7 +1,7 @@
 //! `pml list`: every declared server, how far it is, and what is wrong with it.
 //!
 //! Reads what is on disk and starts nothing. A tool whose name had to change for the client, or that another one
-//! hides, is always told: a tool that is merely missing is the one nobody looks for.
+//! hides, is always reported: a person does not look for a tool that is merely missing.
 
 mod survey;
 
@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use self::survey::{Access, Listed, Tool};
-use super::{Ground, forecast, output};
+use self::survey::{Access, ServerSurvey, Tool};
+use super::{CommandContext, forecast, output};
 use crate::config::{self, Startup};
-use crate::permissions::Happens;
+use crate::permissions::ForecastOutcome;
 use crate::protocol::Shown;
 
 /// How to print them.
@@ -28,25 +28,25 @@ pub(crate) struct ListArguments {
 }
 
 /// Prints a line for each server.
-pub(crate) fn run(ground: &Ground, arguments: &ListArguments) -> anyhow::Result<ExitCode> {
-    let files = ground.files();
+pub(crate) fn run(context: &CommandContext, arguments: &ListArguments) -> anyhow::Result<ExitCode> {
+    let files = context.files();
     let config = config::read(&files)?;
-    let listed = survey::servers(ground, &config);
+    let listed = survey::servers(context, &config);
     if arguments.json {
-        let servers: Vec<_> = listed.iter().map(|server| server.json(ground)).collect();
+        let servers: Vec<_> = listed.iter().map(|server| server.json(context)).collect();
         output::json(&json!({ "servers": servers }))?;
         return Ok(ExitCode::SUCCESS);
     }
     if listed.is_empty() {
         output::say(&format!(
             "no server is declared in {} or {}",
-            ground.path(&files.project),
-            ground.path(&files.user)
+            context.path(&files.project),
+            context.path(&files.user)
         ));
         output::say("to declare one: pml add NAME -- COMMAND…");
         return Ok(ExitCode::SUCCESS);
     }
-    output::data(&table(ground, arguments, &listed))?;
+    output::data(&table(context, arguments, &listed))?;
     for server in &listed {
         for problem in server.problems.iter().chain(&server.notes) {
             output::note(&format!("`{}`: {problem}", server.name));
@@ -56,7 +56,7 @@ pub(crate) fn run(ground: &Ground, arguments: &ListArguments) -> anyhow::Result<
 }
 
 /// Lays out the servers in columns as wide as they need to be.
-fn table(ground: &Ground, arguments: &ListArguments, listed: &[Listed]) -> String {
+fn table(context: &CommandContext, arguments: &ListArguments, listed: &[ServerSurvey]) -> String {
     let head = [
         "NAME",
         "VERSION",
@@ -67,7 +67,7 @@ fn table(ground: &Ground, arguments: &ListArguments, listed: &[Listed]) -> Strin
         "STARTUP",
         "DECLARED IN",
     ];
-    let rows: Vec<_> = listed.iter().map(|server| row(ground, server)).collect();
+    let rows: Vec<_> = listed.iter().map(|server| row(context, server)).collect();
     let head = head.map(str::to_owned);
     let width = |column: usize| {
         let cells = std::iter::once(&head).chain(&rows);
@@ -91,14 +91,14 @@ fn table(ground: &Ground, arguments: &ListArguments, listed: &[Listed]) -> Strin
                     .tools
                     .iter()
                     .flatten()
-                    .map(|tool| format!("  {}", tool_line(ground, tool))),
+                    .map(|tool| format!("  {}", tool_line(context, tool))),
             );
         }
     }
     lines.join("\n")
 }
 
-fn row(ground: &Ground, server: &Listed) -> [String; 8] {
+fn row(context: &CommandContext, server: &ServerSurvey) -> [String; 8] {
     let none = || "-".to_owned();
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let startup = match (server.disabled, server.startup) {
@@ -127,35 +127,35 @@ fn row(ground: &Ground, server: &Listed) -> [String; 8] {
             .as_ref()
             .map_or_else(|| "?".to_owned(), |tools| tools.len().to_string()),
         startup.to_owned(),
-        ground.place(Some(&server.source)),
+        context.place(Some(&server.source)),
     ]
 }
 
 /// Says in a word or two what calls do.
-fn calls(happens: Happens) -> &'static str {
+fn calls(happens: ForecastOutcome) -> &'static str {
     match happens {
-        Happens::Runs => "run",
-        Happens::AsksFirst => "ask first",
-        Happens::AsksEvery => "ask each",
-        Happens::Never => "never",
+        ForecastOutcome::Runs => "run",
+        ForecastOutcome::AsksFirst => "ask first",
+        ForecastOutcome::AsksEvery => "ask each",
+        ForecastOutcome::Never => "never",
     }
 }
 
-fn tool_line(ground: &Ground, tool: &Tool) -> String {
+fn tool_line(context: &CommandContext, tool: &Tool) -> String {
     let name = tool.name.to_string();
     let shown = Shown::line(&name);
     let changed = tool
         .changed()
         .then(|| format!("  (the client sees `{}`)", tool.wire_name));
     let says = match tool.forecast.happens {
-        Happens::Runs => "runs",
-        Happens::AsksFirst => "asks before the first use",
-        Happens::AsksEvery => "asks before every call",
-        Happens::Never => "never runs",
+        ForecastOutcome::Runs => "runs",
+        ForecastOutcome::AsksFirst => "asks before the first use",
+        ForecastOutcome::AsksEvery => "asks before every call",
+        ForecastOutcome::Never => "never runs",
     };
     format!(
         "{shown}{}  {says}: {}",
         changed.unwrap_or_default(),
-        forecast::reason(ground, &tool.forecast)
+        forecast::reason(context, &tool.forecast)
     )
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::inbox::{self, Inbox};
-use super::{Ground, output};
+use super::{CommandContext, output};
 use crate::protocol::Shown;
 use crate::proxy::now;
 use crate::workflow::{Answer, Ask, Provenance, Scope, State, Timestamp, Workflow};
@@ -25,9 +25,9 @@ pub(crate) struct LogArguments {
 }
 
 /// Prints every workflow that is still kept, the newest first.
-pub(crate) fn run(ground: &Ground, arguments: &LogArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(context: &CommandContext, arguments: &LogArguments) -> anyhow::Result<ExitCode> {
     let now = now();
-    let kept = Inbox::open(ground)?.recent(arguments.limit.unwrap_or(usize::MAX))?;
+    let kept = Inbox::open(context)?.recent(arguments.limit.unwrap_or(usize::MAX))?;
     if arguments.json {
         let kept: Vec<_> = kept.iter().map(|workflow| whole(workflow, now)).collect();
         output::json(&json!({ "workflows": kept }))?;

@@ -12,6 +12,7 @@ mod commands;
 mod completions;
 mod demo;
 mod failure;
+mod file_size_limit;
 mod forecast;
 mod inbox;
 mod init;
@@ -19,7 +20,6 @@ mod install;
 mod list;
 mod log;
 mod output;
-mod oversized;
 mod pending;
 mod person;
 mod refuse;
@@ -27,7 +27,7 @@ mod remove;
 mod rule;
 mod rules;
 mod sample_server;
-mod shown;
+mod server_display;
 mod stdio;
 mod supervise;
 mod terminal;
@@ -44,7 +44,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use self::commands::{Command, Inner};
+use self::commands::{Command, InternalCommand};
 use self::failure::Hinted as _;
 use crate::config::{self, Config, ConfigError, Environment, Files, Locations};
 
@@ -57,16 +57,16 @@ use crate::config::{self, Config, ConfigError, Environment, Files, Locations};
     propagate_version = true,
     disable_help_subcommand = true
 )]
-struct Arguments {
+struct CommandLine {
     #[command(flatten)]
-    places: Places,
+    places: GlobalOptions,
     #[command(subcommand)]
-    command: Whole,
+    command: AnyCommand,
 }
 
 /// What every command can be told.
 #[derive(Debug, Args)]
-struct Places {
+struct GlobalOptions {
     /// Use this file instead of looking for `.pml.json`
     #[arg(
         long,
@@ -79,16 +79,16 @@ struct Places {
 }
 
 #[derive(Debug, Subcommand)]
-enum Whole {
+enum AnyCommand {
     #[command(flatten)]
     Command(Command),
     #[command(flatten)]
-    Inner(Inner),
+    Inner(InternalCommand),
 }
 
-/// What every command stands on.
+/// The context of a command: environment, directories and configuration file.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct CommandContext {
     /// The surroundings of the process.
     pub(crate) environment: Environment,
     /// The user's directories.
@@ -97,7 +97,7 @@ pub(crate) struct Ground {
     pub(crate) config: Option<PathBuf>,
 }
 
-impl Ground {
+impl CommandContext {
     /// Finds the configuration.
     pub(crate) fn files(&self) -> Files {
         config::find(self.config.as_deref(), &self.environment, &self.locations)
@@ -115,7 +115,7 @@ pub fn run() -> ExitCode {
     if let Some(command) = supervise::read(std::env::args_os().skip(1)) {
         return command.run();
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match CommandLine::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help that could not be written was wanted; a reader that went away has seen enough.
@@ -126,11 +126,11 @@ pub fn run() -> ExitCode {
     };
     let config = arguments.places.config;
     let outcome = match arguments.command {
-        Whole::Inner(inner) => inner.run(),
-        Whole::Command(command) => ground(config).and_then(|ground| {
-            log_to_stderr(&ground.environment, command.logs());
-            oversized::fail_writes();
-            command.run(&ground)
+        AnyCommand::Inner(inner) => inner.run(),
+        AnyCommand::Command(command) => context(config).and_then(|context| {
+            log_to_stderr(&context.environment, command.logs());
+            file_size_limit::fail_writes();
+            command.run(&context)
         }),
     };
     match outcome {
@@ -147,10 +147,10 @@ pub fn run() -> ExitCode {
 fn visible() -> clap::Command {
     let named = clap::Command::new("pml").version(env!("CARGO_PKG_VERSION"));
     let about = named.about("One MCP server in front of many: every install gated by a rule or a person");
-    Command::augment_subcommands(Places::augment_args(about.disable_help_subcommand(true)))
+    Command::augment_subcommands(GlobalOptions::augment_args(about.disable_help_subcommand(true)))
 }
 
-fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
+fn context(config: Option<PathBuf>) -> anyhow::Result<CommandContext> {
     let environment = Environment::of_process()?;
     let locations = Locations::of(&environment).hint("set `HOME` to your home directory")?;
     let files = config::find(config.as_deref(), &environment, &locations);
@@ -158,7 +158,7 @@ fn ground(config: Option<PathBuf>) -> anyhow::Result<Ground> {
         Some(directory) => environment.in_project(directory),
         None => environment,
     };
-    Ok(Ground {
+    Ok(CommandContext {
         environment,
         locations,
         config,

@@ -1,4 +1,4 @@
-//! The two ways out: data to stdout, what is said about it to stderr.
+//! The output of commands: data to stdout, messages about it to stderr.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
@@ -7,17 +7,17 @@ use std::process::ExitCode;
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
 
-use super::Ground;
-use crate::config::{Rule, Source};
-use crate::permissions::writer::Durability;
+use super::CommandContext;
+use crate::config::{FilePosition, Rule};
+use crate::permissions::writer::WriteDurability;
 use crate::protocol::Shown;
 
 /// Says that data could not be written to stdout.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to stdout")]
-pub(crate) struct Unwritten(#[from] std::io::Error);
+pub(crate) struct StdoutError(#[from] std::io::Error);
 
-impl Unwritten {
+impl StdoutError {
     /// Tells whether the reader went away, which is no failure of ours.
     pub(crate) fn has_no_reader(&self) -> bool {
         self.0.kind() == ErrorKind::BrokenPipe
@@ -25,19 +25,19 @@ impl Unwritten {
 }
 
 /// Writes data to stdout.
-pub(crate) fn data(text: &str) -> Result<(), Unwritten> {
+pub(crate) fn data(text: &str) -> Result<(), StdoutError> {
     let mut out = anstream::stdout().lock();
     writeln!(out, "{text}")?;
     Ok(out.flush()?)
 }
 
 /// Writes one JSON value to stdout, on several lines, without anything that deceives a terminal.
-pub(crate) fn json(value: &Value) -> Result<(), Unwritten> {
+pub(crate) fn json(value: &Value) -> Result<(), StdoutError> {
     data(&Shown::json(&format!("{value:#}")))
 }
 
 /// Returns the exit code of a command whose code is an answer: it is the same where the data has no reader.
-pub(crate) fn verdict(code: u8, written: Result<(), Unwritten>) -> Result<ExitCode, Unwritten> {
+pub(crate) fn verdict(code: u8, written: Result<(), StdoutError>) -> Result<ExitCode, StdoutError> {
     match written {
         Err(error) if !error.has_no_reader() => Err(error),
         Ok(()) | Err(_) => Ok(ExitCode::from(code)),
@@ -52,7 +52,7 @@ pub(crate) fn say(text: &str) {
 }
 
 /// Says that a power cut may undo what was written, where that is so.
-pub(crate) fn warn(durability: &Durability) {
+pub(crate) fn warn(durability: &WriteDurability) {
     if let Some(warning) = durability.warning() {
         note(&warning);
     }
@@ -63,7 +63,7 @@ pub(crate) fn note(text: &str) {
     say(&format!("{} {text}", "note:".yellow().bold()));
 }
 
-impl Ground {
+impl CommandContext {
     /// Shows a path from the working directory where it lies below it, else from the home directory, else whole.
     pub(crate) fn path(&self, path: &Path) -> String {
         let home = self.environment.variable("HOME").map(Path::new);
@@ -78,7 +78,7 @@ impl Ground {
     }
 
     /// Shows where a rule stands.
-    pub(crate) fn place(&self, source: Option<&Source>) -> String {
+    pub(crate) fn place(&self, source: Option<&FilePosition>) -> String {
         source.map_or_else(
             || "built in".to_owned(),
             |source| format!("{}:{}", self.path(&source.file), source.line),

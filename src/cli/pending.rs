@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::inbox::{self, Inbox};
-use super::{Ground, output};
+use super::{CommandContext, output};
 use crate::proxy::now;
 use crate::workflow::{Ask, Workflow};
 
@@ -22,9 +22,9 @@ pub(crate) struct PendingArguments {
 }
 
 /// Prints what waits, with everything a person must see before they decide.
-pub(crate) fn run(ground: &Ground, arguments: &PendingArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(context: &CommandContext, arguments: &PendingArguments) -> anyhow::Result<ExitCode> {
     let now = now();
-    let inbox = Inbox::open(ground)?;
+    let inbox = Inbox::open(context)?;
     let pending = match &arguments.code {
         Some(code) => {
             let workflow = inbox.named(code)?;
@@ -42,17 +42,17 @@ pub(crate) fn run(ground: &Ground, arguments: &PendingArguments) -> anyhow::Resu
         output::say("nothing waits for an answer");
         return Ok(ExitCode::SUCCESS);
     }
-    let told: Vec<_> = pending
+    let summary: Vec<_> = pending
         .iter()
         .map(|workflow| {
-            let told = match &arguments.code {
-                Some(_) => workflow.told_whole(now),
-                None => workflow.told(now),
+            let summary = match &arguments.code {
+                Some(_) => workflow.full_summary(now),
+                None => workflow.summary(now),
             };
-            format!("{told}\n  {}", next_step(workflow))
+            format!("{summary}\n  {}", next_step(workflow))
         })
         .collect();
-    output::data(&told.join("\n\n"))?;
+    output::data(&summary.join("\n\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,9 +6,9 @@
 
 use std::io::IsTerminal as _;
 
-use super::Ground;
+use super::CommandContext;
 use crate::config::By;
-use crate::proxy::{AGENT_MARK, Effect, Relation, Runner, Terminal, Worth, may_answer};
+use crate::proxy::{AGENT_MARK, AnswerWeight, Effect, Relation, Runner, Terminal, may_answer};
 use crate::report::Hint;
 use crate::workflow::Provenance;
 
@@ -42,10 +42,10 @@ impl Hint for NotAPerson {
 }
 
 /// Refuses an agent that would change what may run in this project.
-pub(crate) fn required(ground: &Ground, command: &str) -> Result<(), NotAPerson> {
+pub(crate) fn required(context: &CommandContext, command: &str) -> Result<(), NotAPerson> {
     // A configuration that cannot be read takes a person's word only.
-    let by = ground.read().map_or(By::Human, |config| config.approvals.by);
-    let runner = Runner::of(&ground.environment, terminal());
+    let by = context.read().map_or(By::Human, |config| config.approvals.by);
+    let runner = Runner::of(&context.environment, terminal());
     // A terminal counts in every project, so how it relates to this one plays no part.
     match may_answer(
         by,
@@ -54,8 +54,8 @@ pub(crate) fn required(ground: &Ground, command: &str) -> Result<(), NotAPerson>
         runner,
         Effect::Grants,
     ) {
-        Ok(Worth::Decides) => Ok(()),
-        Ok(Worth::Looks) | Err(_) => Err(NotAPerson::running(command)),
+        Ok(AnswerWeight::Decides) => Ok(()),
+        Ok(AnswerWeight::Looks) | Err(_) => Err(NotAPerson::running(command)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::inbox::Inbox;
-use super::{Ground, output};
+use super::{CommandContext, output};
 use crate::proxy::now;
 use crate::workflow::Answer;
 
@@ -21,13 +21,13 @@ pub(crate) struct RefuseArguments {
 }
 
 /// Refuses, and shows what was refused. Anybody may: a refusal grants nothing.
-pub(crate) fn run(ground: &Ground, arguments: &RefuseArguments) -> anyhow::Result<ExitCode> {
-    let inbox = Inbox::open(ground)?;
+pub(crate) fn run(context: &CommandContext, arguments: &RefuseArguments) -> anyhow::Result<ExitCode> {
+    let inbox = Inbox::open(context)?;
     let workflow = inbox.named(&arguments.code)?;
     let reason = arguments.reason.as_deref().map(str::trim);
     let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
     let command = format!("refuse {}", workflow.code);
     let refused = inbox.answer(&workflow, Answer::Refuse { reason }, &command)?;
-    output::say(&format!("refused:\n{}", refused.workflow.told(now())));
+    output::say(&format!("refused:\n{}", refused.workflow.summary(now())));
     Ok(ExitCode::SUCCESS)
 }

@@ -6,11 +6,11 @@ use clap::Args;
 use serde_json::json;
 
 use super::failure::{Hinted as _, Refused};
-use super::{Ground, output};
+use super::{CommandContext, output};
 use crate::config::{self, Config, Server};
 use crate::loader::{Packages, plan};
-use crate::permissions::Change;
-use crate::permissions::writer::{self, Kind};
+use crate::permissions::ConfigChange;
+use crate::permissions::writer::{self, FileKind};
 use crate::protocol::DependencyName;
 use crate::workflow::Place;
 
@@ -29,21 +29,21 @@ pub(crate) struct RemoveArguments {
 }
 
 /// Takes the server out and says what stays.
-pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Result<ExitCode> {
-    let files = ground.files();
+pub(crate) fn run(context: &CommandContext, arguments: &RemoveArguments) -> anyhow::Result<ExitCode> {
+    let files = context.files();
     let name = &arguments.name;
     let (path, kind, other, flag) = if arguments.user {
-        (&files.user, Kind::User, &files.project, "")
+        (&files.user, FileKind::User, &files.project, "")
     } else {
-        (&files.project, Kind::Pml, &files.user, " --user")
+        (&files.project, FileKind::Pml, &files.user, " --user")
     };
     let declared = declared(path)?;
     let Some(server) = declared.servers.get(name) else {
-        let refused = Err(Refused(format!("no server `{name}` in {}", ground.path(path))));
+        let refused = Err(Refused(format!("no server `{name}` in {}", context.path(path))));
         if self::declared(other)?.servers.contains_key(name) {
             return refused.hint(format!(
                 "it stands in {}; to remove it there: pml remove{flag} {name}",
-                ground.path(other)
+                context.path(other)
             ));
         }
         let names = declared.servers.keys().map(DependencyName::as_str);
@@ -52,8 +52,8 @@ pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Resul
             None => refused.hint("to see what is declared: pml list"),
         };
     };
-    let stays = stays(ground, name, server)?;
-    let change = Change::RemoveServer {
+    let stays = stays(context, name, server)?;
+    let change = ConfigChange::RemoveServer {
         name: name.to_string(),
     };
     let edited = writer::edit(path, kind, &[change])?;
@@ -72,7 +72,7 @@ pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Resul
     }
     output::say(&format!(
         "changed {}: removed `{name}`",
-        ground.path(&edited.file)
+        context.path(&edited.file)
     ));
     if let Some(package) = &stays.installed {
         output::note(&format!("`{package}` stays installed"));
@@ -83,33 +83,33 @@ pub(crate) fn run(ground: &Ground, arguments: &RemoveArguments) -> anyhow::Resul
         ));
     }
     if also {
-        output::note(&format!("`{name}` is still declared in {}", ground.path(other)));
+        output::note(&format!("`{name}` is still declared in {}", context.path(other)));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What a server leaves behind when it is taken out of a file.
-struct Stays {
+struct Leftovers {
     installed: Option<String>,
     approved: bool,
 }
 
 /// Looks before the server is gone from the file; one that cannot be planned leaves nothing.
-fn stays(ground: &Ground, name: &DependencyName, server: &Server) -> anyhow::Result<Stays> {
-    let Ok(plan) = plan(name, server, &ground.environment) else {
-        return Ok(Stays {
+fn stays(context: &CommandContext, name: &DependencyName, server: &Server) -> anyhow::Result<Leftovers> {
+    let Ok(plan) = plan(name, server, &context.environment) else {
+        return Ok(Leftovers {
             installed: None,
             approved: false,
         });
     };
-    let packages = Packages::new(&ground.locations, &ground.environment);
+    let packages = Packages::new(&context.locations, &context.environment);
     let installed = plan.package().and_then(|package| {
         let installed = packages.installed(&plan).ok().flatten()?;
         Some(package.at(&installed.resolved.version))
     });
-    let approvals = Place::of(&ground.locations).approvals()?;
+    let approvals = Place::of(&context.locations).approvals()?;
     let approved = approvals.covers(plan.digest(), None, None);
-    Ok(Stays { installed, approved })
+    Ok(Leftovers { installed, approved })
 }
 
 /// Reads one file alone; a missing one declares nothing.

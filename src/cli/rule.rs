@@ -9,10 +9,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::{Ground, output};
+use super::{CommandContext, output};
 use crate::config::{self, Config, Rule, RuleList};
-use crate::permissions::writer::{self, Kind};
-use crate::permissions::{Change, Decision, Policy, Verdict};
+use crate::permissions::writer::{self, FileKind};
+use crate::permissions::{ConfigChange, Policy, Ruling, Verdict};
 use crate::protocol::{DependencyName, Pattern, Shown, ToolName, shell};
 
 /// Which patterns, and in whose file.
@@ -44,17 +44,21 @@ pub(crate) struct ForgetArguments {
 }
 
 /// Puts the patterns into `list`.
-pub(crate) fn add(ground: &Ground, list: RuleList, arguments: &RuleArguments) -> anyhow::Result<ExitCode> {
-    let files = ground.files();
+pub(crate) fn add(
+    context: &CommandContext,
+    list: RuleList,
+    arguments: &RuleArguments,
+) -> anyhow::Result<ExitCode> {
+    let files = context.files();
     let (path, kind) = if arguments.user {
-        (&files.user, Kind::User)
+        (&files.user, FileKind::User)
     } else {
-        (&files.project, Kind::Pml)
+        (&files.project, FileKind::Pml)
     };
     let patterns = &arguments.patterns;
     let changes: Vec<_> = patterns
         .iter()
-        .map(|pattern| Change::AddRule {
+        .map(|pattern| ConfigChange::AddRule {
             list,
             pattern: pattern.clone(),
         })
@@ -85,7 +89,7 @@ pub(crate) fn add(ground: &Ground, list: RuleList, arguments: &RuleArguments) ->
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let shown = ground.path(&edited.file);
+    let shown = context.path(&edited.file);
     let done = match &edited.before {
         None => format!("created {shown}"),
         Some(_) if edited.changed() => format!("changed {shown}"),
@@ -98,7 +102,7 @@ pub(crate) fn add(ground: &Ground, list: RuleList, arguments: &RuleArguments) ->
             output::note(&format!("`{pattern}` was in the {} list before", from.key()));
         }
         if let Some(verdict) = winner(&policy, list, pattern) {
-            output::note(&overruled(ground, pattern, &verdict));
+            output::note(&overruled(context, pattern, &verdict));
         }
         if let Some(stray) = stray(&new, pattern) {
             output::note(&stray);
@@ -108,7 +112,7 @@ pub(crate) fn add(ground: &Ground, list: RuleList, arguments: &RuleArguments) ->
                 "rule `{}` in the {} list decides nothing any more ({})",
                 rule.pattern,
                 rule.list.key(),
-                ground.place(rule.source.as_ref())
+                context.place(rule.source.as_ref())
             ));
         }
     }
@@ -138,12 +142,12 @@ fn shadowed<'a>(
 }
 
 /// Takes the patterns out of every list.
-pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Result<ExitCode> {
-    let files = ground.files();
+pub(crate) fn forget(context: &CommandContext, arguments: &ForgetArguments) -> anyhow::Result<ExitCode> {
+    let files = context.files();
     let (path, kind, other, flag) = if arguments.user {
-        (&files.user, Kind::User, &files.project, "")
+        (&files.user, FileKind::User, &files.project, "")
     } else {
-        (&files.project, Kind::Pml, &files.user, " --user")
+        (&files.project, FileKind::Pml, &files.user, " --user")
     };
     let written = config::read(&files)?;
     let stands_in = |file: &Path, pattern: &str| {
@@ -158,7 +162,7 @@ pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Re
     if !found.is_empty() {
         let changes: Vec<_> = found
             .iter()
-            .map(|pattern| Change::ForgetRule {
+            .map(|pattern| ConfigChange::ForgetRule {
                 pattern: (*pattern).clone(),
             })
             .collect();
@@ -180,17 +184,17 @@ pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Re
         let patterns: Vec<_> = found.iter().map(|pattern| format!("`{pattern}`")).collect();
         output::say(&format!(
             "changed {}: forgot {}",
-            ground.path(&file),
+            context.path(&file),
             patterns.join(", ")
         ));
     }
     for pattern in &missing {
         let shown = Shown::line(pattern);
-        output::say(&format!("no rule `{shown}` in {}", ground.path(path)));
+        output::say(&format!("no rule `{shown}` in {}", context.path(path)));
         if stands_in(other, pattern) {
             output::note(&format!(
                 "it stands in {}; to forget it there: pml forget{flag} {}",
-                ground.path(other),
+                context.path(other),
                 shell::operand(pattern)
             ));
         } else if let Some(nearest) =
@@ -206,9 +210,9 @@ pub(crate) fn forget(ground: &Ground, arguments: &ForgetArguments) -> anyhow::Re
 fn winner(policy: &Policy, list: RuleList, pattern: &Pattern) -> Option<Verdict> {
     let verdict = policy.check(&sample(pattern)?);
     let decided = match verdict.decision {
-        Decision::Allow => RuleList::Allow,
-        Decision::Ask(_) => RuleList::Ask,
-        Decision::Deny => RuleList::Deny,
+        Ruling::Allow => RuleList::Allow,
+        Ruling::Ask(_) => RuleList::Ask,
+        Ruling::Deny => RuleList::Deny,
     };
     (decided != list).then_some(verdict)
 }
@@ -239,11 +243,11 @@ fn sample(pattern: &Pattern) -> Option<ToolName> {
     pattern.covers(&name).then(|| name.parse().ok()).flatten()
 }
 
-fn overruled(ground: &Ground, pattern: &Pattern, verdict: &Verdict) -> String {
+fn overruled(context: &CommandContext, pattern: &Pattern, verdict: &Verdict) -> String {
     let still = match verdict.decision {
-        Decision::Allow => "still runs without a question",
-        Decision::Ask(_) => "still asks",
-        Decision::Deny => "is still denied",
+        Ruling::Allow => "still runs without a question",
+        Ruling::Ask(_) => "still asks",
+        Ruling::Deny => "is still denied",
     };
     verdict.rule.as_ref().map_or_else(
         || format!("`{pattern}` {still}: no rule covers it"),
@@ -252,7 +256,7 @@ fn overruled(ground: &Ground, pattern: &Pattern, verdict: &Verdict) -> String {
                 "`{pattern}` {still}: rule `{}` in the {} list wins ({})",
                 rule.pattern,
                 rule.list.key(),
-                ground.place(rule.source.as_ref())
+                context.place(rule.source.as_ref())
             )
         },
     )

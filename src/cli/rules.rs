@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::{Ground, output, rule};
+use super::{CommandContext, output, rule};
 use crate::config;
 use crate::permissions::by_strength;
 
@@ -18,8 +18,8 @@ pub(crate) struct RulesArguments {
 }
 
 /// Prints the rules so that the first one that covers a tool decides.
-pub(crate) fn run(ground: &Ground, arguments: &RulesArguments) -> anyhow::Result<ExitCode> {
-    let config = config::read(&ground.files())?;
+pub(crate) fn run(context: &CommandContext, arguments: &RulesArguments) -> anyhow::Result<ExitCode> {
+    let config = config::read(&context.files())?;
     let mut rules: Vec<_> = config.rules.iter().collect();
     // Stable: of equally strong rules the earlier one counts.
     rules.sort_by(|one, other| by_strength(other, one));
@@ -40,7 +40,7 @@ pub(crate) fn run(ground: &Ground, arguments: &RulesArguments) -> anyhow::Result
                 "{:5}  {:width$}  {}",
                 rule.list.key(),
                 rule.pattern.as_str(),
-                ground.place(rule.source.as_ref())
+                context.place(rule.source.as_ref())
             )
         })
         .collect();

@@ -18,20 +18,20 @@ pub(crate) struct Supervise {
     #[arg(long)]
     life: Option<i32>,
     #[command(flatten)]
-    line: Line,
+    line: ProgramLine,
 }
 
 /// Becomes one server that dies with its supervisor.
 #[derive(Debug, Args)]
-pub(crate) struct Launch {
+pub(crate) struct LaunchCommand {
     /// The process to die with
     supervisor: i32,
     #[command(flatten)]
-    line: Line,
+    line: ProgramLine,
 }
 
 #[derive(Debug, Args)]
-struct Line {
+struct ProgramLine {
     /// The server's program
     program: OsString,
     /// Its arguments
@@ -44,7 +44,7 @@ struct Line {
 #[cfg_attr(test, derive(clap::Parser))]
 pub(crate) enum SupervisorCommand {
     Supervise(Supervise),
-    Launch(Launch),
+    Launch(LaunchCommand),
 }
 
 impl SupervisorCommand {
@@ -68,25 +68,26 @@ pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Option<Supervis
         "supervise" => match words.next()?.to_str()? {
             "--" => SupervisorCommand::Supervise(Supervise {
                 life: None,
-                line: Line::read(&mut words)?,
+                line: ProgramLine::read(&mut words)?,
             }),
             "--life" => {
                 let life = Some(number(&mut words)?);
-                Line::separated(&mut words)
+                ProgramLine::separated(&mut words)
                     .map(|line| SupervisorCommand::Supervise(Supervise { life, line }))?
             }
             _ => return None,
         },
         "launch" => {
             let supervisor = number(&mut words)?;
-            Line::separated(&mut words).map(|line| SupervisorCommand::Launch(Launch { supervisor, line }))?
+            ProgramLine::separated(&mut words)
+                .map(|line| SupervisorCommand::Launch(LaunchCommand { supervisor, line }))?
         }
         _ => return None,
     };
     Some(inner)
 }
 
-impl Line {
+impl ProgramLine {
     /// Reads `-- PROGRAM ARGS`.
     fn separated(words: &mut dyn Iterator<Item = OsString>) -> Option<Self> {
         (words.next()? == "--").then(|| Self::read(words))?
@@ -111,7 +112,7 @@ pub(crate) fn supervise(Supervise { life, line }: &Supervise) -> ExitCode {
 }
 
 /// Becomes the server.
-pub(crate) fn launch(Launch { supervisor, line }: &Launch) -> ExitCode {
+pub(crate) fn launch(LaunchCommand { supervisor, line }: &LaunchCommand) -> ExitCode {
     match supervisor::launch(*supervisor, &line.program, &line.arguments) {
         Ok(never) => match never {},
         Err(error) => tell(&error),

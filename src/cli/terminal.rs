@@ -1,6 +1,6 @@
 //! The person at the terminal: a question with a yes or a no, steps that pass, a difference of two texts.
 //!
-//! A question is only put where somebody can see it and type: stdin and stderr are both terminals. Everything
+//! A question is only put where a person can see it and type: stdin and stderr are both terminals. Everything
 //! here goes to stderr; stdout stays data.
 
 use std::fmt::Write as _;
@@ -18,12 +18,12 @@ use crate::protocol::Shown;
 
 /// What came back for a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum TerminalReply {
     /// The person agrees.
     Yes,
     /// The person does not.
     No,
-    /// Nobody is there to ask.
+    /// There is no terminal to ask at.
     Nobody,
 }
 
@@ -33,9 +33,9 @@ pub(crate) fn is_there() -> bool {
 }
 
 /// Asks a question whose answer is no unless the person types yes.
-pub(crate) async fn confirm(question: &str) -> std::io::Result<Reply> {
+pub(crate) async fn confirm(question: &str) -> std::io::Result<TerminalReply> {
     if !is_there() {
-        return Ok(Reply::Nobody);
+        return Ok(TerminalReply::Nobody);
     }
     let mut out = anstream::stderr();
     write!(out, "{question} [y/N] ")?;
@@ -49,10 +49,10 @@ pub(crate) async fn confirm(question: &str) -> std::io::Result<Reply> {
     Ok(read(&line))
 }
 
-fn read(line: &str) -> Reply {
+fn read(line: &str) -> TerminalReply {
     match line.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Reply::Yes,
-        _ => Reply::No,
+        "y" | "yes" => TerminalReply::Yes,
+        _ => TerminalReply::No,
     }
 }
 
@@ -71,14 +71,14 @@ pub(crate) async fn interrupted() {
 
 /// Steps that pass: one line that changes on a terminal, a line each elsewhere.
 #[derive(Debug, Clone)]
-pub(crate) enum Passing {
+pub(crate) enum StepDisplay {
     /// One line that changes.
     Line(ProgressBar),
     /// A line each; a step that is told twice is said once.
     Lines { last: Arc<Mutex<String>> },
 }
 
-impl Passing {
+impl StepDisplay {
     /// Begins with nothing to see.
     pub(crate) fn new() -> Self {
         if !std::io::stderr().is_terminal() {
@@ -142,10 +142,10 @@ mod tests {
     #[test]
     fn only_a_typed_yes_is_a_yes() {
         for yes in ["y\n", "Y\n", " yes \r\n", "YES"] {
-            assert_eq!(read(yes), Reply::Yes, "{yes:?}");
+            assert_eq!(read(yes), TerminalReply::Yes, "{yes:?}");
         }
         for no in ["", "\n", "n\n", "no\n", "yep\n", "y y\n"] {
-            assert_eq!(read(no), Reply::No, "{no:?}");
+            assert_eq!(read(no), TerminalReply::No, "{no:?}");
         }
     }
 

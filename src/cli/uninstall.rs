@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::failure::Hinted as _;
-use super::{Ground, output, uses};
+use super::{CommandContext, output, uses};
 use crate::config::{self, Config};
 use crate::loader::{Catalog, Package, Packages, Plan, Uninstalled, plan};
 use crate::protocol::{DependencyName, LaunchApproval};
@@ -14,7 +14,7 @@ use crate::workflow::Place;
 
 /// Takes back what was approved and installed for a server.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct UninstallArguments {
     /// The server, as `.pml.json` names it; it need not be declared any more
     #[arg(value_name = "NAME")]
     name: DependencyName,
@@ -24,11 +24,15 @@ pub(crate) struct Arguments {
 }
 
 /// Forgets the approval first: whatever fails after that, nothing runs unasked any more.
-pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(
+    context: &CommandContext,
+    config: &Config,
+    arguments: &UninstallArguments,
+) -> anyhow::Result<ExitCode> {
     let name = &arguments.name;
-    let forgotten = Place::of(&ground.locations).forget_approvals(name)?;
+    let forgotten = Place::of(&context.locations).forget_approvals(name)?;
     let declared = match config.servers.get(name) {
-        Some(server) => Some(plan(name, server, &ground.environment)?),
+        Some(server) => Some(plan(name, server, &context.environment)?),
         None if forgotten.is_empty() => {
             let names = config.servers.keys().map(DependencyName::as_str);
             let known = config::nearest(name.as_str(), names).map(str::to_owned);
@@ -41,9 +45,9 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
         None => None,
     };
     if let Some(plan) = &declared {
-        Catalog::new(&ground.locations).forget(plan.catalog_key());
+        Catalog::new(&context.locations).forget(plan.catalog_key());
     }
-    let removed = removed(ground, name, packages(declared.as_ref(), &forgotten))?;
+    let removed = removed(context, name, packages(declared.as_ref(), &forgotten))?;
     if arguments.json {
         let packages: Vec<_> = removed
             .iter()
@@ -61,12 +65,12 @@ pub(crate) fn run(ground: &Ground, config: &Config, arguments: &Arguments) -> an
         1 => "its approval is taken back".to_owned(),
         count => format!("its {count} approvals are taken back"),
     };
-    let mut told = vec![approvals];
-    told.extend(removed.iter().map(|(package, done)| in_words(package, done)));
+    let mut report = vec![approvals];
+    report.extend(removed.iter().map(|(package, done)| in_words(package, done)));
     if removed.is_empty() && declared.is_some() {
-        told.push("it has no package to remove".to_owned());
+        report.push("it has no package to remove".to_owned());
     }
-    output::data(&format!("{name}: {}", told.join("; ")))?;
+    output::data(&format!("{name}: {}", report.join("; ")))?;
     for (_, done) in &removed {
         if let Uninstalled::Removed { kept, .. } = done {
             for kept in kept {
@@ -96,12 +100,12 @@ fn packages(declared: Option<&Plan>, forgotten: &[LaunchApproval]) -> Vec<Packag
 }
 
 fn removed(
-    ground: &Ground,
+    context: &CommandContext,
     name: &DependencyName,
     packages: Vec<Package>,
 ) -> anyhow::Result<Vec<(Package, Uninstalled)>> {
-    let others = uses::others(ground, name)?;
-    let store = Packages::new(&ground.locations, &ground.environment);
+    let others = uses::others(context, name)?;
+    let store = Packages::new(&context.locations, &context.environment);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

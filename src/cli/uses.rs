@@ -1,14 +1,14 @@
-//! Who uses which package: declared servers of both files, and approvals, those of other projects included.
+//! The uses of packages: by declared servers of both files, and by approvals, those of other projects included.
 
-use super::Ground;
+use super::CommandContext;
 use crate::config;
 use crate::loader::{Package, Use, Used, plan};
 use crate::protocol::DependencyName;
 use crate::workflow::Place;
 
 /// Finds who uses packages beside the server `name`.
-pub(super) fn others(ground: &Ground, name: &DependencyName) -> anyhow::Result<Vec<Use>> {
-    let files = ground.files();
+pub(super) fn others(context: &CommandContext, name: &DependencyName) -> anyhow::Result<Vec<Use>> {
+    let files = context.files();
     let mut uses = Vec::new();
     let mut paths = vec![&files.project, &files.user];
     paths.dedup();
@@ -18,14 +18,14 @@ pub(super) fn others(ground: &Ground, name: &DependencyName) -> anyhow::Result<V
         };
         let config = config::check(path, &text)?;
         for (other, server) in config.servers.iter().filter(|(other, _)| *other != name) {
-            let plan = plan(other, server, &ground.environment).ok();
+            let plan = plan(other, server, &context.environment).ok();
             uses.extend(plan.as_ref().and_then(|plan| plan.package()).map(|package| Use {
-                by: format!("`{other}` in {}", ground.path(path)),
+                by: format!("`{other}` in {}", context.path(path)),
                 of: Used::Package(package.clone()),
             }));
         }
     }
-    let approvals = Place::of(&ground.locations).approvals()?;
+    let approvals = Place::of(&context.locations).approvals()?;
     for record in approvals.all().cloned() {
         if record.dependency == *name {
             continue;

@@ -36,9 +36,9 @@ const BEAT: Duration = Duration::from_millis(5);
 
 /// A watch over the thread that a runtime runs on; clones share it.
 #[derive(Clone)]
-pub(super) struct Watchdog(Arc<Watched>);
+pub(super) struct Watchdog(Arc<WatchedThread>);
 
-struct Watched {
+struct WatchedThread {
     /// Where stalls are written.
     log: PathBuf,
     thread: Mutex<ThreadTime>,
@@ -49,7 +49,7 @@ impl Watchdog {
     pub(super) fn wanted_by(environment: &Environment) -> Option<Self> {
         let log = environment.variable(VARIABLE)?.into();
         let thread = Mutex::new(ThreadTime::start());
-        Some(Self(Arc::new(Watched { log, thread })))
+        Some(Self(Arc::new(WatchedThread { log, thread })))
     }
 
     /// Has the runtime tell when it begins and ends to wait for events, which is no stall, and look at its timers after
@@ -83,7 +83,7 @@ impl Watchdog {
 
     /// Ends a lap, and writes it down if it was too long.
     fn judge(&self) {
-        let Lap { ran, blocked } = self.lap();
+        let ThreadInterval { ran, blocked } = self.lap();
         if ran <= LIMIT && blocked <= BLOCKED_LIMIT {
             return;
         }
@@ -97,14 +97,14 @@ impl Watchdog {
         let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
     }
 
-    fn lap(&self) -> Lap {
+    fn lap(&self) -> ThreadInterval {
         self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).lap()
     }
 }
 
 /// What a thread did for a while, without what it waited for a processor.
 #[derive(Clone, Copy)]
-struct Lap {
+struct ThreadInterval {
     /// It computed, without what the system did for it.
     ran: Duration,
     /// It slept: it waited for a lock, for the disk or for a process.
@@ -144,7 +144,7 @@ impl ThreadTime {
     }
 
     /// Returns what the thread did since the last lap.
-    fn lap(&mut self) -> Lap {
+    fn lap(&mut self) -> ThreadInterval {
         let (now, schedule) = (Instant::now(), self.read());
         let passed = now.duration_since(self.at);
         let queued = schedule.queued.saturating_sub(self.schedule.queued);
@@ -154,7 +154,7 @@ impl ThreadTime {
         let ran = schedule.ran.saturating_sub(self.schedule.ran).min(on_processor);
         (self.at, self.schedule) = (now, schedule);
         let blocked = passed.saturating_sub(queued).saturating_sub(on_processor);
-        Lap { ran, blocked }
+        ThreadInterval { ran, blocked }
     }
 
     fn read(&self) -> Schedule {

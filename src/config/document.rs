@@ -1,4 +1,4 @@
-//! JSON with comments as a source for serde that knows where everything stands.
+//! A serde deserializer for JSON with comments that keeps the position of every value.
 //!
 //! Own deserializer over the syntax tree instead of a detour through values: every fault carries the position of
 //! the innermost node it concerns, an unknown key knows the valid ones, and no message ever repeats a value of
@@ -20,12 +20,12 @@ use crate::protocol::Shown;
 
 /// A problem and the byte where it stands.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct DocumentFault {
     pub(crate) at: Option<usize>,
     pub(crate) problem: Problem,
 }
 
-impl Fault {
+impl DocumentFault {
     pub(crate) fn new(at: usize, problem: Problem) -> Self {
         Self {
             at: Some(at),
@@ -61,7 +61,7 @@ pub(crate) fn dialect() -> ParseOptions {
 }
 
 /// Parses `text` to its one value; the parser itself refuses more than 512 levels.
-pub(crate) fn parse(text: &str) -> Result<Value<'_>, Fault> {
+pub(crate) fn parse(text: &str) -> Result<Value<'_>, DocumentFault> {
     let parsed =
         jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &dialect()).map_err(|error| {
             let reason = error.kind().to_string();
@@ -71,13 +71,13 @@ pub(crate) fn parse(text: &str) -> Result<Value<'_>, Fault> {
                 .map(|first| first.to_ascii_lowercase())
                 .into_iter()
                 .chain(letters);
-            Fault::new(error.range().start, Problem::Syntax(lower.collect()))
+            DocumentFault::new(error.range().start, Problem::Syntax(lower.collect()))
         })?;
-    parsed.value.ok_or_else(|| Fault::new(0, Problem::Empty))
+    parsed.value.ok_or_else(|| DocumentFault::new(0, Problem::Empty))
 }
 
 /// Reads a `T` from a syntax tree.
-pub(crate) fn read<'de, T: de::Deserialize<'de>>(value: &'de Value<'de>) -> Result<T, Fault> {
+pub(crate) fn read<'de, T: de::Deserialize<'de>>(value: &'de Value<'de>) -> Result<T, DocumentFault> {
     T::deserialize(Node(value)).map_err(|fault| fault.or_at(value.start()))
 }
 
@@ -92,9 +92,9 @@ pub(crate) fn position(text: &str, at: usize) -> (usize, usize) {
 struct Node<'de>(&'de Value<'de>);
 
 impl<'de> Deserializer<'de> for Node<'de> {
-    type Error = Fault;
+    type Error = DocumentFault;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentFault> {
         match self.0 {
             Value::StringLit(text) => visitor.visit_str(&text.value),
             Value::NumberLit(number) => visit_number(number.value, visitor),
@@ -106,7 +106,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
         .map_err(|fault| fault.or_at(self.0.start()))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentFault> {
         match self.0 {
             Value::NullKeyword(_) => visitor.visit_none(),
             _ => visitor.visit_some(self),
@@ -117,7 +117,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DocumentFault> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -127,7 +127,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
         _name: &'static str,
         _fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DocumentFault> {
         match self.0 {
             Value::Array(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
             _ => self.deserialize_any(visitor),
@@ -139,11 +139,11 @@ impl<'de> Deserializer<'de> for Node<'de> {
         _name: &'static str,
         _variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DocumentFault> {
         match self.0 {
             Value::StringLit(text) => visitor
                 .visit_enum(text.value.as_ref().into_deserializer())
-                .map_err(|fault: Fault| fault.or_at(self.0.start())),
+                .map_err(|fault: DocumentFault| fault.or_at(self.0.start())),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -154,7 +154,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
     }
 }
 
-fn visit_number<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, Fault> {
+fn visit_number<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, DocumentFault> {
     if let Ok(number) = text.parse::<u64>() {
         visitor.visit_u64(number)
     } else if let Ok(number) = text.parse::<i64>() {
@@ -162,7 +162,7 @@ fn visit_number<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value
     } else if let Ok(number) = text.parse::<f64>() {
         visitor.visit_f64(number)
     } else {
-        Err(Fault::nowhere(Problem::Syntax("not a number".to_owned())))
+        Err(DocumentFault::nowhere(Problem::Syntax("not a number".to_owned())))
     }
 }
 
@@ -175,9 +175,12 @@ impl<'de> Elements<'de> {
 }
 
 impl<'de> SeqAccess<'de> for Elements<'de> {
-    type Error = Fault;
+    type Error = DocumentFault;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, DocumentFault> {
         let Some(value) = self.0.next() else {
             return Ok(None);
         };
@@ -194,13 +197,16 @@ struct Properties<'de> {
 
 impl<'de> Properties<'de> {
     /// A key that stands twice is refused: which one counts would depend on the reader.
-    fn of(object: &'de Object<'de>) -> Result<Self, Fault> {
+    fn of(object: &'de Object<'de>) -> Result<Self, DocumentFault> {
         let mut seen = HashSet::new();
         for property in &object.properties {
             let key = property.name.as_str();
             if !seen.insert(key) {
                 let key = Shown::line(key).to_string();
-                return Err(Fault::new(property.name.start(), Problem::DuplicateKey { key }));
+                return Err(DocumentFault::new(
+                    property.name.start(),
+                    Problem::DuplicateKey { key },
+                ));
             }
         }
         Ok(Self {
@@ -211,37 +217,37 @@ impl<'de> Properties<'de> {
 }
 
 impl<'de> MapAccess<'de> for Properties<'de> {
-    type Error = Fault;
+    type Error = DocumentFault;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, DocumentFault> {
         self.current = self.rest.next();
         let Some(property) = self.current else {
             return Ok(None);
         };
-        let key: de::value::StrDeserializer<'_, Fault> = property.name.as_str().into_deserializer();
+        let key: de::value::StrDeserializer<'_, DocumentFault> = property.name.as_str().into_deserializer();
         seed.deserialize(key)
             .map(Some)
             .map_err(|fault| fault.or_at(property.name.start()))
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, DocumentFault> {
         let Some(property) = self.current.take() else {
-            return Err(Fault::nowhere(Problem::Empty));
+            return Err(DocumentFault::nowhere(Problem::Empty));
         };
         seed.deserialize(Node(&property.value))
             .map_err(|fault| fault.or_at(property.value.start()))
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DocumentFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.problem.fmt(formatter)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for DocumentFault {}
 
-impl de::Error for Fault {
+impl de::Error for DocumentFault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::nowhere(Problem::Refused(message.to_string()))
     }

@@ -1,4 +1,4 @@
-//! The surroundings of the process, read once.
+//! The environment of the process: variables, directories and user, read once.
 //!
 //! Everything else takes an [`Environment`], so that tests own theirs and no module reads a variable behind the
 //! reader's back.

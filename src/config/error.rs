@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, and where.
+//! The errors of a configuration, each with its file and position.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The shape of `.pml.json`, and nothing but the shape: serde reads it, the JSON Schema is generated from it.
+//! The serde types of `.pml.json`; the JSON Schema is generated from them.
 //!
 //! The documentation of each field is what an editor shows while a person writes the file.
 

@@ -1,4 +1,4 @@
-//! One file on its way to a [`Config`]: bytes, shape, meaning.
+//! One configuration file as a layer of a [`Config`]: read as bytes, parsed, then checked.
 
 use std::fs::{Metadata, OpenOptions};
 use std::io::Read as _;
@@ -10,14 +10,14 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged as _;
 use rustix::fs::OFlags;
 
-use super::document::{self, Fault};
+use super::document::{self, DocumentFault};
 use super::file::{
     ByEntry, DialogEntry, File, ModeEntry, PatternText, ProtocolEntry, Seconds, ServerEntry, StartupEntry,
     Transport,
 };
 use super::{
-    AskUserMode, AskUserTools, By, Config, ConfigError, Dialog, Launch, LineLimit, Problem, Rule, RuleList,
-    Server, Source, Startup, ownership,
+    AskUserMode, AskUserTools, By, Config, ConfigError, DialogMode, FilePosition, Launch, LineLimit, Problem,
+    Rule, RuleList, Server, Startup, ownership,
 };
 use crate::protocol::{DependencyName, Era, Pattern, PatternError};
 
@@ -109,7 +109,7 @@ pub(super) fn add(config: &mut Config, path: &Path, text: &str) -> Result<(), Co
 pub(super) fn located(
     path: &Path,
     text: &str,
-    reader: impl FnOnce(&str) -> Result<(), Fault>,
+    reader: impl FnOnce(&str) -> Result<(), DocumentFault>,
 ) -> Result<(), ConfigError> {
     // Columns are counted without the mark: no editor shows it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -124,12 +124,12 @@ pub(super) fn located(
     })
 }
 
-fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), Fault> {
+fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), DocumentFault> {
     let tree = document::parse(text)?;
     let file: File = document::read(&tree)?;
     let source = |at: usize| {
         let (line, column) = document::position(text, at);
-        Source {
+        FilePosition {
             file: path.to_owned(),
             line,
             column,
@@ -147,7 +147,7 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), Fault> {
             .and_then(|object| object.get_array(name))
             .map_or(&[][..], |array| &array.elements);
         for (PatternText(text), place) in patterns.into_iter().zip(places) {
-            let refused = |reason: String| Fault::new(place.start(), Problem::Refused(reason));
+            let refused = |reason: String| DocumentFault::new(place.start(), Problem::Refused(reason));
             let pattern: Pattern = text
                 .parse()
                 .map_err(|error: PatternError| refused(error.to_string()))?;
@@ -170,10 +170,10 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), Fault> {
         let place = servers.and_then(|object| object.get(name.as_str()));
         let at = place.map_or(0, |property| property.name.start());
         DependencyName::of_server(name.as_str())
-            .map_err(|error| Fault::new(at, Problem::Refused(error.to_string())))?;
+            .map_err(|error| DocumentFault::new(at, Problem::Refused(error.to_string())))?;
         let server = server(entry, directory, source(at)).map_err(|reason| {
             let problem = Problem::Refused(format!("server `{name}`: {reason}"));
-            Fault::new(at, problem)
+            DocumentFault::new(at, problem)
         })?;
         config.servers.insert(name, server);
     }
@@ -187,8 +187,8 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), Fault> {
     }
     if let Some(dialog) = file.approvals.dialog {
         config.approvals.dialog = match dialog {
-            DialogEntry::Auto => Dialog::Auto,
-            DialogEntry::Never => Dialog::Never,
+            DialogEntry::Auto => DialogMode::Auto,
+            DialogEntry::Never => DialogMode::Never,
         };
     }
     if let Some(enabled) = file.ask_user.enabled {
@@ -220,7 +220,7 @@ fn object<'a, 'b>(parent: Option<&'b Object<'a>>, name: &str) -> Option<&'b Obje
     })
 }
 
-fn server(entry: ServerEntry, directory: &Path, source: Source) -> Result<Server, String> {
+fn server(entry: ServerEntry, directory: &Path, source: FilePosition) -> Result<Server, String> {
     let launch = launch(&entry)?;
     let env = entry.env.unwrap_or_default();
     if env

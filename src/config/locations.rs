@@ -1,4 +1,4 @@
-//! Where pml keeps its things: the base directories of the user, as XDG names them on every Unix.
+//! The directories of pml: below the base directories of the user, as XDG names them on every Unix.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Tells when files may have changed, without looking at them: an idle pml wakes up for nothing.
+//! The notices of the system that files may have changed, so that an idle pml need not poll them.
 //!
 //! Directories are watched, because a file that is replaced is another file; where a directory does not exist yet, its
 //! nearest ancestor is. A link is watched at both its ends.

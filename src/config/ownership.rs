@@ -1,4 +1,4 @@
-//! Decides whether a file may be obeyed: who owns it, and who else may write it.
+//! The ownership check of a configuration file: who owns it, and who else may write it.
 //!
 //! A configuration file names programs that run as the user. A file that another user owns or may write, such as one
 //! left in `/tmp`, would let that user choose them. The file is judged by the metadata of the opened file, so that

@@ -1,4 +1,4 @@
-//! One declared server: what was written, checked but not yet expanded.
+//! The declaration of one server, checked but not yet expanded.
 //!
 //! `${VAR}` stays unexpanded here: an unset variable is the trouble of that server alone, and approvals are bound
 //! to what was declared, not to today's value of a secret.
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Source;
+use super::FilePosition;
 use crate::protocol::Era;
 
 /// One entry of `mcpServers`.
@@ -36,7 +36,7 @@ pub struct Server {
     /// After how long without a call or a watched resource it is stopped; `None` is never.
     pub idle: Option<Duration>,
     /// Where it is declared.
-    pub source: Source,
+    pub source: FilePosition,
 }
 
 /// How a server is started, as declared.

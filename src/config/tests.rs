@@ -19,8 +19,8 @@ fn refusal(text: &str) -> String {
         .map_or(error.clone(), str::to_owned)
 }
 
-fn source(line: usize, column: usize) -> Source {
-    Source {
+fn source(line: usize, column: usize) -> FilePosition {
+    FilePosition {
         file: "/project/.pml.json".into(),
         line,
         column,

@@ -1,4 +1,4 @@
-//! The configuration as it is now: a stat of both files per call, read again only when one of them changed.
+//! The current configuration: both files are compared by `stat` on each call and read again only after a change.
 //!
 //! File times tick in milliseconds, so a second write right after a read can leave the same stamp. A stamp is
 //! therefore believed only once the file has been read a while after the stamp was first seen.
@@ -13,22 +13,22 @@ use crate::disk::Stamp;
 const SETTLING: Duration = Duration::from_millis(50);
 
 /// What the configuration says, or why it says nothing.
-pub type Current = Result<Arc<Config>, Arc<ConfigError>>;
+pub type ConfigResult = Result<Arc<Config>, Arc<ConfigError>>;
 
 /// The configuration of two files, kept current.
 #[derive(Debug)]
-pub struct Watched {
+pub struct WatchedConfig {
     files: Files,
     stamps: [Stamp; 2],
     first_seen: Instant,
     settled: bool,
     /// What was read; `None` where a file could not be.
     texts: Option<[Option<String>; 2]>,
-    current: Current,
+    current: ConfigResult,
     generation: u64,
 }
 
-impl Watched {
+impl WatchedConfig {
     /// Reads `files` for the first time.
     #[must_use]
     pub fn new(files: Files) -> Self {
@@ -52,7 +52,7 @@ impl Watched {
     }
 
     /// Returns what the files say now; a file that does not parse is an error until it is fixed.
-    pub fn current(&mut self) -> Current {
+    pub fn current(&mut self) -> ConfigResult {
         let stamps = [Stamp::of(&self.files.user), Stamp::of(&self.files.project)];
         let unchanged = stamps == self.stamps && !stamps.contains(&Stamp::Unknown);
         if !(unchanged && self.settled) {
@@ -82,7 +82,7 @@ impl Watched {
         self.generation += 1;
     }
 
-    /// Returns a number that changes whenever [`Watched::current`] returns something new.
+    /// Returns a number that changes whenever [`WatchedConfig::current`] returns something new.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -95,6 +95,6 @@ impl Watched {
     }
 }
 
-fn understood(files: &Files, texts: &[Option<String>; 2]) -> Current {
+fn understood(files: &Files, texts: &[Option<String>; 2]) -> ConfigResult {
     super::assemble(files, texts).map(Arc::new).map_err(Arc::new)
 }

@@ -36,7 +36,7 @@ pub use plan::{
 };
 pub use process::{Urgency, find_program, search_path};
 pub use session::{
-    Caller, Client, Declared, EndReason, Ended, Failure, HandshakeRefusal, Inquiry, Reply, Session, Taken,
-    Unasked, UnreachableCause, Violation,
+    Caller, Client, Declared, EndReason, Ended, Failure, HandshakeRefusal, Inquiry, OfferResult, Reply,
+    Session, Unasked, UnreachableCause, Violation,
 };
 pub use store::{StoreError, WrittenFiles};

@@ -16,7 +16,7 @@ use crate::protocol::{Pattern, ToolName};
 
 /// One change of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum ConfigChange {
     /// Puts a pattern into a list and takes it out of the others.
     AddRule {
         /// The list.
@@ -80,38 +80,38 @@ struct Move<'a> {
 }
 
 /// What a change does, once the words are taken off.
-enum Step<'a> {
+enum EditStep<'a> {
     Rule(Move<'a>),
     Put(&'a str, &'a Value),
     Remove(&'a str),
 }
 
-impl Change {
-    fn step(&self) -> Step<'_> {
+impl ConfigChange {
+    fn step(&self) -> EditStep<'_> {
         match self {
-            Self::AddRule { list, pattern } => Step::Rule(Move {
+            Self::AddRule { list, pattern } => EditStep::Rule(Move {
                 text: pattern.as_str().into(),
                 from: LISTS.into_iter().filter(|other| other != list).collect(),
                 into: Some(*list),
             }),
-            Self::AllowTool { tool } => Step::Rule(Move {
+            Self::AllowTool { tool } => EditStep::Rule(Move {
                 text: Pattern::exact_text(tool).into(),
                 from: vec![RuleList::Ask],
                 into: Some(RuleList::Allow),
             }),
-            Self::ForgetRule { pattern } => Step::Rule(Move {
+            Self::ForgetRule { pattern } => EditStep::Rule(Move {
                 text: pattern.into(),
                 from: LISTS.to_vec(),
                 into: None,
             }),
-            Self::PutServer { name, entry } => Step::Put(name, entry),
-            Self::RemoveServer { name } => Step::Remove(name),
+            Self::PutServer { name, entry } => EditStep::Put(name, entry),
+            Self::RemoveServer { name } => EditStep::Remove(name),
         }
     }
 }
 
 /// Returns `text` with `changes` made, in order; byte for byte the same if there was nothing to change.
-pub fn apply(text: &str, changes: &[Change]) -> Result<String, EditError> {
+pub fn apply(text: &str, changes: &[ConfigChange]) -> Result<String, EditError> {
     let (mark, body) = match text.strip_prefix('\u{feff}') {
         Some(body) => ("\u{feff}", body),
         None => ("", text),
@@ -183,9 +183,9 @@ fn shape(key: &'static str) -> EditError {
 }
 
 /// Makes a change on bare values; what it says is what the text must say afterwards.
-fn change_values(root: &mut Map<String, Value>, change: &Change) -> Result<(), EditError> {
+fn change_values(root: &mut Map<String, Value>, change: &ConfigChange) -> Result<(), EditError> {
     match change.step() {
-        Step::Rule(Move { text, from, into }) => {
+        EditStep::Rule(Move { text, from, into }) => {
             if into.is_none() && !root.contains_key("permissions") {
                 return Ok(());
             }
@@ -207,10 +207,10 @@ fn change_values(root: &mut Map<String, Value>, change: &Change) -> Result<(), E
                 }
             }
         }
-        Step::Put(name, entry) => {
+        EditStep::Put(name, entry) => {
             object_at(root, "mcpServers")?.insert(name.to_owned(), entry.clone());
         }
-        Step::Remove(name) => {
+        EditStep::Remove(name) => {
             if root.contains_key("mcpServers") {
                 // The plain `remove` would change the order of the others.
                 object_at(root, "mcpServers")?.shift_remove(name);
@@ -220,7 +220,7 @@ fn change_values(root: &mut Map<String, Value>, change: &Change) -> Result<(), E
     Ok(())
 }
 
-fn change_text(text: &str, changes: &[Change]) -> Result<String, EditError> {
+fn change_text(text: &str, changes: &[ConfigChange]) -> Result<String, EditError> {
     let tree = CstRootNode::parse(text, &dialect()).map_err(|error| syntax(&error))?;
     let root = tree.object_value().ok_or(NOT_AN_OBJECT)?;
     for change in changes {
@@ -229,10 +229,10 @@ fn change_text(text: &str, changes: &[Change]) -> Result<String, EditError> {
     Ok(tree.to_string())
 }
 
-fn change_tree(root: &CstObject, change: &Change) -> Result<(), EditError> {
+fn change_tree(root: &CstObject, change: &ConfigChange) -> Result<(), EditError> {
     let child = |key| root.object_value_or_create(key).ok_or(shape(key));
     match change.step() {
-        Step::Rule(Move { text, from, into }) => {
+        EditStep::Rule(Move { text, from, into }) => {
             if into.is_none() && root.get("permissions").is_none() {
                 return Ok(());
             }
@@ -249,7 +249,7 @@ fn change_tree(root: &CstObject, change: &Change) -> Result<(), EditError> {
                 }
             }
         }
-        Step::Put(name, entry) => {
+        EditStep::Put(name, entry) => {
             let servers = child("mcpServers")?;
             match servers.get(name) {
                 Some(old) if old.to_serde_value().as_ref() == Some(entry) => {}
@@ -257,7 +257,7 @@ fn change_tree(root: &CstObject, change: &Change) -> Result<(), EditError> {
                 None => drop(servers.append(name, input(entry))),
             }
         }
-        Step::Remove(name) => {
+        EditStep::Remove(name) => {
             let servers = root.object_value("mcpServers");
             if let Some(server) = servers.and_then(|servers| servers.get(name)) {
                 server.remove();

@@ -1,17 +1,17 @@
-//! What a call of a tool will do, and why: the verdict of the rules and the approval of the server together.
+//! The forecast of a call: the verdict of the rules and the approval of the server together.
 //!
 //! Pure. Grants that last for a session are known to the process that holds them only, so that a call there may run
 //! where this says that it asks.
 
 use std::sync::Arc;
 
-use super::{AskKind, Decision, Verdict};
+use super::{AskKind, Ruling, Verdict};
 use crate::config::Rule;
 use crate::protocol::LaunchApproval;
 
-/// What a call will do.
+/// The outcome that a call of a tool will have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happens {
+pub enum ForecastOutcome {
     /// It runs without a question.
     Runs,
     /// It asks before the server is first installed, started or connected to.
@@ -22,9 +22,9 @@ pub enum Happens {
     Never,
 }
 
-/// What decides that.
+/// The reason for a forecast.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Because {
+pub enum ForecastReason {
     /// The rule, or that there is none.
     Rules,
     /// A person approved the server as it is declared.
@@ -37,9 +37,9 @@ pub enum Because {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {
     /// What it will do.
-    pub happens: Happens,
-    /// What decides that.
-    pub because: Because,
+    pub happens: ForecastOutcome,
+    /// The reason for a forecast.
+    pub because: ForecastReason,
     /// The rule that covers the tool.
     pub rule: Option<Arc<Rule>>,
 }
@@ -49,13 +49,13 @@ impl Forecast {
     #[must_use]
     pub fn new(verdict: Verdict, approval: Option<&LaunchApproval>) -> Self {
         let (happens, because) = match (verdict.decision, approval) {
-            (Decision::Allow, _) => (Happens::Runs, Because::Rules),
-            (Decision::Ask(AskKind::First), Some(record)) => {
-                (Happens::Runs, Because::Approved(record.clone()))
+            (Ruling::Allow, _) => (ForecastOutcome::Runs, ForecastReason::Rules),
+            (Ruling::Ask(AskKind::First), Some(record)) => {
+                (ForecastOutcome::Runs, ForecastReason::Approved(record.clone()))
             }
-            (Decision::Ask(AskKind::First), None) => (Happens::AsksFirst, Because::Rules),
-            (Decision::Ask(AskKind::Every), _) => (Happens::AsksEvery, Because::Rules),
-            (Decision::Deny, _) => (Happens::Never, Because::Rules),
+            (Ruling::Ask(AskKind::First), None) => (ForecastOutcome::AsksFirst, ForecastReason::Rules),
+            (Ruling::Ask(AskKind::Every), _) => (ForecastOutcome::AsksEvery, ForecastReason::Rules),
+            (Ruling::Deny, _) => (ForecastOutcome::Never, ForecastReason::Rules),
         };
         Self {
             happens,
@@ -68,8 +68,8 @@ impl Forecast {
     #[must_use]
     pub fn disabled(verdict: Verdict) -> Self {
         Self {
-            happens: Happens::Never,
-            because: Because::Disabled,
+            happens: ForecastOutcome::Never,
+            because: ForecastReason::Disabled,
             rule: verdict.rule,
         }
     }
@@ -94,14 +94,18 @@ mod tests {
             Forecast::new(verdict, approval).happens
         };
         for (decision, plain, approved) in [
-            (Decision::Allow, Happens::Runs, Happens::Runs),
-            (Decision::Ask(AskKind::First), Happens::AsksFirst, Happens::Runs),
+            (Ruling::Allow, ForecastOutcome::Runs, ForecastOutcome::Runs),
             (
-                Decision::Ask(AskKind::Every),
-                Happens::AsksEvery,
-                Happens::AsksEvery,
+                Ruling::Ask(AskKind::First),
+                ForecastOutcome::AsksFirst,
+                ForecastOutcome::Runs,
             ),
-            (Decision::Deny, Happens::Never, Happens::Never),
+            (
+                Ruling::Ask(AskKind::Every),
+                ForecastOutcome::AsksEvery,
+                ForecastOutcome::AsksEvery,
+            ),
+            (Ruling::Deny, ForecastOutcome::Never, ForecastOutcome::Never),
         ] {
             assert_eq!(happens(decision, None), plain);
             assert_eq!(happens(decision, Some(&record)), approved);

@@ -1,4 +1,4 @@
-//! Rules to a verdict: deny always wins; otherwise the most specific pattern; a tie asks; no rule asks.
+//! The policy that turns rules into a verdict: deny always wins; otherwise the most specific pattern; a tie asks; no rule asks.
 //!
 //! Pure. The rules of every file count together: whose file a rule stands in gives it no weight, so a project can
 //! never loosen what the user narrowed to an exact name, and a deny anywhere is final.
@@ -28,14 +28,14 @@ pub struct Policy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// What is to be done.
-    pub decision: Decision,
+    pub decision: Ruling,
     /// The rule that decided; `None` if none covers the tool.
     pub rule: Option<Arc<Rule>>,
 }
 
-/// What is to be done with a call; the stricter is the greater.
+/// The ruling of the rules on a call; the stricter is the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Decision {
+pub enum Ruling {
     /// It runs.
     Allow,
     /// A person decides.
@@ -103,13 +103,13 @@ impl Policy {
         let named = written.rule.as_ref().is_some_and(|rule| {
             rule.list == RuleList::Allow && rule.pattern.only_name() == Some(name.as_str())
         });
-        let counts = |verdict: &Verdict| !named || verdict.decision == Decision::Deny;
+        let counts = |verdict: &Verdict| !named || verdict.decision == Ruling::Deny;
         let spelled = |uri: &String| self.check_name(&format!("{}:{RESOURCES}{uri}", tool.dependency()));
         let spellings = Spellings::of(uri);
         let normal = spellings.normal.iter().map(spelled).filter(counts);
         // What only some server might read counts where a rule of its own says so.
         let further = spellings.further.iter().map(spelled).filter(counts);
-        let further = further.filter(|verdict| verdict.decision > Decision::Ask(AskKind::First));
+        let further = further.filter(|verdict| verdict.decision > Ruling::Ask(AskKind::First));
         normal.chain(further).fold(written, |strictest, verdict| {
             if verdict.decision > strictest.decision {
                 verdict
@@ -122,12 +122,12 @@ impl Policy {
     fn check_name(&self, name: &str) -> Verdict {
         let rule = self.strongest(name);
         let decision = match rule {
-            None => Decision::Ask(AskKind::First),
+            None => Ruling::Ask(AskKind::First),
             Some(rule) => match rule.list {
-                RuleList::Allow => Decision::Allow,
-                RuleList::Deny => Decision::Deny,
-                RuleList::Ask if rule.pattern.is_catch_all() => Decision::Ask(AskKind::First),
-                RuleList::Ask => Decision::Ask(AskKind::Every),
+                RuleList::Allow => Ruling::Allow,
+                RuleList::Deny => Ruling::Deny,
+                RuleList::Ask if rule.pattern.is_catch_all() => Ruling::Ask(AskKind::First),
+                RuleList::Ask => Ruling::Ask(AskKind::Every),
             },
         };
         Verdict {
@@ -150,11 +150,11 @@ impl Policy {
             .chain(tools.is_empty().then_some(CONNECT))
             .map(|tool| self.check(&ToolName::new(name.clone(), tool)))
             .collect();
-        let any = |wanted: fn(&Decision) -> bool| verdicts.iter().any(|verdict| wanted(&verdict.decision));
-        if any(|decision| *decision == Decision::Allow) {
+        let any = |wanted: fn(&Ruling) -> bool| verdicts.iter().any(|verdict| wanted(&verdict.decision));
+        if any(|decision| *decision == Ruling::Allow) {
             return ServerVerdict::Allowed;
         }
-        if any(|decision| matches!(decision, Decision::Ask(_))) {
+        if any(|decision| matches!(decision, Ruling::Ask(_))) {
             return ServerVerdict::Asks;
         }
         let denying = verdicts.into_iter().find_map(|verdict| verdict.rule);

@@ -1,7 +1,6 @@
 //! The one writer of a configuration file: lock, read again, edit, check, replace.
 //!
-//! A broken file is never touched: whatever does not read as a valid configuration before *and* after the edit is
-//! refused. A link of a project is followed only within its directory: a cloned repository may bring one that leads
+//! A broken file is never touched: an edit is refused unless the file is a valid configuration before *and* after it. A link of a project is followed only within its directory: a cloned repository may bring one that leads
 //! to any file of the user. The user's own file may be a link to anywhere. Hard links are cut, as with every editor
 //! that replaces files. In a directory where nothing can be created the edit fails and says so: writing in place
 //! could lose the file.
@@ -10,7 +9,7 @@ mod joint;
 
 use std::path::{Path, PathBuf};
 
-use super::edit::{self, Change, EditError};
+use super::edit::{self, ConfigChange, EditError};
 use crate::config::{self, ConfigError};
 use crate::disk::{self, Audience, DiskError, LockedDirectory};
 use crate::protocol::{Shown, shell};
@@ -20,7 +19,7 @@ pub use joint::{JointError, edit_jointly};
 
 /// Whose file is edited, and thus what counts as broken and where a link may lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A project's `.pml.json`: must be a valid configuration.
     Pml,
     /// The user's own file: must be a valid configuration, and may be a link to anywhere.
@@ -31,7 +30,7 @@ pub enum Kind {
 
 /// The text of a file before and after an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edited {
+pub struct FileEdit {
     /// The file itself, links followed.
     pub file: PathBuf,
     /// What stood there; `None` if there was no file.
@@ -39,12 +38,12 @@ pub struct Edited {
     /// What stands there now.
     pub after: String,
     /// Whether the disk confirmed it.
-    pub durability: Durability,
+    pub durability: WriteDurability,
 }
 
 /// Whether the disk confirmed what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Durability {
+pub enum WriteDurability {
     /// It did, or nothing was written.
     Confirmed,
     /// It did not: the new text stands, but a power cut may bring the old one back.
@@ -54,7 +53,7 @@ pub enum Durability {
     },
 }
 
-impl Edited {
+impl FileEdit {
     /// Tells whether the file is another than before.
     #[must_use]
     pub fn changed(&self) -> bool {
@@ -62,7 +61,7 @@ impl Edited {
     }
 }
 
-impl Durability {
+impl WriteDurability {
     /// Says that a power cut may undo what was written, where that is so.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
@@ -117,7 +116,7 @@ pub enum WriteError {
         /// Where it leads.
         target: PathBuf,
         /// Whose file it would be.
-        kind: Kind,
+        kind: FileKind,
     },
     /// The file cannot be written.
     #[error("cannot write `{}`", Shown::path(path))]
@@ -149,11 +148,11 @@ impl Hint for WriteError {
                     shell::path(path)
                 );
                 Some(match kind {
-                    Kind::Pml | Kind::User => format!(
+                    FileKind::Pml | FileKind::User => format!(
                         "to edit that file itself, name it: pml --config {} …\n{own}",
                         shell::path(target)
                     ),
-                    Kind::Client => {
+                    FileKind::Client => {
                         format!("to register pml elsewhere: claude mcp add pml -- pml stdio\n{own}")
                     }
                 })
@@ -164,7 +163,7 @@ impl Hint for WriteError {
 }
 
 /// Makes `changes` in the file at `path`, all or none; a missing file is created with defaults.
-pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, WriteError> {
+pub fn edit(path: &Path, kind: FileKind, changes: &[ConfigChange]) -> Result<FileEdit, WriteError> {
     let failed = |source| WriteError::Write {
         path: path.to_owned(),
         source,
@@ -177,7 +176,7 @@ pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Write
     }
     let directory = target.parent().unwrap_or(Path::new("/"));
     let locked = LockedDirectory::lock(directory, Audience::Usual).map_err(failed)?;
-    // What counts is what stands there now that nobody else writes.
+    // The file is read again under the lock, where no other process writes it.
     let mut edited = previewed(&target, kind, changes)?;
     if edited.changed() {
         let name = target.file_name().unwrap_or_default();
@@ -188,13 +187,13 @@ pub fn edit(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Write
 }
 
 /// Follows the links of a file that is to be edited; refuses those that lead where its kind may not lead.
-pub fn resolve(path: &Path, kind: Kind) -> Result<PathBuf, WriteError> {
+pub fn resolve(path: &Path, kind: FileKind) -> Result<PathBuf, WriteError> {
     let target = disk::follow(path).map_err(|source| WriteError::Write {
         path: path.to_owned(),
         source,
     })?;
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let may_lead_anywhere = target == path || kind == Kind::User;
+    let may_lead_anywhere = target == path || kind == FileKind::User;
     if may_lead_anywhere || !disk::leads_out(directory, &target) {
         return Ok(target);
     }
@@ -211,27 +210,27 @@ fn replace(
     name: &Path,
     bytes: &[u8],
     audience: Audience,
-) -> Result<Durability, DiskError> {
+) -> Result<WriteDurability, DiskError> {
     match locked.replace(name, bytes, audience) {
-        Ok(()) => Ok(Durability::Confirmed),
-        Err(DiskError::Unconfirmed { source, .. }) => Ok(Durability::Unconfirmed {
+        Ok(()) => Ok(WriteDurability::Confirmed),
+        Err(DiskError::Unconfirmed { source, .. }) => Ok(WriteDurability::Unconfirmed {
             reason: source.to_string(),
         }),
         Err(error) => Err(error),
     }
 }
 
-/// What came of the wish for a new file.
+/// The result of creating a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Created {
+pub enum FileCreation {
     /// There was none and now there is.
-    New(Durability),
+    New(WriteDurability),
     /// There was one; it is as it was.
     Existed,
 }
 
 /// Puts a new file with `text` at `path`; one that is there already is not touched.
-pub fn create(path: &Path, kind: Kind, text: &str) -> Result<Created, WriteError> {
+pub fn create(path: &Path, kind: FileKind, text: &str) -> Result<FileCreation, WriteError> {
     let failed = |source| WriteError::Write {
         path: path.to_owned(),
         source,
@@ -242,19 +241,19 @@ pub fn create(path: &Path, kind: Kind, text: &str) -> Result<Created, WriteError
     })?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     let locked = LockedDirectory::lock(directory, Audience::Usual).map_err(failed)?;
-    // A link that leads nowhere counts as a file: whoever made it meant this place.
+    // A link that leads nowhere counts as a file: the person who made the link meant this place.
     if path.symlink_metadata().is_ok() {
-        return Ok(Created::Existed);
+        return Ok(FileCreation::Existed);
     }
     let name = path.file_name().unwrap_or_default();
     let durability = replace(&locked, Path::new(name), text.as_bytes(), Audience::Usual).map_err(failed)?;
-    Ok(Created::New(durability))
+    Ok(FileCreation::New(durability))
 }
 
 /// Keeps a copy of a file beside it, as `NAME.bak` or the next free `NAME.bak.N`; `None` if there is no file.
 ///
 /// The copy is for the user alone: what it copies may hold secrets. Of a link the file is copied, beside the file.
-pub fn back_up(path: &Path, kind: Kind) -> Result<Option<PathBuf>, WriteError> {
+pub fn back_up(path: &Path, kind: FileKind) -> Result<Option<PathBuf>, WriteError> {
     let path = &*resolve(path, kind)?;
     let text = config::load_text(path).map_err(|source| WriteError::Broken {
         path: path.to_owned(),
@@ -282,11 +281,11 @@ pub fn back_up(path: &Path, kind: Kind) -> Result<Option<PathBuf>, WriteError> {
 }
 
 /// Returns what [`edit`] would do, without doing it.
-pub fn preview(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, WriteError> {
+pub fn preview(path: &Path, kind: FileKind, changes: &[ConfigChange]) -> Result<FileEdit, WriteError> {
     previewed(&resolve(path, kind)?, kind, changes)
 }
 
-fn previewed(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, WriteError> {
+fn previewed(path: &Path, kind: FileKind, changes: &[ConfigChange]) -> Result<FileEdit, WriteError> {
     let broken = |source| WriteError::Broken {
         path: path.to_owned(),
         source: Box::new(source),
@@ -304,25 +303,25 @@ fn previewed(path: &Path, kind: Kind, changes: &[Change]) -> Result<Edited, Writ
         path: path.to_owned(),
         source: Box::new(source),
     })?;
-    Ok(Edited {
+    Ok(FileEdit {
         file: path.to_owned(),
         before,
         after,
-        durability: Durability::Confirmed,
+        durability: WriteDurability::Confirmed,
     })
 }
 
-fn check(path: &Path, kind: Kind, text: &str) -> Result<(), ConfigError> {
+fn check(path: &Path, kind: FileKind, text: &str) -> Result<(), ConfigError> {
     match kind {
-        Kind::Pml | Kind::User => config::check(path, text).map(drop),
-        Kind::Client => config::check_json(path, text),
+        FileKind::Pml | FileKind::User => config::check(path, text).map(drop),
+        FileKind::Client => config::check_json(path, text),
     }
 }
 
-fn defaults(kind: Kind) -> &'static str {
+fn defaults(kind: FileKind) -> &'static str {
     match kind {
-        Kind::Pml | Kind::User => DEFAULTS,
-        Kind::Client => "{\n  \"mcpServers\": {}\n}\n",
+        FileKind::Pml | FileKind::User => DEFAULTS,
+        FileKind::Client => "{\n  \"mcpServers\": {}\n}\n",
     }
 }
 

@@ -1,4 +1,4 @@
-//! The JSON shapes of asking and continuing that are pml's own: seed words, spelled once.
+//! The JSON shapes of pml's own asks and continuations; each spelling stands here once.
 
 use std::fmt;
 
@@ -79,24 +79,24 @@ impl ShownDependency {
     pub fn notes(&self) -> Vec<String> {
         let changed = "it was approved before, but the packages it depends on have changed since";
         let changed = self.installation.dependencies_changed.then(|| changed.to_owned());
-        let withdrawn = self.installation.withdrawn.as_deref().map(told_of_withdrawal);
+        let withdrawn = self.installation.withdrawn.as_deref().map(withdrawal_notice);
         withdrawn
             .into_iter()
             .chain(changed)
-            .chain(told_at_start(&self.installation.at_start))
+            .chain(start_notice(&self.installation.at_start))
             .collect()
     }
 }
 
 /// Returns in words that a registry has withdrawn a version.
 #[must_use]
-pub fn told_of_withdrawal(withdrawn: &str) -> String {
+pub fn withdrawal_notice(withdrawn: &str) -> String {
     format!("this version {}", Shown::line(withdrawn))
 }
 
 /// Returns in words that `files` of a package run at every start; `None` if there are none.
 #[must_use]
-pub fn told_at_start(files: &[String]) -> Option<String> {
+pub fn start_notice(files: &[String]) -> Option<String> {
     let files: Vec<_> = files
         .iter()
         .map(|file| format!("`{}`", Shown::line(file)))

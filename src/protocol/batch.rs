@@ -1,4 +1,4 @@
-//! Several messages in one line, as JSON-RPC batches were allowed before 2025-06-18.
+//! A JSON-RPC batch: several messages in one line, which MCP allowed before 2025-06-18.
 
 use std::fmt;
 

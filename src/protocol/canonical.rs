@@ -1,4 +1,4 @@
-//! When two JSON texts say the same: a client that sends a value again may order its members and set its blanks anew.
+//! The comparison of two JSON texts by meaning: a client that sends a value again may reorder members and blanks.
 //!
 //! Nothing is read into a type that could lose something. Numbers are their text, strings are decoded where they are
 //! text, and what cannot be read exactly is the same as itself alone, byte for byte.

@@ -1,4 +1,4 @@
-//! `continue_workflow`: how a client carries a decision back, read strictly.
+//! The member `continue_workflow` by which a client sends a decision back, and its strict parser.
 //!
 //! The member is written by a model, so nothing is guessed: `"false"` is an error and not a yes, an unknown member
 //! is named, a contradiction is refused.

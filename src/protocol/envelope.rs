@@ -33,7 +33,7 @@ pub enum Message<'a> {
         /// The raw id of that request.
         id: Json<'a>,
         /// What came back.
-        outcome: Outcome<'a>,
+        outcome: ResponseOutcome<'a>,
     },
 }
 
@@ -91,7 +91,7 @@ impl<'a> Payload<'a> {
 
 /// How a request ended.
 #[derive(Debug)]
-pub enum Outcome<'a> {
+pub enum ResponseOutcome<'a> {
     /// With a result.
     Result(Payload<'a>),
     /// With an error object.
@@ -121,8 +121,8 @@ impl<'a> Message<'a> {
         let mut fields = Fields::default();
         match fields.read(text) {
             Ok(()) => fields.message(),
-            Err(Unread::Syntax(error)) => Err(EnvelopeError::Syntax(error.to_string())),
-            Err(Unread::Shape) => Err(EnvelopeError::Shape {
+            Err(EnvelopeFault::Syntax(error)) => Err(EnvelopeError::Syntax(error.to_string())),
+            Err(EnvelopeFault::Shape) => Err(EnvelopeError::Shape {
                 reason: "it is not an object, or a member stands twice",
             }),
         }
@@ -140,24 +140,24 @@ struct Fields<'a> {
 }
 
 /// Why an envelope was not read to its end.
-enum Unread {
+enum EnvelopeFault {
     Syntax(SyntaxError),
     Shape,
 }
 
-impl From<SyntaxError> for Unread {
+impl From<SyntaxError> for EnvelopeFault {
     fn from(error: SyntaxError) -> Self {
         Self::Syntax(error)
     }
 }
 
 impl<'a> Fields<'a> {
-    fn read(&mut self, text: &'a str) -> Result<(), Unread> {
+    fn read(&mut self, text: &'a str) -> Result<(), EnvelopeFault> {
         let mut scanner = Scanner::new(text);
         if scanner.enter()? == Next::Other {
             scanner.value()?;
             scanner.end()?;
-            return Err(Unread::Shape);
+            return Err(EnvelopeFault::Shape);
         }
         while let Some(key) = scanner.key()? {
             match key.name().as_deref() {
@@ -201,11 +201,11 @@ impl<'a> Fields<'a> {
                 (Some(_), Some(_)) => Err(shape("it has both `result` and `error`")),
                 (Some(result), None) => Ok(Message::Response {
                     id,
-                    outcome: Outcome::Result(result),
+                    outcome: ResponseOutcome::Result(result),
                 }),
                 (None, Some(error)) => Ok(Message::Response {
                     id,
-                    outcome: Outcome::Error(error),
+                    outcome: ResponseOutcome::Error(error),
                 }),
                 (None, None) => Err(shape("it has neither `method` nor `result` nor `error`")),
             },
@@ -215,9 +215,9 @@ impl<'a> Fields<'a> {
 }
 
 /// Fills a slot that is empty. Two ids in one message: each reader would believe another one.
-fn once<T>(slot: &mut Option<T>, found: T) -> Result<(), Unread> {
+fn once<T>(slot: &mut Option<T>, found: T) -> Result<(), EnvelopeFault> {
     if slot.is_some() {
-        return Err(Unread::Shape);
+        return Err(EnvelopeFault::Shape);
     }
     *slot = Some(found);
     Ok(())
@@ -251,11 +251,11 @@ mod tests {
             }
             Ok(Message::Response {
                 id,
-                outcome: Outcome::Result(raw),
+                outcome: ResponseOutcome::Result(raw),
             }) => format!("result {id} {}", raw.get()),
             Ok(Message::Response {
                 id,
-                outcome: Outcome::Error(raw),
+                outcome: ResponseOutcome::Error(raw),
             }) => format!("error {id} {raw}"),
             Err(EnvelopeError::Syntax(_)) => "syntax".to_owned(),
             Err(EnvelopeError::Shape { reason }) => format!("shape {reason}"),
@@ -385,7 +385,7 @@ mod tests {
                 let payload = match Message::parse(line.as_bytes()) {
                     Ok(Message::Notification { params, .. }) => params.unwrap(),
                     Ok(Message::Response {
-                        outcome: Outcome::Result(result),
+                        outcome: ResponseOutcome::Result(result),
                         ..
                     }) => result,
                     other => panic!("no payload: {other:?}"),

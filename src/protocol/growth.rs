@@ -51,10 +51,10 @@ fn worked() -> Duration {
 }
 
 /// Inputs of one shape and any size, and the name of the shape.
-pub(crate) type Shape<T = String> = (&'static str, fn(usize) -> T);
+pub(crate) type InputShape<T = String> = (&'static str, fn(usize) -> T);
 
 /// Texts that make a careless reader of JSON look at the same bytes again and again, by name.
-pub(crate) const HOSTILE: [Shape; 17] = [
+pub(crate) const HOSTILE: [InputShape; 17] = [
     ("many names of an envelope", envelope),
     ("a name of backslashes", |size| {
         format!(r#"{{"{}":1,"x":2}}"#, r"\\".repeat(size / 2))

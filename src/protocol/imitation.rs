@@ -34,7 +34,7 @@ impl Imitation {
 
     /// Says what is done about it, for a log and a list.
     #[must_use]
-    pub fn told(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Continuation => "declares `continue_workflow`, which is pml's; it is listed without it",
             Self::OwnTool => "has the name of a tool of pml; its description says whose it is",

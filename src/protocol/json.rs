@@ -1,4 +1,4 @@
-//! The text of one JSON value: a slice of the line it came in, never parsed further than somebody asks.
+//! The text of one JSON value: a slice of the line it came in, never parsed further than a caller asks.
 
 use std::borrow::Cow;
 use std::fmt;

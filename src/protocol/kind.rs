@@ -2,7 +2,7 @@
 
 /// A kind of thing that a server lists; templates count as resources, as they change together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ListKind {
     /// Tools.
     Tools,
     /// Prompts.
@@ -11,7 +11,7 @@ pub enum Kind {
     Resources,
 }
 
-impl Kind {
+impl ListKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Tools, Self::Prompts, Self::Resources];
 
@@ -54,22 +54,22 @@ impl Kind {
 
 /// How often the list of each kind has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Changes([u64; Kind::ALL.len()]);
+pub struct ListChanges([u64; ListKind::ALL.len()]);
 
-impl Changes {
+impl ListChanges {
     /// Counts a change.
-    pub fn count(&mut self, kind: Kind) {
+    pub fn count(&mut self, kind: ListKind) {
         self.0[kind as usize] += 1;
     }
 
     /// Takes over how often one list has changed.
-    pub fn catch_up(&mut self, kind: Kind, now: Self) {
+    pub fn catch_up(&mut self, kind: ListKind, now: Self) {
         self.0[kind as usize] = now.0[kind as usize];
     }
 
     /// Returns the kinds that have changed since `earlier`.
-    pub fn since(self, earlier: Self) -> impl Iterator<Item = Kind> {
-        Kind::ALL
+    pub fn since(self, earlier: Self) -> impl Iterator<Item = ListKind> {
+        ListKind::ALL
             .into_iter()
             .filter(move |kind| self.0[*kind as usize] != earlier.0[*kind as usize])
     }
@@ -81,23 +81,23 @@ mod tests {
 
     #[test]
     fn a_notification_names_its_kind() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::changed_by(kind.list_changed()), Some(kind));
+        for kind in ListKind::ALL {
+            assert_eq!(ListKind::changed_by(kind.list_changed()), Some(kind));
         }
-        assert_eq!(Kind::changed_by("notifications/resources/updated"), None);
+        assert_eq!(ListKind::changed_by("notifications/resources/updated"), None);
     }
 
     #[test]
     fn only_what_changed_since_is_told() {
-        let earlier = Changes::default();
+        let earlier = ListChanges::default();
         let mut now = earlier;
-        now.count(Kind::Resources);
-        now.count(Kind::Tools);
-        let told: Vec<Kind> = now.since(earlier).collect();
-        assert_eq!(told, [Kind::Tools, Kind::Resources]);
+        now.count(ListKind::Resources);
+        now.count(ListKind::Tools);
+        let changed: Vec<ListKind> = now.since(earlier).collect();
+        assert_eq!(changed, [ListKind::Tools, ListKind::Resources]);
         assert_eq!(now.since(now).count(), 0);
         let mut behind = earlier;
-        behind.catch_up(Kind::Tools, now);
-        assert_eq!(now.since(behind).collect::<Vec<_>>(), [Kind::Resources]);
+        behind.catch_up(ListKind::Tools, now);
+        assert_eq!(now.since(behind).collect::<Vec<_>>(), [ListKind::Resources]);
     }
 }

@@ -1,4 +1,4 @@
-//! What a person approved of a server: the record that is kept of it, and what it covers.
+//! The record of a launch that a person approved, and the check whether it covers a server.
 
 use serde::{Deserialize, Serialize};
 

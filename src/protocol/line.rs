@@ -2,11 +2,11 @@
 //!
 //! The decoder does no IO: a reader fills its buffer, it hands out lines as slices of that buffer without copying.
 //! Without a cap a peer that never sends a newline would make the buffer grow until memory is gone; a line over
-//! the limit is thrown away as it arrives, and skimmed so that whoever waits for it can be told.
+//! the limit is thrown away as it arrives, and skimmed for its id so that the waiting request gets an error.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use super::{Remains, Skim};
+use super::{MessageSkim, Remains};
 
 /// Longer than what a peer sends in one go, so a buffer has grown for it; and little enough to be copied.
 const LARGE: usize = 128 * 1024;
@@ -28,7 +28,7 @@ pub struct LineDecoder {
     scanned: usize,
     limit: usize,
     /// What was seen of the overlong line that is being thrown away.
-    discarding: Option<Skim>,
+    discarding: Option<MessageSkim>,
     start: Start,
 }
 
@@ -112,7 +112,7 @@ impl LineDecoder {
     fn discard_overlong(&mut self) {
         // One byte of grace: the limit is without the line break, which may be `\r\n`.
         if self.discarding.is_none() && self.buffer.len() > self.limit + 1 {
-            self.discarding = Some(Skim::default());
+            self.discarding = Some(MessageSkim::default());
         }
         if let Some(skim) = &mut self.discarding {
             skim.pass(&self.buffer);

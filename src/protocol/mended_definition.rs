@@ -12,7 +12,7 @@ mod shape;
 
 use bytes::Bytes;
 
-use self::shape::{Member, Otherwise, Shape};
+use self::shape::{Fallback, Member, Shape};
 use super::{Era, Splice};
 
 /// The kind of thing that a definition defines.
@@ -45,7 +45,7 @@ const MIME_TYPE: Member = Member::optional("mimeType", Shape::Text);
 
 const INPUT_SCHEMA: Shape = Shape::Object(&[
     Member::optional("$schema", Shape::Text),
-    Member::new("type", Shape::Word(&["object"]), Otherwise::Text(r#""object""#)),
+    Member::new("type", Shape::Word(&["object"]), Fallback::Text(r#""object""#)),
     Member::optional("properties", Shape::Properties),
     Member::optional("required", Shape::Elements(&Shape::Text)),
 ]);
@@ -67,7 +67,7 @@ const fn tool(output: Shape) -> [Member; 8] {
     [
         TITLE,
         DESCRIPTION,
-        Member::new("inputSchema", INPUT_SCHEMA, Otherwise::Text(ANY)),
+        Member::new("inputSchema", INPUT_SCHEMA, Fallback::Text(ANY)),
         Member::optional("outputSchema", output),
         Member::optional("annotations", TOOL_ANNOTATIONS),
         Member::optional("execution", EXECUTION),
@@ -107,7 +107,7 @@ const ANNOTATIONS: Member = Member::optional(
 );
 
 static RESOURCE: [Member; 8] = [
-    Member::new("name", Shape::Text, Otherwise::CopyOf("uri")),
+    Member::new("name", Shape::Text, Fallback::CopyOf("uri")),
     TITLE,
     DESCRIPTION,
     MIME_TYPE,
@@ -118,7 +118,7 @@ static RESOURCE: [Member; 8] = [
 ];
 
 static TEMPLATE: [Member; 7] = [
-    Member::new("name", Shape::Text, Otherwise::CopyOf("uriTemplate")),
+    Member::new("name", Shape::Text, Fallback::CopyOf("uriTemplate")),
     TITLE,
     DESCRIPTION,
     MIME_TYPE,

@@ -1,4 +1,4 @@
-//! Pure data: what travels on the wire and how it is named.
+//! The pure data of the protocol: messages on the wire, their parts and their names.
 //!
 //! Nothing here does IO, reads a clock or knows a module of pml other than its own.
 
@@ -16,11 +16,11 @@ mod kind;
 mod launch_approval;
 mod line;
 mod mended_definition;
+mod message_remains;
 mod name;
 mod nearest;
 mod object;
 mod pattern;
-mod remains;
 mod removal;
 mod reserved_words;
 mod scan;
@@ -32,20 +32,20 @@ mod uri;
 pub use batch::elements;
 pub use canonical::canonical;
 pub use digest::Digest;
-pub use envelope::{EnvelopeError, Message, Outcome, Payload};
+pub use envelope::{EnvelopeError, Message, Payload, ResponseOutcome};
 pub use era::Era;
 pub use excerpt::{Excerpt, Extent, fold, lines_of_json, repeated, shortened, wrap};
 pub use imitation::{Imitation, without_imitation};
 pub use json::{Json, escaped, quoted, text};
-pub use kind::{Changes, Kind};
+pub use kind::{ListChanges, ListKind};
 pub use launch_approval::LaunchApproval;
 pub use line::{Line, LineDecoder};
 pub use mended_definition::{DefinitionKind, mended_definition};
+pub use message_remains::{MessageSkim, Remains};
 pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
 pub use nearest::nearest;
 pub use object::{Object, Splice};
 pub use pattern::{Pattern, PatternError, Specificity};
-pub use remains::{Remains, Skim};
 pub use reserved_words::{RESERVED, may_continue, may_hold_reserved, own_tool};
 pub use secrets::Secrets;
 pub use shown::Shown;

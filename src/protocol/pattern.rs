@@ -237,7 +237,7 @@ enum Nesting {
 
 /// What ended a stretch of a glob.
 #[derive(PartialEq, Eq)]
-enum End {
+enum StretchEnd {
     Glob,
     Alternative,
     Alternatives,
@@ -249,12 +249,12 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    fn count(&mut self, nesting: Nesting) -> (usize, End) {
+    fn count(&mut self, nesting: Nesting) -> (usize, StretchEnd) {
         let mut literals = 0;
         while let Some(found) = self.rest.next() {
             match found {
-                ',' if nesting == Nesting::InAlternative => return (literals, End::Alternative),
-                '}' if nesting == Nesting::InAlternative => return (literals, End::Alternatives),
+                ',' if nesting == Nesting::InAlternative => return (literals, StretchEnd::Alternative),
+                '}' if nesting == Nesting::InAlternative => return (literals, StretchEnd::Alternatives),
                 '\\' => literals += usize::from(self.rest.next().is_some()),
                 '*' | '?' => self.wild = true,
                 '[' => self.skip_class(),
@@ -263,7 +263,7 @@ impl Counter<'_> {
                 _ => literals += 1,
             }
         }
-        (literals, End::Glob)
+        (literals, StretchEnd::Glob)
     }
 
     /// Of alternatives the shortest counts: the pattern is no narrower than its widest branch.
@@ -273,7 +273,7 @@ impl Counter<'_> {
         loop {
             let (literals, end) = self.count(Nesting::InAlternative);
             shortest = shortest.min(literals);
-            if end != End::Alternative {
+            if end != StretchEnd::Alternative {
                 return shortest;
             }
         }

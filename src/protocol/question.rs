@@ -1,12 +1,12 @@
 //! Questions to a person and their answers: shapes, limits, and the words in which an answer reaches a model.
 //!
-//! A question is written by a model and an answer by whoever holds the pen, so both are checked field by field,
+//! A question is written by a model and an answer by a client or a person, so both are checked field by field,
 //! and every complaint names the field, what stands there and the rule.
 
 use serde::{Deserialize, Serialize};
 
 mod read;
-mod typed;
+mod typed_answer;
 
 pub use read::QuestionError;
 
@@ -53,7 +53,7 @@ pub enum Selection {
 
 /// The answer to one question: choices of the question, and what the person wrote besides.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Given {
+pub struct QuestionAnswer {
     /// The labels that were chosen.
     #[serde(default)]
     pub labels: Vec<String>,
@@ -69,7 +69,7 @@ impl Question {
         field: &str,
         labels: Vec<String>,
         text: Option<String>,
-    ) -> Result<Given, QuestionError> {
+    ) -> Result<QuestionAnswer, QuestionError> {
         let field = field.to_owned();
         let text = text
             .map(|text| text.trim().to_owned())
@@ -105,12 +105,12 @@ impl Question {
         match (known.len() + usize::from(text.is_some()), self.selection) {
             (0, _) => Err(QuestionError::Empty { field }),
             (found, Selection::One) if found > 1 => Err(QuestionError::OnlyOne { field, found }),
-            _ => Ok(Given { labels: known, text }),
+            _ => Ok(QuestionAnswer { labels: known, text }),
         }
     }
 }
 
-impl Given {
+impl QuestionAnswer {
     /// Returns the choices and the free text as one list.
     #[must_use]
     pub fn values(&self) -> Vec<&str> {
@@ -123,7 +123,7 @@ impl Given {
 
     /// Returns the answer in the words a model is told.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         match (self.labels.is_empty(), &self.text) {
             (true, Some(text)) => format!("User answered: {text}"),
             _ => format!("User selected: {}", self.values().join(", ")),
@@ -303,7 +303,7 @@ mod tests {
                     labels.iter().map(|label| (*label).to_owned()).collect(),
                     text.map(str::to_owned),
                 )
-                .map(|given| given.told())
+                .map(|given| given.summary())
                 .map_err(|error| error.to_string())
         };
         assert_eq!(check(&one, &["A"], None), Ok("User selected: A".to_owned()));

@@ -1,4 +1,4 @@
-//! Taking members out of an object while every other byte stays.
+//! The removal of members from an object while every other byte stays.
 
 use std::collections::HashSet;
 use std::ops::Range;

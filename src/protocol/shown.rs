@@ -1,4 +1,4 @@
-//! Text from outside on its way to a person.
+//! The type of text from outside that is safe to show to a person.
 //!
 //! A tool name, a description or an install line may carry escape sequences, direction overrides or characters
 //! without width, so that a person reads something other than what is granted. [`Shown`] is the one road from

@@ -43,10 +43,10 @@ impl<'a> Object<'a> {
         reading
     }
 
-    fn found<'s>(&'s self, name: Option<&'s str>, value: Json<'a>) -> Found<'s> {
+    fn found<'s>(&'s self, name: Option<&'s str>, value: Json<'a>) -> MemberName<'s> {
         match name {
-            Some(name) => Found::new(name),
-            None => Found::Odd(Cow::Owned(without_halves(self.key_of(value)))),
+            Some(name) => MemberName::new(name),
+            None => MemberName::Odd(Cow::Owned(without_halves(self.key_of(value)))),
         }
     }
 
@@ -101,7 +101,7 @@ impl<'a> Object<'a> {
                 && name
                     .char_indices()
                     .nth(Era::ENVELOPE.len())
-                    .is_some_and(|(end, _)| Found::new(&name[..end]).reads_as(Era::ENVELOPE))
+                    .is_some_and(|(end, _)| MemberName::new(&name[..end]).reads_as(Era::ENVELOPE))
         };
         match self
             .members()
@@ -143,14 +143,14 @@ fn without_halves(written: &str) -> String {
 }
 
 /// The name of a member as it was found.
-enum Found<'a> {
+enum MemberName<'a> {
     /// Visible ASCII, as nearly all names are.
     Plain(&'a str),
     /// Anything else.
     Odd(Cow<'a, str>),
 }
 
-impl<'a> Found<'a> {
+impl<'a> MemberName<'a> {
     fn new(name: &'a str) -> Self {
         if name.bytes().all(|byte| byte.is_ascii() && byte != 0) {
             Self::Plain(name)

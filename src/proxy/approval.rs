@@ -1,4 +1,4 @@
-//! What an approval grants beyond the call it was asked for: the server at exactly this launch, and a rule.
+//! The grants of an approval beyond its own call: the server at exactly this launch, and a rule.
 //!
 //! The server is recorded by the store, in the transaction that records the answer or takes the call: both count or
 //! neither. A rule stands in a file, so it is written under the lock of that file, right before that transaction, and put
@@ -13,26 +13,26 @@ use crate::protocol::LaunchApproval;
 use crate::protocol::continuation::Scope;
 use crate::workflow::{Answer, ApprovedLaunch, Ask, Timestamp, Workflow};
 
-/// What an approval grants beyond the call it was asked for.
+/// The grant of an approval that outlasts the call it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum LastingGrant {
     /// The server may run from now on, as it was shown.
     Server,
     /// Nothing.
     Nothing,
 }
 
-/// Tells what an answer to an ask grants beyond the call.
+/// Returns the grant of an answer that outlasts the call.
 #[must_use]
-pub fn kept(ask: &Ask, answer: &Answer) -> Kept {
+pub fn lasting_grant(ask: &Ask, answer: &Answer) -> LastingGrant {
     match (ask, answer) {
         (
             Ask::Install { .. } | Ask::Connect { .. },
             Answer::Approve {
                 scope: Scope::Once | Scope::Always,
             },
-        ) => Kept::Server,
-        _ => Kept::Nothing,
+        ) => LastingGrant::Server,
+        _ => LastingGrant::Nothing,
     }
 }
 
@@ -46,7 +46,7 @@ pub fn approved_launch(
     package: Option<String>,
     now: Timestamp,
 ) -> Option<ApprovedLaunch> {
-    if kept(&workflow.ask, answer) == Kept::Nothing {
+    if lasting_grant(&workflow.ask, answer) == LastingGrant::Nothing {
         return None;
     }
     let dependency = workflow.ask.dependency()?;

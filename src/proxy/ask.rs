@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use super::authority::{PersonalRoad, stricter};
-use super::call::{Carried, Patience, arguments_of};
-use super::resume::{Carrier, Decided};
-use super::{Asked, Outcome, Proxy, Refusal, View, Wanted};
+use super::call::{ClientRequest, WaitMode, arguments_of};
+use super::continuation::{Carrier, DecisionSource};
+use super::{Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View};
 use crate::loader::Plan;
 use crate::protocol::ToolName;
 use crate::protocol::approval::ApprovalType;
 use crate::workflow::{
-    Ask, Attended, Call, Created, New, Origin, Refusal as Unmoved, Workflow, WorkflowError,
+    Ask, AskAttendance, NewWorkflow, Origin, SuspendedCall, Suspension, TransitionError, Workflow,
+    WorkflowError,
 };
 
 impl Proxy {
@@ -20,11 +21,11 @@ impl Proxy {
     pub(super) async fn ask(
         &self,
         view: &View,
-        wanted: Wanted<'_>,
+        wanted: RequestedItem<'_>,
         tool: &ToolName,
         plan: &Arc<Plan>,
         kind: ApprovalType,
-        carried: &Carried,
+        carried: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         let mut dependency = self.0.loader.shown(plan);
         if dependency.integrity.is_none() && self.0.loader.needs_install(plan) {
@@ -47,46 +48,48 @@ impl Proxy {
             },
         };
         let arguments = arguments_of(&carried.params);
-        let call = Call {
+        let call = SuspendedCall {
             tool: tool.clone(),
             arguments,
             launch: plan.digest().clone(),
         };
-        let mut new = New {
+        let mut new = NewWorkflow {
             ask,
             call,
             time_to_live: view.config.approvals.time_to_live,
             project: self.project().to_owned(),
             origin: self.origin(view),
             attended: match carried.patience {
-                Patience::InTheCall | Patience::ForARetry => Attended::ByItsCall,
-                Patience::None => Attended::ByNone,
+                WaitMode::InTheCall | WaitMode::ForARetry => AskAttendance::ByItsCall,
+                WaitMode::None => AskAttendance::ByNone,
             },
             twin: 0,
         };
         loop {
             match self.0.workflows.create(new.clone()).await? {
-                Created::Answered(answered) => {
+                Suspension::Answered(answered) => {
                     let (on, id) = (Carrier::Request(wanted), answered.id.to_string());
-                    match self.resumed(on, &id, Decided::Elsewhere, carried).await {
+                    match self.resumed(on, &id, DecisionSource::Elsewhere, carried).await {
                         // Another call was faster: this one looks again.
                         Err(Refusal::Workflow(WorkflowError::Refused {
                             refusal:
-                                Unmoved::AlreadyUsed { .. } | Unmoved::Expired { .. } | Unmoved::Withdrawn,
+                                TransitionError::AlreadyUsed { .. }
+                                | TransitionError::Expired { .. }
+                                | TransitionError::Withdrawn,
                             ..
                         })) => {}
                         outcome => return outcome,
                     }
                 }
-                Created::New(workflow) | Created::Existing(workflow) => {
+                Suspension::New(workflow) | Suspension::Existing(workflow) => {
                     if let Some(claim) = self.0.scope.claim(workflow.id) {
                         let asked = self.asked(view, &workflow)?;
-                        return Ok(Outcome::Asked(Asked {
+                        return Ok(Outcome::Asked(PendingAsk {
                             claim: Some(claim),
                             ..asked
                         }));
                     }
-                    if carried.patience == Patience::InTheCall && kind != ApprovalType::ToolPermission {
+                    if carried.patience == WaitMode::InTheCall && kind != ApprovalType::ToolPermission {
                         return Ok(Outcome::Joined(workflow.id));
                     }
                     new.twin += 1;
@@ -105,7 +108,7 @@ impl Proxy {
     }
 
     /// Describes a suspended call as a person is shown it.
-    pub(super) fn asked(&self, view: &View, workflow: &Workflow) -> Result<Asked, Refusal> {
+    pub(super) fn asked(&self, view: &View, workflow: &Workflow) -> Result<PendingAsk, Refusal> {
         let (kind, dependency) = match &workflow.ask {
             Ask::Install { dependency } => (ApprovalType::DependencyInstall, dependency),
             Ask::Connect { dependency } => (ApprovalType::RemoteConnect, dependency),
@@ -121,7 +124,7 @@ impl Proxy {
         let installs = self
             .planned(view, &workflow.call.tool)
             .is_ok_and(|(_, plan)| self.0.loader.needs_install(&plan));
-        Ok(Asked {
+        Ok(PendingAsk {
             kind,
             tool: workflow.call.tool.clone(),
             dependency: Box::new(dependency.clone()),

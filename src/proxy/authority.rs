@@ -1,9 +1,9 @@
-//! Who may answer an ask: one pure decision for every road on which an answer comes.
+//! The table of who may answer an ask: one pure decision for every road on which an answer comes.
 //!
 //! A continuation is written by a model, so it counts only where the configuration takes the client's word, and only
 //! in the project that asked. A dialog counts where it was shown. A slash command counts as a person's word for the
-//! asks of its own conversation, unless an agent runs the process. A terminal counts for every ask of the user, with the same
-//! exception. What remains open: a process of the same user can always pretend to be another one.
+//! asks of its own conversation, unless an agent runs the process. A terminal counts for every ask of the user, with
+//! the same exception. The table cannot stop a process of the same user that pretends to be another one.
 
 use crate::config::{By, Environment};
 use crate::workflow::{Answer, Provenance};
@@ -28,7 +28,7 @@ impl Effect {
     }
 }
 
-/// How the conversation that brings an answer relates to the one that asked.
+/// The relation of the conversation that brings an answer to the one that asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// It asked itself.
@@ -39,7 +39,7 @@ pub enum Relation {
     OtherProject,
 }
 
-/// Who runs the process that brings an answer.
+/// The one who runs the process that brings an answer: a person or an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runner {
     /// A person, as far as can be told.
@@ -51,7 +51,7 @@ pub enum Runner {
 /// The variable by which Claude Code marks the processes that its tools start.
 pub const AGENT_MARK: &str = "CLAUDECODE";
 
-/// Whether a process can be typed at.
+/// Whether a process has a terminal that a person can type into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
     /// It has a terminal.
@@ -71,7 +71,7 @@ impl Runner {
     }
 }
 
-/// Where a person can answer an ask of their client, besides its dialog.
+/// The place where a person can answer an ask of their client, besides its dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersonalRoad {
     /// In the client itself, by a prompt of pml that only a person can run, or in a terminal.
@@ -94,12 +94,12 @@ impl PersonalRoad {
     }
 }
 
-/// What an answer is worth.
+/// The effect that an answer may have: it decides, or it only reads the state of the workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Worth {
+pub enum AnswerWeight {
     /// It decides.
     Decides,
-    /// It decides nothing and asks how the workflow stands.
+    /// It decides nothing and returns the state of the workflow.
     Looks,
 }
 
@@ -120,26 +120,28 @@ pub enum NotEntitled {
     Agent,
 }
 
-/// Decides what an answer is worth.
+/// Decides whether an answer that came on this road may decide the ask.
 pub fn may_answer(
     by: By,
     road: Provenance,
     relation: Relation,
     runner: Runner,
     effect: Effect,
-) -> Result<Worth, NotEntitled> {
+) -> Result<AnswerWeight, NotEntitled> {
     use Provenance::{Chat, Cli, Continuation, Dialog, Elicitation, Prompt, Rule, Web};
     match (road, relation, by) {
         (Continuation | Prompt, Relation::OtherProject, _) => Err(NotEntitled::OtherProject),
-        (Continuation, _, By::Human) => Ok(Worth::Looks),
+        (Continuation, _, By::Human) => Ok(AnswerWeight::Looks),
         (Dialog | Elicitation, Relation::SameProject | Relation::OtherProject, _) => {
             Err(NotEntitled::NotShown)
         }
         (Prompt, Relation::SameProject, By::Human) => Err(NotEntitled::OtherConversation),
         // A refusal in a terminal grants nothing, so anybody may give it.
-        (Cli, _, _) if effect == Effect::Refuses => Ok(Worth::Decides),
+        (Cli, _, _) if effect == Effect::Refuses => Ok(AnswerWeight::Decides),
         (Prompt | Cli, _, By::Human) if runner == Runner::Agent => Err(NotEntitled::Agent),
-        (Continuation | Dialog | Elicitation | Prompt | Cli | Web | Chat | Rule, _, _) => Ok(Worth::Decides),
+        (Continuation | Dialog | Elicitation | Prompt | Cli | Web | Chat | Rule, _, _) => {
+            Ok(AnswerWeight::Decides)
+        }
     }
 }
 
@@ -190,7 +192,7 @@ mod tests {
             if road == Provenance::Continuation
                 || (runner == Runner::Agent && matches!(road, Provenance::Prompt | Provenance::Cli))
             {
-                assert_ne!(worth, Ok(Worth::Decides), "{road} {relation:?} {runner:?}");
+                assert_ne!(worth, Ok(AnswerWeight::Decides), "{road} {relation:?} {runner:?}");
             }
         }
     }
@@ -218,7 +220,8 @@ mod tests {
         for (by, road, relation, runner) in cases() {
             if matches!(road, Provenance::Dialog | Provenance::Elicitation) {
                 let shown = relation == Relation::SameConversation;
-                let decides = may_answer(by, road, relation, runner, Effect::Grants) == Ok(Worth::Decides);
+                let decides =
+                    may_answer(by, road, relation, runner, Effect::Grants) == Ok(AnswerWeight::Decides);
                 assert_eq!(decides, shown);
             }
         }
@@ -229,8 +232,8 @@ mod tests {
         for (by, road, relation, runner) in cases() {
             let strict = may_answer(stricter(by, By::Human), road, relation, runner, Effect::Grants);
             let loose = may_answer(by, road, relation, runner, Effect::Grants);
-            if strict == Ok(Worth::Decides) {
-                assert_eq!(loose, Ok(Worth::Decides), "{road} {relation:?} {runner:?}");
+            if strict == Ok(AnswerWeight::Decides) {
+                assert_eq!(loose, Ok(AnswerWeight::Decides), "{road} {relation:?} {runner:?}");
             }
         }
         assert_eq!(stricter(By::Client, By::Client), By::Client);
@@ -242,7 +245,7 @@ mod tests {
             let yes = may_answer(by, road, relation, runner, Effect::Grants);
             let no = may_answer(by, road, relation, runner, Effect::Refuses);
             let expected = match road {
-                Provenance::Cli => Ok(Worth::Decides),
+                Provenance::Cli => Ok(AnswerWeight::Decides),
                 _ => yes,
             };
             assert_eq!(no, expected, "{by:?} {road} {relation:?} {runner:?}");

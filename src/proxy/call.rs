@@ -1,36 +1,36 @@
-//! One call, step by step: rules, approval, start, forward.
+//! The steps of one call: it checks the rules and the approval, starts the server and returns the route to it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::route::{Approval, Given, Target};
-use super::{Outcome, Proxy, Ready, Refusal, Route, View, Wanted};
+use super::route::{GrantKind, RouteApproval, Target};
+use super::{Outcome, Proxy, ReadyRequest, Refusal, RequestedItem, Route, View};
 use crate::config::Server;
 use crate::loader::{Content, KnownTool, Lease, LoadError, Plan};
-use crate::permissions::{AskKind, CONNECT, Decision};
+use crate::permissions::{AskKind, CONNECT, Ruling};
 use crate::protocol::approval::ApprovalType;
 use crate::protocol::{Object, ToolName};
 use crate::workflow::Arguments;
 
-/// How often a call is decided anew because rules, approvals or declarations changed while its server was started.
+/// The number of times a call is decided anew because rules, approvals or declarations changed while its server was started.
 const ROUNDS: usize = 5;
 
 /// A request as the client sent it.
 #[derive(Debug, Clone)]
-pub struct Carried {
+pub struct ClientRequest {
     /// The raw `params` object.
     pub params: Bytes,
     /// Where progress goes, if the client wants any.
     pub progress: Option<mpsc::Sender<Progress>>,
     /// How it waits for a person, if one must decide.
-    pub patience: Patience,
+    pub patience: WaitMode,
 }
 
 /// How a call waits for a person who must decide about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitMode {
     /// It stays open while a dialog is; it joins the dialog of an identical call where that is about the server.
     InTheCall,
     /// It returns a form, and the client's next request brings the answer.
@@ -39,33 +39,33 @@ pub enum Patience {
     None,
 }
 
-/// A step of pml's own on the way to an answer, in words.
+/// A message about a step of pml's own, sent to the client as progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress(pub String);
 
-/// How far a call that was permitted came.
-pub(super) enum Ran {
-    /// To this outcome.
+/// The result of running a permitted call.
+pub(super) enum RunResult {
+    /// The call came to this outcome.
     To(Outcome),
-    /// Not to its server: what permitted it changed meanwhile.
+    /// The call was not sent: the rule or approval that permitted it changed meanwhile.
     NoLonger(Refusal),
 }
 
-/// Whether a call may still run.
-enum Still {
-    Permitted(Decision),
+/// The result of checking a permitted call again, right before it is sent.
+enum RunCheck {
+    Permitted(Ruling),
     NoLonger(Refusal),
 }
 
 /// A call that may run.
-pub(super) struct Permitted<'a> {
+pub(super) struct PermittedCall<'a> {
     pub(super) target: Target,
     pub(super) server: &'a Server,
     pub(super) plan: &'a Arc<Plan>,
     /// The content a person was shown or approved: nothing else may run under their approval.
     pub(super) expected: Content,
     /// For what their approval was given, where one was needed.
-    pub(super) given: Given,
+    pub(super) given: GrantKind,
     pub(super) notes: Vec<String>,
     /// The arguments that were suspended, in place of those the request came with.
     pub(super) suspended: Option<Arguments>,
@@ -73,7 +73,7 @@ pub(super) struct Permitted<'a> {
 
 impl Proxy {
     /// Asks for something: it may run, is suspended, or is refused.
-    pub async fn call(&self, wanted: Wanted<'_>, carried: Carried) -> Outcome {
+    pub async fn call(&self, wanted: RequestedItem<'_>, carried: ClientRequest) -> Outcome {
         let view = match self.view() {
             Ok(view) => view,
             Err(error) => return Outcome::Refused(Refusal::Config(error)),
@@ -92,8 +92,8 @@ impl Proxy {
                 Err(error) => return Outcome::Refused(Refusal::Config(error)),
             };
             match self.decide(&view, wanted, target.clone(), &carried).await {
-                Ok(Ran::To(outcome)) => return outcome,
-                Ok(Ran::NoLonger(refusal)) => changed = refusal,
+                Ok(RunResult::To(outcome)) => return outcome,
+                Ok(RunResult::NoLonger(refusal)) => changed = refusal,
                 Err(refusal) => return Outcome::Refused(refusal),
             }
         }
@@ -103,42 +103,42 @@ impl Proxy {
     async fn decide(
         &self,
         view: &View,
-        wanted: Wanted<'_>,
+        wanted: RequestedItem<'_>,
         target: Target,
-        carried: &Carried,
-    ) -> Result<Ran, Refusal> {
+        carried: &ClientRequest,
+    ) -> Result<RunResult, Refusal> {
         let tool = target.tool.clone();
-        let decision = view.ruled(&tool)?;
+        let decision = view.ruling(&tool)?;
         let (server, plan) = self.planned(view, &tool)?;
         let approved = match decision {
-            Decision::Ask(_) => {
+            Ruling::Ask(_) => {
                 self.learn_approvals().await;
                 self.approved(&plan)
             }
-            Decision::Allow | Decision::Deny => None,
+            Ruling::Allow | Ruling::Deny => None,
         };
         let kind = match decision {
-            Decision::Allow | Decision::Deny => None,
-            Decision::Ask(_) if self.0.grants.allows_tool(&tool, plan.digest()) => None,
-            Decision::Ask(AskKind::First) if approved.is_some() => None,
-            Decision::Ask(AskKind::First) => Some(plan.first_use()),
-            Decision::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
+            Ruling::Allow | Ruling::Deny => None,
+            Ruling::Ask(_) if self.0.grants.allows_tool(&tool, plan.digest()) => None,
+            Ruling::Ask(AskKind::First) if approved.is_some() => None,
+            Ruling::Ask(AskKind::First) => Some(plan.first_use()),
+            Ruling::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
         };
         if let Some(kind) = kind {
             let asked = self.ask(view, wanted, &tool, &plan, kind, carried);
-            return Box::pin(asked).await.map(Ran::To);
+            return Box::pin(asked).await.map(RunResult::To);
         }
         // An allow rule covers whatever version is declared; an approval covers what was approved.
         let expected = match decision {
-            Decision::Allow | Decision::Deny => Content::default(),
-            Decision::Ask(_) => approved.unwrap_or_else(|| self.approved_content(&plan)),
+            Ruling::Allow | Ruling::Deny => Content::default(),
+            Ruling::Ask(_) => approved.unwrap_or_else(|| self.approved_content(&plan)),
         };
-        let permitted = Permitted {
+        let permitted = PermittedCall {
             target,
             server,
             plan: &plan,
             expected,
-            given: Given::Standing,
+            given: GrantKind::Standing,
             notes: Vec::new(),
             suspended: None,
         };
@@ -146,18 +146,19 @@ impl Proxy {
             // What would have to be installed now was never shown: the call becomes a question about it.
             Err(Refusal::Load { source, .. })
                 if source.is_other_content()
-                    && decision == Decision::Ask(AskKind::First)
+                    && decision == Ruling::Ask(AskKind::First)
                     && !self.is_approved(&plan) =>
             {
                 let kind = plan.first_use();
                 let asked = self.ask(view, wanted, &tool, &plan, kind, carried);
-                return Box::pin(asked).await.map(Ran::To);
+                return Box::pin(asked).await.map(RunResult::To);
             }
             ran => ran?,
         };
         // What a person granted for one tool until the end of the session is not looked up by its launch.
-        let memorable = matches!(decision, Decision::Allow | Decision::Ask(AskKind::First));
-        if let (Ran::To(Outcome::Ready(ready)), Wanted::Tool(name), true) = (&ran, wanted, memorable)
+        let memorable = matches!(decision, Ruling::Allow | Ruling::Ask(AskKind::First));
+        if let (RunResult::To(Outcome::Ready(ready)), RequestedItem::Tool(name), true) =
+            (&ran, wanted, memorable)
             && ready.notes.is_empty()
             && let Ok(view) = self.view()
         {
@@ -192,10 +193,10 @@ impl Proxy {
     pub(super) async fn run(
         &self,
         view: &View,
-        permitted: Permitted<'_>,
+        permitted: PermittedCall<'_>,
         progress: Option<mpsc::Sender<Progress>>,
-    ) -> Result<Ran, Refusal> {
-        let Permitted {
+    ) -> Result<RunResult, Refusal> {
+        let PermittedCall {
             target,
             server,
             plan,
@@ -207,8 +208,8 @@ impl Proxy {
         let dependency = target.tool.dependency();
         self.watch_for_changes();
         let lease = match given {
-            Given::Standing => Lease::Standing,
-            Given::Once => Lease::OneCall,
+            GrantKind::Standing => Lease::Standing,
+            GrantKind::Once => Lease::OneCall,
         };
         let started = self
             .0
@@ -226,7 +227,7 @@ impl Proxy {
             Ok(started) => started,
             Err(source) if matches!(*source, LoadError::Dismissed { .. }) => {
                 let tool = target.tool.clone();
-                return Ok(Ran::NoLonger(Refusal::Changed { tool }));
+                return Ok(RunResult::NoLonger(Refusal::Changed { tool }));
             }
             Err(source) => {
                 return Err(Refusal::Load {
@@ -235,28 +236,28 @@ impl Proxy {
                 });
             }
         };
-        let told = started.take_notes().into_iter();
-        notes.extend(told.map(|note| format!("pml: {note}")));
+        let notices = started.take_notes().into_iter();
+        notes.extend(notices.map(|note| format!("pml: {note}")));
         // A call that a rule allows does not wait for the approvals.
         let rests_on_an_approval = self
             .view()
-            .is_ok_and(|view| matches!(view.ruled(&target.tool), Ok(Decision::Ask(_))));
+            .is_ok_and(|view| matches!(view.ruling(&target.tool), Ok(Ruling::Ask(_))));
         if rests_on_an_approval {
             match self.record_first_use(&target.tool, plan, &started).await {
                 Ok(note) => notes.extend(note),
                 Err(refusal) => {
                     started.session.settle();
-                    return Ok(Ran::NoLonger(refusal));
+                    return Ok(RunResult::NoLonger(refusal));
                 }
             }
             self.learn_approvals().await;
         }
         // From here on nothing waits: what is decided now is what is sent.
         let decision = match self.still_permitted(&target.tool, plan, given)? {
-            Still::Permitted(decision) => decision,
-            Still::NoLonger(refusal) => {
+            RunCheck::Permitted(decision) => decision,
+            RunCheck::NoLonger(refusal) => {
                 started.session.settle();
-                return Ok(Ran::NoLonger(refusal));
+                return Ok(RunResult::NoLonger(refusal));
             }
         };
         let known = started.known();
@@ -264,14 +265,14 @@ impl Proxy {
             started.session.settle();
             let name = |tool: &KnownTool| ToolName::new(dependency.clone(), tool.name());
             let tools = known.tools.iter().map(name).collect();
-            return Ok(Ran::To(Outcome::Connected {
+            return Ok(RunResult::To(Outcome::Connected {
                 dependency: dependency.clone(),
                 tools,
                 notes,
             }));
         }
         let approval = match decision {
-            Decision::Ask(_) => Some(Approval {
+            Ruling::Ask(_) => Some(RouteApproval {
                 launch: plan.digest().clone(),
                 content: Content {
                     integrity: started
@@ -282,10 +283,10 @@ impl Proxy {
                 },
                 given,
             }),
-            Decision::Allow | Decision::Deny => None,
+            Ruling::Allow | Ruling::Deny => None,
         };
         let route = Route::new(started.session, target, server.call_timeout, approval);
-        Ok(Ran::To(Outcome::Ready(Ready {
+        Ok(RunResult::To(Outcome::Ready(ReadyRequest {
             route: Arc::new(route),
             suspended,
             notes,
@@ -293,24 +294,24 @@ impl Proxy {
     }
 
     /// Looks again whether a call may run, after everything that had to be waited for.
-    fn still_permitted(&self, tool: &ToolName, plan: &Plan, given: Given) -> Result<Still, Refusal> {
+    fn still_permitted(&self, tool: &ToolName, plan: &Plan, given: GrantKind) -> Result<RunCheck, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
-        let decision = view.ruled(tool)?;
+        let decision = view.ruling(tool)?;
         let (_, now) = self.planned(&view, tool)?;
         if now.digest() != plan.digest() {
-            return Ok(Still::NoLonger(Refusal::Changed { tool: tool.clone() }));
+            return Ok(RunCheck::NoLonger(Refusal::Changed { tool: tool.clone() }));
         }
         let permitted = match decision {
-            Decision::Allow | Decision::Deny => true,
-            Decision::Ask(_) if given == Given::Once => true,
-            Decision::Ask(_) if self.0.grants.allows_tool(tool, plan.digest()) => true,
-            Decision::Ask(AskKind::First) => self.is_approved(plan),
-            Decision::Ask(AskKind::Every) => false,
+            Ruling::Allow | Ruling::Deny => true,
+            Ruling::Ask(_) if given == GrantKind::Once => true,
+            Ruling::Ask(_) if self.0.grants.allows_tool(tool, plan.digest()) => true,
+            Ruling::Ask(AskKind::First) => self.is_approved(plan),
+            Ruling::Ask(AskKind::Every) => false,
         };
         Ok(if permitted {
-            Still::Permitted(decision)
+            RunCheck::Permitted(decision)
         } else {
-            Still::NoLonger(Refusal::Withdrawn { tool: tool.clone() })
+            RunCheck::NoLonger(Refusal::Withdrawn { tool: tool.clone() })
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What belongs to one client's conversation: the name under which it asks, and the asks that its calls wait for.
+//! The scope of one client's conversation: the name under which it asks, and the asks that its calls wait for.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,31 +1,31 @@
 //! Carries out a person's approval: writes the rule it grants, then records the rest and takes the call at once.
 //!
-//! `approval` says why in this order.
+//! The module `approval` explains this order.
 
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::approval::approved_launch;
-use super::door::{self, Unruled, not_recorded};
+use super::door::{self, AnswerRuleError, not_recorded};
 use super::outcome::place;
 use super::rule_error::RuleError;
 use super::{Proxy, Refusal, View, now};
 use crate::loader::Plan;
-use crate::permissions::Change;
-use crate::permissions::writer::{Edited, Kind, edit};
+use crate::permissions::ConfigChange;
+use crate::permissions::writer::{FileEdit, FileKind, edit};
 use crate::protocol::continuation::Scope;
 use crate::protocol::{Pattern, Shown, ToolName};
 use crate::workflow::{
-    Answer, Ask, Expected, GivenAnswer, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError,
-    WorkflowId,
+    Answer, Ask, Provenance, RecordedAnswer, State, ToolExpectation, TransitionError, Workflow,
+    WorkflowError, WorkflowId,
 };
 
 /// How often the answer of an ask may move between a look and a take: from none to one, and to its end.
 const LOOKS: usize = 3;
 
-/// How writing a rule ended.
-type Written = Result<Edited, RuleError>;
+/// The result of writing a rule.
+type RuleResult = Result<FileEdit, RuleError>;
 
 impl Proxy {
     /// Records what was granted and takes the call, both or neither.
@@ -35,7 +35,7 @@ impl Proxy {
     pub(super) async fn take(
         &self,
         id: WorkflowId,
-        expected: Expected,
+        expected: ToolExpectation,
         answer: Option<(Answer, Provenance)>,
         plan: Arc<Plan>,
     ) -> Result<(Workflow, Vec<String>), Refusal> {
@@ -52,7 +52,7 @@ impl Proxy {
                     // Another approval came between the look and the take: it is the one to carry out.
                     Err(Refusal::Workflow(WorkflowError::Refused {
                         refusal:
-                            Unmoved::AlreadyAnswered {
+                            TransitionError::AlreadyAnswered {
                                 answer: Answer::Approve { .. },
                                 ..
                             },
@@ -69,7 +69,7 @@ impl Proxy {
     async fn take_once(
         &self,
         id: WorkflowId,
-        expected: &Expected,
+        expected: &ToolExpectation,
         brought: Option<&(Answer, Provenance)>,
         plan: &Plan,
         abandoned: &CancellationToken,
@@ -89,7 +89,7 @@ impl Proxy {
             return Err(Refusal::Expired);
         };
         let approves = approved_launch(&found, &answer, package_of(plan), now());
-        let given = GivenAnswer { answer, by, approves };
+        let given = RecordedAnswer { answer, by, approves };
         if scope == Scope::Always {
             let (expects, brought) = (expected.clone(), given.clone());
             let taking = self.clone();
@@ -99,10 +99,10 @@ impl Proxy {
                     let note = self.describe_rule(&found.call.tool, &Ok(edited));
                     return Ok((taken, vec![note]));
                 }
-                Err(Unruled::Answer(error)) => return Err(not_recorded(error)),
-                Err(Unruled::Abandoned) => return Err(Refusal::Expired),
+                Err(AnswerRuleError::Answer(error)) => return Err(not_recorded(error)),
+                Err(AnswerRuleError::Abandoned) => return Err(Refusal::Expired),
                 // The person wanted the call too: it runs once, and its result says that the rule is missing.
-                Err(Unruled::Rule(error)) => {
+                Err(AnswerRuleError::Rule(error)) => {
                     let note = self.describe_rule(&found.call.tool, &Err(error));
                     let taken = workflows.answer_and_take(id, expected.clone(), given).await;
                     return Ok((taken.map_err(not_recorded)?, vec![note]));
@@ -140,13 +140,13 @@ impl Proxy {
     }
 
     /// Adds the exact tool to the allow list, off the thread: the writer waits for its lock and for the disk.
-    async fn write_rule(&self, tool: ToolName) -> Written {
+    async fn write_rule(&self, tool: ToolName) -> RuleResult {
         let path = self.0.files.project.clone();
-        let change = Change::AllowTool { tool };
-        Ok(tokio::task::spawn_blocking(move || edit(&path, Kind::Pml, &[change])).await??)
+        let change = ConfigChange::AllowTool { tool };
+        Ok(tokio::task::spawn_blocking(move || edit(&path, FileKind::Pml, &[change])).await??)
     }
 
-    fn describe_rule(&self, tool: &ToolName, written: &Written) -> String {
+    fn describe_rule(&self, tool: &ToolName, written: &RuleResult) -> String {
         let text = Pattern::exact_text(tool);
         let pattern = match text.parse::<Pattern>() {
             Ok(pattern) => pattern,

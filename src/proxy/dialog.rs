@@ -1,10 +1,10 @@
-//! What comes of a dialog: the first answer counts, on whichever road it came, and a late one is put to the call again.
+//! Carries out the answer of a dialog: the first answer on any road counts, and a late one is put to the call again.
 
-use super::resume::{Carrier, Decided, seed_words};
-use super::{Carried, Outcome, Proxy, Refusal, Wanted};
+use super::continuation::{Carrier, DecisionSource, seed_words};
+use super::{ClientRequest, Outcome, Proxy, Refusal, RequestedItem};
 use crate::protocol::Shown;
 use crate::protocol::continuation::Decision;
-use crate::workflow::{Answer, Provenance, Refusal as Unmoved, State, Workflow, WorkflowError, WorkflowId};
+use crate::workflow::{Answer, Provenance, State, TransitionError, Workflow, WorkflowError, WorkflowId};
 
 /// How often the state of an ask may move between a look and an answer: each state moves at most twice.
 const LOOKS: usize = 4;
@@ -16,11 +16,11 @@ impl Proxy {
     /// reached its deadline or was used by an identical call, what the person said is put to the same call again.
     pub async fn dialog_ended(
         &self,
-        wanted: Wanted<'_>,
+        wanted: RequestedItem<'_>,
         id: WorkflowId,
         said: Option<Decision>,
         by: Provenance,
-        carried: &Carried,
+        carried: &ClientRequest,
     ) -> Outcome {
         match self.ended(wanted, id, said, by, carried).await {
             Ok(outcome) => outcome,
@@ -30,24 +30,24 @@ impl Proxy {
 
     async fn ended(
         &self,
-        wanted: Wanted<'_>,
+        wanted: RequestedItem<'_>,
         id: WorkflowId,
         said: Option<Decision>,
         by: Provenance,
-        carried: &Carried,
+        carried: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         let name = id.to_string();
         for _ in 0..LOOKS {
             let workflow = self.0.workflows.find(id).await?;
             let live = workflow.is_live_at(super::now());
             let decided = match (&workflow.state, said) {
-                (State::Pending, Some(decision)) if live => Decided::Now(decision, by),
+                (State::Pending, Some(decision)) if live => DecisionSource::Now(decision, by),
                 (State::Pending, None) if live => {
                     let view = self.view().map_err(Refusal::Config)?;
                     self.0.workflows.leave_unattended(id).await?;
                     return Ok(Outcome::Asked(self.asked(&view, &workflow)?));
                 }
-                (State::Answered { .. }, _) => Decided::Elsewhere,
+                (State::Answered { .. }, _) => DecisionSource::Elsewhere,
                 (State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn, said) => {
                     return self.put_again(wanted, &workflow, said, by, carried).await;
                 }
@@ -59,11 +59,11 @@ impl Proxy {
                 // Another answer came between the look and this one.
                 Err(Refusal::Workflow(WorkflowError::Refused {
                     refusal:
-                        Unmoved::AlreadyAnswered { .. }
-                        | Unmoved::AlreadyUsed { .. }
-                        | Unmoved::Refused { .. }
-                        | Unmoved::Expired { .. }
-                        | Unmoved::Withdrawn,
+                        TransitionError::AlreadyAnswered { .. }
+                        | TransitionError::AlreadyUsed { .. }
+                        | TransitionError::Refused { .. }
+                        | TransitionError::Expired { .. }
+                        | TransitionError::Withdrawn,
                     ..
                 })) => {}
                 Ok(outcome) => return Ok(with_note(outcome, overruled(&workflow, said))),
@@ -76,11 +76,11 @@ impl Proxy {
     /// Puts what a person said to the same call again, after its ask was used up or had reached its deadline.
     async fn put_again(
         &self,
-        wanted: Wanted<'_>,
+        wanted: RequestedItem<'_>,
         asked: &Workflow,
         said: Option<Decision>,
         by: Provenance,
-        carried: &Carried,
+        carried: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         match (said, &asked.state) {
             (Some(Decision::Refuse), _) => Ok(Outcome::Aborted {
@@ -103,7 +103,7 @@ impl Proxy {
                     return Ok(Outcome::Asked(again));
                 }
                 let id = fresh.id.to_string();
-                let decided = Decided::Now(decision, by);
+                let decided = DecisionSource::Now(decision, by);
                 self.resumed(Carrier::Request(wanted), &id, decided, carried)
                     .await
             }

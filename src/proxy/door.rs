@@ -6,14 +6,14 @@
 use tokio_util::sync::CancellationToken;
 
 use super::approval::approved_launch;
-use super::authority::{Effect, Relation, Runner, Worth, may_answer};
+use super::authority::{AnswerWeight, Effect, Relation, Runner, may_answer};
 use super::rule_error::RuleError;
 use super::{Refusal, now};
 use crate::config::By;
-use crate::permissions::Change;
-use crate::permissions::writer::{Edited, JointError, Kind, edit_jointly};
+use crate::permissions::ConfigChange;
+use crate::permissions::writer::{FileEdit, FileKind, JointError, edit_jointly};
 use crate::protocol::continuation::Scope;
-use crate::workflow::{Answer, GivenAnswer, Provenance, Workflow, WorkflowError, Workflows};
+use crate::workflow::{Answer, Provenance, RecordedAnswer, Workflow, WorkflowError, Workflows};
 
 /// Where an answer comes from: what the table looks at besides the answer and the ask.
 #[derive(Debug, Clone, Copy)]
@@ -44,11 +44,11 @@ pub struct Recorded {
     /// The ask with its answer.
     pub workflow: Workflow,
     /// The rule that `always` wrote.
-    pub rule: Option<Edited>,
+    pub rule: Option<FileEdit>,
 }
 
 /// Why an answer and its rule do not both stand.
-pub(super) enum Unruled {
+pub(super) enum AnswerRuleError {
     /// The rule could not be written, and nothing was answered.
     Rule(RuleError),
     /// The answer does not count, and its rule is not there.
@@ -63,7 +63,7 @@ pub(super) fn weigh(
     workflow: &Workflow,
     effect: Effect,
     by: Provenance,
-) -> Result<Worth, Refusal> {
+) -> Result<AnswerWeight, Refusal> {
     may_answer(source.policy, by, source.relation, source.runner, effect).map_err(|why| {
         Refusal::NotEntitled {
             code: workflow.code.clone(),
@@ -80,8 +80,8 @@ pub(super) fn check(
     by: Provenance,
 ) -> Result<(), Refusal> {
     match weigh(source, workflow, Effect::of(answer), by)? {
-        Worth::Decides => Ok(workflow.accepts(answer, by, now())?),
-        Worth::Looks => Err(Refusal::NeedsPerson {
+        AnswerWeight::Decides => Ok(workflow.accepts(answer, by, now())?),
+        AnswerWeight::Looks => Err(Refusal::NeedsPerson {
             code: workflow.code.clone(),
         }),
     }
@@ -103,7 +103,7 @@ pub(super) async fn record(
         (Answer::Approve { scope: Scope::Always }, Reach::AsShown { .. }) => true,
         (Answer::Approve { .. } | Answer::Refuse { .. } | Answer::Answers { .. }, _) => false,
     };
-    let given = GivenAnswer { answer, by, approves };
+    let given = RecordedAnswer { answer, by, approves };
     let answered = {
         let (workflows, given, id) = (workflows.clone(), given.clone(), workflow.id);
         async move { workflows.answer(id, given).await }
@@ -118,9 +118,9 @@ pub(super) async fn record(
             workflow,
             rule: Some(edited),
         }),
-        Err(Unruled::Answer(error)) => Err(not_recorded(error)),
-        Err(Unruled::Abandoned) => Err(Refusal::Expired),
-        Err(Unruled::Rule(error)) => Err(Refusal::NotRecorded(Box::new(error))),
+        Err(AnswerRuleError::Answer(error)) => Err(not_recorded(error)),
+        Err(AnswerRuleError::Abandoned) => Err(Refusal::Expired),
+        Err(AnswerRuleError::Rule(error)) => Err(Refusal::NotRecorded(Box::new(error))),
     }
 }
 
@@ -129,10 +129,10 @@ pub(super) async fn record(
 pub(super) async fn with_rule(
     workflows: &Workflows,
     asked: &Workflow,
-    given: &GivenAnswer,
+    given: &RecordedAnswer,
     abandoned: &CancellationToken,
     then: impl Future<Output = Result<Workflow, WorkflowError>> + Send + 'static,
-) -> Result<(Edited, Workflow), Unruled> {
+) -> Result<(FileEdit, Workflow), AnswerRuleError> {
     let path = asked.origin.config.clone();
     let tool = asked.call.tool.clone();
     let (workflows, id, given) = (workflows.clone(), asked.id, given.clone());
@@ -148,20 +148,22 @@ pub(super) async fn with_rule(
                 .yields_to(Some(&(given.answer, given.by)), now())
                 .map_err(boxed)
         };
-        let changes = [Change::AllowTool { tool }];
+        let changes = [ConfigChange::AllowTool { tool }];
         let then = || runtime.block_on(then).map_err(boxed);
-        edit_jointly(&path, Kind::Pml, &changes, check, then)
+        edit_jointly(&path, FileKind::Pml, &changes, check, then)
     });
     match writing.await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(JointError::Write(error))) => Err(Unruled::Rule(error.into())),
-        Ok(Err(JointError::Other(error))) => Err(error.map_or(Unruled::Abandoned, Unruled::Answer)),
+        Ok(Err(JointError::Write(error))) => Err(AnswerRuleError::Rule(error.into())),
+        Ok(Err(JointError::Other(error))) => {
+            Err(error.map_or(AnswerRuleError::Abandoned, AnswerRuleError::Answer))
+        }
         Ok(Err(JointError::Stands { error, source })) => {
             let source = crate::report::render_hinted(&source);
             tracing::warn!(%id, "the answer did not count, but its rule stands: {source}");
-            Err(error.map_or(Unruled::Abandoned, Unruled::Answer))
+            Err(error.map_or(AnswerRuleError::Abandoned, AnswerRuleError::Answer))
         }
-        Err(panicked) => Err(Unruled::Rule(panicked.into())),
+        Err(panicked) => Err(AnswerRuleError::Rule(panicked.into())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a person granted for the life of this process.
+//! The grants of a person that last as long as this process.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,13 +20,13 @@ pub(crate) struct Grants {
 
 impl Grants {
     /// Says that a decision is about to be carried out; it is once this is dropped.
-    pub(crate) fn granting(self: &Arc<Self>, id: WorkflowId) -> Granting {
+    pub(crate) fn granting(self: &Arc<Self>, id: WorkflowId) -> GrantInProgress {
         let mut granting = lock(&self.granting);
         let (calls, _) = granting
             .entry(id)
             .or_insert_with(|| (0, CancellationToken::new()));
         *calls += 1;
-        Granting {
+        GrantInProgress {
             grants: Arc::clone(self),
             id,
         }
@@ -72,12 +72,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A decision that is being carried out.
 #[derive(Debug)]
-pub(crate) struct Granting {
+pub(crate) struct GrantInProgress {
     grants: Arc<Grants>,
     id: WorkflowId,
 }
 
-impl Drop for Granting {
+impl Drop for GrantInProgress {
     fn drop(&mut self) {
         let mut granting = lock(&self.grants.granting);
         let Some((calls, _)) = granting.get_mut(&self.id) else {

@@ -1,4 +1,4 @@
-//! What the client is told about everything behind pml: the union of capabilities, and each server's own words.
+//! The introduction of all servers to the client: the union of their capabilities, and each server's instructions.
 //!
 //! A server that was never seen may be capable of anything, so it counts as if it were.
 
@@ -22,7 +22,7 @@ impl Proxy {
     #[must_use]
     pub fn introduction(&self) -> Introduction {
         let Ok(view) = self.view() else {
-            // Whatever the configuration is to say when it can be read again.
+            // A configuration that can be read again later may declare any capability.
             return Introduction {
                 capabilities: union(&[None]),
                 instructions: Vec::new(),

@@ -1,7 +1,7 @@
-//! What a person approved of a launch, as calls look at it: by the approvals that this process knows.
+//! The approvals of launches that this process knows, as calls look them up.
 //!
 //! They are kept in the store and read off the thread of the conversation. What is known is believed as long as one look
-//! at a file says that no approval changed, in whichever process; otherwise nothing counts as approved until
+//! at a file says that no process changed an approval; otherwise nothing counts as approved until
 //! [`Proxy::learn_approvals`] has read them again. So a withdrawal counts from the next call on, and no call costs a
 //! read of the database.
 
@@ -85,7 +85,7 @@ impl Proxy {
         self.0.workflows.known_approvals().is_some()
     }
 
-    /// Reads the approvals again if one changed, in whichever process.
+    /// Reads the approvals again if this or another process changed one.
     pub async fn read_approvals(&self) -> Result<(), Refusal> {
         self.0.workflows.approvals().await?;
         Ok(())

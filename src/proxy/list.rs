@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Asking, Listed, Proxy, Refusal, View};
+use super::{AskPossibility, ListedTool, Proxy, Refusal, View};
 use crate::config::{Server, nearest};
 use crate::loader::{Known, KnownTool, Plan};
-use crate::permissions::{AskKind, CONNECT, Decision, ServerVerdict};
+use crate::permissions::{AskKind, CONNECT, Ruling, ServerVerdict};
 use crate::protocol::{DependencyName, ToolName, wire_name};
 
 /// What a list of tools follows from. Lists that follow from equal ones are equal, so that one need not be made again.
@@ -23,12 +23,15 @@ enum ServerBasis {
     /// Its tools are not known, or it cannot be planned: what is said instead.
     Connect(String),
     /// Its tools are known.
-    Known { known: Arc<Known>, approved: Approval },
+    Known {
+        known: Arc<Known>,
+        approved: ServerApproval,
+    },
 }
 
 /// Whether a person has approved a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Approval {
+enum ServerApproval {
     Given,
     Missing,
 }
@@ -85,16 +88,16 @@ impl Proxy {
             };
             if let Some(known) = self.0.loader.known(&plan) {
                 let approved = if self.is_approved(&plan) {
-                    Approval::Given
+                    ServerApproval::Given
                 } else {
-                    Approval::Missing
+                    ServerApproval::Missing
                 };
                 return ServerBasis::Known { known, approved };
             }
             let connect = ToolName::new(name.clone(), CONNECT);
             match view.policy.check(&connect).decision {
-                Decision::Deny => ServerBasis::Hidden,
-                Decision::Allow | Decision::Ask(_) => ServerBasis::Connect(self.about(&plan)),
+                Ruling::Deny => ServerBasis::Hidden,
+                Ruling::Allow | Ruling::Ask(_) => ServerBasis::Connect(self.about(&plan)),
             }
         };
         let servers = view.config.servers.iter().map(server).collect();
@@ -103,14 +106,14 @@ impl Proxy {
 
     /// Lists every tool that a call could reach, in a stable order.
     #[must_use]
-    pub fn list(&self, basis: &ListBasis) -> Vec<Listed> {
+    pub fn list(&self, basis: &ListBasis) -> Vec<ListedTool> {
         let ListBasis { view, servers } = basis;
         let mut listed = Vec::new();
         for (name, server) in view.config.servers.keys().zip(servers) {
             let (known, approved) = match server {
                 ServerBasis::Hidden => continue,
                 ServerBasis::Connect(about) => {
-                    listed.push(Listed::Connect {
+                    listed.push(ListedTool::Connect {
                         tool: ToolName::new(name.clone(), CONNECT),
                         about: about.clone(),
                     });
@@ -123,15 +126,15 @@ impl Proxy {
                 let name = ToolName::new(name.clone(), tool.name());
                 let decision = view.policy.check(&name).decision;
                 // A tool that can never be called is no tool; one listed twice would shadow itself.
-                if decision == Decision::Deny || !seen.insert(tool.name()) {
+                if decision == Ruling::Deny || !seen.insert(tool.name()) {
                     continue;
                 }
                 let asking = match decision {
-                    Decision::Allow => Asking::Never,
-                    Decision::Ask(AskKind::First) if approved == Approval::Given => Asking::Never,
-                    Decision::Ask(_) | Decision::Deny => Asking::Possible,
+                    Ruling::Allow => AskPossibility::Never,
+                    Ruling::Ask(AskKind::First) if approved == ServerApproval::Given => AskPossibility::Never,
+                    Ruling::Ask(_) | Ruling::Deny => AskPossibility::Possible,
                 };
-                listed.push(Listed::Known {
+                listed.push(ListedTool::Known {
                     tool: name,
                     definition: tool.definition().clone(),
                     place: tool.place(),
@@ -143,7 +146,7 @@ impl Proxy {
     }
 
     /// Lists the tools that a client sees under a configuration.
-    pub(super) fn list_of(&self, view: &Arc<View>) -> Vec<Listed> {
+    pub(super) fn list_of(&self, view: &Arc<View>) -> Vec<ListedTool> {
         self.list(&self.basis_of(Arc::clone(view)))
     }
 

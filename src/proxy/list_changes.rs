@@ -7,26 +7,26 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::{Asking, Listed, Offered, Proxy, View};
-use crate::protocol::Kind;
+use super::{AskPossibility, ListedItem, ListedTool, Proxy, View};
+use crate::protocol::ListKind;
 
 impl Proxy {
     /// Returns the kinds whose lists no longer serve a client that was shown them under the configuration `before`.
-    pub(super) fn changed_lists(&self, before: &Arc<View>, now: &Arc<View>) -> Vec<Kind> {
-        let changed = |kind: &Kind| match kind {
-            Kind::Tools => {
+    pub(super) fn changed_lists(&self, before: &Arc<View>, now: &Arc<View>) -> Vec<ListKind> {
+        let changed = |kind: &ListKind| match kind {
+            ListKind::Tools => {
                 // They decide which of pml's own tools are listed, and how.
                 let own = |view: &View| (view.config.ask_user.tools, view.config.approvals.by);
                 own(before) != own(now)
                     || !all(&self.list_of(before), &self.list_of(now), is_callable_as_before)
             }
-            Kind::Prompts => !all(&self.prompts_of(before), &self.prompts_of(now), is_same),
-            Kind::Resources => {
+            ListKind::Prompts => !all(&self.prompts_of(before), &self.prompts_of(now), is_same),
+            ListKind::Resources => {
                 !all(&self.resources_of(before), &self.resources_of(now), is_same)
                     || !all(&self.templates_of(before), &self.templates_of(now), is_same)
             }
         };
-        Kind::ALL.into_iter().filter(changed).collect()
+        ListKind::ALL.into_iter().filter(changed).collect()
     }
 }
 
@@ -40,39 +40,38 @@ fn all<T>(before: &[T], now: &[T], agree: fn(&T, &T) -> bool) -> bool {
 /// A tool that no longer asks gets its `outputSchema` back and takes no continuation. A client that holds the older
 /// definition calls it just as well, so a person's `always` does not cost the next call a round trip. A tool that
 /// begins to ask may answer what its schema forbids: that is a change.
-fn is_callable_as_before(before: &Listed, now: &Listed) -> bool {
+fn is_callable_as_before(before: &ListedTool, now: &ListedTool) -> bool {
     match (before, now) {
         (
-            Listed::Known {
+            ListedTool::Known {
                 tool,
                 definition,
                 asking,
                 ..
             },
-            Listed::Known {
+            ListedTool::Known {
                 tool: tool_now,
                 definition: definition_now,
                 asking: asking_now,
                 ..
             },
         ) => {
-            let asks_newly = (asking, asking_now) == (&Asking::Never, &Asking::Possible);
+            let asks_newly = (asking, asking_now) == (&AskPossibility::Never, &AskPossibility::Possible);
             tool == tool_now && !asks_newly && is_same_text(definition, definition_now)
         }
         (
-            Listed::Connect { tool, about },
-            Listed::Connect {
+            ListedTool::Connect { tool, about },
+            ListedTool::Connect {
                 tool: tool_now,
                 about: about_now,
             },
         ) => (tool, about) == (tool_now, about_now),
-        (Listed::Known { .. }, Listed::Connect { .. }) | (Listed::Connect { .. }, Listed::Known { .. }) => {
-            false
-        }
+        (ListedTool::Known { .. }, ListedTool::Connect { .. })
+        | (ListedTool::Connect { .. }, ListedTool::Known { .. }) => false,
     }
 }
 
-fn is_same(before: &Offered, now: &Offered) -> bool {
+fn is_same(before: &ListedItem, now: &ListedItem) -> bool {
     before.seen == now.seen && is_same_text(&before.definition, &now.definition)
 }
 
@@ -84,8 +83,8 @@ fn is_same_text(before: &Arc<RawValue>, now: &Arc<RawValue>) -> bool {
 mod tests {
     use super::*;
 
-    fn known(definition: &str, asking: Asking) -> Listed {
-        Listed::Known {
+    fn known(definition: &str, asking: AskPossibility) -> ListedTool {
+        ListedTool::Known {
             tool: "fs:read".parse().unwrap(),
             definition: RawValue::from_string(definition.to_owned()).unwrap().into(),
             place: 0..0,
@@ -96,18 +95,34 @@ mod tests {
     #[test]
     fn a_tool_is_as_before_until_it_is_called_otherwise() {
         let (a, b) = (r#"{"name":"read"}"#, r#"{"name":"read","description":"x"}"#);
-        let connect = |about: &str| Listed::Connect {
+        let connect = |about: &str| ListedTool::Connect {
             tool: "fs:connect".parse().unwrap(),
             about: about.to_owned(),
         };
         for (before, now, expected) in [
-            (known(a, Asking::Never), known(a, Asking::Never), true),
-            (known(a, Asking::Possible), known(a, Asking::Never), true),
-            (known(a, Asking::Never), known(a, Asking::Possible), false),
-            (known(a, Asking::Never), known(b, Asking::Never), false),
+            (
+                known(a, AskPossibility::Never),
+                known(a, AskPossibility::Never),
+                true,
+            ),
+            (
+                known(a, AskPossibility::Possible),
+                known(a, AskPossibility::Never),
+                true,
+            ),
+            (
+                known(a, AskPossibility::Never),
+                known(a, AskPossibility::Possible),
+                false,
+            ),
+            (
+                known(a, AskPossibility::Never),
+                known(b, AskPossibility::Never),
+                false,
+            ),
             (connect("x"), connect("x"), true),
             (connect("x"), connect("y"), false),
-            (connect("x"), known(a, Asking::Never), false),
+            (connect("x"), known(a, AskPossibility::Never), false),
         ] {
             assert_eq!(
                 is_callable_as_before(&before, &now),
@@ -115,7 +130,7 @@ mod tests {
                 "{before:?} {now:?}"
             );
         }
-        let one = [known(a, Asking::Never)];
+        let one = [known(a, AskPossibility::Never)];
         assert!(all(&one, &one, is_callable_as_before) && !all(&one, &[], is_callable_as_before));
     }
 }

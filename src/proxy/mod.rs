@@ -1,7 +1,8 @@
-//! The conductor: the only place that sees permissions, workflow and loader together.
+//! The proxy between one client and its servers: the only module that sees permissions, workflow and loader together.
 //!
-//! A call goes deny/ask/allow, then integrity, then installed, then running, then forward; every time, also when
-//! the dependency runs already. What it may not do: speak JSON-RPC, print, or keep a decision of its own.
+//! Every call passes the same steps, also when its server runs already: the rules, the approval of the launch, the
+//! installation, the start, then the forwarding. The proxy does not speak JSON-RPC, does not print, and stores no
+//! decision of its own.
 
 pub mod approval;
 mod ask;
@@ -10,6 +11,7 @@ mod call;
 mod changes;
 mod client_scope;
 mod clock;
+mod continuation;
 mod decision;
 mod desk;
 mod dialog;
@@ -22,8 +24,7 @@ mod list_changes;
 mod offers;
 mod outcome;
 mod owner;
-mod people;
-mod resume;
+mod person_asks;
 mod route;
 mod route_lookup;
 mod rule_error;
@@ -32,25 +33,26 @@ mod template;
 mod view;
 
 pub use authority::{
-    AGENT_MARK, Effect, NotEntitled, PersonalRoad, Relation, Runner, Terminal, Worth, may_answer, stricter,
+    AGENT_MARK, AnswerWeight, Effect, NotEntitled, PersonalRoad, Relation, Runner, Terminal, may_answer,
+    stricter,
 };
-pub use call::{Carried, Patience, Progress};
+pub use call::{ClientRequest, Progress, WaitMode};
 pub use client_scope::Claim;
 pub use clock::{moment, now};
+pub use continuation::{Carrier, DecisionSource};
 pub use desk::Desk;
 pub use door::Recorded;
 pub use introduction::Introduction;
 pub use list::ListBasis;
-pub use offers::Offered;
-pub use outcome::{Asked, Asking, Listed, Outcome, Refusal};
-pub use people::{Questioned, came_second};
-pub use resume::{Carrier, Decided};
-pub use route::{GoingOn, Ready, Route, Unknown, Wanted};
+pub use offers::ListedItem;
+pub use outcome::{AskPossibility, ListedTool, Outcome, PendingAsk, Refusal};
+pub use person_asks::{QuestionStatus, came_second};
+pub use route::{ReadyRequest, RequestedItem, ResumedRoute, Route, UnknownItem};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
-pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, Reply, Session, Taken, Urgency};
-pub use crate::permissions::Decision as Ruled;
+pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, OfferResult, Reply, Session, Urgency};
+pub use crate::permissions::Ruling;
 pub use crate::workflow::{Answer, Arguments, Ask, Provenance, State, Workflow, WorkflowId};
 
 use std::path::Path;
@@ -61,19 +63,19 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{ConfigError, Environment, Files, Locations, Startup, Watched};
+use crate::config::{ConfigError, Environment, Files, Locations, Startup, WatchedConfig};
 use crate::loader::{Content, Lease, Loader};
-use crate::protocol::{Changes, Kind};
+use crate::protocol::{ListChanges, ListKind};
 use crate::workflow::{Place, Workflows};
 
 use client_scope::ClientScope;
 use grants::Grants;
 use view::View;
 
-/// Whatever must go at once is gone within this: clients kill pml 500 ms after their first signal.
+/// The time within which an urgent close ends every server: clients kill pml 500 ms after their first signal.
 const AT_ONCE: Duration = Duration::from_millis(300);
 
-/// Whatever goes gently is gone within this: a second after its client pml should be gone too.
+/// The time within which a gentle close ends every server: pml should end within a second after its client.
 const GENTLE: Duration = Duration::from_millis(700);
 
 /// Everything between the calls of one client and the answers of its servers; clones share it.
@@ -87,7 +89,7 @@ pub struct Proxy(Arc<Shared>);
 struct Shared {
     environment: Environment,
     files: Files,
-    view: Mutex<Viewed>,
+    view: Mutex<CachedView>,
     loader: Loader,
     workflows: Workflows,
     /// The name under which this client asks, and the asks that its calls wait for.
@@ -102,8 +104,8 @@ struct Shared {
     withdrawals: TaskTracker,
 }
 
-struct Viewed {
-    watched: Watched,
+struct CachedView {
+    watched: WatchedConfig,
     latest: Option<(u64, Arc<View>)>,
     /// The batch of the client's lines for which the files were last looked at.
     batch: Option<u64>,
@@ -113,14 +115,14 @@ impl Proxy {
     /// Names the places and reads the configuration; installs, starts and creates nothing.
     #[must_use]
     pub fn new(environment: Environment, locations: &Locations, files: Files, tasks: TaskTracker) -> Self {
-        let watched = Watched::new(files.clone());
+        let watched = WatchedConfig::new(files.clone());
         Self(Arc::new(Shared {
             loader: Loader::new(&environment, locations, tasks.clone()),
             workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
             scope: ClientScope::new(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
-            view: Mutex::new(Viewed {
+            view: Mutex::new(CachedView {
                 watched,
                 latest: None,
                 batch: None,
@@ -149,8 +151,8 @@ impl Proxy {
             scope: ClientScope::new(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
-            view: Mutex::new(Viewed {
-                watched: Watched::new(files.clone()),
+            view: Mutex::new(CachedView {
+                watched: WatchedConfig::new(files.clone()),
                 latest: None,
                 batch: None,
             }),
@@ -168,7 +170,7 @@ impl Proxy {
 
     /// Tells how often the list of each kind may have changed.
     #[must_use]
-    pub fn list_changes(&self) -> watch::Receiver<Changes> {
+    pub fn list_changes(&self) -> watch::Receiver<ListChanges> {
         self.0.loader.list_changes()
     }
 
@@ -222,7 +224,7 @@ impl Proxy {
             Urgency::Gentle => GENTLE,
         };
         let store = async {
-            // What was cancelled is withdrawn first: nobody could use an answer to it.
+            // The asks of cancelled calls are withdrawn first: no call could use an answer to them.
             self.0.withdrawals.close();
             self.0.withdrawals.wait().await;
             self.0.workflows.close().await;
@@ -272,8 +274,8 @@ impl Proxy {
         let changed = match &before {
             Some((seen, before)) if seen + 1 == generation => self.changed_lists(before, &view),
             // What came between could not be read, and nothing was listed by it.
-            Some(_) => Kind::ALL.to_vec(),
-            None if generation > 0 => Kind::ALL.to_vec(),
+            Some(_) => ListKind::ALL.to_vec(),
+            None if generation > 0 => ListKind::ALL.to_vec(),
             None => Vec::new(),
         };
         self.0.loader.lists_changed(&changed);

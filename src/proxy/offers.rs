@@ -1,4 +1,4 @@
-//! What all servers offer beside their tools: prompts, resources and templates, merged and found again.
+//! The merged lists of prompts, resources and templates of all servers, and the lookup of an item's server.
 //!
 //! Everything comes from the catalog or from what runs; nothing is started for a list. What a rule denies is not
 //! listed: rules know a prompt as `server:prompts/NAME` and a resource as `server:resources/URI`.
@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::owner::{Shelf, Stock, explicit, owner, possible_owners, seen, servers_of};
+use super::owner::{ResourcePresence, ServerResources, explicit, owner, possible_owners, seen, servers_of};
 use super::{Proxy, View};
 use crate::config::nearest;
 use crate::loader::{Definition, Known};
-use crate::permissions::Decision;
-use crate::protocol::{DependencyName, Kind, ToolName, wire_name};
+use crate::permissions::Ruling;
+use crate::protocol::{DependencyName, ListKind, ToolName, wire_name};
 
 /// One thing of a merged list.
 #[derive(Debug, Clone)]
-pub struct Offered {
+pub struct ListedItem {
     /// What the client calls it: a wire name, a URI or a template.
     pub seen: String,
     /// Its definition, byte for byte as its server sent it.
@@ -26,7 +26,7 @@ pub struct Offered {
 }
 
 /// An enabled server and what is known of it.
-pub(super) type Offering = (DependencyName, Option<Arc<Known>>);
+pub(super) type EnabledServer = (DependencyName, Option<Arc<Known>>);
 
 /// How long a list waits for the approvals: they are read within milliseconds unless the disk hangs.
 const APPROVALS_PATIENCE: Duration = Duration::from_secs(1);
@@ -34,9 +34,9 @@ const APPROVALS_PATIENCE: Duration = Duration::from_secs(1);
 impl Proxy {
     /// Tells whether every list of this kind is known as it is now.
     #[must_use]
-    pub fn is_fresh(&self, kind: Kind) -> bool {
+    pub fn is_fresh(&self, kind: ListKind) -> bool {
         // A list of tools says which of them may ask, and so depends on what was approved.
-        let decided = kind != Kind::Tools || self.0.workflows.known_approvals().is_some();
+        let decided = kind != ListKind::Tools || self.0.workflows.known_approvals().is_some();
         decided
             && self.view().is_ok_and(|view| {
                 view.config
@@ -49,8 +49,8 @@ impl Proxy {
     }
 
     /// Asks what runs, and would not say so by itself, whether its list of a kind has changed.
-    pub async fn refresh(&self, kind: Kind) {
-        if kind == Kind::Tools {
+    pub async fn refresh(&self, kind: ListKind) {
+        if kind == ListKind::Tools {
             // Without them every tool is listed as one that may ask, which is no harm.
             let _ = tokio::time::timeout(APPROVALS_PATIENCE, self.learn_approvals()).await;
         }
@@ -74,17 +74,17 @@ impl Proxy {
 
     /// Lists the prompts of all servers under their wire names.
     #[must_use]
-    pub fn prompts(&self) -> Vec<Offered> {
+    pub fn prompts(&self) -> Vec<ListedItem> {
         self.view()
             .map_or_else(|_broken| Vec::new(), |view| self.prompts_of(&view))
     }
 
     /// Lists the prompts that a client sees under a configuration.
-    pub(super) fn prompts_of(&self, view: &View) -> Vec<Offered> {
+    pub(super) fn prompts_of(&self, view: &View) -> Vec<ListedItem> {
         let mut offered = Vec::new();
         for (server, known) in known_of(&self.offerings(view)) {
             offered.extend(
-                permitted(view, server, "prompts", &known.prompts).map(|prompt| Offered {
+                permitted(view, server, "prompts", &known.prompts).map(|prompt| ListedItem {
                     seen: wire_name(&ToolName::new(server.clone(), prompt.name())),
                     definition: Arc::clone(prompt.definition()),
                 }),
@@ -95,13 +95,13 @@ impl Proxy {
 
     /// Lists the resources of all servers, each under a URI that finds it again.
     #[must_use]
-    pub fn resources(&self) -> Vec<Offered> {
+    pub fn resources(&self) -> Vec<ListedItem> {
         self.view()
             .map_or_else(|_broken| Vec::new(), |view| self.resources_of(&view))
     }
 
     /// Lists the resources that a client sees under a configuration.
-    pub(super) fn resources_of(&self, view: &View) -> Vec<Offered> {
+    pub(super) fn resources_of(&self, view: &View) -> Vec<ListedItem> {
         // A client that checks URIs gives up the whole list for one that is none.
         let is_uri = |uri: &str| url::Url::parse(uri).is_ok();
         self.merged(view, |known| &known.resources, is_uri)
@@ -109,13 +109,13 @@ impl Proxy {
 
     /// Lists the templates of all servers, each of which gives URIs that are found again.
     #[must_use]
-    pub fn templates(&self) -> Vec<Offered> {
+    pub fn templates(&self) -> Vec<ListedItem> {
         self.view()
             .map_or_else(|_broken| Vec::new(), |view| self.templates_of(&view))
     }
 
     /// Lists the templates that a client sees under a configuration.
-    pub(super) fn templates_of(&self, view: &View) -> Vec<Offered> {
+    pub(super) fn templates_of(&self, view: &View) -> Vec<ListedItem> {
         self.merged(view, |known| &known.templates, |_template| true)
     }
 
@@ -125,7 +125,7 @@ impl Proxy {
         view: &View,
         of: fn(&Known) -> &Vec<Definition<I>>,
         is_readable: fn(&str) -> bool,
-    ) -> Vec<Offered> {
+    ) -> Vec<ListedItem> {
         let offerings = self.offerings(view);
         let listed: Vec<(&DependencyName, &Definition<I>)> = known_of(&offerings)
             .flat_map(|(server, known)| {
@@ -139,7 +139,7 @@ impl Proxy {
         );
         listed
             .iter()
-            .map(|(server, definition)| Offered {
+            .map(|(server, definition)| ListedItem {
                 seen: if is_readable(definition.name()) {
                     seen(server, definition.name(), &servers_of)
                 } else {
@@ -185,7 +185,7 @@ impl Proxy {
     }
 
     /// Returns what is known of every server that could run.
-    pub(super) fn offerings(&self, view: &View) -> Vec<Offering> {
+    pub(super) fn offerings(&self, view: &View) -> Vec<EnabledServer> {
         view.config
             .servers
             .iter()
@@ -198,19 +198,19 @@ impl Proxy {
     }
 }
 
-fn known_of(offerings: &[Offering]) -> impl Iterator<Item = (&DependencyName, &Known)> {
+fn known_of(offerings: &[EnabledServer]) -> impl Iterator<Item = (&DependencyName, &Known)> {
     offerings
         .iter()
         .filter_map(|(server, known)| Some((server, known.as_deref()?)))
 }
 
 fn shelves<'a>(
-    offerings: &'a [Offering],
+    offerings: &'a [EnabledServer],
     permits: &'a dyn Fn(&DependencyName, &str) -> bool,
-) -> Vec<Shelf<'a>> {
-    let shelf = |(server, known): &'a Offering| {
+) -> Vec<ServerResources<'a>> {
+    let shelf = |(server, known): &'a EnabledServer| {
         let known = known.as_deref();
-        Shelf {
+        ServerResources {
             server,
             stock: stock(known),
             uris: names(known.map(|known| &known.resources)),
@@ -225,15 +225,15 @@ fn shelves<'a>(
 fn permits(view: &View) -> impl Fn(&DependencyName, &str) -> bool {
     |server, uri| {
         let name = ToolName::new(server.clone(), format!("resources/{uri}"));
-        view.policy.check(&name).decision != Decision::Deny
+        view.policy.check(&name).decision != Ruling::Deny
     }
 }
 
-fn stock(known: Option<&Known>) -> Stock {
+fn stock(known: Option<&Known>) -> ResourcePresence {
     match known.map(|known| known.capabilities.as_ref()) {
-        None | Some(None) => Stock::Unknown,
-        Some(Some(capabilities)) if capabilities.has("resources") => Stock::Some,
-        Some(Some(_)) => Stock::None,
+        None | Some(None) => ResourcePresence::Unknown,
+        Some(Some(capabilities)) if capabilities.has("resources") => ResourcePresence::Some,
+        Some(Some(_)) => ResourcePresence::None,
     }
 }
 
@@ -247,7 +247,7 @@ fn permitted<'a, I>(
     let mut met = HashSet::new();
     definitions.iter().filter(move |definition| {
         let name = ToolName::new(server.clone(), format!("{kind}/{}", definition.name()));
-        view.policy.check(&name).decision != Decision::Deny && met.insert(definition.name())
+        view.policy.check(&name).decision != Ruling::Deny && met.insert(definition.name())
     })
 }
 

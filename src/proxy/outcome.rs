@@ -1,4 +1,4 @@
-//! What becomes of a call, as plain data; how it is worded on the wire is the conversation's business.
+//! The outcome of a call as plain data; the conversation words it for the wire.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,22 +14,22 @@ use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::continuation::ContinuationError;
 use crate::protocol::{DependencyName, Shown, ToolName, shell};
 use crate::report::Hint;
-use crate::workflow::{Answer, Arguments, Code, Refusal as Unmoved, WorkflowError, WorkflowId};
+use crate::workflow::{Answer, Arguments, Code, TransitionError, WorkflowError, WorkflowId};
 
 use super::authority::{NotEntitled, PersonalRoad};
 use super::rule_error::RuleError;
-use super::{Claim, Ready, Unknown};
+use super::{Claim, ReadyRequest, UnknownItem};
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub enum Outcome {
     /// It may go to its dependency.
-    Ready(Ready),
+    Ready(ReadyRequest),
     /// A person must decide; the call is suspended.
-    Asked(Asked),
+    Asked(PendingAsk),
     /// A person is being asked by an identical call of the same conversation; its answer counts for this one too.
     Joined(WorkflowId),
-    /// The dependency runs now; the call wanted nothing else.
+    /// The dependency was started, as the call requested.
     Connected {
         /// The dependency.
         dependency: DependencyName,
@@ -39,7 +39,7 @@ pub enum Outcome {
         notes: Vec<String>,
     },
     /// A person has not decided yet, and only a person may.
-    Waiting(Asked),
+    Waiting(PendingAsk),
     /// A person said no.
     Aborted {
         /// Why, in their words.
@@ -55,14 +55,14 @@ pub enum Outcome {
         notes: Vec<String>,
     },
     /// No declared server has such a thing.
-    Unknown(Unknown),
+    Unknown(UnknownItem),
     /// The call did not run, or did not come back.
     Refused(Refusal),
 }
 
 /// A suspended call as a person is shown it.
 #[derive(Debug)]
-pub struct Asked {
+pub struct PendingAsk {
     /// Why a person is asked.
     pub kind: ApprovalType,
     /// The tool that was called.
@@ -91,7 +91,7 @@ pub struct Asked {
 
 /// A tool of the list.
 #[derive(Debug, Clone)]
-pub enum Listed {
+pub enum ListedTool {
     /// A tool of a dependency that was seen before.
     Known {
         /// Its name.
@@ -101,7 +101,7 @@ pub enum Listed {
         /// Where its own name stands in the definition.
         place: Range<usize>,
         /// Whether calling it may answer with a question.
-        asking: Asking,
+        asking: AskPossibility,
     },
     /// The one tool of a dependency that was never seen: calling it starts the dependency.
     Connect {
@@ -114,7 +114,7 @@ pub enum Listed {
 
 /// Whether calling a tool may answer with a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asking {
+pub enum AskPossibility {
     /// A person may have to decide first.
     Possible,
     /// It simply runs.
@@ -256,22 +256,22 @@ fn next_step(error: &WorkflowError) -> Option<&'static str> {
         return None;
     };
     match refusal {
-        Unmoved::AlreadyUsed { .. } => Some(
+        TransitionError::AlreadyUsed { .. } => Some(
             "it was let run, and its result went to the call that continued it, unless that was cancelled; for another run, call the tool again \
              with its arguments",
         ),
-        Unmoved::AlreadyAnswered {
+        TransitionError::AlreadyAnswered {
             answer: Answer::Refuse { .. },
             ..
         }
-        | Unmoved::Refused { .. } => Some("do not call it again unless the person asks for it"),
-        Unmoved::AlreadyAnswered { .. } => {
+        | TransitionError::Refused { .. } => Some("do not call it again unless the person asks for it"),
+        TransitionError::AlreadyAnswered { .. } => {
             Some("do not answer it again; to take the first answer, continue with its `workflow_id` alone")
         }
-        Unmoved::Expired { .. } | Unmoved::Withdrawn => {
+        TransitionError::Expired { .. } | TransitionError::Withdrawn => {
             Some("call the tool again with its arguments; a person is asked anew")
         }
-        Unmoved::NotAnswered | Unmoved::NotDue { .. } => None,
+        TransitionError::NotAnswered | TransitionError::NotDue { .. } => None,
     }
 }
 

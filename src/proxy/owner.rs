@@ -1,4 +1,4 @@
-//! Which server a URI belongs to, and under which URI a client sees it. Pure.
+//! The owner of a URI: the server that has it, and the URI under which a client sees it. Pure.
 //!
 //! A URI is kept as it is where one server alone has it; where several do, each is seen as `pml://SERVER/URI`. All
 //! templates are matched in one pass over the servers, within a bound on its work.
@@ -23,16 +23,16 @@ const WORK: usize = 1 << 20;
 const JUDGING: usize = 64;
 
 /// The resources of one server, as far as they are known, those that a rule denies included.
-pub(super) struct Shelf<'a> {
+pub(super) struct ServerResources<'a> {
     pub(super) server: &'a DependencyName,
-    pub(super) stock: Stock,
+    pub(super) stock: ResourcePresence,
     pub(super) uris: Vec<&'a str>,
     pub(super) templates: Vec<&'a str>,
     /// Tells whether a client may see a URI or a template; asked only for what fits, because it costs far more.
     pub(super) permits: &'a dyn Fn(&DependencyName, &str) -> bool,
 }
 
-impl Shelf<'_> {
+impl ServerResources<'_> {
     fn lists(&self, uri: &str) -> bool {
         self.uris.contains(&uri) && (self.permits)(self.server, uri)
     }
@@ -48,7 +48,7 @@ impl Shelf<'_> {
 
 /// Whether a server has resources at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stock {
+pub(super) enum ResourcePresence {
     /// It says so.
     Some,
     /// It does not say so.
@@ -91,14 +91,17 @@ pub(super) fn explicit(server: &DependencyName, uri: &str) -> String {
 }
 
 /// Finds the server that a URI belongs to and the URI as that server knows it; else the nearest that is listed.
-pub(super) fn owner(shelves: &[Shelf<'_>], uri: &str) -> Result<(DependencyName, String), Option<String>> {
+pub(super) fn owner(
+    shelves: &[ServerResources<'_>],
+    uri: &str,
+) -> Result<(DependencyName, String), Option<String>> {
     if let Some((server, original)) = uri.strip_prefix(EXPLICIT).and_then(|rest| rest.split_once('/'))
         && let Some(shelf) = shelves.iter().find(|shelf| shelf.server.as_str() == server)
     {
         return Ok((shelf.server.clone(), original.to_owned()));
     }
-    let stocked = |stock: Stock| shelves.iter().filter(move |shelf| shelf.stock == stock);
-    let listing: Vec<&Shelf<'_>> = shelves.iter().filter(|shelf| shelf.lists(uri)).collect();
+    let stocked = |stock: ResourcePresence| shelves.iter().filter(move |shelf| shelf.stock == stock);
+    let listing: Vec<&ServerResources<'_>> = shelves.iter().filter(|shelf| shelf.lists(uri)).collect();
     // Of what is listed no template has to be tried.
     let matching = if listing.is_empty() {
         matching(shelves, uri)
@@ -109,9 +112,9 @@ pub(super) fn owner(shelves: &[Shelf<'_>], uri: &str) -> Result<(DependencyName,
         ([only], _) | ([], [only]) => Some(*only),
         // Several have it.
         ([_, ..], _) | (_, [_, ..]) => None,
-        ([], []) => only(stocked(Stock::Some)).or_else(|| {
-            let none_has_any = stocked(Stock::Some).next().is_none();
-            only(stocked(Stock::Unknown)).filter(|_| none_has_any)
+        ([], []) => only(stocked(ResourcePresence::Some)).or_else(|| {
+            let none_has_any = stocked(ResourcePresence::Some).next().is_none();
+            only(stocked(ResourcePresence::Unknown)).filter(|_| none_has_any)
         }),
     };
     match shelf {
@@ -129,13 +132,17 @@ fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
 /// Names the servers that may have a URI whose owner is not known: those whose template fits, else all with resources.
 ///
 /// What several list is none of them: it has a name that says whose it is.
-pub(super) fn possible_owners(shelves: &[Shelf<'_>], uri: &str) -> Vec<DependencyName> {
+pub(super) fn possible_owners(shelves: &[ServerResources<'_>], uri: &str) -> Vec<DependencyName> {
     if uri.starts_with(EXPLICIT) || shelves.iter().any(|shelf| shelf.lists(uri)) {
         return Vec::new();
     }
     let mut possible = matching(shelves, uri);
     if possible.is_empty() {
-        possible.extend(shelves.iter().filter(|shelf| shelf.stock == Stock::Some));
+        possible.extend(
+            shelves
+                .iter()
+                .filter(|shelf| shelf.stock == ResourcePresence::Some),
+        );
     }
     possible.into_iter().map(|shelf| shelf.server.clone()).collect()
 }
@@ -144,7 +151,7 @@ pub(super) fn possible_owners(shelves: &[Shelf<'_>], uri: &str) -> Vec<Dependenc
 ///
 /// Each has the same share of the work, so that the templates of one cannot hide those of another; what is left of a
 /// server's templates when its share is used up does not fit.
-fn matching<'s, 'a>(shelves: &'s [Shelf<'a>], uri: &str) -> Vec<&'s Shelf<'a>> {
+fn matching<'s, 'a>(shelves: &'s [ServerResources<'a>], uri: &str) -> Vec<&'s ServerResources<'a>> {
     let with_templates = shelves.iter().filter(|shelf| !shelf.templates.is_empty());
     let share = WORK / with_templates.clone().count().max(1);
     with_templates
@@ -152,8 +159,8 @@ fn matching<'s, 'a>(shelves: &'s [Shelf<'a>], uri: &str) -> Vec<&'s Shelf<'a>> {
         .collect()
 }
 
-fn nearest_to(shelves: &[Shelf<'_>], uri: &str) -> Option<String> {
-    // Of what several have, any is nearer than whatever else there is.
+fn nearest_to(shelves: &[ServerResources<'_>], uri: &str) -> Option<String> {
+    // A URI that several servers have is nearer than any other.
     if let Some(first) = shelves.iter().find(|shelf| shelf.lists(uri)) {
         return Some(explicit(first.server, uri));
     }
@@ -182,9 +189,9 @@ mod tests {
         let listed =
             |size: usize| -> Vec<String> { (0..size / 8).map(|number| format!("x:{number}")).collect() };
         assert_linear("many listed", listed, |uris| {
-            let shelves = [Shelf {
+            let shelves = [ServerResources {
                 server: &name,
-                stock: Stock::Unknown,
+                stock: ResourcePresence::Unknown,
                 uris: uris.iter().map(String::as_str).collect(),
                 templates: uris.iter().map(String::as_str).collect(),
                 permits: &|_, _| true,
@@ -212,11 +219,11 @@ mod tests {
             .map(|number| format!("s{number}").parse().unwrap())
             .collect();
         let template = format!("a:{}{{x}}b", "{+x}a".repeat(largest.parts));
-        let shelves: Vec<Shelf<'_>> = names
+        let shelves: Vec<ServerResources<'_>> = names
             .iter()
-            .map(|server| Shelf {
+            .map(|server| ServerResources {
                 server,
-                stock: Stock::Some,
+                stock: ResourcePresence::Some,
                 uris: Vec::new(),
                 templates: vec![&template; largest.templates],
                 permits: &|_, _| false,
@@ -270,9 +277,9 @@ mod tests {
         let names: Vec<DependencyName> = ["a", "b"].map(|name| name.parse().unwrap()).to_vec();
         let slow = format!("a:{}{{x}}b", "{+x}a".repeat(31));
         let uri = format!("a:{}/b", "a".repeat(8000));
-        let shelf = |server, templates| Shelf {
+        let shelf = |server, templates| ServerResources {
             server,
-            stock: Stock::Some,
+            stock: ResourcePresence::Some,
             uris: Vec::new(),
             templates,
             permits: &|_, _| true,
@@ -294,21 +301,31 @@ mod tests {
     }
 
     /// Shelves by name: URIs, templates, and whether there is anything at all.
-    struct Shop(Vec<(DependencyName, Vec<&'static str>, Vec<&'static str>, Stock)>);
+    struct Shop(
+        Vec<(
+            DependencyName,
+            Vec<&'static str>,
+            Vec<&'static str>,
+            ResourcePresence,
+        )>,
+    );
 
     impl Shop {
-        fn new(shelves: &[(&str, &[&'static str], &[&'static str], Stock)]) -> Self {
-            let shelf = |(name, uris, templates, stock): &(&str, &[&'static str], &[&'static str], Stock)| {
-                (name.parse().unwrap(), uris.to_vec(), templates.to_vec(), *stock)
-            };
+        fn new(shelves: &[(&str, &[&'static str], &[&'static str], ResourcePresence)]) -> Self {
+            let shelf = |(name, uris, templates, stock): &(
+                &str,
+                &[&'static str],
+                &[&'static str],
+                ResourcePresence,
+            )| { (name.parse().unwrap(), uris.to_vec(), templates.to_vec(), *stock) };
             Self(shelves.iter().map(shelf).collect())
         }
 
         fn owner(&self, uri: &str) -> Result<(String, String), Option<String>> {
-            let shelves: Vec<Shelf<'_>> = self
+            let shelves: Vec<ServerResources<'_>> = self
                 .0
                 .iter()
-                .map(|(server, uris, templates, stock)| Shelf {
+                .map(|(server, uris, templates, stock)| ServerResources {
                     server,
                     stock: *stock,
                     uris: uris.clone(),
@@ -327,15 +344,20 @@ mod tests {
     #[test]
     fn a_uri_goes_to_whom_it_names_then_to_who_lists_it_then_to_whose_template_fits() {
         let shop = Shop::new(&[
-            ("a", &["x:1", "x:both"], &["x:a/{id}", "x:same/{id}"], Stock::Some),
+            (
+                "a",
+                &["x:1", "x:both"],
+                &["x:a/{id}", "x:same/{id}"],
+                ResourcePresence::Some,
+            ),
             (
                 "b",
                 &["x:2", "x:both", "x:a/7"],
                 &["x:b/{id}", "x:same/{id}"],
-                Stock::Some,
+                ResourcePresence::Some,
             ),
-            ("c", &[], &[], Stock::None),
-            ("d", &[], &[], Stock::Unknown),
+            ("c", &[], &[], ResourcePresence::None),
+            ("d", &[], &[], ResourcePresence::Unknown),
         ]);
         assert_eq!(shop.owner("pml://b/x:1"), Ok(of("b", "x:1")));
         assert_eq!(
@@ -361,14 +383,17 @@ mod tests {
     #[test]
     fn what_nobody_lists_goes_to_the_only_one_that_can_have_it() {
         let one = Shop::new(&[
-            ("a", &["x:1"], &[], Stock::Some),
-            ("b", &[], &[], Stock::None),
-            ("c", &[], &[], Stock::Unknown),
+            ("a", &["x:1"], &[], ResourcePresence::Some),
+            ("b", &[], &[], ResourcePresence::None),
+            ("c", &[], &[], ResourcePresence::Unknown),
         ]);
         assert_eq!(one.owner("y:7"), Ok(of("a", "y:7")));
-        let unseen = Shop::new(&[("a", &[], &[], Stock::None), ("b", &[], &[], Stock::Unknown)]);
+        let unseen = Shop::new(&[
+            ("a", &[], &[], ResourcePresence::None),
+            ("b", &[], &[], ResourcePresence::Unknown),
+        ]);
         assert_eq!(unseen.owner("y:7"), Ok(of("b", "y:7")));
-        let none = Shop::new(&[("a", &[], &[], Stock::None)]);
+        let none = Shop::new(&[("a", &[], &[], ResourcePresence::None)]);
         assert_eq!(none.owner("y:7"), Err(None));
         assert_eq!(none.owner("pml://gone/y:7"), Err(None));
     }
@@ -376,17 +401,18 @@ mod tests {
     #[test]
     fn whose_it_may_be_is_for_those_whose_template_fits_and_else_for_all_that_have_any() {
         let names: Vec<DependencyName> = ["a", "b", "c"].map(|name| name.parse().unwrap()).to_vec();
-        let shelf = |place: usize, uris: &[&'static str], templates: &[&'static str], stock| Shelf {
-            server: &names[place],
-            stock,
-            uris: uris.to_vec(),
-            templates: templates.to_vec(),
-            permits: &|_, _| true,
-        };
+        let shelf =
+            |place: usize, uris: &[&'static str], templates: &[&'static str], stock| ServerResources {
+                server: &names[place],
+                stock,
+                uris: uris.to_vec(),
+                templates: templates.to_vec(),
+                permits: &|_, _| true,
+            };
         let shelves = [
-            shelf(0, &["x:both"], &["x:same/{id}"], Stock::Some),
-            shelf(1, &["x:both"], &["x:same/{id}"], Stock::Some),
-            shelf(2, &[], &[], Stock::Unknown),
+            shelf(0, &["x:both"], &["x:same/{id}"], ResourcePresence::Some),
+            shelf(1, &["x:both"], &["x:same/{id}"], ResourcePresence::Some),
+            shelf(2, &[], &[], ResourcePresence::Unknown),
         ];
         assert_eq!(possible_owners(&shelves, "y:7"), names[..2]);
         assert_eq!(possible_owners(&shelves, "x:same/1"), names[..2]);
@@ -395,8 +421,8 @@ mod tests {
         assert_eq!(
             possible_owners(
                 &[
-                    shelf(0, &[], &["x:{id}"], Stock::Some),
-                    shelf(1, &[], &[], Stock::Some)
+                    shelf(0, &[], &["x:{id}"], ResourcePresence::Some),
+                    shelf(1, &[], &[], ResourcePresence::Some)
                 ],
                 "x:1"
             ),
@@ -427,9 +453,9 @@ mod tests {
         ) {
             let names: Vec<DependencyName> = ["a", "b"].map(|name| name.parse().unwrap()).to_vec();
             let lists = [&first, &second];
-            let shelves: Vec<Shelf<'_>> = names.iter().zip(lists).map(|(server, uris)| Shelf {
+            let shelves: Vec<ServerResources<'_>> = names.iter().zip(lists).map(|(server, uris)| ServerResources {
                 server,
-                stock: Stock::Some,
+                stock: ResourcePresence::Some,
                 uris: uris.iter().map(String::as_str).collect(),
                 templates: vec!["x:{id}"],
                 permits: &|_, _| true,

@@ -1,4 +1,4 @@
-//! The way of a request to its dependency: what the client wants, whose it is, and the session that answers it.
+//! The route of a request: the requested item, the server that owns it, and the session that answers it.
 //!
 //! A route is found by the rules once per tool and state of the files, then used until a file changes: the
 //! configuration, the approval it rests on, or the session itself.
@@ -14,9 +14,9 @@ pub(super) use crate::permissions::RESOURCES;
 use crate::protocol::{DependencyName, Digest, ToolName, quoted};
 use crate::workflow::Arguments;
 
-/// What a client wants, by the name it knows it by.
+/// An item that a client requests, by the name under which the client knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum RequestedItem<'a> {
     /// To call a tool.
     Tool(&'a str),
     /// To get or complete a prompt.
@@ -27,7 +27,7 @@ pub enum Wanted<'a> {
     Method(&'a str),
 }
 
-/// Whose a wanted thing is.
+/// The owner of a requested item, and the item's names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     /// Its name in rules, logs and workflows.
@@ -58,14 +58,14 @@ impl Target {
 
 /// Something that no declared server has.
 #[derive(Debug)]
-pub struct Unknown {
+pub struct UnknownItem {
     /// What was wanted.
     pub name: String,
     /// The nearest name that exists.
     pub nearest: Option<String>,
 }
 
-/// The way to a dependency that may be used.
+/// The route to a running dependency that a request may take.
 #[derive(Debug)]
 pub struct Route {
     /// The conversation with the dependency.
@@ -79,7 +79,7 @@ pub struct Route {
     /// How long a call may take; `None` is for ever.
     pub timeout: Option<Duration>,
     /// The approval it rests on; `None` where a rule allows it.
-    pub(super) approval: Option<Approval>,
+    pub(super) approval: Option<RouteApproval>,
     /// The batch of lines for which the approval was last looked at.
     pub(super) looked_at: AtomicU64,
 }
@@ -89,7 +89,7 @@ impl Route {
         session: Session,
         target: Target,
         timeout: Option<Duration>,
-        approval: Option<Approval>,
+        approval: Option<RouteApproval>,
     ) -> Self {
         Self {
             session,
@@ -103,36 +103,36 @@ impl Route {
     }
 }
 
-/// What a person approved, as far as it is known of what runs.
+/// The approval that a route rests on.
 #[derive(Debug)]
-pub(super) struct Approval {
+pub(super) struct RouteApproval {
     pub(super) launch: Digest,
     pub(super) content: Content,
-    pub(super) given: Given,
+    pub(super) given: GrantKind,
 }
 
-/// For what an approval was given.
+/// The kind of an approval: for the dependency, or for one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum GrantKind {
     /// For the dependency, until it is taken back.
     Standing,
     /// For this one call: there is nothing to take back.
     Once,
 }
 
-/// How a call goes on that was let through before.
+/// The route that a resumed call takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GoingOn {
-    /// Along the way it went.
+pub enum ResumedRoute {
+    /// The route it took before.
     AsBefore,
-    /// Along a new one: its dependency is gone.
+    /// A new route: its session has ended.
     Anew,
 }
 
-/// A request that may go on its way.
+/// A request that may be forwarded.
 #[derive(Debug)]
-pub struct Ready {
-    /// Its way.
+pub struct ReadyRequest {
+    /// The route it takes.
     pub route: Arc<Route>,
     /// The arguments that were suspended, in place of those it came with.
     pub suspended: Option<Arguments>,

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::call::{Permitted, Ran};
-use super::route::{Approval, Given, GoingOn, Ready, Route, Target, Unknown, Wanted};
+use super::call::{PermittedCall, RunResult};
+use super::route::{
+    GrantKind, ReadyRequest, RequestedItem, ResumedRoute, Route, RouteApproval, Target, UnknownItem,
+};
 use super::{Outcome, Proxy, Refusal, View};
 use crate::loader::{Content, Plan};
-use crate::permissions::{AskKind, Decision};
+use crate::permissions::{AskKind, Ruling};
 use crate::protocol::{DependencyName, ToolName};
 
 /// The longest name of a tool or prompt that is looked for, in bytes: longer ones are left out of all lists, and a rule
@@ -15,7 +17,7 @@ use crate::protocol::{DependencyName, ToolName};
 const LONGEST_NAME: usize = 4096;
 
 impl Proxy {
-    /// Returns the known way to a tool, if its rules, its approval and its session are still what they were.
+    /// Returns the known route to a tool, if its rules, its approval and its session are still what they were.
     ///
     /// `batch` tells one read from the client from the next: files are looked at once for all lines of a read.
     #[must_use]
@@ -42,12 +44,11 @@ impl Proxy {
         Some(route)
     }
 
-    /// Tells how a call that was let through before goes on: a rule that forbids it now wins, and so does whoever
-    /// took the approval back.
-    pub fn going_on(&self, route: &Route) -> Result<GoingOn, Refusal> {
+    /// Returns the route of a resumed call, unless a rule forbids it now or its approval was withdrawn.
+    pub fn going_on(&self, route: &Route) -> Result<ResumedRoute, Refusal> {
         let tool = &route.tool;
-        let decision = self.view().map_err(Refusal::Config)?.ruled(tool)?;
-        let stands = decision == Decision::Allow
+        let decision = self.view().map_err(Refusal::Config)?.ruling(tool)?;
+        let stands = decision == Ruling::Allow
             || route
                 .approval
                 .as_ref()
@@ -61,20 +62,20 @@ impl Proxy {
             held == Some(None)
         };
         match (stands, route.session.is_open()) {
-            (true, true) => Ok(GoingOn::AsBefore),
-            (true, false) => Ok(GoingOn::Anew),
+            (true, true) => Ok(ResumedRoute::AsBefore),
+            (true, false) => Ok(ResumedRoute::Anew),
             // An approval changed somewhere: the way that is found anew looks at it.
-            (false, _) if unknown() => Ok(GoingOn::Anew),
+            (false, _) if unknown() => Ok(ResumedRoute::Anew),
             (false, _) => Err(Refusal::Withdrawn { tool: tool.clone() }),
         }
     }
 
-    /// Finds the way again of a call that was let through before and whose dependency is gone; nobody is asked.
-    pub async fn reopen(&self, route: &Route) -> Result<Ready, Refusal> {
+    /// Finds a new route for a resumed call whose session has ended; no person is asked.
+    pub async fn reopen(&self, route: &Route) -> Result<ReadyRequest, Refusal> {
         self.learn_approvals().await;
         let view = self.view().map_err(Refusal::Config)?;
         let tool = &route.tool;
-        let decision = view.ruled(tool)?;
+        let decision = view.ruling(tool)?;
         let (server, plan) = self.planned(&view, tool)?;
         let answered = route
             .approval
@@ -88,14 +89,14 @@ impl Proxy {
             (None, _) if !self.is_simple(&view, tool, &plan) => {
                 return Err(Refusal::Changed { tool: tool.clone() });
             }
-            (_, Decision::Ask(_)) => match self.approved(&plan) {
+            (_, Ruling::Ask(_)) => match self.approved(&plan) {
                 Some(content) => content,
                 None if self.0.grants.allows_tool(tool, plan.digest()) => self.approved_content(&plan),
                 None => return Err(Refusal::Withdrawn { tool: tool.clone() }),
             },
-            (_, Decision::Allow | Decision::Deny) => Content::default(),
+            (_, Ruling::Allow | Ruling::Deny) => Content::default(),
         };
-        let permitted = Permitted {
+        let permitted = PermittedCall {
             target: Target {
                 tool: tool.clone(),
                 own: route.own.clone(),
@@ -103,19 +104,19 @@ impl Proxy {
             server,
             plan: &plan,
             expected,
-            given: answered.map_or(Given::Standing, |approval| approval.given),
+            given: answered.map_or(GrantKind::Standing, |approval| approval.given),
             notes: Vec::new(),
             suspended: None,
         };
         match self.run(&view, permitted, None).await? {
-            Ran::To(Outcome::Ready(ready)) => Ok(ready),
-            Ran::NoLonger(refusal) => Err(refusal),
-            Ran::To(_) => Err(Refusal::Changed { tool: tool.clone() }),
+            RunResult::To(Outcome::Ready(ready)) => Ok(ready),
+            RunResult::NoLonger(refusal) => Err(refusal),
+            RunResult::To(_) => Err(Refusal::Changed { tool: tool.clone() }),
         }
     }
 
-    /// Tells whether something simply runs: nobody has to be asked for it.
-    pub async fn simply_runs(&self, wanted: Wanted<'_>) -> bool {
+    /// Tells whether a request runs without asking a person.
+    pub async fn simply_runs(&self, wanted: RequestedItem<'_>) -> bool {
         self.learn_approvals().await;
         let Ok(view) = self.view() else { return false };
         let Ok(target) = self.target(&view, wanted) else {
@@ -128,15 +129,15 @@ impl Proxy {
     }
 
     fn is_simple(&self, view: &View, tool: &ToolName, plan: &Plan) -> bool {
-        match view.ruled(tool) {
-            Ok(Decision::Allow) => true,
-            Ok(Decision::Ask(_)) if self.0.grants.allows_tool(tool, plan.digest()) => true,
-            Ok(Decision::Ask(AskKind::First)) => self.is_approved(plan),
-            Ok(Decision::Ask(AskKind::Every) | Decision::Deny) | Err(_) => false,
+        match view.ruling(tool) {
+            Ok(Ruling::Allow) => true,
+            Ok(Ruling::Ask(_)) if self.0.grants.allows_tool(tool, plan.digest()) => true,
+            Ok(Ruling::Ask(AskKind::First)) => self.is_approved(plan),
+            Ok(Ruling::Ask(AskKind::Every) | Ruling::Deny) | Err(_) => false,
         }
     }
 
-    /// Returns the ways to a resource whose owner is not known: to all who may have it, run, and need not be asked for.
+    /// Returns the routes to all running servers that may have a resource of unknown owner and need no approval.
     pub async fn possible_routes(&self, uri: &str) -> Vec<Route> {
         self.learn_approvals().await;
         let Ok(view) = self.view() else { return Vec::new() };
@@ -155,15 +156,15 @@ impl Proxy {
     }
 
     /// Tells whether what a call was let through by still lets it go on; `None` while the approvals are not known.
-    fn holds(&self, approval: &Approval) -> Option<bool> {
+    fn holds(&self, approval: &RouteApproval) -> Option<bool> {
         match approval.given {
-            Given::Standing => self.still_approved(approval),
-            Given::Once => Some(true),
+            GrantKind::Standing => self.still_approved(approval),
+            GrantKind::Once => Some(true),
         }
     }
 
-    fn still_approved(&self, approval: &Approval) -> Option<bool> {
-        let Approval { launch, content, .. } = approval;
+    fn still_approved(&self, approval: &RouteApproval) -> Option<bool> {
+        let RouteApproval { launch, content, .. } = approval;
         if self.0.grants.allows_launch(launch) {
             return Some(true);
         }
@@ -171,29 +172,29 @@ impl Proxy {
         Some(approvals.covers(launch, content.integrity.as_deref(), content.lock.as_ref()))
     }
 
-    /// Finds out whose a wanted thing is.
-    pub(super) fn target(&self, view: &View, wanted: Wanted<'_>) -> Result<Target, Unknown> {
-        let unknown = |name: &str, nearest| Unknown {
+    /// Finds the server that owns a requested item.
+    pub(super) fn target(&self, view: &View, wanted: RequestedItem<'_>) -> Result<Target, UnknownItem> {
+        let unknown = |name: &str, nearest| UnknownItem {
             name: name.to_owned(),
             nearest,
         };
         match wanted {
-            Wanted::Tool(name) | Wanted::Prompt(name) if name.len() > LONGEST_NAME => {
+            RequestedItem::Tool(name) | RequestedItem::Prompt(name) if name.len() > LONGEST_NAME => {
                 Err(unknown(name, None))
             }
-            Wanted::Tool(name) => self
+            RequestedItem::Tool(name) => self
                 .tool_named(view, name)
                 .map(Target::tool)
                 .map_err(|nearest| unknown(name, nearest)),
-            Wanted::Prompt(name) => self
+            RequestedItem::Prompt(name) => self
                 .prompt_named(view, name)
                 .map(|(dependency, own)| Target::prompt(dependency, own))
                 .map_err(|nearest| unknown(name, nearest)),
-            Wanted::Resource(uri) => self
+            RequestedItem::Resource(uri) => self
                 .resource_owner(view, uri)
                 .map(|(dependency, own)| Target::resource(dependency, own))
                 .map_err(|nearest| unknown(uri, nearest)),
-            Wanted::Method(method) => {
+            RequestedItem::Method(method) => {
                 let mut enabled = view.config.servers.iter().filter(|(_, server)| !server.disabled);
                 match (enabled.next(), enabled.next()) {
                     (Some((only, _)), None) => Ok(Target::tool(ToolName::new(only.clone(), method))),

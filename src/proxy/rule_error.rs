@@ -1,4 +1,4 @@
-//! Why the rule of an `always` was not written.
+//! The error of an `always` answer whose rule could not be written.
 
 use crate::permissions::writer::WriteError;
 use crate::report::Hint;

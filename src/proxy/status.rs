@@ -1,4 +1,4 @@
-//! How everything stands, in plain data.
+//! The status of pml as plain data: the configuration, the servers and the waiting asks.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::{Proxy, View, now};
 use crate::config::RuleList;
 use crate::protocol::{DependencyName, ToolName};
 
-/// How everything stands.
+/// The status of pml.
 #[derive(Debug)]
 pub struct Status {
     /// The project's file.
@@ -23,7 +23,7 @@ pub struct Status {
     pub denied: Vec<String>,
 }
 
-/// How one server stands.
+/// The status of one server.
 #[derive(Debug)]
 pub struct ServerStatus {
     /// Its name.
@@ -38,7 +38,7 @@ pub struct ServerStatus {
     pub problem: Option<String>,
 }
 
-/// Where a server stands.
+/// The state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerState {
@@ -66,7 +66,7 @@ pub struct PendingStatus {
 }
 
 impl Proxy {
-    /// Tells how everything stands.
+    /// Returns the status of pml.
     pub async fn status(&self) -> Status {
         let pending = self.0.workflows.pending().await.unwrap_or_default();
         self.learn_approvals().await;

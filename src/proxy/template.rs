@@ -5,7 +5,7 @@
 
 /// A part of a template.
 #[derive(Debug, PartialEq, Eq)]
-enum Part<'a> {
+enum TemplatePart<'a> {
     Literal(&'a str),
     /// Something that is filled in.
     Hole {
@@ -62,19 +62,19 @@ fn has_ends(template: &str, uri: &str) -> bool {
 }
 
 /// Tells whether a URI has room for all parts, and all literals in their order.
-fn may_fit(parts: &[Part<'_>], uri: &str) -> bool {
+fn may_fit(parts: &[TemplatePart<'_>], uri: &str) -> bool {
     let least: usize = parts
         .iter()
         .map(|part| match part {
-            Part::Literal(literal) => literal.len(),
-            Part::Hole { lead, .. } => usize::from(lead.is_none()),
+            TemplatePart::Literal(literal) => literal.len(),
+            TemplatePart::Hole { lead, .. } => usize::from(lead.is_none()),
         })
         .sum();
     let mut rest = uri;
     uri.len() >= least
         && parts.iter().all(|part| match part {
-            Part::Hole { .. } => true,
-            Part::Literal(literal) => match rest.split_once(literal) {
+            TemplatePart::Hole { .. } => true,
+            TemplatePart::Literal(literal) => match rest.split_once(literal) {
                 Some((_, behind)) => {
                     rest = behind;
                     true
@@ -85,14 +85,14 @@ fn may_fit(parts: &[Part<'_>], uri: &str) -> bool {
 }
 
 /// Tells whether the parts can be laid over the whole text; each costs the length of the text.
-fn is_match(parts: &[Part<'_>], text: &[u8]) -> bool {
+fn is_match(parts: &[TemplatePart<'_>], text: &[u8]) -> bool {
     // Where in the URI the parts so far may end.
     let mut ends = vec![false; text.len() + 1];
     ends[0] = true;
     for part in parts {
         ends = match part {
-            Part::Literal(literal) => after_literal(&ends, text, literal.as_bytes()),
-            Part::Hole { lead, reach } => after_hole(&ends, text, *lead, *reach),
+            TemplatePart::Literal(literal) => after_literal(&ends, text, literal.as_bytes()),
+            TemplatePart::Hole { lead, reach } => after_hole(&ends, text, *lead, *reach),
         };
         if !ends.contains(&true) {
             return false;
@@ -155,7 +155,7 @@ fn after_hole(ends: &[bool], text: &[u8], lead: Option<u8>, reach: Reach) -> Vec
     after
 }
 
-fn parts(template: &str) -> Vec<Part<'_>> {
+fn parts(template: &str) -> Vec<TemplatePart<'_>> {
     let mut parts = Vec::new();
     let mut rest = template;
     while let Some((literal, (expression, behind))) = rest
@@ -163,18 +163,18 @@ fn parts(template: &str) -> Vec<Part<'_>> {
         .and_then(|(literal, behind)| Some((literal, behind.split_once('}')?)))
     {
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal));
+            parts.push(TemplatePart::Literal(literal));
         }
         parts.push(hole(expression));
         rest = behind;
     }
     if !rest.is_empty() {
-        parts.push(Part::Literal(rest));
+        parts.push(TemplatePart::Literal(rest));
     }
     parts
 }
 
-fn hole(expression: &str) -> Part<'static> {
+fn hole(expression: &str) -> TemplatePart<'static> {
     let (lead, reach) = match expression.as_bytes().first() {
         Some(b'+') => (None, Reach::Anywhere),
         Some(b'#') => (Some(b'#'), Reach::Anywhere),
@@ -187,13 +187,13 @@ fn hole(expression: &str) -> Part<'static> {
         Some(b';') => (Some(b';'), Reach::Segment),
         _ => (None, Reach::Segment),
     };
-    Part::Hole { lead, reach }
+    TemplatePart::Hole { lead, reach }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::growth::{Shape, assert_linear};
+    use crate::protocol::growth::{InputShape, assert_linear};
     use proptest::prelude::*;
 
     /// Matches without a bound.
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_match_is_linear_in_the_uri() {
-        let shapes: [Shape<(String, String)>; 5] = [
+        let shapes: [InputShape<(String, String)>; 5] = [
             ("equal letters", |size| {
                 (format!("{{+x}}{}{{y}}", "a".repeat(size / 2)), "a".repeat(size))
             }),

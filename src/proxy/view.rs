@@ -1,32 +1,32 @@
-//! The configuration as calls see it: rules and plans made once, used until a file changes.
+//! The view of the configuration that calls use: rules and plans, made once and used until a file changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::config::{Config, Environment, Server};
 use crate::loader::{Plan, PlanError, plan};
-use crate::permissions::{Decision, Policy};
+use crate::permissions::{Policy, Ruling};
 use crate::protocol::{DependencyName, ToolName, wire_name};
 
 use super::{Refusal, Route};
 
-/// How many ways are remembered: more tools than a client calls. A client may call any number of names that a rule
-/// allows, so beyond this the ways are forgotten and found again.
+/// The number of routes a view remembers: more tools than a client calls. A client may call any number of names that a
+/// rule allows, so beyond this the routes are forgotten and found again.
 const ROUTES: usize = 10_000;
 
-/// The longest name whose way is remembered: longer than any that a client is listed.
+/// The longest name whose route is remembered: longer than any that a client is listed.
 const ROUTE_NAME: usize = 1024;
 
 /// What would be run for a server, or why nothing can be.
-pub(crate) type Planned = Result<Arc<Plan>, Arc<PlanError>>;
+pub(crate) type PlanResult = Result<Arc<Plan>, Arc<PlanError>>;
 
 /// One state of the configuration, ready to decide and to run.
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) config: Arc<Config>,
     pub(crate) policy: Policy,
-    plans: BTreeMap<DependencyName, OnceLock<Planned>>,
-    /// The ways that were found under these rules, by the name the client calls.
+    plans: BTreeMap<DependencyName, OnceLock<PlanResult>>,
+    /// The routes that were found under these rules, by the name the client calls.
     routes: Mutex<HashMap<String, Arc<Route>>>,
 }
 
@@ -46,12 +46,12 @@ impl View {
         }
     }
 
-    /// Returns the way to a tool that was found before.
+    /// Returns the route to a tool that was found before.
     pub(crate) fn route(&self, name: &str) -> Option<Arc<Route>> {
         self.routes().get(name).cloned()
     }
 
-    /// Remembers the way to a tool.
+    /// Remembers the route to a tool.
     pub(crate) fn remember_route(&self, name: &str, route: &Arc<Route>) {
         if name.len() > ROUTE_NAME {
             return;
@@ -63,7 +63,7 @@ impl View {
         routes.insert(name.to_owned(), Arc::clone(route));
     }
 
-    /// Forgets the way to a tool.
+    /// Forgets the route to a tool.
     pub(crate) fn forget_route(&self, name: &str) {
         self.routes().remove(name);
     }
@@ -85,10 +85,10 @@ impl View {
     }
 
     /// Returns what the rules say, a deny being the end.
-    pub(crate) fn ruled(&self, tool: &ToolName) -> Result<Decision, Refusal> {
+    pub(crate) fn ruling(&self, tool: &ToolName) -> Result<Ruling, Refusal> {
         let verdict = self.policy.check(tool);
         match (verdict.decision, verdict.rule) {
-            (Decision::Deny, Some(rule)) => Err(Refusal::Denied {
+            (Ruling::Deny, Some(rule)) => Err(Refusal::Denied {
                 tool: tool.clone(),
                 rule,
             }),
@@ -97,7 +97,12 @@ impl View {
     }
 
     /// Returns what would be installed and run for a declared server.
-    pub(crate) fn plan(&self, name: &DependencyName, server: &Server, environment: &Environment) -> Planned {
+    pub(crate) fn plan(
+        &self,
+        name: &DependencyName,
+        server: &Server,
+        environment: &Environment,
+    ) -> PlanResult {
         let planned = || plan(name, server, environment).map(Arc::new).map_err(Arc::new);
         match self.plans.get(name) {
             Some(made) => made.get_or_init(planned).clone(),

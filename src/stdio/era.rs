@@ -14,13 +14,13 @@ use crate::proxy::Declared;
 
 /// A JSON-RPC error that answers a request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Fault {
+pub(crate) struct RpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) detail: Option<Value>,
 }
 
-impl Fault {
+impl RpcError {
     pub(crate) const PARSE: i64 = -32700;
     pub(crate) const INVALID_REQUEST: i64 = -32600;
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
@@ -84,7 +84,7 @@ fn meta_of<'a>(params: Option<&Payload<'a>>) -> Option<Object<'a>> {
 }
 
 /// Tells which era a request belongs to; `opened` is whether `initialize` was answered before.
-pub(crate) fn of_request(params: Option<&Payload<'_>>, opened: Opened) -> Result<Era, Fault> {
+pub(crate) fn of_request(params: Option<&Payload<'_>>, opened: Opened) -> Result<Era, RpcError> {
     if opened == Opened::ByInitialize {
         return Ok(Era::Legacy);
     }
@@ -93,8 +93,8 @@ pub(crate) fn of_request(params: Option<&Payload<'_>>, opened: Opened) -> Result
             .map(Cow::into_owned)
             .map(|version| (meta, version))
     }) else {
-        return Err(Fault::new(
-            Fault::INVALID_PARAMS,
+        return Err(RpcError::new(
+            RpcError::INVALID_PARAMS,
             format!(
                 "`params._meta[\"{}\"]` is missing; send it, or open the conversation with `initialize`",
                 Era::VERSION
@@ -103,16 +103,16 @@ pub(crate) fn of_request(params: Option<&Payload<'_>>, opened: Opened) -> Result
     };
     if version != ProtocolVersion::V_2026_07_28.as_str() {
         let supported: Vec<String> = versions().iter().map(ToString::to_string).collect();
-        return Err(Fault {
-            code: Fault::UNSUPPORTED_VERSION,
+        return Err(RpcError {
+            code: RpcError::UNSUPPORTED_VERSION,
             message: "Unsupported protocol version".to_owned(),
             detail: Some(json!({ "supported": supported, "requested": version })),
         });
     }
     match meta.value(Era::CAPABILITIES).map(|raw| Object::parse(raw.get())) {
         Some(Some(_)) => Ok(Era::Modern),
-        _ => Err(Fault::new(
-            Fault::INVALID_PARAMS,
+        _ => Err(RpcError::new(
+            RpcError::INVALID_PARAMS,
             format!("`params._meta[\"{}\"]` must be an object", Era::CAPABILITIES),
         )),
     }

@@ -8,20 +8,20 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::protocol::{DependencyName, Shown, ToolName, repeated, wire_name};
-use crate::proxy::{Outcome, Refusal, Unknown};
+use crate::proxy::{Outcome, Refusal, UnknownItem};
 use crate::report;
 use crate::stdio::ask::wording::{approval_fault, approval_required, waiting};
-use crate::stdio::client::answer::{Answer, error_result, own_result};
-use crate::stdio::era::{Era, Fault};
-use crate::stdio::lists::output_schemas::Expected;
+use crate::stdio::client::answer::{ResponseBody, error_result, own_result};
+use crate::stdio::era::{Era, RpcError};
+use crate::stdio::lists::output_schemas::ExpectedContent;
 use crate::stdio::translation::request::{Method, Request};
 
 /// Writes a result of pml's own in place of what a tool would return.
 ///
 /// A client that holds the tool's output schema lets nothing else pass but an error in words: the TypeScript client
 /// checks `structuredContent` even of errors.
-pub(super) fn in_place_of_output(mut result: Value, expected: Expected, era: Era) -> Answer {
-    if let (Expected::Schema, Some(members)) = (expected, result.as_object_mut()) {
+pub(super) fn in_place_of_output(mut result: Value, expected: ExpectedContent, era: Era) -> ResponseBody {
+    if let (ExpectedContent::Schema, Some(members)) = (expected, result.as_object_mut()) {
         members.shift_remove("structuredContent");
         members.insert("isError".to_owned(), json!(true));
     }
@@ -29,7 +29,7 @@ pub(super) fn in_place_of_output(mut result: Value, expected: Expected, era: Era
 }
 
 /// Presents what became of a request.
-pub(super) fn outcome(outcome: Outcome, expected: Expected, request: &Request) -> Answer {
+pub(super) fn outcome(outcome: Outcome, expected: ExpectedContent, request: &Request) -> ResponseBody {
     let era = request.era;
     match (outcome, &request.method) {
         (Outcome::Unknown(missing), method) => unknown(method, &missing, era),
@@ -43,7 +43,7 @@ pub(super) fn outcome(outcome: Outcome, expected: Expected, request: &Request) -
                 "Aborted by user{reason}. Do not ask for it again unless they want it"
             )];
             words.extend(notes);
-            Fault::new(Fault::REFUSED, words.join("\n")).into()
+            RpcError::new(RpcError::REFUSED, words.join("\n")).into()
         }
         (Outcome::Asked(asked), _) => in_place_of_output(approval_required(&asked), expected, era),
         (
@@ -69,12 +69,12 @@ pub(super) fn outcome(outcome: Outcome, expected: Expected, request: &Request) -
         }
         // Whatever may run is sent to its dependency instead, and what joins another call waits for it.
         (Outcome::Ready(_) | Outcome::Joined(_), _) => {
-            Fault::new(Fault::INTERNAL, "the request was lost").into()
+            RpcError::new(RpcError::INTERNAL, "the request was lost").into()
         }
     }
 }
 
-fn connected(dependency: &DependencyName, tools: &[ToolName], notes: &[String], era: Era) -> Answer {
+fn connected(dependency: &DependencyName, tools: &[ToolName], notes: &[String], era: Era) -> ResponseBody {
     let names: Vec<String> = tools.iter().map(wire_name).collect();
     let mut text = format!("`{dependency}` is running. Its tools:\n");
     for name in &names {
@@ -91,27 +91,30 @@ fn connected(dependency: &DependencyName, tools: &[ToolName], notes: &[String], 
 }
 
 /// Says that nobody has what is wanted, in the code its method uses for that.
-fn unknown(method: &Method, missing: &Unknown, era: Era) -> Answer {
+fn unknown(method: &Method, missing: &UnknownItem, era: Era) -> ResponseBody {
     let shown = repeated(&missing.name);
     let (code, mut message) = match (method, era) {
-        (Method::Other(_), _) => (Fault::METHOD_NOT_FOUND, "Method not found".to_owned()),
-        (Method::Call, _) => (Fault::INVALID_PARAMS, format!("Unknown tool: {shown}")),
-        (Method::Prompt, _) => (Fault::INVALID_PARAMS, format!("Unknown prompt: {shown}")),
+        (Method::Other(_), _) => (RpcError::METHOD_NOT_FOUND, "Method not found".to_owned()),
+        (Method::Call, _) => (RpcError::INVALID_PARAMS, format!("Unknown tool: {shown}")),
+        (Method::Prompt, _) => (RpcError::INVALID_PARAMS, format!("Unknown prompt: {shown}")),
         (Method::Complete, _) => (
-            Fault::INVALID_PARAMS,
+            RpcError::INVALID_PARAMS,
             format!("Unknown prompt or resource: {shown}"),
         ),
-        (_, Era::Legacy) => (Fault::RESOURCE_NOT_FOUND, format!("Resource not found: {shown}")),
-        (_, Era::Modern) => (Fault::INVALID_PARAMS, format!("Resource not found: {shown}")),
+        (_, Era::Legacy) => (
+            RpcError::RESOURCE_NOT_FOUND,
+            format!("Resource not found: {shown}"),
+        ),
+        (_, Era::Modern) => (RpcError::INVALID_PARAMS, format!("Resource not found: {shown}")),
     };
     if let Some(nearest) = &missing.nearest {
         let _ = write!(message, "; did you mean `{}`?", repeated(nearest));
     }
-    Fault::new(code, message).into()
+    RpcError::new(code, message).into()
 }
 
 /// Says why something did not run: to a tool's caller in a result that the model reads, to others in an error.
-pub(super) fn refused(refusal: &Refusal, method: &Method, era: Era) -> Answer {
+pub(super) fn refused(refusal: &Refusal, method: &Method, era: Era) -> ResponseBody {
     use report::Hint as _;
     if *method == Method::Call {
         return own_result(refused_result(refusal), era);
@@ -120,7 +123,7 @@ pub(super) fn refused(refusal: &Refusal, method: &Method, era: Era) -> Answer {
     let hint = refusal
         .hint()
         .map_or_else(String::new, |hint| format!("\nhint: {hint}"));
-    Fault::new(Fault::REFUSED, format!("{text}{hint}")).into()
+    RpcError::new(RpcError::REFUSED, format!("{text}{hint}")).into()
 }
 
 /// A refusal as a result the model can read: first what happened, then what would help.
@@ -134,17 +137,17 @@ fn aborted(reason: Option<&str>, notes: &[String]) -> Value {
     let what = "Workflow aborted by user";
     let next = "It did not run. Do not call it again unless the person asks for it.";
     let mut content = vec![json!({ "type": "text", "text": what })];
-    let mut told = json!({ "status": "aborted", "message": what, "instructions": next });
+    let mut structured = json!({ "status": "aborted", "message": what, "instructions": next });
     if let Some(reason) = reason {
         content.push(json!({ "type": "text", "text": format!("Their reason: {reason}") }));
-        told["reason"] = json!(reason);
+        structured["reason"] = json!(reason);
     }
     content.push(json!({ "type": "text", "text": next }));
     if !notes.is_empty() {
         content.extend(notes.iter().map(|note| json!({ "type": "text", "text": note })));
-        told["notes"] = json!(notes);
+        structured["notes"] = json!(notes);
     }
-    json!({ "content": content, "structuredContent": told, "isError": true })
+    json!({ "content": content, "structuredContent": structured, "isError": true })
 }
 
 #[cfg(test)]
@@ -167,8 +170,8 @@ mod tests {
             notes: Vec::new(),
         };
         let aborted = |expected| match outcome(aborted(), expected, &request) {
-            Answer::Result(parts) => serde_json::from_slice::<Value>(&parts.concat()).unwrap(),
-            Answer::Error(_) => panic!("not an error of the protocol"),
+            ResponseBody::Result(parts) => serde_json::from_slice::<Value>(&parts.concat()).unwrap(),
+            ResponseBody::Error(_) => panic!("not an error of the protocol"),
         };
         let next = "It did not run. Do not call it again unless the person asks for it.";
         let content = json!([
@@ -176,7 +179,7 @@ mod tests {
             { "type": "text", "text": next },
         ]);
         assert_eq!(
-            aborted(Expected::Anything),
+            aborted(ExpectedContent::Anything),
             json!({
                 "content": content,
                 "structuredContent": { "status": "aborted", "message": "Workflow aborted by user", "instructions": next },
@@ -184,7 +187,7 @@ mod tests {
             })
         );
         assert_eq!(
-            aborted(Expected::Schema),
+            aborted(ExpectedContent::Schema),
             json!({ "content": content, "isError": true })
         );
     }

@@ -9,7 +9,7 @@ use crate::proxy::{Proxy, Urgency};
 use crate::stdio::client::in_flight::Requests;
 use crate::stdio::conversation::Conversation;
 use crate::stdio::streams::{Ends, Streams};
-use crate::wire::{LineReader, Outbox, Patience};
+use crate::wire::{DrainPolicy, LineReader, Outbox};
 
 /// How long answers under way may still take when the client has closed its end.
 const LAST_ANSWERS: Duration = Duration::from_millis(300);
@@ -41,7 +41,7 @@ pub async fn serve(
 ) -> Shutdown {
     // The writer is tracked apart: it must outlive everything that may still write.
     let writing = TaskTracker::new();
-    let outbox = Outbox::open(sink, Patience::UntilItStalls, &writing);
+    let outbox = Outbox::open(sink, DrainPolicy::UntilItStalls, &writing);
     let conversation = Conversation::new(proxy.clone(), outbox.clone(), tasks.clone());
     let announcing = tasks.spawn(conversation.subscriptions().clone().announce_lists());
     let mut reader = LineReader::new(source, proxy.line_limit());

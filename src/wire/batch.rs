@@ -1,5 +1,4 @@
-//! Messages on their way out, and how they lie together until they are written: small parts are gathered into one
-//! buffer, large ones are written from where they lie.
+//! The batch of outgoing messages: small parts are copied into one buffer, large ones are written without a copy.
 
 use std::io::IoSlice;
 
@@ -43,7 +42,7 @@ impl<T: Into<Bytes>> From<T> for Frame {
 
 /// One piece of a message that is queued from where it lies.
 #[derive(Debug, Clone)]
-pub enum Part<'a> {
+pub enum FramePart<'a> {
     /// Bytes that are copied.
     Copy(&'a [u8]),
     /// Bytes that are shared where they are many.
@@ -71,11 +70,11 @@ impl Batch {
         self.copy(b"\n");
     }
 
-    pub(super) fn add_parts<'p>(&mut self, parts: impl IntoIterator<Item = Part<'p>>) {
+    pub(super) fn add_parts<'p>(&mut self, parts: impl IntoIterator<Item = FramePart<'p>>) {
         for part in parts {
             match part {
-                Part::Copy(bytes) => self.copy(bytes),
-                Part::Share(bytes) => self.share(bytes),
+                FramePart::Copy(bytes) => self.copy(bytes),
+                FramePart::Share(bytes) => self.share(bytes),
             }
         }
         self.copy(b"\n");
@@ -174,12 +173,15 @@ mod tests {
     #[test]
     fn a_burst_gives_its_memory_back_and_a_usual_buffer_stays() {
         let mut batch = Batch::default();
-        batch.add_parts([Part::Copy(&[b'x'; KEPT / 2])]);
+        batch.add_parts([FramePart::Copy(&[b'x'; KEPT / 2])]);
         let usual = batch.gathered.capacity();
         batch.clear();
         assert_eq!(batch.gathered.capacity(), usual);
         for _ in 0..1000 {
-            batch.add_parts([Part::Copy(&[b'x'; KEPT]), Part::Share(vec![b'y'; KEPT].into())]);
+            batch.add_parts([
+                FramePart::Copy(&[b'x'; KEPT]),
+                FramePart::Share(vec![b'y'; KEPT].into()),
+            ]);
         }
         batch.clear();
         let kept = (batch.gathered.capacity(), batch.shared.capacity(), batch.length);

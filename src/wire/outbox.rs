@@ -1,4 +1,4 @@
-//! The way out to a peer: frames queue up to a budget of bytes, one task writes them.
+//! The outbox of a peer: frames queue up to a budget of bytes, one task writes them.
 //!
 //! A frame is written whole or not at all: it is queued under a lock, and only the writer task touches the sink. The queue and the writer
 //! swap two buffers, so that queuing a small message allocates nothing.
@@ -10,7 +10,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
-use super::batch::{Batch, Frame, Part};
+use super::batch::{Batch, Frame, FramePart};
 
 /// How many bytes may wait for a peer before its writers wait too: a few large results, not a flood.
 const BUDGET: usize = 8 * 1024 * 1024;
@@ -25,10 +25,10 @@ pub struct PeerGone;
 
 /// For how long what is left is kept for a peer once the outbox is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum DrainPolicy {
     /// Until it stops reading: another process may never read on, and would never see the end.
     UntilItStalls,
-    /// Until it has read everything or is gone: a reader of our own that stops is held up by somebody else.
+    /// Until it has read everything or is gone: a reader of pml's own that stops is held up by another task.
     UntilItIsGone,
 }
 
@@ -43,8 +43,8 @@ struct Ending(Arc<Queue>);
 impl Drop for Ending {
     fn drop(&mut self) {
         let mut waiting = self.0.lock();
-        if waiting.state == State::Open {
-            waiting.state = State::Ending;
+        if waiting.state == QueueState::Open {
+            waiting.state = QueueState::Ending;
         }
         drop(waiting);
         self.0.filled.notify_one();
@@ -57,7 +57,7 @@ impl Outbox {
     /// Starts the task that writes to `sink`; it ends when every clone of the outbox is gone or the peer is.
     pub fn open<W: AsyncWrite + Unpin + Send + 'static>(
         sink: W,
-        patience: Patience,
+        patience: DrainPolicy,
         tasks: &TaskTracker,
     ) -> Self {
         let queue = Arc::new(Queue::default());
@@ -69,7 +69,7 @@ impl Outbox {
     pub async fn send(&self, frame: impl Into<Frame>) -> Result<(), PeerGone> {
         let frame = frame.into();
         loop {
-            // Whoever was waiting beside us may have been quicker: there must be room at the moment of queuing.
+            // Another waiting sender may have been quicker: there must be room at the moment of queuing.
             if let Some(waiting) = self.0.0.lock_with_room() {
                 return self.0.0.fill(waiting, |batch| batch.add_frame(frame));
             }
@@ -77,7 +77,7 @@ impl Outbox {
         }
     }
 
-    /// Queues a frame at once, whatever the budget: for the short farewells of whoever cannot wait.
+    /// Queues a frame at once, regardless of the budget: for short last messages of a sender that cannot wait.
     pub fn send_now(&self, frame: impl Into<Frame>) -> Result<(), PeerGone> {
         let frame = frame.into();
         let queue = &self.0.0;
@@ -86,7 +86,7 @@ impl Outbox {
 
     /// Queues the parts of one message at once, whatever the budget: for a reader that waits for [`Self::room`]
     /// before it reads on.
-    pub fn push<'p>(&self, parts: impl IntoIterator<Item = Part<'p>>) -> Result<(), PeerGone> {
+    pub fn push<'p>(&self, parts: impl IntoIterator<Item = FramePart<'p>>) -> Result<(), PeerGone> {
         let queue = &self.0.0;
         queue.fill(queue.lock(), |batch| batch.add_parts(parts))
     }
@@ -109,7 +109,7 @@ impl Outbox {
         async move { queue.gone().await }
     }
 
-    /// Tells whether whoever can wait should.
+    /// Tells whether the budget is used up, so that a sender that can wait should.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.0.0.lock_with_room().is_none()
@@ -120,7 +120,7 @@ impl Outbox {
         self.0.0.room().await;
     }
 
-    /// Likewise, for whoever must not keep the outbox open by waiting: its end ends the waiting too.
+    /// Likewise, for a task that must not keep the outbox open by waiting: its end ends the waiting too.
     pub fn room_or_end(&self) -> impl Future<Output = ()> + Send + use<> {
         let queue = Arc::clone(&self.0.0);
         async move { queue.room().await }
@@ -130,27 +130,27 @@ impl Outbox {
 /// What the outbox and its writer share.
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueueContents>,
     /// Something is there for the writer, or nothing more will come.
     filled: Notify,
-    /// There is room again, or there is nobody to wait for.
+    /// There is room again, or the peer is gone.
     emptied: Notify,
     /// Every clone of the outbox is gone.
     ending: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueContents {
     batch: Batch,
     /// What was queued and is not yet written, whether in this batch or in the one being written.
     queued: usize,
     /// What was written since the beginning: it grows as long as the peer reads.
     taken: u64,
-    state: State,
+    state: QueueState,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum QueueState {
     #[default]
     Open,
     /// Every clone of the outbox is gone: what is queued is still written.
@@ -160,14 +160,14 @@ enum State {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, QueueContents> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the queue if nobody has to wait: less than the budget is queued, or nothing more can be.
-    fn lock_with_room(&self) -> Option<MutexGuard<'_, Waiting>> {
+    /// Locks the queue if a sender need not wait: less than the budget is queued, or nothing more can be.
+    fn lock_with_room(&self) -> Option<MutexGuard<'_, QueueContents>> {
         let waiting = self.lock();
-        (waiting.queued < BUDGET || waiting.state != State::Open).then_some(waiting)
+        (waiting.queued < BUDGET || waiting.state != QueueState::Open).then_some(waiting)
     }
 
     async fn room(&self) {
@@ -191,7 +191,7 @@ impl Queue {
             let emptied = self.emptied.notified();
             tokio::pin!(emptied);
             emptied.as_mut().enable();
-            if self.lock().state == State::Gone {
+            if self.lock().state == QueueState::Gone {
                 return;
             }
             emptied.await;
@@ -199,8 +199,8 @@ impl Queue {
     }
 
     /// Resolves when the peer does not read what was left for it at the end.
-    async fn overdue(&self, patience: Patience) {
-        if patience == Patience::UntilItIsGone {
+    async fn overdue(&self, patience: DrainPolicy) {
+        if patience == DrainPolicy::UntilItIsGone {
             return std::future::pending().await;
         }
         self.ending.notified().await;
@@ -217,10 +217,10 @@ impl Queue {
 
     fn fill(
         &self,
-        mut waiting: MutexGuard<'_, Waiting>,
+        mut waiting: MutexGuard<'_, QueueContents>,
         add: impl FnOnce(&mut Batch),
     ) -> Result<(), PeerGone> {
-        if waiting.state == State::Gone {
+        if waiting.state == QueueState::Gone {
             return Err(PeerGone);
         }
         let before = waiting.batch.length;
@@ -236,16 +236,16 @@ impl Queue {
     }
 
     /// Swaps the queued batch for an empty one; waits for one, and returns `Ended` when none will come.
-    async fn take(&self, empty: &mut Batch) -> Taken {
+    async fn take(&self, empty: &mut Batch) -> NextWrite {
         loop {
             {
                 let mut waiting = self.lock();
                 if waiting.batch.length > 0 {
                     std::mem::swap(&mut waiting.batch, empty);
-                    return Taken::Batch;
+                    return NextWrite::Batch;
                 }
-                if waiting.state != State::Open {
-                    return Taken::Ended;
+                if waiting.state != QueueState::Open {
+                    return NextWrite::Ended;
                 }
             }
             self.filled.notified().await;
@@ -265,7 +265,7 @@ impl Queue {
 
     fn lose_peer(&self) {
         let mut waiting = self.lock();
-        waiting.state = State::Gone;
+        waiting.state = QueueState::Gone;
         waiting.batch = Batch::default();
         waiting.queued = 0;
         drop(waiting);
@@ -273,12 +273,12 @@ impl Queue {
     }
 }
 
-enum Taken {
+enum NextWrite {
     Batch,
     Ended,
 }
 
-/// The other end of the queue. However the writing ends, also by being aborted, nobody waits for it any more.
+/// The other end of the queue. However the writing ends, also by being aborted, no sender waits for it any more.
 struct Writer(Arc<Queue>);
 
 impl Drop for Writer {
@@ -288,10 +288,10 @@ impl Drop for Writer {
 }
 
 impl Writer {
-    async fn write_all<W: AsyncWrite + Unpin>(self, mut sink: W, patience: Patience) {
+    async fn write_all<W: AsyncWrite + Unpin>(self, mut sink: W, patience: DrainPolicy) {
         let writing = async {
             let mut batch = Batch::default();
-            while let Taken::Batch = self.0.take(&mut batch).await {
+            while let NextWrite::Batch = self.0.take(&mut batch).await {
                 if batch
                     .write(&mut sink, |length| self.0.written(length))
                     .await
@@ -324,7 +324,7 @@ mod tests {
     async fn a_peer_that_does_not_read_sees_the_end_all_the_same_and_nobody_waits_for_it() {
         let (near, mut far) = tokio::io::duplex(100);
         let tasks = TaskTracker::new();
-        let outbox = Outbox::open(near, Patience::UntilItStalls, &tasks);
+        let outbox = Outbox::open(near, DrainPolicy::UntilItStalls, &tasks);
         outbox.send_now(vec![b'x'; BUDGET]).unwrap();
         let room = outbox.room_or_end();
         assert!(outbox.is_crowded());
@@ -341,13 +341,13 @@ mod tests {
     async fn a_reader_of_our_own_gets_the_rest_whenever_it_reads() {
         let tasks = TaskTracker::new();
         let (near, mut far) = tokio::io::duplex(100);
-        let outbox = Outbox::open(near, Patience::UntilItIsGone, &tasks);
+        let outbox = Outbox::open(near, DrainPolicy::UntilItIsGone, &tasks);
         outbox.send_now(vec![b'x'; 1000]).unwrap();
         drop(outbox);
         // It stalls for longer than another would be waited for.
         let stalled = TaskTracker::new();
         let (near, _far) = tokio::io::duplex(100);
-        let outbox = Outbox::open(near, Patience::UntilItStalls, &stalled);
+        let outbox = Outbox::open(near, DrainPolicy::UntilItStalls, &stalled);
         outbox.send_now(vec![b'x'; 1000]).unwrap();
         drop(outbox);
         stalled.close();
@@ -363,7 +363,7 @@ mod tests {
     async fn frames_arrive_whole_and_in_order_through_a_narrow_pipe() {
         let (near, mut far) = tokio::io::duplex(100);
         let tasks = TaskTracker::new();
-        let outbox = Outbox::open(near, Patience::UntilItStalls, &tasks);
+        let outbox = Outbox::open(near, DrainPolicy::UntilItStalls, &tasks);
         let large = "x".repeat(10_000);
         let sender = tokio::spawn({
             let large = large.clone();
@@ -391,7 +391,7 @@ mod tests {
     #[tokio::test]
     async fn a_writer_to_a_stalled_peer_waits_and_learns_when_it_goes() {
         let (near, far) = tokio::io::duplex(10);
-        let outbox = Outbox::open(near, Patience::UntilItStalls, &TaskTracker::new());
+        let outbox = Outbox::open(near, DrainPolicy::UntilItStalls, &TaskTracker::new());
         // Two of them are over the budget, whatever the pipe has taken.
         let chunk = Bytes::from(vec![b'x'; BUDGET / 2 + 100]);
         outbox.send(chunk.clone()).await.unwrap();
@@ -408,13 +408,13 @@ mod tests {
     #[tokio::test]
     async fn a_reader_queues_whatever_the_budget_and_then_waits_for_room() {
         let (near, mut far) = tokio::io::duplex(1000);
-        let outbox = Outbox::open(near, Patience::UntilItStalls, &TaskTracker::new());
+        let outbox = Outbox::open(near, DrainPolicy::UntilItStalls, &TaskTracker::new());
         let large = Bytes::from(vec![b'x'; BUDGET]);
         outbox.room().await;
         outbox
-            .push([Part::Copy(b"1:"), Part::Share(large.clone())])
+            .push([FramePart::Copy(b"1:"), FramePart::Share(large.clone())])
             .unwrap();
-        outbox.push([Part::Share(large.clone())]).unwrap();
+        outbox.push([FramePart::Share(large.clone())]).unwrap();
         let room = outbox.room();
         tokio::pin!(room);
         assert!(
@@ -425,7 +425,7 @@ mod tests {
         far.read_exact(&mut text).await.unwrap();
         room.await;
         assert!(outbox.0.0.lock().queued < BUDGET);
-        outbox.push([Part::Copy(b"more")]).unwrap();
+        outbox.push([FramePart::Copy(b"more")]).unwrap();
         let room = outbox.room();
         drop(far);
         room.await;
@@ -438,7 +438,7 @@ mod tests {
     #[tokio::test]
     async fn many_who_wait_exceed_the_budget_by_one_frame_at_most() {
         let (near, mut far) = tokio::io::duplex(64 * 1024);
-        let outbox = Outbox::open(near, Patience::UntilItStalls, &TaskTracker::new());
+        let outbox = Outbox::open(near, DrainPolicy::UntilItStalls, &TaskTracker::new());
         let frame = Bytes::from(vec![b'x'; BUDGET / 4]);
         let senders: Vec<_> = (0..40)
             .map(|_| {
@@ -463,7 +463,7 @@ mod tests {
         let (near, _far) = tokio::io::duplex(10);
         let queue = Arc::new(Queue::default());
         let outbox = Outbox(Arc::new(Ending(Arc::clone(&queue))));
-        let writing = tokio::spawn(Writer(queue).write_all(near, Patience::UntilItStalls));
+        let writing = tokio::spawn(Writer(queue).write_all(near, DrainPolicy::UntilItStalls));
         outbox.send_now(vec![b'x'; 2 * BUDGET]).unwrap();
         let send = outbox.send("y");
         tokio::pin!(send);
@@ -531,7 +531,7 @@ mod tests {
             runtime.block_on(async {
                 let tasks = TaskTracker::new();
                 let sink = Narrow { taken: Arc::clone(&taken), widths: widths.into_iter().cycle() };
-                let outbox = Outbox::open(sink, Patience::UntilItStalls, &tasks);
+                let outbox = Outbox::open(sink, DrainPolicy::UntilItStalls, &tasks);
                 for (number, frame) in frames.into_iter().enumerate() {
                     let parts = frame.into_iter().map(|(copied, large)| {
                         let text = format!("{number};").repeat(1 + large * GATHERED);
@@ -540,8 +540,8 @@ mod tests {
                     });
                     let parts: Vec<_> = parts.collect();
                     let parts: Vec<_> = parts.iter().map(|(copied, bytes)| match copied {
-                        true => Part::Copy(bytes),
-                        false => Part::Share(bytes.clone()),
+                        true => FramePart::Copy(bytes),
+                        false => FramePart::Share(bytes.clone()),
                     }).collect();
                     expected.push(b'\n');
                     outbox.push(parts).unwrap();

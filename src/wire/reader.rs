@@ -1,4 +1,4 @@
-//! Lines of a peer, as they come.
+//! The reader of a peer's lines.
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 

@@ -1,4 +1,4 @@
-//! How much a pipe holds before its writer waits.
+//! The capacity of a pipe: how much it holds before its writer waits.
 
 use std::os::fd::AsFd;
 

@@ -22,14 +22,14 @@ pub struct Moment {
 /// The deadlines of the unfinished asks; as many as the store lets wait at most.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
-    known: HashMap<WorkflowId, Deadline>,
+    known: HashMap<WorkflowId, WorkflowDeadline>,
     /// The wall clock when it was last looked at; it shows an earlier moment after it was set back.
     seen: Option<Timestamp>,
 }
 
 /// When one ask is over.
 #[derive(Debug, Clone, Copy)]
-struct Deadline {
+struct WorkflowDeadline {
     wall: Timestamp,
     /// Where the end of time is further away than the clock counts, only the wall clock ends it.
     steady: Option<Instant>,
@@ -43,7 +43,7 @@ impl Deadlines {
             let first = before.remove(&id).and_then(|deadline| deadline.steady);
             let steady = now.steady.checked_add(wall.since(now.wall));
             let steady = first.into_iter().chain(steady).min();
-            self.known.insert(id, Deadline { wall, steady });
+            self.known.insert(id, WorkflowDeadline { wall, steady });
         }
     }
 
@@ -54,7 +54,7 @@ impl Deadlines {
 
     /// Returns what is over by the steady clock; what is over by the wall clock the store knows itself.
     pub(super) fn overdue(&self, now: Moment) -> Vec<WorkflowId> {
-        let over = |deadline: &Deadline| deadline.steady.is_some_and(|at| at <= now.steady);
+        let over = |deadline: &WorkflowDeadline| deadline.steady.is_some_and(|at| at <= now.steady);
         let known = self.known.iter();
         known
             .filter(|(_, deadline)| over(deadline))
@@ -73,7 +73,7 @@ impl Deadlines {
 
     /// Returns how long it is until the next deadline, on the clock that reaches it first.
     pub(super) fn next(&self, now: Moment) -> Option<Duration> {
-        let rest = |deadline: &Deadline| {
+        let rest = |deadline: &WorkflowDeadline| {
             let by_steady = deadline.steady.map(|at| at.saturating_duration_since(now.steady));
             let by_wall = deadline.wall.since(now.wall);
             by_steady.map_or(by_wall, |by_steady| by_steady.min(by_wall))

@@ -1,15 +1,15 @@
-//! Why a workflow could not be suspended, found or moved.
+//! The errors of suspending, finding and moving a workflow.
 
 use std::path::PathBuf;
 
-use super::{Cap, Code, Refusal, WorkflowId};
+use super::{Cap, Code, TransitionError, WorkflowId};
 use crate::protocol::{Shown, ToolName, shell};
 use crate::report::Hint;
 
-/// What a database said, whichever it is.
+/// The error of a database of any kind.
 pub type DatabaseFault = Box<dyn std::error::Error + Send + Sync>;
 
-/// Says why an operation on workflows failed; whatever it was, no call may run because of it.
+/// Says why an operation on workflows failed; after any of these no call may run.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowError {
     /// No workflow has this id.
@@ -46,7 +46,7 @@ pub enum WorkflowError {
         /// The workflow.
         code: Code,
         /// Why it did not move.
-        refusal: Refusal,
+        refusal: TransitionError,
     },
     /// The answer is not one to what was asked.
     #[error("workflow `{code}` asks for {wanted}")]

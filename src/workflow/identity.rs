@@ -1,6 +1,6 @@
-//! What workflows are known by: an id, a code for people, and the times of their life.
+//! The names of a workflow: its id, its code for people, and the timestamps of its life.
 //!
-//! Pure. The id is a capability: whoever holds it may continue the call. The code is drawn from random bits of
+//! Pure. The id is a capability: a client that holds it may continue the call. The code is drawn from random bits of
 //! its own, so that showing it gives away nothing of the id.
 
 use std::fmt;

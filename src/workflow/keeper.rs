@@ -1,7 +1,7 @@
-//! The thread that owns the database: runs what it is given, sweeps at deadlines, wakes those who wait.
+//! The thread that owns the database: it runs jobs, sweeps at deadlines and wakes the waiting calls.
 //!
-//! It must never touch the async runtime. Nothing that fails here breaks anything else: a sweep that fails is
-//! logged and tried again, a look that fails lets the waiters go, who then ask and are told why.
+//! It must never touch the async runtime. A failure here stays here: a sweep that fails is logged and tried again; a
+//! look for answers that fails wakes every waiting call, which then reads the store itself and gets the error.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) type Waiters = DashMap<WorkflowId, watch::Sender<Option<Workflow>>>;
 /// One operation on the store, or on the reason why there is none.
 pub(super) type Job = Box<dyn FnOnce(Result<&mut dyn Store, WorkflowError>, Timestamp) + Send>;
 
-/// How often the keeper looks for answers from other processes while somebody waits: an answer must reach a waiting
+/// How often the keeper looks for answers from other processes while a call waits: an answer must reach a waiting
 /// call within 200 ms, also on a busy machine, and a look where nothing changed only reads a counter.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
@@ -71,7 +71,7 @@ enum Occasion {
     Time,
 }
 
-/// Whether somebody waits for an answer that another process may give.
+/// Whether a call waits for an answer that another process may give.
 #[derive(Clone, Copy)]
 enum Attention {
     Watching,

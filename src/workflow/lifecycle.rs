@@ -1,7 +1,7 @@
 //! Logs what happens to workflows: their names, never their arguments or the words of an answer.
 
 use super::machine::State;
-use super::suspended::Workflow;
+use super::record::Workflow;
 use crate::protocol::Shown;
 
 const TARGET: &str = "pml::workflow";

@@ -1,7 +1,7 @@
-//! The life of a suspended call as one pure function: no IO, no async, no clock.
+//! The state machine of a suspended call, as one pure function: no IO, no async, no clock.
 //!
-//! Whoever moves a workflow passes the moment in; whatever is not a move of [`transition`] is a [`Refusal`] with
-//! its own words. Outside its lifetime a workflow is dead even if nobody has marked it so yet.
+//! The caller passes the current time in; an event that the state does not allow is a [`TransitionError`] with its own
+//! message. Outside its lifetime a workflow is dead even if the store has not marked it as expired yet.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::{Lifetime, Timestamp};
 use crate::protocol::Shown;
 use crate::protocol::continuation::Scope;
-use crate::protocol::question::Given;
+use crate::protocol::question::QuestionAnswer;
 
-/// What came back from whoever was asked.
+/// The answer of the person or client that was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Answer {
@@ -23,13 +23,13 @@ pub enum Answer {
     },
     /// The call must not run, the question is not answered.
     Refuse {
-        /// Why, in the words of whoever refused.
+        /// The reason that the refusal gave.
         reason: Option<String>,
     },
     /// What a person says to questions, one answer each.
     Answers {
         /// The answers in the order of the questions.
-        answers: Vec<Given>,
+        answers: Vec<QuestionAnswer>,
     },
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Provenance {
     }
 }
 
-/// Where a workflow stands.
+/// The state of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum State {
@@ -137,7 +137,7 @@ impl State {
 /// What may happen to a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Somebody answers.
+    /// An answer arrives.
     Answer {
         /// What they say.
         answer: Answer,
@@ -165,7 +165,7 @@ impl Event {
 
 /// Says why a workflow did not move; reads on after "workflow `abcde`".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum TransitionError {
     /// The deadline has passed.
     #[error("expired at {expires_at}")]
     Expired {
@@ -178,7 +178,7 @@ pub enum Refusal {
         /// The deadline.
         expires_at: Timestamp,
     },
-    /// Somebody else was first.
+    /// Another answer was first.
     #[error("was already {} by {by} at {at}; the first answer counts", word(.answer))]
     AlreadyAnswered {
         /// The first answer.
@@ -194,13 +194,13 @@ pub enum Refusal {
         /// When it was handed out.
         taken_at: Timestamp,
     },
-    /// Nobody has answered.
+    /// No answer has arrived.
     #[error("is not answered yet")]
     NotAnswered,
     /// The answer was no.
     #[error("was refused by {by}{}", because(.reason.as_deref()))]
     Refused {
-        /// Why, in the words of whoever refused.
+        /// The reason that the refusal gave.
         reason: Option<String>,
         /// The road on which the refusal came.
         by: Provenance,
@@ -223,25 +223,30 @@ fn because(reason: Option<&str>) -> String {
 }
 
 /// Moves a workflow that lives for `lifetime` by `event` at the moment `now`, or says why it does not move.
-pub fn transition(state: &State, lifetime: Lifetime, event: Event, now: Timestamp) -> Result<State, Refusal> {
+pub fn transition(
+    state: &State,
+    lifetime: Lifetime,
+    event: Event,
+    now: Timestamp,
+) -> Result<State, TransitionError> {
     let expires_at = lifetime.expires_at;
     match state {
-        State::Expired => Err(Refusal::Expired { expires_at }),
-        State::Withdrawn => Err(Refusal::Withdrawn),
-        State::Taken { taken_at, .. } => Err(Refusal::AlreadyUsed { taken_at: *taken_at }),
+        State::Expired => Err(TransitionError::Expired { expires_at }),
+        State::Withdrawn => Err(TransitionError::Withdrawn),
+        State::Taken { taken_at, .. } => Err(TransitionError::AlreadyUsed { taken_at: *taken_at }),
         State::Answered {
             answer: Answer::Refuse { reason },
             by,
             at,
         } => Err(match event {
-            Event::Answer { .. } => Refusal::AlreadyAnswered {
+            Event::Answer { .. } => TransitionError::AlreadyAnswered {
                 answer: Answer::Refuse {
                     reason: reason.clone(),
                 },
                 by: *by,
                 at: *at,
             },
-            Event::Take | Event::Expire | Event::Withdraw => Refusal::Refused {
+            Event::Take | Event::Expire | Event::Withdraw => TransitionError::Refused {
                 reason: reason.clone(),
                 by: *by,
             },
@@ -252,12 +257,14 @@ pub fn transition(state: &State, lifetime: Lifetime, event: Event, now: Timestam
             ..
         } if !lifetime.is_live_at(now) => match event {
             Event::Expire => Ok(State::Expired),
-            Event::Answer { .. } | Event::Take | Event::Withdraw => Err(Refusal::Expired { expires_at }),
+            Event::Answer { .. } | Event::Take | Event::Withdraw => {
+                Err(TransitionError::Expired { expires_at })
+            }
         },
         State::Pending => match event {
             Event::Answer { answer, by } => Ok(State::Answered { answer, by, at: now }),
-            Event::Take => Err(Refusal::NotAnswered),
-            Event::Expire => Err(Refusal::NotDue { expires_at }),
+            Event::Take => Err(TransitionError::NotAnswered),
+            Event::Expire => Err(TransitionError::NotDue { expires_at }),
             Event::Withdraw => Ok(State::Withdrawn),
         },
         State::Answered {
@@ -265,7 +272,7 @@ pub fn transition(state: &State, lifetime: Lifetime, event: Event, now: Timestam
             by,
             at,
         } => match event {
-            Event::Answer { .. } => Err(Refusal::AlreadyAnswered {
+            Event::Answer { .. } => Err(TransitionError::AlreadyAnswered {
                 answer: answer.clone(),
                 by: *by,
                 at: *at,
@@ -276,7 +283,7 @@ pub fn transition(state: &State, lifetime: Lifetime, event: Event, now: Timestam
                 at: *at,
                 taken_at: now,
             }),
-            Event::Expire => Err(Refusal::NotDue { expires_at }),
+            Event::Expire => Err(TransitionError::NotDue { expires_at }),
             Event::Withdraw => Ok(State::Withdrawn),
         },
     }
@@ -292,14 +299,14 @@ pub(super) fn answer_and_take(
     answer: Answer,
     by: Provenance,
     now: Timestamp,
-) -> Result<State, Refusal> {
+) -> Result<State, TransitionError> {
     let approves = matches!(answer, Answer::Approve { .. } | Answer::Answers { .. });
     match state {
         State::Pending if approves => {
             let answered = transition(state, lifetime, Event::Answer { answer, by }, now)?;
             transition(&answered, lifetime, Event::Take, now)
         }
-        // A refused call stays refused, whatever is said now.
+        // A refused call stays refused: the first answer counts.
         State::Answered {
             answer: Answer::Refuse { .. },
             ..

@@ -4,24 +4,24 @@
 //! when the database cannot be opened. It must not know permissions or the loader: what is suspended is data.
 //!
 //! The non-obvious thing: one thread owns the database (SQLite blocks), and that thread also sweeps and watches
-//! for answers from other processes. It sleeps until the next deadline (on two clocks: see `deadlines`), and looks around every 25 ms only while
-//! somebody waits; an idle pml wakes up for nothing.
+//! for answers from other processes. It sleeps until the next deadline (on two clocks: see `deadlines`), and looks for
+//! answers every 25 ms only while a call waits for one; an idle pml does not wake up.
 
 mod approvals;
 mod capacity;
 mod deadlines;
+mod digests;
 mod error;
 mod identity;
 mod keeper;
 mod lifecycle;
 mod lifetime;
-mod likeness;
 mod machine;
 mod place;
+mod record;
 mod sqlite;
 mod store;
-mod suspended;
-mod told;
+mod summary;
 
 pub use crate::protocol::continuation::Scope;
 pub use approvals::{Approvals, ApprovedLaunch, FoundContent};
@@ -30,10 +30,13 @@ pub use deadlines::Moment;
 pub use error::{DatabaseFault, WorkflowError};
 pub use identity::{Asker, Code, NotACode, Timestamp, WorkflowId};
 pub use lifetime::Lifetime;
-pub use machine::{Answer, Event, Phase, Provenance, Refusal, State, transition};
+pub use machine::{Answer, Event, Phase, Provenance, State, TransitionError, transition};
 pub use place::Place;
-pub use store::{GivenAnswer, Store, StoreChanges, Traces};
-pub use suspended::{Arguments, Ask, Attended, Call, Created, Expected, New, Origin, Swept, Workflow};
+pub use record::{
+    Arguments, Ask, AskAttendance, NewWorkflow, Origin, SuspendedCall, Suspension, SweepReport,
+    ToolExpectation, Workflow,
+};
+pub use store::{RecordedAnswer, Store, StoreChanges, Traces};
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -89,13 +92,13 @@ impl Workflows {
     }
 
     /// Suspends a call, or returns the workflow that asks or has answered the very same; see [`Store::create`].
-    pub async fn create(&self, new: New) -> Result<Created, WorkflowError> {
+    pub async fn create(&self, new: NewWorkflow) -> Result<Suspension, WorkflowError> {
         self.run(move |store, now| store.create(new, now)).await
     }
 
     /// Moves a workflow by one event.
     ///
-    /// Await a `Take` to its end: a caller that leaves early may have taken a call that nobody runs.
+    /// Await a `Take` to its end: a caller that leaves early may have taken a call that never runs.
     pub async fn apply(&self, id: WorkflowId, event: Event) -> Result<Workflow, WorkflowError> {
         self.run(move |store, now| store.apply(id, event, now)).await
     }
@@ -106,15 +109,15 @@ impl Workflows {
     pub async fn answer_and_take(
         &self,
         id: WorkflowId,
-        expected: Expected,
-        given: GivenAnswer,
+        expected: ToolExpectation,
+        given: RecordedAnswer,
     ) -> Result<Workflow, WorkflowError> {
         self.run(move |store, now| store.answer_and_take(id, &expected, given, now))
             .await
     }
 
     /// Records an answer and what it approves, both or neither.
-    pub async fn answer(&self, id: WorkflowId, given: GivenAnswer) -> Result<Workflow, WorkflowError> {
+    pub async fn answer(&self, id: WorkflowId, given: RecordedAnswer) -> Result<Workflow, WorkflowError> {
         self.run(move |store, now| store.answer(id, given, now)).await
     }
 
@@ -133,7 +136,7 @@ impl Workflows {
         Some(none)
     }
 
-    /// Returns the approvals as they are now; reads them again if one changed, in whichever process.
+    /// Returns the approvals as they are now; reads them again if this or another process changed one.
     pub async fn approvals(&self) -> Result<Arc<Approvals>, WorkflowError> {
         if let Some(known) = self.known_approvals() {
             return Ok(known);
@@ -198,7 +201,7 @@ impl Workflows {
         self.run(move |store, _| store.recent(limit)).await
     }
 
-    /// Waits until a workflow is no longer pending, whichever process moved it.
+    /// Waits until this or another process has moved a workflow out of `Pending`.
     pub async fn wait(&self, id: WorkflowId) -> Result<Workflow, WorkflowError> {
         loop {
             // Subscribed before the first look, so that no answer falls between the two.
@@ -241,7 +244,7 @@ impl Workflows {
     ) -> Result<T, WorkflowError> {
         let (reply, outcome) = oneshot::channel();
         self.send(Box::new(move |store, now| {
-            // Whoever asked may have left; what happened is in the database all the same.
+            // The caller may have been cancelled; the result is in the database all the same.
             let _ = reply.send(store.and_then(|store| operation(store, now)));
         }))?;
         outcome.await.unwrap_or_else(|_| Err(self.stopped()))

@@ -1,10 +1,10 @@
-//! Where a store is.
+//! The place of a store: a file that every pml of the user shares, or memory.
 
 use std::path::{Path, PathBuf};
 
 use crate::config::Locations;
 
-/// Where a store is.
+/// The place of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// In a file that every pml of the user shares.

@@ -1,15 +1,15 @@
-//! What the tests of this module suspend.
+//! Sample workflows for the tests of this module.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    Answer, Arguments, Ask, Asker, Attended, Call, Expected, GivenAnswer, New, Origin, Provenance, Scope,
-    Timestamp,
+    Answer, Arguments, Ask, AskAttendance, Asker, NewWorkflow, Origin, Provenance, RecordedAnswer, Scope,
+    SuspendedCall, Timestamp, ToolExpectation,
 };
 use crate::config::By;
 use crate::protocol::approval::ShownDependency;
-use crate::protocol::question::{Given, Question, Selection};
+use crate::protocol::question::{Question, QuestionAnswer, Selection};
 use crate::protocol::{Digest, ToolName};
 
 pub(super) const NOON: Timestamp = Timestamp::from_millis(1_794_830_400_000);
@@ -21,8 +21,8 @@ pub(super) fn tool() -> ToolName {
     "serena:analyze".parse().unwrap()
 }
 
-pub(super) fn on_its_tool() -> Expected {
-    Expected::Tool(tool())
+pub(super) fn on_its_tool() -> ToolExpectation {
+    ToolExpectation::Tool(tool())
 }
 
 pub(super) fn question() -> Question {
@@ -37,7 +37,7 @@ pub(super) fn question() -> Question {
 /// An answer to [`question`].
 pub(super) fn answers() -> Answer {
     Answer::Answers {
-        answers: vec![Given {
+        answers: vec![QuestionAnswer {
             labels: Vec::new(),
             text: Some("that way".to_owned()),
         }],
@@ -45,8 +45,8 @@ pub(super) fn answers() -> Answer {
 }
 
 /// An answer that approves nothing beyond its call.
-pub(super) fn given(answer: Answer, by: Provenance) -> GivenAnswer {
-    GivenAnswer {
+pub(super) fn given(answer: Answer, by: Provenance) -> RecordedAnswer {
+    RecordedAnswer {
         answer,
         by,
         approves: None,
@@ -54,8 +54,8 @@ pub(super) fn given(answer: Answer, by: Provenance) -> GivenAnswer {
 }
 
 /// A call of `serena:analyze` that waits five minutes.
-pub(super) fn new(arguments: &str) -> New {
-    New {
+pub(super) fn new(arguments: &str) -> NewWorkflow {
+    NewWorkflow {
         ask: Ask::Install {
             dependency: ShownDependency {
                 name: "serena".to_owned(),
@@ -68,7 +68,7 @@ pub(super) fn new(arguments: &str) -> New {
                 remote: None,
             },
         },
-        call: Call {
+        call: SuspendedCall {
             tool: tool(),
             arguments: Arguments::Json(arguments.to_owned()),
             launch: Digest::of(["serena", "0.5.0"]),
@@ -80,7 +80,7 @@ pub(super) fn new(arguments: &str) -> New {
             by: By::Client,
             asker: Asker::from(uuid::Uuid::nil()),
         },
-        attended: Attended::ByItsCall,
+        attended: AskAttendance::ByItsCall,
         twin: 0,
     }
 }

@@ -1,14 +1,14 @@
-//! The store of workflows as the rest of pml uses it: a trait, where a store is, and the rules that every store keeps.
+//! The trait of a store of workflows, and the rules that every store keeps.
 //!
-//! A store is shared by processes and blocks; `keeper` gives it a thread. Whatever keeps the rows, each move is one
-//! transaction: read the workflow, ask the pure machine, write what it said. So the machine's promises hold among
-//! threads and processes: one first answer, one taker.
+//! A store is shared by processes and blocks; `keeper` gives it a thread. Each move is one transaction: read the
+//! workflow, call the pure state machine, write the new state. So the promises of the state machine hold among threads
+//! and processes: one first answer, one taker.
 
 use std::time::Duration;
 
 use super::{
-    Answer, Approvals, ApprovedLaunch, Created, Event, Expected, FoundContent, New, Phase, Provenance, State,
-    Swept, Timestamp, Workflow, WorkflowError, WorkflowId,
+    Answer, Approvals, ApprovedLaunch, Event, FoundContent, NewWorkflow, Phase, Provenance, State,
+    Suspension, SweepReport, Timestamp, ToolExpectation, Workflow, WorkflowError, WorkflowId,
 };
 use crate::protocol::{DependencyName, Digest, LaunchApproval, Shown};
 
@@ -24,7 +24,7 @@ pub trait Store: Send {
     /// Suspends a call, or returns the workflow that already asks the very same in this conversation.
     ///
     /// An identical call that was answered, and whose answer no call has taken, comes before both.
-    fn create(&mut self, new: New, now: Timestamp) -> Result<Created, WorkflowError>;
+    fn create(&mut self, new: NewWorkflow, now: Timestamp) -> Result<Suspension, WorkflowError>;
 
     /// Moves a workflow by one event.
     ///
@@ -35,7 +35,7 @@ pub trait Store: Send {
     fn answer(
         &mut self,
         id: WorkflowId,
-        given: GivenAnswer,
+        given: RecordedAnswer,
         now: Timestamp,
     ) -> Result<Workflow, WorkflowError>;
 
@@ -46,8 +46,8 @@ pub trait Store: Send {
     fn answer_and_take(
         &mut self,
         id: WorkflowId,
-        expected: &Expected,
-        given: GivenAnswer,
+        expected: &ToolExpectation,
+        given: RecordedAnswer,
         now: Timestamp,
     ) -> Result<Workflow, WorkflowError>;
 
@@ -75,7 +75,7 @@ pub trait Store: Send {
     fn needs_sweep(&self, now: Timestamp) -> Result<bool, WorkflowError>;
 
     /// Ends what is not live at `now` and what is `overdue` by another clock; deletes what finished long ago.
-    fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<Swept, WorkflowError>;
+    fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<SweepReport, WorkflowError>;
 
     /// Returns every approval of a launch.
     fn approvals(&mut self) -> Result<Approvals, WorkflowError>;
@@ -104,7 +104,7 @@ pub trait Store: Send {
 
 /// An answer as it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenAnswer {
+pub struct RecordedAnswer {
     /// What was answered.
     pub answer: Answer,
     /// On which road it came.
@@ -134,17 +134,17 @@ pub enum Traces {
 /// Checks that a continuation on this tool, with this answer, is one to the workflow.
 pub(super) fn check_fit(
     workflow: &Workflow,
-    expected: &Expected,
+    expected: &ToolExpectation,
     answer: Option<&Answer>,
 ) -> Result<(), WorkflowError> {
     match expected {
-        Expected::Tool(tool) if *tool != workflow.call.tool => {
+        ToolExpectation::Tool(tool) if *tool != workflow.call.tool => {
             return Err(WorkflowError::WrongTool {
                 code: workflow.code.clone(),
                 expected: workflow.call.tool.clone(),
             });
         }
-        Expected::Tool(_) | Expected::AnyTool => {}
+        ToolExpectation::Tool(_) | ToolExpectation::AnyTool => {}
     }
     if answer.is_some_and(|answer| !workflow.ask.takes(answer)) {
         return Err(WorkflowError::Unfit {

@@ -226,7 +226,7 @@ fn a_clock_set_back_before_the_ask_ends_it_at_once() {
         let (heard, ()) = tokio::join!(workflows.wait(id), set_back);
         assert_eq!(heard.unwrap().state, State::Expired);
         let fresh = workflows.create(new("{}")).await.unwrap();
-        assert!(matches!(fresh, Created::New(_)), "{fresh:?}");
+        assert!(matches!(fresh, Suspension::New(_)), "{fresh:?}");
         assert_eq!(workflows.pending().await.unwrap(), [fresh.workflow()]);
     });
 }

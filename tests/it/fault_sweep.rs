@@ -18,7 +18,9 @@ use pml::protocol::approval::ShownDependency;
 use pml::protocol::question::{Question, Selection};
 use pml::protocol::{Digest, ToolName};
 use pml::proxy::now;
-use pml::workflow::{Arguments, Ask, Asker, Attended, Call, New, Origin, Place, State, Store, Workflow};
+use pml::workflow::{
+    Arguments, Ask, AskAttendance, Asker, NewWorkflow, Origin, Place, State, Store, SuspendedCall, Workflow,
+};
 use rustix::io::Errno;
 use serde_json::Value;
 
@@ -68,9 +70,9 @@ fn store(world: &World) -> Box<dyn Store> {
 
 /// Puts an ask into the store, as a pml that has died since.
 fn put(world: &World, ask: Ask) -> Workflow {
-    let new = New {
+    let new = NewWorkflow {
         ask,
-        call: Call {
+        call: SuspendedCall {
             tool: "fake:echo".parse::<ToolName>().unwrap(),
             arguments: Arguments::Json("{}".to_owned()),
             launch: Digest::of(["launch"]),
@@ -82,7 +84,7 @@ fn put(world: &World, ask: Ask) -> Workflow {
             by: By::Client,
             asker: Asker::random(),
         },
-        attended: Attended::ByNone,
+        attended: AskAttendance::ByNone,
         twin: 0,
     };
     store(world).create(new, now()).unwrap().workflow()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use pml::config::Config;
-use pml::permissions::{Decision, Policy};
+use pml::permissions::{Policy, Ruling};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -268,12 +268,12 @@ fn whatever_node_or_python_reads_as_a_denied_file_is_denied() {
         };
         let read: Vec<&String> = secret
             .iter()
-            .filter(|uri| judged(&rules, uri) != Decision::Deny)
+            .filter(|uri| judged(&rules, uri) != Ruling::Deny)
             .collect();
         assert_eq!(read, Vec::<&String>::new(), "{program} reads what is not denied");
         let read: Vec<&String> = secret
             .iter()
-            .filter(|uri| judged(&listed, uri) == Decision::Allow)
+            .filter(|uri| judged(&listed, uri) == Ruling::Allow)
             .collect();
         assert_eq!(read, Vec::<&String>::new(), "{program} reads what is not allowed");
     }

@@ -1,17 +1,17 @@
-//! What would be written and run, worked out before anything is.
+//! The draft of an addition: the declaration and the launch, prepared before anything is written or run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::super::Ground;
+use super::super::CommandContext;
 use super::super::failure::{Hinted as _, Refused, hinted};
 use super::{AddArguments, AddError, StartupWord};
 use crate::config::{self, Config, Launch, Server};
 use crate::loader::{Plan, VersionSpec, pin, plan};
-use crate::permissions::Change;
-use crate::permissions::writer::{self, Edited, Kind};
+use crate::permissions::ConfigChange;
+use crate::permissions::writer::{self, FileEdit, FileKind};
 use crate::protocol::Shown;
 
 /// One declaration on its way into a file.
@@ -19,9 +19,9 @@ pub(super) struct Draft {
     /// The file.
     pub(super) path: PathBuf,
     /// Whose file it is.
-    kind: Kind,
+    kind: FileKind,
     /// What it would say.
-    pub(super) edited: Edited,
+    pub(super) edited: FileEdit,
     /// The entry as written.
     pub(super) entry: Value,
     /// The entry as read.
@@ -53,23 +53,27 @@ pub(super) fn launch(arguments: &AddArguments) -> Launch {
 
 impl Draft {
     /// Works out the declaration and its plan; writes nothing.
-    pub(super) fn new(ground: &Ground, arguments: &AddArguments, launch: &Launch) -> anyhow::Result<Self> {
-        let files = ground.files();
+    pub(super) fn new(
+        context: &CommandContext,
+        arguments: &AddArguments,
+        launch: &Launch,
+    ) -> anyhow::Result<Self> {
+        let files = context.files();
         let (path, kind) = if arguments.user {
-            (&files.user, Kind::User)
+            (&files.user, FileKind::User)
         } else {
-            (&files.project, Kind::Pml)
+            (&files.project, FileKind::Pml)
         };
         let line_limit = config::read(&files)?.line_limit.0;
         let name = &arguments.name;
         let entry = entry(arguments, launch);
         let edited = writer::preview(path, kind, &[put(arguments, &entry)])?;
-        vacant(ground, arguments, path, edited.before.as_deref())?;
+        vacant(context, arguments, path, edited.before.as_deref())?;
         let server = config::check(path, &edited.after)?
             .servers
             .remove(name)
-            .ok_or_else(|| anyhow::anyhow!("`{name}` is lost on its way into {}", ground.path(path)))?;
-        let plan = Arc::new(plan(name, &server, &ground.environment)?);
+            .ok_or_else(|| anyhow::anyhow!("`{name}` is lost on its way into {}", context.path(path)))?;
+        let plan = Arc::new(plan(name, &server, &context.environment)?);
         Ok(Self {
             path: path.clone(),
             kind,
@@ -84,7 +88,7 @@ impl Draft {
     /// Returns the declaration with its package at exactly `version`.
     pub(super) fn pinned(
         self,
-        ground: &Ground,
+        context: &CommandContext,
         arguments: &AddArguments,
         version: &str,
     ) -> anyhow::Result<Self> {
@@ -105,7 +109,7 @@ impl Draft {
             })
         };
         let launch = pin(&self.server.launch, version).ok_or_else(unpinnable)?;
-        let draft = Self::new(ground, arguments, &launch)?;
+        let draft = Self::new(context, arguments, &launch)?;
         if is_exact(&draft) {
             Ok(draft)
         } else {
@@ -114,7 +118,7 @@ impl Draft {
     }
 
     /// Writes the declaration.
-    pub(super) fn write(&self, arguments: &AddArguments) -> anyhow::Result<Edited> {
+    pub(super) fn write(&self, arguments: &AddArguments) -> anyhow::Result<FileEdit> {
         // Minutes may have passed at the question: what stands there now counts.
         let text = config::load_text(&self.path)?;
         if text != self.edited.before && !arguments.replace {
@@ -135,8 +139,8 @@ impl Draft {
     }
 }
 
-fn put(arguments: &AddArguments, entry: &Value) -> Change {
-    Change::PutServer {
+fn put(arguments: &AddArguments, entry: &Value) -> ConfigChange {
+    ConfigChange::PutServer {
         name: arguments.name.to_string(),
         entry: entry.clone(),
     }
@@ -144,7 +148,7 @@ fn put(arguments: &AddArguments, entry: &Value) -> Change {
 
 /// Refuses a name that stands in the file already.
 fn vacant(
-    ground: &Ground,
+    context: &CommandContext,
     arguments: &AddArguments,
     path: &Path,
     before: Option<&str>,
@@ -155,7 +159,7 @@ fn vacant(
     }
     Err(Refused(format!(
         "`{name}` is declared in {} already",
-        ground.path(path)
+        context.path(path)
     )))
     .hint("to put this one in its place: pml add --replace …")
 }

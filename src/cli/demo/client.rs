@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use super::super::output;
-use super::stage::{Machine, Stage};
+use super::stage::{DemoStage, Machine};
 use crate::protocol::Shown;
 
 /// Far longer than the sample server takes to start on a busy machine; reaching it is a fault to be told.
@@ -29,7 +29,7 @@ pub(super) enum Wire {
 }
 
 /// A client of one `pml stdio`.
-pub(super) struct Client {
+pub(super) struct DemoClient {
     process: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
@@ -37,9 +37,9 @@ pub(super) struct Client {
     last_id: u64,
 }
 
-impl Client {
+impl DemoClient {
     /// Starts `pml stdio` in the project.
-    pub(super) fn start(stage: &Stage, machine: Machine, wire: Wire) -> anyhow::Result<Self> {
+    pub(super) fn start(stage: &DemoStage, machine: Machine, wire: Wire) -> anyhow::Result<Self> {
         let mut process = stage
             .pml(machine)
             .arg("stdio")
@@ -126,7 +126,7 @@ impl Client {
         }
     }
 
-    fn show(&self, arrow: &str, line: &str) -> Result<(), output::Unwritten> {
+    fn show(&self, arrow: &str, line: &str) -> Result<(), output::StdoutError> {
         match self.wire {
             Wire::Shown => output::data(&format!("  {} {}", arrow.cyan(), Shown::line(line).dimmed())),
             Wire::Hidden => Ok(()),

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::json;
 use tokio::process::Command;
 
-use super::super::Ground;
+use super::super::CommandContext;
 use crate::config::PROJECT_FILE;
 use crate::protocol::Shown;
 
@@ -22,19 +22,19 @@ pub(super) enum Machine {
 
 /// A project with one server, and two empty homes; gone when dropped.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct DemoStage {
     folder: tempfile::TempDir,
     program: PathBuf,
     path: Option<std::ffi::OsString>,
 }
 
-impl Stage {
+impl DemoStage {
     /// Lays out the folders and writes the project's file.
     #[expect(
         clippy::disallowed_methods,
         reason = "the demo writes the file of a project of its own"
     )]
-    pub(super) fn build(ground: &Ground) -> anyhow::Result<Self> {
+    pub(super) fn build(context: &CommandContext) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot tell where pml itself is")?;
         let folder = tempfile::Builder::new()
             .prefix("pml-demo-")
@@ -43,7 +43,7 @@ impl Stage {
         let stage = Self {
             folder,
             program,
-            path: ground.environment.variable("PATH").map(ToOwned::to_owned),
+            path: context.environment.variable("PATH").map(ToOwned::to_owned),
         };
         for folder in [
             stage.project(),
@@ -85,14 +85,14 @@ impl Stage {
 
     /// Returns what `pml check` says about a tool.
     pub(super) async fn check(&self, tool: &str) -> anyhow::Result<String> {
-        let told = self
+        let output = self
             .pml(Machine::First)
             .args(["check", tool])
             .stdin(Stdio::null())
             .output()
             .await
             .context("cannot start `pml check`")?;
-        let text = String::from_utf8_lossy(&told.stdout);
+        let text = String::from_utf8_lossy(&output.stdout);
         Ok(Shown::block(text.trim_end()).to_string())
     }
 

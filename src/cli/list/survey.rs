@@ -1,14 +1,14 @@
-//! What is known of each declared server, from the configuration, the store, the approvals and the catalog.
+//! The survey of declared servers, from the configuration, the store, the approvals and the catalog.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use super::super::{Ground, forecast};
-use crate::config::{Config, Server, Source, Startup};
+use super::super::{CommandContext, forecast};
+use crate::config::{Config, FilePosition, Server, Startup};
 use crate::loader::{Known, Loader, Package, Plan, PlanError, VersionSpec, plan};
-use crate::permissions::{CONNECT, Decision, Forecast, Happens, Policy};
+use crate::permissions::{CONNECT, Forecast, ForecastOutcome, Policy, Ruling};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Imitation, LaunchApproval, Shown, ToolName, wire_name};
 use crate::report::render_hinted;
@@ -16,7 +16,7 @@ use crate::workflow::{Approvals, Place, WorkflowError};
 
 /// One declared server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct ServerSurvey {
     pub(super) name: DependencyName,
     /// The exact version, or the declared range while it is not resolved; `None` for a plain command.
     pub(super) version: Option<String>,
@@ -32,7 +32,7 @@ pub(super) struct Listed {
     pub(super) tools: Option<Vec<Tool>>,
     pub(super) startup: Startup,
     pub(super) disabled: bool,
-    pub(super) source: Source,
+    pub(super) source: FilePosition,
     /// What is installed and run.
     pub(super) shown: Option<ShownDependency>,
     /// What keeps it or one of its tools from working, or from being found under its name.
@@ -77,13 +77,13 @@ impl Tool {
         self.wire_name != format!("{}__{}", self.name.dependency(), self.name.tool())
     }
 
-    fn json(&self, ground: &Ground) -> Value {
+    fn json(&self, context: &CommandContext) -> Value {
         json!({
             "tool": self.name,
             "wireName": self.wire_name,
             "decision": forecast::decision(self.forecast.happens),
             "asks": forecast::asks(self.forecast.happens),
-            "reason": forecast::reason(ground, &self.forecast),
+            "reason": forecast::reason(context, &self.forecast),
         })
     }
 }
@@ -106,9 +106,9 @@ impl Outlook<'_> {
     }
 }
 
-impl Listed {
+impl ServerSurvey {
     /// Returns what all calls of it do; `None` if they differ, or if it cannot be called at all.
-    pub(super) fn happens(&self) -> Option<Happens> {
+    pub(super) fn happens(&self) -> Option<ForecastOutcome> {
         let tools = self.tools.iter().flatten().map(|tool| tool.forecast.happens);
         let mut all = tools.collect::<Vec<_>>();
         if all.is_empty() {
@@ -119,12 +119,12 @@ impl Listed {
     }
 
     /// Returns everything as scripts see it.
-    pub(super) fn json(&self, ground: &Ground) -> Value {
+    pub(super) fn json(&self, context: &CommandContext) -> Value {
         let shown = self.shown.as_ref();
         let tools = self
             .tools
             .as_ref()
-            .map(|tools| tools.iter().map(|tool| tool.json(ground)).collect::<Vec<_>>());
+            .map(|tools| tools.iter().map(|tool| tool.json(context)).collect::<Vec<_>>());
         json!({
             "name": self.name,
             "version": self.version,
@@ -147,7 +147,7 @@ impl Listed {
             "calls": self.next.as_ref().map(|next| json!({
                 "decision": forecast::decision(next.happens),
                 "asks": forecast::asks(next.happens),
-                "reason": forecast::reason(ground, next),
+                "reason": forecast::reason(context, next),
             })),
             "tools": tools,
             "startup": match self.startup {
@@ -163,14 +163,14 @@ impl Listed {
 }
 
 /// Looks at every declared server; starts, installs and resolves nothing.
-pub(super) fn servers(ground: &Ground, config: &Config) -> Vec<Listed> {
+pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSurvey> {
     let policy = Policy::new(config);
-    let loader = Loader::new(&ground.environment, &ground.locations, TaskTracker::new());
-    let approvals = Place::of(&ground.locations).approvals();
+    let loader = Loader::new(&context.environment, &context.locations, TaskTracker::new());
+    let approvals = Place::of(&context.locations).approvals();
     let mut listed: Vec<_> = config
         .servers
         .iter()
-        .map(|(name, server)| match plan(name, server, &ground.environment) {
+        .map(|(name, server)| match plan(name, server, &context.environment) {
             Ok(plan) => planned(server, &plan, &loader, &policy, &approvals),
             Err(error) => unplanned(name, server, &error),
         })
@@ -179,8 +179,8 @@ pub(super) fn servers(ground: &Ground, config: &Config) -> Vec<Listed> {
     listed
 }
 
-fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> Listed {
-    Listed {
+fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> ServerSurvey {
+    ServerSurvey {
         name: name.clone(),
         version: None,
         installed: None,
@@ -203,7 +203,7 @@ fn planned(
     loader: &Loader,
     policy: &Policy,
     approvals: &Result<Approvals, WorkflowError>,
-) -> Listed {
+) -> ServerSurvey {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
     let resolved = loader.resolved(plan);
     let installed = plan.package().map(|_| match loader.packages().installed(plan) {
@@ -236,7 +236,7 @@ fn planned(
     let access = access(name, tools.as_deref(), policy, approval.as_ref());
     let shown = loader.shown(plan);
     notes.extend(shown.notes());
-    Listed {
+    ServerSurvey {
         name: name.clone(),
         version: shown.version.clone(),
         installed,
@@ -276,7 +276,7 @@ fn tools(
     for tool in &known.tools {
         for imitation in Imitation::of(tool.name(), tool.definition().get()) {
             let text = format!("{name}:{}", tool.name());
-            problems.push(format!("`{}` {}", Shown::line(&text), imitation.told()));
+            problems.push(format!("`{}` {}", Shown::line(&text), imitation.describe()));
         }
         let tool = Tool::new(ToolName::new(name.clone(), tool.name()), outlook);
         let text = tool.name.to_string();
@@ -305,17 +305,17 @@ fn access(
     approval: Option<&LaunchApproval>,
 ) -> Access {
     let decision = |tool: &ToolName| policy.check(tool).decision;
-    let decisions: Vec<Decision> = match tools {
+    let decisions: Vec<Ruling> = match tools {
         Some(tools) if !tools.is_empty() => tools.iter().map(|tool| decision(&tool.name)).collect(),
         _ => vec![decision(&ToolName::new(name.clone(), CONNECT))],
     };
-    if decisions.iter().all(|decision| *decision == Decision::Deny) {
+    if decisions.iter().all(|decision| *decision == Ruling::Deny) {
         Access::Denied
     } else if approval.is_some() {
         Access::Approved
     } else if decisions
         .iter()
-        .any(|decision| matches!(decision, Decision::Ask(_)))
+        .any(|decision| matches!(decision, Ruling::Ask(_)))
     {
         Access::Asks
     } else {
@@ -324,7 +324,7 @@ fn access(
 }
 
 /// Tells of tools that share a name on the wire: a client keeps one of them.
-fn report_collisions(listed: &mut [Listed]) {
+fn report_collisions(listed: &mut [ServerSurvey]) {
     let mut owners: HashMap<String, Vec<ToolName>> = HashMap::new();
     let tools = listed
         .iter()
@@ -359,9 +359,9 @@ fn report_collisions(listed: &mut [Listed]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permissions::Because;
+    use crate::permissions::ForecastReason;
 
-    fn listed(name: &str, tools: &[(&str, &str)]) -> Listed {
+    fn listed(name: &str, tools: &[(&str, &str)]) -> ServerSurvey {
         let name: DependencyName = name.parse().unwrap();
         let tools = tools
             .iter()
@@ -369,13 +369,13 @@ mod tests {
                 name: ToolName::new(name.clone(), *tool),
                 wire_name: (*wire).to_owned(),
                 forecast: Forecast {
-                    happens: Happens::Runs,
-                    because: Because::Rules,
+                    happens: ForecastOutcome::Runs,
+                    because: ForecastReason::Rules,
                     rule: None,
                 },
             })
             .collect();
-        Listed {
+        ServerSurvey {
             name,
             version: None,
             installed: None,
@@ -385,7 +385,7 @@ mod tests {
             tools: Some(tools),
             startup: Startup::Lazy,
             disabled: false,
-            source: Source {
+            source: FilePosition {
                 file: "/f".into(),
                 line: 1,
                 column: 1,
@@ -403,8 +403,8 @@ mod tests {
             listed("b", &[("z", "same")]),
         ];
         report_collisions(&mut servers);
-        let told = "`a:x` and `b:z` are all `same` to clients; deny all but one";
-        assert_eq!(servers[0].problems, [told]);
-        assert_eq!(servers[1].problems, [told]);
+        let problem = "`a:x` and `b:z` are all `same` to clients; deny all but one";
+        assert_eq!(servers[0].problems, [problem]);
+        assert_eq!(servers[1].problems, [problem]);
     }
 }

@@ -103,7 +103,7 @@ fn bytes_that_are_no_configuration_are_refused() {
 #[test]
 fn a_watched_file_is_read_again_when_it_changes_and_only_then() {
     let project = Project::new();
-    let mut watched = Watched::new(project.files.clone());
+    let mut watched = WatchedConfig::new(project.files.clone());
     let path = &project.files.project;
     assert_eq!(rules(&watched.current().unwrap()), [("*", RuleList::Ask)]);
     assert_eq!(watched.generation(), 0);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::protocol::{Json, Kind, Object};
+use crate::protocol::{Json, ListKind, Object};
 
 /// The raw capabilities of a server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ impl Capabilities {
 
     /// Tells whether the server says when a list changes.
     #[must_use]
-    pub fn tells_changes(&self, kind: Kind) -> bool {
+    pub fn tells_changes(&self, kind: ListKind) -> bool {
         self.promises(kind.capability(), "listChanged")
     }
 }
@@ -75,7 +75,7 @@ mod tests {
         let text =
             r#"{"tools":{"listChanged":true},"prompts":{"listChanged":false},"resources":{},"logging":null}"#;
         let capabilities = Capabilities::new(Json::parse(text).unwrap()).unwrap();
-        let told = Kind::ALL.map(|kind| {
+        let told = ListKind::ALL.map(|kind| {
             (
                 capabilities.has(kind.capability()),
                 capabilities.tells_changes(kind),

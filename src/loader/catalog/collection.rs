@@ -144,7 +144,7 @@ impl<'de, I: Identity> Visitor<'de> for ListElements<'_, I> {
 mod tests {
     use super::*;
     use crate::loader::{ByName, ByTemplate, ByUri};
-    use crate::protocol::growth::{Shape, assert_linear};
+    use crate::protocol::growth::{InputShape, assert_linear};
 
     fn collect<I: Identity>(elements: &[String]) -> (Vec<Definition<I>>, Option<(usize, String)>) {
         let mut collection = Collection::new();
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_of_a_list_costs_no_more_than_its_bytes() {
-        let shapes: [Shape; 4] = [
+        let shapes: [InputShape; 4] = [
             ("numbers", |size| format!("[{}1]", "1,".repeat(size / 2))),
             ("names", |size| format!("[{}]", tools(size / 16).join(","))),
             ("one name", |size| {

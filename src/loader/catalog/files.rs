@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::known::Known;
 use crate::config::Locations;
 use crate::disk::{Stamp, temporary_beside};
-use crate::protocol::{Digest, Kind};
+use crate::protocol::{Digest, ListKind};
 
 /// How many kinds of clients are remembered of one dependency beside the last: more than a person uses.
 const KINDS_OF_CLIENTS: usize = 8;
@@ -79,7 +79,7 @@ impl Catalog {
     }
 
     /// Remembers what a dependency has shown; returns the kinds whose lists are not those that its client was shown.
-    pub fn remember(&self, key: &Digest, known: &Known) -> std::io::Result<Vec<Kind>> {
+    pub fn remember(&self, key: &Digest, known: &Known) -> std::io::Result<Vec<ListKind>> {
         let before = self.find(key, known.offer.as_ref());
         let path = self.path(key);
         let last = self.read(&path);
@@ -187,7 +187,7 @@ mod tests {
             catalog(home.path())
                 .remember(&key, &known(&[definition]))
                 .unwrap(),
-            [Kind::Tools]
+            [ListKind::Tools]
         );
         let catalog = catalog(home.path());
         assert_eq!(
@@ -212,7 +212,7 @@ mod tests {
         };
         assert_eq!(
             catalog(home.path()).remember(&key, &known).unwrap(),
-            [Kind::Tools, Kind::Prompts, Kind::Resources]
+            [ListKind::Tools, ListKind::Prompts, ListKind::Resources]
         );
         assert_eq!(*catalog(home.path()).find(&key, None).unwrap(), known);
         let mut later = known.clone();
@@ -220,12 +220,12 @@ mod tests {
         later.instructions = None;
         assert_eq!(
             catalog(home.path()).remember(&key, &later).unwrap(),
-            [Kind::Resources]
+            [ListKind::Resources]
         );
         later.version = Some("2.0.0".to_owned());
         assert_eq!(
             later.changed_since(Some(&known)),
-            Kind::ALL,
+            ListKind::ALL,
             "nothing was listed of this version"
         );
     }
@@ -265,15 +265,15 @@ mod tests {
         let (less, more) = ([r#"{"name":"a"}"#], [r#"{"name":"a"}"#, r#"{"name":"b"}"#]);
         let tools = |offer: Option<&Digest>| catalog.find(&key, offer).unwrap().tools.len();
         let remembered = |known: &Known| catalog.remember(&key, known).unwrap();
-        assert_eq!(remembered(&seen_by(&few, &less)), [Kind::Tools]);
+        assert_eq!(remembered(&seen_by(&few, &less)), [ListKind::Tools]);
         assert_eq!(tools(Some(&many)), 1, "nothing better is known");
-        assert_eq!(remembered(&seen_by(&many, &more)), [Kind::Tools]);
+        assert_eq!(remembered(&seen_by(&many, &more)), [ListKind::Tools]);
         assert_eq!((tools(Some(&few)), tools(Some(&many)), tools(None)), (1, 2, 2));
         assert_eq!(remembered(&seen_by(&few, &less)), []);
         assert_eq!((tools(Some(&few)), tools(Some(&many)), tools(None)), (1, 2, 1));
 
         // A list that no longer depends on the client is the same for all of them again.
-        assert_eq!(remembered(&seen_by(&many, &less)), [Kind::Tools]);
+        assert_eq!(remembered(&seen_by(&many, &less)), [ListKind::Tools]);
         assert_eq!((tools(Some(&few)), tools(Some(&many))), (1, 1));
         assert_eq!(catalog.all_aside(&key), []);
 
@@ -283,7 +283,7 @@ mod tests {
             version: Some("2.0.0".to_owned()),
             ..seen_by(&few, &[])
         };
-        assert_eq!(remembered(&newer), [Kind::Tools]);
+        assert_eq!(remembered(&newer), [ListKind::Tools]);
         assert_eq!((tools(Some(&few)), tools(Some(&many))), (0, 0));
         catalog.forget(&key);
         assert_eq!(catalog.find(&key, Some(&many)), None);

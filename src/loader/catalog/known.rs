@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::capabilities::Capabilities;
 use super::collection::bounded;
 use super::definition::{Definition, KnownPrompt, KnownResource, KnownTemplate, KnownTool};
-use crate::protocol::{DefinitionKind, Digest, Era, Kind, mended_definition};
+use crate::protocol::{DefinitionKind, Digest, Era, ListKind, mended_definition};
 
 /// How much of what a dependency lists was left out: it is too long, too much or has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -82,7 +82,7 @@ impl Known {
 
     /// Tells whether it says by itself when a list changes; what it never declared does not change.
     #[must_use]
-    pub fn tells_changes(&self, kind: Kind) -> bool {
+    pub fn tells_changes(&self, kind: ListKind) -> bool {
         self.capabilities.as_ref().is_none_or(|capabilities| {
             !capabilities.has(kind.capability()) || capabilities.tells_changes(kind)
         })
@@ -105,19 +105,19 @@ impl Known {
 
     /// Returns the kinds whose lists a client sees differently than `before`.
     #[must_use]
-    pub fn changed_since(&self, before: Option<&Self>) -> Vec<Kind> {
+    pub fn changed_since(&self, before: Option<&Self>) -> Vec<ListKind> {
         let before = before.filter(|before| before.is_of_version(self));
-        let changed = |kind: &Kind| match (before, kind) {
+        let changed = |kind: &ListKind| match (before, kind) {
             // In place of the tools of a dependency that is not known stands a tool that connects it.
-            (None, Kind::Tools) => true,
-            (None, Kind::Prompts) => !self.prompts.is_empty(),
-            (None, Kind::Resources) => !(self.resources.is_empty() && self.templates.is_empty()),
-            (Some(before), Kind::Tools) => before.tools != self.tools,
-            (Some(before), Kind::Prompts) => before.prompts != self.prompts,
-            (Some(before), Kind::Resources) => {
+            (None, ListKind::Tools) => true,
+            (None, ListKind::Prompts) => !self.prompts.is_empty(),
+            (None, ListKind::Resources) => !(self.resources.is_empty() && self.templates.is_empty()),
+            (Some(before), ListKind::Tools) => before.tools != self.tools,
+            (Some(before), ListKind::Prompts) => before.prompts != self.prompts,
+            (Some(before), ListKind::Resources) => {
                 before.resources != self.resources || before.templates != self.templates
             }
         };
-        Kind::ALL.into_iter().filter(changed).collect()
+        ListKind::ALL.into_iter().filter(changed).collect()
     }
 }

@@ -9,7 +9,7 @@ use super::mutex::lock;
 use crate::loader::catalog::{Catalog, Known};
 use crate::loader::plan::Plan;
 use crate::loader::session::{Declared, LIST_PATIENCE};
-use crate::protocol::{Changes, Imitation, Kind, Shown};
+use crate::protocol::{Imitation, ListChanges, ListKind, Shown};
 
 /// How many tools that imitate pml are named in the log: a list of nothing else must not fill a disk.
 const IMITATIONS_LOGGED: usize = 20;
@@ -35,12 +35,12 @@ impl Loader {
 
     /// Tells how often the list of each kind may have changed.
     #[must_use]
-    pub fn list_changes(&self) -> watch::Receiver<Changes> {
+    pub fn list_changes(&self) -> watch::Receiver<ListChanges> {
         self.own.changes.subscribe()
     }
 
     /// Says that lists may have changed.
-    pub fn lists_changed(&self, kinds: &[Kind]) {
+    pub fn lists_changed(&self, kinds: &[ListKind]) {
         if kinds.is_empty() {
             return;
         }
@@ -75,7 +75,7 @@ impl Loader {
 
     /// Tells whether a list is as good as asked for now: nothing runs, or what runs says when it changes and has not.
     #[must_use]
-    pub fn is_fresh(&self, plan: &Plan, kind: Kind) -> bool {
+    pub fn is_fresh(&self, plan: &Plan, kind: ListKind) -> bool {
         self.running(plan)
             .is_none_or(|started| started.known().tells_changes(kind) && started.is_current(kind))
     }
@@ -84,7 +84,7 @@ impl Loader {
     ///
     /// A change that the server would not have told is not told to the client either: the request that asked reads the
     /// list next, and a list that differs every time would be told forever.
-    pub async fn refresh(&self, plan: &Plan, kind: Kind) {
+    pub async fn refresh(&self, plan: &Plan, kind: ListKind) {
         if self.is_fresh(plan, kind) {
             return;
         }
@@ -109,7 +109,7 @@ impl Loader {
     }
 
     /// Takes note of a list that was learned again because its dependency said that it changed.
-    pub(super) fn relearned(&self, plan: &Plan, kind: Kind, known: &Known, before: &Known) {
+    pub(super) fn relearned(&self, plan: &Plan, kind: ListKind, known: &Known, before: &Known) {
         let mut changed = self.remember(plan, known);
         // Another pml may have remembered it first; this client has not heard of it all the same.
         if !changed.contains(&kind) && known.changed_since(Some(before)).contains(&kind) {
@@ -118,13 +118,13 @@ impl Loader {
         self.lists_changed(&changed);
     }
 
-    fn remember(&self, plan: &Plan, known: &Known) -> Vec<Kind> {
+    fn remember(&self, plan: &Plan, known: &Known) -> Vec<ListKind> {
         let imitating = known.tools.iter().flat_map(|tool| {
             let found = Imitation::of(tool.name(), tool.definition().get());
             found.into_iter().map(move |imitation| (tool, imitation))
         });
         for (tool, imitation) in imitating.take(IMITATIONS_LOGGED) {
-            let told = imitation.told();
+            let told = imitation.describe();
             tracing::warn!(dependency = %plan.dependency(), tool = %Shown::line(tool.name()), told, "a tool imitates pml");
         }
         for (list, count) in known.mended() {

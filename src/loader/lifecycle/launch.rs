@@ -23,7 +23,7 @@ use crate::loader::process::Stderr;
 use crate::loader::session::{
     Client, Declared, Ended, HandshakeError, IntroducedSession, Session, Unasked, introduce,
 };
-use crate::protocol::{Changes, Era, Kind};
+use crate::protocol::{Era, ListChanges, ListKind};
 
 /// A server that calls its list changed whenever it is listed would otherwise be asked without end.
 const SETTLING: Duration = Duration::from_millis(50);
@@ -33,7 +33,7 @@ const SETTLING: Duration = Duration::from_millis(50);
 const KEEPING: Duration = Duration::from_secs(1);
 
 /// Told of each list that was learned again: its kind, what is known now, what was known before.
-type OnChange = Box<dyn Fn(Kind, &Known, &Known) + Send + Sync>;
+type OnChange = Box<dyn Fn(ListKind, &Known, &Known) + Send + Sync>;
 
 /// One opening.
 pub(super) struct LaunchRequest<'a> {
@@ -61,7 +61,7 @@ struct OpenServer {
     closing: CloseOnDrop,
     process: ProcessHandle,
     stderr: Stderr,
-    changes: watch::Receiver<Changes>,
+    changes: watch::Receiver<ListChanges>,
 }
 
 /// When a dependency must be ready.
@@ -172,7 +172,7 @@ fn spawn(opening: &LaunchRequest<'_>) -> Result<OpenServer, LoadError> {
         }
     };
     // What was opened is known only after it is opened, but it can speak from its first line on.
-    let (told, changes) = watch::channel(Changes::default());
+    let (told, changes) = watch::channel(ListChanges::default());
     let session = Session::open(
         (plan.dependency().clone(), plan.secrets().clone()),
         (source, sink, failures),
@@ -252,14 +252,14 @@ impl Drop for CloseOnDrop {
 
 /// Learns again what changed, one list after the other: a flood of notifications asks once.
 fn follow_changes(
-    mut changes: watch::Receiver<Changes>,
+    mut changes: watch::Receiver<ListChanges>,
     started: Started,
     on_change: OnChange,
     tasks: &TaskTracker,
 ) {
     tasks.spawn(async move {
         // What it said before it was asked for its lists may have come too late for them.
-        let mut seen = Changes::default();
+        let mut seen = ListChanges::default();
         loop {
             let now = *changes.borrow_and_update();
             for kind in now.since(seen) {

@@ -21,7 +21,7 @@ use crate::loader::plan::{Plan, Resolved};
 use crate::loader::process::supervisor;
 use crate::loader::session::{Client, Declared, Session};
 use crate::protocol::approval::ShownDependency;
-use crate::protocol::{Changes, DependencyName, Digest};
+use crate::protocol::{DependencyName, Digest, ListChanges};
 
 /// How long a question waits for what the registry says of a package: installers ask it within a second, and a person
 /// who waits for longer would take the call for stuck.
@@ -66,7 +66,7 @@ pub(super) struct Common {
 pub(super) struct ClientServers {
     pub(super) slots: DashMap<DependencyName, Arc<Slot>>,
     /// How often the client's list of each kind may have changed.
-    pub(super) changes: watch::Sender<Changes>,
+    pub(super) changes: watch::Sender<ListChanges>,
     /// What the client said of itself last; servers that start from then on are told so.
     pub(super) declared: Mutex<Option<Declaration>>,
     /// Asked right before a server is started for this client: what one was granted says nothing of another.

@@ -14,7 +14,7 @@ use crate::loader::catalog::Known;
 use crate::loader::plan::Resolved;
 use crate::loader::process::Urgency;
 use crate::loader::session::{EndReason, IntroducedSession, Session};
-use crate::protocol::{Changes, Kind};
+use crate::protocol::{ListChanges, ListKind};
 
 /// A dependency that runs and has shown what it offers.
 #[derive(Clone)]
@@ -29,9 +29,9 @@ pub struct Started {
     /// What it has shown, the latest first-hand knowledge there is.
     pub(super) known: Arc<Mutex<Arc<Known>>>,
     /// How often it said that a list has changed.
-    pub(super) changes: watch::Receiver<Changes>,
+    pub(super) changes: watch::Receiver<ListChanges>,
     /// How often it had said so when each list was last asked for.
-    pub(super) learned: Arc<Mutex<Changes>>,
+    pub(super) learned: Arc<Mutex<ListChanges>>,
     pub(super) process: Arc<ProcessHandle>,
 }
 
@@ -80,14 +80,14 @@ impl Started {
 
     /// Tells whether it has not called a list changed since that was last asked for.
     #[must_use]
-    pub(super) fn is_current(&self, kind: Kind) -> bool {
+    pub(super) fn is_current(&self, kind: ListKind) -> bool {
         let now = *self.changes.borrow();
         let learned = *lock(&self.learned);
         now.since(learned).all(|changed| changed != kind)
     }
 
     /// Asks it for one of its lists again; returns what is known then, and what was known before.
-    pub(super) async fn relearn(&self, kind: Kind) -> Result<(Arc<Known>, Arc<Known>), LoadError> {
+    pub(super) async fn relearn(&self, kind: ListKind) -> Result<(Arc<Known>, Arc<Known>), LoadError> {
         let now = *self.changes.borrow();
         let part = self.introduced.list(kind).await?;
         lock(&self.learned).catch_up(kind, now);

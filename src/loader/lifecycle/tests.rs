@@ -12,14 +12,14 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::*;
-use crate::config::{Environment, Launch, Locations, Server, Source, Startup};
+use crate::config::{Environment, FilePosition, Launch, Locations, Server, Startup};
 use crate::loader::loopback::{DEADLINE, LoopbackServer};
 use crate::loader::plan::{Plan, plan};
 use crate::loader::process::Urgency;
 use crate::loader::session::{Client, Declared, Inquiry, Reply, Session};
 use crate::loader::{Content, Known};
-use crate::protocol::{Kind, Payload};
-use crate::wire::{Outbox, Patience};
+use crate::protocol::{ListKind, Payload};
+use crate::wire::{DrainPolicy, Outbox};
 
 struct World {
     _home: tempfile::TempDir,
@@ -55,7 +55,7 @@ impl World {
             start_timeout: DEADLINE,
             call_timeout: None,
             idle: None,
-            source: Source {
+            source: FilePosition {
                 file: "/.pml.json".into(),
                 line: 1,
                 column: 1,
@@ -101,7 +101,7 @@ impl RecordingClient {
     fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<String>) {
         let (asked, heard) = mpsc::unbounded_channel();
         let client = Self {
-            outbox: Outbox::open(tokio::io::sink(), Patience::UntilItIsGone, &TaskTracker::new()),
+            outbox: Outbox::open(tokio::io::sink(), DrainPolicy::UntilItIsGone, &TaskTracker::new()),
             asked: Mutex::new(asked),
         };
         (Arc::new(client), heard)
@@ -209,7 +209,7 @@ async fn a_list_change_of_one_client_is_not_told_to_another() {
     assert_eq!(world.tools(one), ["second"]);
     assert!(!seen_by_two.has_changed().unwrap());
     assert_eq!(world.tools(&two), ["first"]);
-    two.lists_changed(&[Kind::Prompts]);
+    two.lists_changed(&[ListKind::Prompts]);
     assert!(!seen_by_one.has_changed().unwrap());
 }
 

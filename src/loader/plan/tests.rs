@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 
 use super::*;
-use crate::config::{Source, Startup};
+use crate::config::{FilePosition, Startup};
 use crate::report::render_hinted;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn server(launch: Launch) -> Server {
         start_timeout: Duration::from_mins(1),
         call_timeout: None,
         idle: None,
-        source: Source {
+        source: FilePosition {
             file: "/project/.pml.json".into(),
             line: 1,
             column: 1,

@@ -18,7 +18,7 @@ use crate::config::Environment;
 use crate::loader::plan::Address;
 use crate::loader::session::{EndReason, RequestFailures};
 use crate::protocol::{DependencyName, Era, Line, Secrets};
-use crate::wire::{LineReader, Outbox, Patience};
+use crate::wire::{DrainPolicy, LineReader, Outbox};
 
 /// What lies between the session and the bridge: as much as a pipe holds.
 const PIPE_SIZE: usize = 64 * 1024;
@@ -57,7 +57,7 @@ pub(in crate::loader) fn connect(
     let (dependency, address, environment) = (dependency.clone(), address.clone(), environment.clone());
     let (secrets, failures) = (secrets.clone(), RequestFailures::default());
     let noted = failures.clone();
-    let session = Outbox::open(speak, Patience::UntilItIsGone, tasks);
+    let session = Outbox::open(speak, DrainPolicy::UntilItIsGone, tasks);
     tasks.spawn(async move {
         let bridged = async {
             let http = Http::new(address, secrets, &environment).await?;

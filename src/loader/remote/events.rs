@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use crate::protocol::{Remains, Skim};
+use crate::protocol::{MessageSkim, Remains};
 
 /// What a stream said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ enum EventData {
     /// Several lines, joined.
     Joined(BytesMut),
     /// More than is kept.
-    TooLong(Skim),
+    TooLong(MessageSkim),
 }
 
 impl EventDecoder {
@@ -255,7 +255,7 @@ impl EventData {
 
     /// Turns into what is skimmed only, up to the next line.
     fn overflow(self) -> Self {
-        let mut skim = Skim::default();
+        let mut skim = MessageSkim::default();
         match self {
             Self::None => {}
             Self::Line(line) => skim.pass(&line),
@@ -270,12 +270,12 @@ impl EventData {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::growth::{Shape, assert_linear};
+    use crate::protocol::growth::{InputShape, assert_linear};
     use proptest::prelude::*;
 
     #[test]
     fn reading_events_is_linear() {
-        let shapes: [Shape; 8] = [
+        let shapes: [InputShape; 8] = [
             ("one long line", |size| format!("data: {}\n\n", "x".repeat(size))),
             ("many lines of data", |size| "data: x\n".repeat(size / 8)),
             ("many empty lines of data", |size| "data\r".repeat(size / 5)),

@@ -10,7 +10,7 @@ use super::events::StreamEvent;
 use super::messages::Messages;
 use super::outgoing_line::answers;
 use crate::loader::session::EndReason;
-use crate::protocol::{Message, Object, Outcome};
+use crate::protocol::{Message, Object, ResponseOutcome};
 
 impl Bridge {
     /// Learns from the answer to `initialize` what was agreed on, and returns it.
@@ -37,7 +37,7 @@ impl Bridge {
 fn agreed_version(message: &[u8]) -> Option<String> {
     match Message::parse(message).ok()? {
         Message::Response {
-            outcome: Outcome::Result(result),
+            outcome: ResponseOutcome::Result(result),
             ..
         } => Object::parse(result.get())?
             .text("protocolVersion")

@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use super::outgoing_line::encoded;
-use crate::protocol::{Message, Object, Outcome, Payload, text};
+use crate::protocol::{Message, Object, Payload, ResponseOutcome, text};
 
 const MARK: &str = "x-mcp-header";
 const PREFIX: &str = "mcp-param-";
@@ -38,7 +38,7 @@ impl Parameters {
             return;
         }
         let Ok(Message::Response {
-            outcome: Outcome::Result(result),
+            outcome: ResponseOutcome::Result(result),
             ..
         }) = Message::parse(message)
         else {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::end_reason::EndReason;
 use super::ending::Ended;
-use crate::protocol::{Outcome, Payload};
+use crate::protocol::{Payload, ResponseOutcome};
 
 /// Who waits for the reply to one request.
 pub trait Caller: Send + Sync {
@@ -20,12 +20,12 @@ pub trait Caller: Send + Sync {
     fn progressed(&self, line: &Bytes, params: &Payload<'_>);
 
     /// Takes the reply, a part of `line`. It is the last thing that comes.
-    fn replied(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>);
+    fn replied(self: Arc<Self>, line: &Bytes, outcome: &ResponseOutcome<'_>);
 
     /// Takes the reply that the transport made in place of the server, and why. It is the last thing that comes.
     ///
     /// The error object says the same in words; a caller that can do nothing about the reason takes it as any other.
-    fn unreached(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>, reason: &EndReason) {
+    fn unreached(self: Arc<Self>, line: &Bytes, outcome: &ResponseOutcome<'_>, reason: &EndReason) {
         let _ = reason;
         self.replied(line, outcome);
     }
@@ -34,7 +34,7 @@ pub trait Caller: Send + Sync {
     fn failed(&self, failure: Failure);
 
     /// Is offered a request of the dependency that a client could answer only within one of its calls.
-    fn asked(self: Arc<Self>, inquiry: &Arc<Inquiry>) -> Taken;
+    fn asked(self: Arc<Self>, inquiry: &Arc<Inquiry>) -> OfferResult;
 }
 
 /// Why no reply comes.
@@ -59,7 +59,7 @@ impl Failure {
 
 /// What became of an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum OfferResult {
     /// It will be answered.
     Yes,
     /// It is for another caller.

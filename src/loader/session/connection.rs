@@ -16,14 +16,14 @@ use super::end_reason::EndReason;
 use super::ending::Ended;
 use super::reply::{OwnReply, Reply, ReplyWaiter};
 use super::request_failures::RequestFailures;
-use crate::protocol::{DependencyName, Era, Kind, Payload, Secrets, escaped, quoted};
-use crate::wire::{Frame, Outbox, Part};
+use crate::protocol::{DependencyName, Era, ListKind, Payload, Secrets, escaped, quoted};
+use crate::wire::{Frame, FramePart, Outbox};
 
 /// What a dependency says unasked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
     /// One of its lists has changed.
-    Changed(Kind),
+    Changed(ListKind),
 }
 
 /// The client, as the running dependencies see it.
@@ -209,16 +209,16 @@ impl Session {
         let id = written(&mut digits, id);
         let method = escaped(method);
         let head = [
-            Part::Copy(br#"{"jsonrpc":"2.0","id":"#),
-            Part::Copy(id),
-            Part::Copy(br#","method":""#),
-            Part::Copy(method.as_bytes()),
-            Part::Copy(br#"","params":"#),
+            FramePart::Copy(br#"{"jsonrpc":"2.0","id":"#),
+            FramePart::Copy(id),
+            FramePart::Copy(br#","method":""#),
+            FramePart::Copy(method.as_bytes()),
+            FramePart::Copy(br#"","params":"#),
         ];
-        let params = params.into_iter().map(Part::Share);
+        let params = params.into_iter().map(FramePart::Share);
         // A dependency that is gone is noticed by the reader, which tells every caller how it ended.
         if let Some(outbox) = lock(&self.0.outbox).as_ref() {
-            let _ = outbox.push(head.into_iter().chain(params).chain([Part::Copy(b"}")]));
+            let _ = outbox.push(head.into_iter().chain(params).chain([FramePart::Copy(b"}")]));
         }
     }
 

@@ -11,7 +11,7 @@ use super::connection::Session;
 use super::error::{HandshakeError, HandshakeRefusal};
 use super::reply::{OwnReply, Reply};
 use crate::loader::catalog::{Capabilities, Known};
-use crate::protocol::{Era, Json, Kind, Object, Shown};
+use crate::protocol::{Era, Json, ListKind, Object, Shown};
 
 /// The conversation in one era, on behalf of one client.
 #[derive(Clone)]
@@ -88,7 +88,7 @@ pub(super) fn unfit(method: &'static str, reason: impl Into<String>) -> Handshak
 impl IntroducedSession {
     /// Asks a Modern dependency to say when one of its lists changes; a Legacy one says so by itself.
     pub(in crate::loader) fn follow_lists(&self, capabilities: &Capabilities) {
-        let wishes: serde_json::Map<String, serde_json::Value> = Kind::ALL
+        let wishes: serde_json::Map<String, serde_json::Value> = ListKind::ALL
             .into_iter()
             .filter(|kind| capabilities.tells_changes(*kind))
             .map(|kind| (kind.wish().to_owned(), json!(true)))

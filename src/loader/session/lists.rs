@@ -12,7 +12,7 @@ use super::handshake::{IntroducedSession, text_of, unfit};
 use crate::loader::catalog::{
     Collection, Definition, Identity, Known, KnownPrompt, KnownResource, KnownTemplate, KnownTool,
 };
-use crate::protocol::{Kind, Object};
+use crate::protocol::{ListKind, Object};
 
 /// More pages than any server has things to list: a cursor that never ends must end here.
 const PAGE_LIMIT: usize = 200;
@@ -81,12 +81,12 @@ impl IntroducedSession {
     /// Learns everything that the dependency declares to have.
     pub(in crate::loader) async fn learn(&self, known: &mut Known) -> Result<(), HandshakeError> {
         let capabilities = known.capabilities.clone();
-        let has = |kind: Kind| {
+        let has = |kind: ListKind| {
             capabilities
                 .as_ref()
                 .is_some_and(|capabilities| capabilities.has(kind.capability()))
         };
-        let other = async |kind: Kind| {
+        let other = async |kind: ListKind| {
             if !has(kind) {
                 return None;
             }
@@ -103,13 +103,14 @@ impl IntroducedSession {
             }
         };
         let tools = async {
-            if has(Kind::Tools) {
-                self.list(Kind::Tools).await.map(Some)
+            if has(ListKind::Tools) {
+                self.list(ListKind::Tools).await.map(Some)
             } else {
                 Ok(None)
             }
         };
-        let (tools, prompts, resources) = tokio::join!(tools, other(Kind::Prompts), other(Kind::Resources));
+        let (tools, prompts, resources) =
+            tokio::join!(tools, other(ListKind::Prompts), other(ListKind::Resources));
         for part in [tools?, prompts, resources].into_iter().flatten() {
             part.put_into(known);
         }
@@ -117,11 +118,11 @@ impl IntroducedSession {
     }
 
     /// Lists what the dependency has of one kind.
-    pub(in crate::loader) async fn list(&self, kind: Kind) -> Result<LearnedList, HandshakeError> {
+    pub(in crate::loader) async fn list(&self, kind: ListKind) -> Result<LearnedList, HandshakeError> {
         match kind {
-            Kind::Tools => self.pages(&TOOLS).await.map(LearnedList::Tools),
-            Kind::Prompts => self.pages(&PROMPTS).await.map(LearnedList::Prompts),
-            Kind::Resources => {
+            ListKind::Tools => self.pages(&TOOLS).await.map(LearnedList::Tools),
+            ListKind::Prompts => self.pages(&PROMPTS).await.map(LearnedList::Prompts),
+            ListKind::Resources => {
                 let (resources, templates) = tokio::join!(self.pages(&RESOURCES), self.pages(&TEMPLATES));
                 // Templates came later than resources: servers are known that have no answer for them.
                 let templates = templates.unwrap_or_else(|error| {

@@ -16,7 +16,7 @@ mod request_failures;
 mod server_messages;
 mod server_requests;
 
-pub use caller::{Caller, Failure, Inquiry, Taken};
+pub use caller::{Caller, Failure, Inquiry, OfferResult};
 pub use client_info::Declared;
 pub use connection::{Client, Session, Unasked};
 pub use end_reason::{EndReason, UnreachableCause, Violation};

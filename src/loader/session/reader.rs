@@ -9,7 +9,7 @@ use super::connection::{Client, Session, Unasked};
 use super::ending::Ended;
 use super::request_failures::RequestFailures;
 use crate::protocol::{DependencyName, Secrets};
-use crate::wire::{LineReader, Outbox, Patience};
+use crate::wire::{DrainPolicy, LineReader, Outbox};
 
 impl Session {
     /// Starts reading and writing. `ending` is awaited when the dependency closes its stdout and tells how it ended.
@@ -26,7 +26,7 @@ impl Session {
         unasked: impl Fn(Unasked) + Send + Sync + 'static,
         ending: impl Future<Output = Ended> + Send + 'static,
     ) -> Self {
-        let outbox = Outbox::open(sink, Patience::UntilItStalls, tasks);
+        let outbox = Outbox::open(sink, DrainPolicy::UntilItStalls, tasks);
         let session = Self::new(dependency, secrets, failures, outbox, client);
         let reading = session.clone();
         let mut reader = LineReader::new(source, line_limit);
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
     use crate::loader::process::Exit;
     use crate::loader::session::connection::lock;
-    use crate::loader::session::{Caller, EndReason, Failure, Inquiry, Taken};
-    use crate::protocol::{Kind, Outcome, Payload};
+    use crate::loader::session::{Caller, EndReason, Failure, Inquiry, OfferResult};
+    use crate::protocol::{ListKind, Payload, ResponseOutcome};
     use bytes::Bytes;
     use std::sync::Arc;
     use std::time::Duration;
@@ -113,10 +113,10 @@ mod tests {
         }
 
         fn call(&self) -> (u64, mpsc::UnboundedReceiver<String>) {
-            self.caller(Taken::No)
+            self.caller(OfferResult::No)
         }
 
-        fn caller(&self, takes: Taken) -> (u64, mpsc::UnboundedReceiver<String>) {
+        fn caller(&self, takes: OfferResult) -> (u64, mpsc::UnboundedReceiver<String>) {
             let (told, heard) = mpsc::unbounded_channel();
             (self.session.register(Arc::new(Recording { told, takes })), heard)
         }
@@ -124,7 +124,7 @@ mod tests {
 
     struct Recording {
         told: mpsc::UnboundedSender<String>,
-        takes: Taken,
+        takes: OfferResult,
     }
 
     impl Recording {
@@ -138,10 +138,10 @@ mod tests {
             self.note(format!("progress {}", params.get()));
         }
 
-        fn replied(self: Arc<Self>, _line: &Bytes, outcome: &Outcome<'_>) {
+        fn replied(self: Arc<Self>, _line: &Bytes, outcome: &ResponseOutcome<'_>) {
             self.note(match outcome {
-                Outcome::Result(payload) => format!("result {}", payload.get()),
-                Outcome::Error(raw) => format!("error {raw}"),
+                ResponseOutcome::Result(payload) => format!("result {}", payload.get()),
+                ResponseOutcome::Error(raw) => format!("error {raw}"),
             });
         }
 
@@ -152,7 +152,7 @@ mod tests {
             });
         }
 
-        fn asked(self: Arc<Self>, inquiry: &Arc<Inquiry>) -> Taken {
+        fn asked(self: Arc<Self>, inquiry: &Arc<Inquiry>) -> OfferResult {
             self.note(format!("asked {}", inquiry.method));
             self.takes
         }
@@ -240,7 +240,7 @@ mod tests {
         let (told, mut later) = mpsc::unbounded_channel();
         session.register(Arc::new(Recording {
             told,
-            takes: Taken::No,
+            takes: OfferResult::No,
         }));
         assert_eq!(later.recv().await.unwrap(), "ended exited with code 3 boom");
         assert!(session.ended().is_some());
@@ -284,7 +284,7 @@ mod tests {
         );
         peer.says(r#"{"method":"notifications/tools/list_changed"}"#)
             .await;
-        assert_eq!(peer.unasked.recv().await, Some(Unasked::Changed(Kind::Tools)));
+        assert_eq!(peer.unasked.recv().await, Some(Unasked::Changed(ListKind::Tools)));
     }
 
     /// Lets everything that can go on do so.
@@ -336,7 +336,7 @@ mod tests {
         } = peer();
         let (id, mut told) = {
             let (told, heard) = mpsc::unbounded_channel();
-            let takes = Taken::No;
+            let takes = OfferResult::No;
             (session.register(Arc::new(Recording { told, takes })), heard)
         };
         session.send(id, "a", [Bytes::from_static(b"{}")]);
@@ -383,8 +383,8 @@ mod tests {
     async fn a_request_is_offered_to_the_newest_call_first_and_kept_for_the_first_one() {
         let mut peer = peer();
         peer.session.offer(inquiry(&peer.session, "1"));
-        let (_, mut taking) = peer.caller(Taken::Yes);
-        let (_, mut refusing) = peer.caller(Taken::No);
+        let (_, mut taking) = peer.caller(OfferResult::Yes);
+        let (_, mut refusing) = peer.caller(OfferResult::No);
         peer.session.settle();
         assert_eq!(refusing.recv().await.unwrap(), "asked roots/list");
         assert_eq!(taking.recv().await.unwrap(), "asked roots/list");

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::caller::{Caller, Failure, Inquiry, Taken};
+use super::caller::{Caller, Failure, Inquiry, OfferResult};
 use super::end_reason::EndReason;
 use super::ending::Ended;
-use crate::protocol::{Outcome, Payload};
+use crate::protocol::{Payload, ResponseOutcome};
 
 /// What came back for a request of pml's own.
 #[derive(Debug, Clone)]
@@ -46,21 +46,21 @@ impl ReplyWaiter {
     }
 }
 
-fn reply(line: &Bytes, outcome: &Outcome<'_>) -> Reply {
+fn reply(line: &Bytes, outcome: &ResponseOutcome<'_>) -> Reply {
     match outcome {
-        Outcome::Result(payload) => Reply::Result(line.slice_ref(payload.get().as_bytes())),
-        Outcome::Error(raw) => Reply::Error(line.slice_ref(raw.get().as_bytes())),
+        ResponseOutcome::Result(payload) => Reply::Result(line.slice_ref(payload.get().as_bytes())),
+        ResponseOutcome::Error(raw) => Reply::Error(line.slice_ref(raw.get().as_bytes())),
     }
 }
 
 impl Caller for ReplyWaiter {
     fn progressed(&self, _line: &Bytes, _params: &Payload<'_>) {}
 
-    fn replied(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>) {
+    fn replied(self: Arc<Self>, line: &Bytes, outcome: &ResponseOutcome<'_>) {
         self.send(reply(line, outcome), None);
     }
 
-    fn unreached(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>, reason: &EndReason) {
+    fn unreached(self: Arc<Self>, line: &Bytes, outcome: &ResponseOutcome<'_>, reason: &EndReason) {
         self.send(reply(line, outcome), Some(reason.clone()));
     }
 
@@ -72,7 +72,7 @@ impl Caller for ReplyWaiter {
         self.send(reply, None);
     }
 
-    fn asked(self: Arc<Self>, _inquiry: &Arc<Inquiry>) -> Taken {
-        Taken::No
+    fn asked(self: Arc<Self>, _inquiry: &Arc<Inquiry>) -> OfferResult {
+        OfferResult::No
     }
 }

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use super::caller::Failure;
 use super::connection::{Session, Unasked, lock};
 use super::end_reason::EndReason;
-use crate::protocol::{EnvelopeError, Kind, Line, Message, Outcome, Payload, Remains, Shown, elements};
+use crate::protocol::{
+    EnvelopeError, Line, ListKind, Message, Payload, Remains, ResponseOutcome, Shown, elements,
+};
 
 /// How much of a line that is no message is logged.
 const LOGGED: usize = 200;
@@ -48,14 +50,14 @@ impl Session {
             Message::Response { id, outcome } => {
                 let raw_id = id.get();
                 let reason = match &outcome {
-                    Outcome::Result(_) => None,
-                    Outcome::Error(_) => self.0.failures.take(raw_id),
+                    ResponseOutcome::Result(_) => None,
+                    ResponseOutcome::Error(_) => self.0.failures.take(raw_id),
                 };
                 let Some(id) = own_id(raw_id) else {
                     return Ok(());
                 };
                 // Servers repeat in their errors what they were given. A result is what was asked for, and stays.
-                if let Outcome::Error(error) = &outcome
+                if let ResponseOutcome::Error(error) = &outcome
                     && let Cow::Owned(error) = self.0.secrets.hide_json(error.get())
                 {
                     let line = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{raw_id},"error":{error}}}"#));
@@ -75,7 +77,7 @@ impl Session {
     }
 
     /// Hands a reply to the caller that waits for it; `reason` is why the transport made it, if that did.
-    fn answered(&self, id: u64, line: &Bytes, outcome: &Outcome<'_>, reason: Option<&EndReason>) {
+    fn answered(&self, id: u64, line: &Bytes, outcome: &ResponseOutcome<'_>, reason: Option<&EndReason>) {
         let mut callers = lock(&self.0.callers);
         let caller = callers.remove(&id);
         let busy = !callers.is_empty();
@@ -162,7 +164,7 @@ impl Session {
                     }
                 }
             }
-            method => match Kind::changed_by(method) {
+            method => match ListKind::changed_by(method) {
                 Some(kind) => unasked(Unasked::Changed(kind)),
                 None => {
                     if let Some(client) = self.client() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::caller::{Caller, Inquiry, Taken};
+use super::caller::{Caller, Inquiry, OfferResult};
 use super::connection::{Session, UnclaimedRequests, lock};
 use crate::protocol::{Json, Object, Payload, Twin};
 use crate::wire::{Frame, Outbox};
@@ -102,7 +102,7 @@ impl Session {
         };
         if callers
             .into_iter()
-            .any(|(_, caller)| caller.asked(&inquiry) == Taken::Yes)
+            .any(|(_, caller)| caller.asked(&inquiry) == OfferResult::Yes)
         {
             return;
         }

@@ -7,20 +7,20 @@ use serde_json::json;
 use super::*;
 use RuleList::{Allow, Ask, Deny};
 
-fn add(list: RuleList, pattern: &str) -> Change {
-    Change::AddRule {
+fn add(list: RuleList, pattern: &str) -> ConfigChange {
+    ConfigChange::AddRule {
         list,
         pattern: pattern.parse().unwrap(),
     }
 }
 
-fn forget(pattern: &str) -> Change {
-    Change::ForgetRule {
+fn forget(pattern: &str) -> ConfigChange {
+    ConfigChange::ForgetRule {
         pattern: pattern.to_owned(),
     }
 }
 
-fn edited(text: &str, change: Change) -> String {
+fn edited(text: &str, change: ConfigChange) -> String {
     apply(text, &[change]).unwrap()
 }
 
@@ -68,7 +68,7 @@ fn a_rule_moves_between_lists() {
 
 #[test]
 fn always_moves_an_ask_and_never_lifts_a_deny() {
-    let always = || Change::AllowTool {
+    let always = || ConfigChange::AllowTool {
         tool: "a:b*".parse().unwrap(),
     };
     assert_eq!(
@@ -90,7 +90,7 @@ fn what_is_there_already_changes_no_byte() {
     for change in [
         add(Allow, "a"),
         forget("nothing"),
-        Change::RemoveServer {
+        ConfigChange::RemoveServer {
             name: "nothing".to_owned(),
         },
     ] {
@@ -102,7 +102,7 @@ fn what_is_there_already_changes_no_byte() {
 fn servers_come_and_go_in_a_clients_file() {
     let text =
         "{\n  // mine\n  \"other\": 1e400,\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"}\n  }\n}\n";
-    let put = |entry| Change::PutServer {
+    let put = |entry| ConfigChange::PutServer {
         name: "pml".to_owned(),
         entry,
     };
@@ -119,7 +119,7 @@ fn servers_come_and_go_in_a_clients_file() {
     assert_eq!(
         edited(
             &with,
-            Change::RemoveServer {
+            ConfigChange::RemoveServer {
                 name: "pml".to_owned()
             }
         ),

@@ -26,26 +26,26 @@ fn tool(name: &str) -> ToolName {
 
 use RuleList::{Allow, Ask, Deny};
 
-const FIRST: Decision = Decision::Ask(AskKind::First);
-const EVERY: Decision = Decision::Ask(AskKind::Every);
+const FIRST: Ruling = Ruling::Ask(AskKind::First);
+const EVERY: Ruling = Ruling::Ask(AskKind::Every);
 
 #[test]
 fn the_rules_decide_as_the_readme_says() {
     for (rules, expected, by) in [
         (&[][..], FIRST, None),
         (&[(Ask, "*")], FIRST, Some("*")),
-        (&[(Allow, "*")], Decision::Allow, Some("*")),
-        (&[(Allow, "fs"), (Ask, "*")], Decision::Allow, Some("fs")),
+        (&[(Allow, "*")], Ruling::Allow, Some("*")),
+        (&[(Allow, "fs"), (Ask, "*")], Ruling::Allow, Some("fs")),
         (&[(Allow, "other"), (Ask, "*")], FIRST, Some("*")),
         // Deny always wins, however narrow the others are.
-        (&[(Allow, "fs:read"), (Deny, "*")], Decision::Deny, Some("*")),
-        (&[(Deny, "*"), (Deny, "fs:read")], Decision::Deny, Some("fs:read")),
+        (&[(Allow, "fs:read"), (Deny, "*")], Ruling::Deny, Some("*")),
+        (&[(Deny, "*"), (Deny, "fs:read")], Ruling::Deny, Some("fs:read")),
         // The most specific pattern wins, in either direction.
         (&[(Allow, "fs"), (Ask, "fs:re*")], EVERY, Some("fs:re*")),
-        (&[(Ask, "fs"), (Allow, "fs:re*")], Decision::Allow, Some("fs:re*")),
+        (&[(Ask, "fs"), (Allow, "fs:re*")], Ruling::Allow, Some("fs:re*")),
         (
             &[(Ask, "fs:rea*"), (Allow, "fs:read")],
-            Decision::Allow,
+            Ruling::Allow,
             Some("fs:read"),
         ),
         // A tie asks: before every call, unless the rule is about everything.
@@ -63,7 +63,7 @@ fn the_rules_decide_as_the_readme_says() {
 #[test]
 fn of_equal_rules_the_first_is_named() {
     let place = |line| {
-        Some(crate::config::Source {
+        Some(crate::config::FilePosition {
             file: "x".into(),
             line,
             column: 1,
@@ -101,7 +101,7 @@ fn slow_match(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 /// Decides by the sentence of the readme, word for word.
-fn oracle(rules: &[(RuleList, String)], name: &str) -> Decision {
+fn oracle(rules: &[(RuleList, String)], name: &str) -> Ruling {
     let full = |pattern: &str| {
         if pattern == "*" || pattern.contains(':') {
             pattern.to_owned()
@@ -122,7 +122,7 @@ fn oracle(rules: &[(RuleList, String)], name: &str) -> Decision {
         .filter(|(_, pattern)| slow_match(full(pattern).as_bytes(), name.as_bytes()))
         .collect();
     if covering.iter().any(|(list, _)| *list == Deny) {
-        return Decision::Deny;
+        return Ruling::Deny;
     }
     let Some(most) = covering.iter().map(|(_, pattern)| literals(pattern)).max() else {
         return FIRST;
@@ -131,7 +131,7 @@ fn oracle(rules: &[(RuleList, String)], name: &str) -> Decision {
     if best.any(|(list, _)| *list == Ask) {
         if most == 0 { FIRST } else { EVERY }
     } else {
-        Decision::Allow
+        Ruling::Allow
     }
 }
 
@@ -169,7 +169,7 @@ proptest! {
         let before = of(&rules).check(&tool(&name)).decision;
         rules.insert(at.min(rules.len()), (Deny, denied));
         let after = of(&rules).check(&tool(&name)).decision;
-        prop_assert!(after == before || after == Decision::Deny);
+        prop_assert!(after == before || after == Ruling::Deny);
     }
 
     #[test]
@@ -188,7 +188,7 @@ proptest! {
         if let Some(obstacle) = obstacle {
             prop_assert_eq!(verdict.rule, Some(obstacle));
         } else {
-            prop_assert_eq!(verdict.decision, Decision::Allow);
+            prop_assert_eq!(verdict.decision, Ruling::Allow);
         }
     }
 }
@@ -233,22 +233,22 @@ fn the_strictest_verdict_on_any_spelling_of_a_resource_counts() {
         (Ask, "fs:resources/file:///pub/*"),
     ];
     for (rules, uri, expected) in [
-        (&narrowed[..], "file:///home/a", Decision::Allow),
-        (&narrowed, "file:///pub/../etc/x", Decision::Deny),
-        (&narrowed, "FILE://LocalHost/%65tc/x", Decision::Deny),
-        (&listed, "file:///pub/my%20notes/\u{e4}", Decision::Allow),
-        (&listed, "file:///pub/my notes/\u{e4}", Decision::Allow),
-        (&blank, "file:///my%20notes/a", Decision::Deny),
-        (&blank, "file:///my notes/../your notes/a", Decision::Deny),
+        (&narrowed[..], "file:///home/a", Ruling::Allow),
+        (&narrowed, "file:///pub/../etc/x", Ruling::Deny),
+        (&narrowed, "FILE://LocalHost/%65tc/x", Ruling::Deny),
+        (&listed, "file:///pub/my%20notes/\u{e4}", Ruling::Allow),
+        (&listed, "file:///pub/my notes/\u{e4}", Ruling::Allow),
+        (&blank, "file:///my%20notes/a", Ruling::Deny),
+        (&blank, "file:///my notes/../your notes/a", Ruling::Deny),
         (&listed, "file:///pub/../home/a", FIRST),
         (&listed, "file:///pub/a?/../../home/a", FIRST),
         (&asked, "file:///pub/%C3%A4", EVERY),
-        (&exact, "file:///etc/secret", Decision::Deny),
-        (&exact, "file://localhost/etc/secret", Decision::Deny),
-        (&one, "file:///pub/a?x", Decision::Allow),
+        (&exact, "file:///etc/secret", Ruling::Deny),
+        (&exact, "file://localhost/etc/secret", Ruling::Deny),
+        (&one, "file:///pub/a?x", Ruling::Allow),
         (&one, "file:///pub/a", EVERY),
         // A tool is no resource.
-        (&[(Allow, "fs")], "x", Decision::Allow),
+        (&[(Allow, "fs")], "x", Ruling::Allow),
     ] {
         assert_eq!(check(rules, uri), expected, "{rules:?} {uri}");
     }

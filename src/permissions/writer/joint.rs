@@ -1,10 +1,10 @@
-//! An edit that stands or falls with something else, such as the answer that a rule is written for.
+//! The joint edit: a change of a file that is put back if a second action fails, such as recording an answer.
 
 use std::path::Path;
 
-use super::{Edited, Kind, WriteError, previewed, replace, resolve};
+use super::{FileEdit, FileKind, WriteError, previewed, replace, resolve};
 use crate::disk::{Audience, LockedDirectory};
-use crate::permissions::edit::Change;
+use crate::permissions::edit::ConfigChange;
 
 /// Says why an edit that stands or falls with something else was not made.
 #[derive(Debug)]
@@ -28,11 +28,11 @@ pub enum JointError<E> {
 /// What happens while the lock is waited for is thus seen before anything is written.
 pub fn edit_jointly<T, E>(
     path: &Path,
-    kind: Kind,
-    changes: &[Change],
+    kind: FileKind,
+    changes: &[ConfigChange],
     check: impl FnOnce() -> Result<(), E>,
     other: impl FnOnce() -> Result<T, E>,
-) -> Result<(Edited, T), JointError<E>> {
+) -> Result<(FileEdit, T), JointError<E>> {
     let failed = |source| WriteError::Write {
         path: path.to_owned(),
         source,

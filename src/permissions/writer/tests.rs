@@ -7,8 +7,8 @@ use pretty_assertions::assert_eq;
 use super::*;
 use crate::config::RuleList;
 
-fn allow(pattern: &str) -> [Change; 1] {
-    [Change::AddRule {
+fn allow(pattern: &str) -> [ConfigChange; 1] {
+    [ConfigChange::AddRule {
         list: RuleList::Allow,
         pattern: pattern.parse().unwrap(),
     }]
@@ -36,15 +36,15 @@ fn names(directory: &Path) -> Vec<String> {
 fn a_missing_file_is_created_with_defaults() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("new/pml.json");
-    let edited = edit(&path, Kind::Pml, &allow("a:b")).unwrap();
+    let edited = edit(&path, FileKind::Pml, &allow("a:b")).unwrap();
     let expected = DEFAULTS.replace("\"allow\": []", "\"allow\": [\"a:b\"]");
     assert_eq!(
         edited,
-        Edited {
+        FileEdit {
             file: path.clone(),
             before: None,
             after: expected.clone(),
-            durability: Durability::Confirmed,
+            durability: WriteDurability::Confirmed,
         }
     );
     assert_eq!(read(&path), expected);
@@ -59,7 +59,7 @@ fn a_link_is_followed_and_the_mode_is_kept() {
     write(&target, "{}");
     std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).unwrap();
     symlink("dotfiles.json", &link).unwrap();
-    edit(&link, Kind::Pml, &allow("a:b")).unwrap();
+    edit(&link, FileKind::Pml, &allow("a:b")).unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());
     assert!(read(&target).contains("a:b"));
     assert_eq!(target.metadata().unwrap().mode() & 0o7777, 0o640);
@@ -71,11 +71,11 @@ fn a_link_to_nothing_creates_its_target() {
     let root = tempfile::tempdir().unwrap();
     let link = root.path().join(".pml.json");
     symlink("there/real.json", &link).unwrap();
-    edit(&link, Kind::Pml, &allow("a:b")).unwrap();
+    edit(&link, FileKind::Pml, &allow("a:b")).unwrap();
     assert!(read(&root.path().join("there/real.json")).contains("a:b"));
     symlink("b", root.path().join("a")).unwrap();
     symlink("a", root.path().join("b")).unwrap();
-    let error = edit(&root.path().join("a"), Kind::Pml, &allow("a:b")).unwrap_err();
+    let error = edit(&root.path().join("a"), FileKind::Pml, &allow("a:b")).unwrap_err();
     assert!(matches!(error, WriteError::Write { .. }), "{error}");
 }
 
@@ -92,7 +92,7 @@ fn a_broken_file_is_never_touched() {
     ] {
         write(&path, text);
         let before = path.metadata().unwrap().ino();
-        let error = edit(&path, Kind::Pml, &allow("a:b")).unwrap_err();
+        let error = edit(&path, FileKind::Pml, &allow("a:b")).unwrap_err();
         assert!(matches!(error, WriteError::Broken { .. }), "{error}");
         assert_eq!(
             (read(&path).as_str(), path.metadata().unwrap().ino()),
@@ -107,15 +107,15 @@ fn a_change_that_would_break_the_file_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(".pml.json");
     write(&path, "{}");
-    let change = Change::PutServer {
+    let change = ConfigChange::PutServer {
         name: "x".to_owned(),
         entry: serde_json::json!({"comand": "y"}),
     };
-    let error = edit(&path, Kind::Pml, std::slice::from_ref(&change)).unwrap_err();
+    let error = edit(&path, FileKind::Pml, std::slice::from_ref(&change)).unwrap_err();
     assert!(matches!(error, WriteError::Breaking { .. }), "{error}");
     assert_eq!(read(&path), "{}");
     // A client's file may hold what it likes.
-    edit(&path, Kind::Client, &[change]).unwrap();
+    edit(&path, FileKind::Client, &[change]).unwrap();
     assert!(read(&path).contains("comand"));
 }
 
@@ -126,7 +126,7 @@ fn nothing_to_change_writes_nothing() {
     let text = "{\"permissions\": {\"allow\": [\"a:b\"]}}";
     write(&path, text);
     let before = path.metadata().unwrap().ino();
-    assert!(!edit(&path, Kind::Pml, &allow("a:b")).unwrap().changed());
+    assert!(!edit(&path, FileKind::Pml, &allow("a:b")).unwrap().changed());
     assert_eq!(path.metadata().unwrap().ino(), before);
 }
 
@@ -138,7 +138,7 @@ fn what_lies_under_the_temporary_name_is_cleared_and_not_followed() {
     write(&path, "{}");
     write(&victim, "precious");
     symlink(&victim, root.path().join(".pml.json.tmp")).unwrap();
-    edit(&path, Kind::Pml, &allow("a:b")).unwrap();
+    edit(&path, FileKind::Pml, &allow("a:b")).unwrap();
     assert_eq!(read(&victim), "precious");
     assert_eq!(names(root.path()), [".pml.json", "victim"]);
 }
@@ -151,13 +151,13 @@ fn directories_under_the_temporary_names_block_nothing_and_stay() {
     std::fs::create_dir(root.path().join(".pml.json.tmp")).unwrap();
     // What a killed writer left under the next name.
     write(&root.path().join(".pml.json.tmp.1"), "half");
-    edit(&path, Kind::Pml, &allow("a:b")).unwrap();
+    edit(&path, FileKind::Pml, &allow("a:b")).unwrap();
     assert!(read(&path).contains("a:b"));
     assert_eq!(names(root.path()), [".pml.json", ".pml.json.tmp"]);
     for number in 1..20 {
         std::fs::create_dir(root.path().join(format!(".pml.json.tmp.{number}"))).unwrap();
     }
-    edit(&path, Kind::Pml, &allow("c:d")).unwrap();
+    edit(&path, FileKind::Pml, &allow("c:d")).unwrap();
     assert!(read(&path).contains("c:d"));
     assert_eq!(names(root.path()).len(), 21);
 }
@@ -179,7 +179,7 @@ fn a_link_leads_out_however_it_is_written() {
         "inside/../up/new/elsewhere.json",
     ] {
         symlink(leading, &link).unwrap();
-        for kind in [Kind::Pml, Kind::Client] {
+        for kind in [FileKind::Pml, FileKind::Client] {
             let error = edit(&link, kind, &allow("a:b")).unwrap_err();
             assert!(matches!(error, WriteError::LeadsOut { .. }), "{leading}: {error}");
             let error = back_up(&link, kind).unwrap_err();
@@ -190,12 +190,12 @@ fn a_link_leads_out_however_it_is_written() {
     assert_eq!(names(root.path()), ["project"]);
     // The user's own file may be a link to anywhere; a copy lies beside the file it copies.
     symlink("../elsewhere.json", &link).unwrap();
-    let edited = edit(&link, Kind::User, &allow("a:b")).unwrap();
+    let edited = edit(&link, FileKind::User, &allow("a:b")).unwrap();
     assert_eq!(
         edited.file.canonicalize().unwrap(),
         elsewhere.canonicalize().unwrap()
     );
-    back_up(&link, Kind::User).unwrap();
+    back_up(&link, FileKind::User).unwrap();
     assert_eq!(
         names(root.path()),
         ["elsewhere.json", "elsewhere.json.bak", "project"]
@@ -208,7 +208,7 @@ fn an_edit_that_falls_with_something_else_leaves_the_old_bytes() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(".pml.json");
     let jointly = |check: Result<(), &'static str>, other: Result<(), &'static str>| {
-        edit_jointly(&path, Kind::Pml, &allow("a:b"), || check, || other)
+        edit_jointly(&path, FileKind::Pml, &allow("a:b"), || check, || other)
     };
     assert!(matches!(jointly(Ok(()), Err("no")), Err(JointError::Other("no"))));
     assert_eq!(names(root.path()), Vec::<String>::new(), "there was no file");
@@ -239,7 +239,7 @@ fn what_happens_while_the_lock_is_waited_for_is_seen_before_anything_is_written(
         let first = scope.spawn(|| {
             edit_jointly(
                 &path,
-                Kind::Pml,
+                FileKind::Pml,
                 &allow("c:d"),
                 || Ok::<(), &str>(()),
                 || {
@@ -259,7 +259,7 @@ fn what_happens_while_the_lock_is_waited_for_is_seen_before_anything_is_written(
                     Ok(())
                 }
             };
-            edit_jointly(&path, Kind::Pml, &allow("a:b"), check, || Ok(()))
+            edit_jointly(&path, FileKind::Pml, &allow("a:b"), check, || Ok(()))
         });
         let (edited, ()) = first.join().unwrap().unwrap();
         assert!(matches!(

@@ -66,7 +66,7 @@ pub(super) fn digits(number: usize) -> usize {
 
 /// A text and what of it is hidden.
 #[derive(Debug, Clone)]
-pub(super) struct Veiled<'a> {
+pub(super) struct VeiledText<'a> {
     text: Cow<'a, str>,
     of: fn(char) -> Cell,
     spans: Vec<Span>,
@@ -79,7 +79,7 @@ struct Span {
     hidden: usize,
 }
 
-impl<'a> Veiled<'a> {
+impl<'a> VeiledText<'a> {
     /// Hides these parts of a text, which are in order and apart; `of` says how its characters are written.
     pub(super) fn new(
         text: Cow<'a, str>,
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn cells_are_read_from_both_ends() {
-        let veiled = Veiled::new("ab secret c".into(), Cell::Quoted, Some(3..9));
+        let veiled = VeiledText::new("ab secret c".into(), Cell::Quoted, Some(3..9));
         let cells: Vec<Cell> = veiled.cells().collect();
         let mut reversed: Vec<Cell> = veiled.cells().rev().collect();
         reversed.reverse();

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::cell::{Cell, Veiled, count, decoded, digits};
+use super::cell::{Cell, VeiledText, count, decoded, digits};
 use super::secret;
 use super::shares::Need;
-use super::token::Named;
+use super::token::NameMeaning;
 
 /// As many bytes of each end of a long text are read at least: far more than is kept of it.
 const WINDOW: usize = 1 << 10;
@@ -15,9 +15,9 @@ const WINDOW: usize = 1 << 10;
 pub(super) struct Run<'a> {
     /// What stands before and behind it.
     quote: &'static str,
-    head: Veiled<'a>,
+    head: VeiledText<'a>,
     /// The end of a text that is too long to be read whole; without it the head is all.
-    tail: Option<Veiled<'a>>,
+    tail: Option<VeiledText<'a>>,
     /// How many characters the whole has.
     characters: usize,
     /// How many columns the whole takes, without quotes.
@@ -28,25 +28,25 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// Reads a string, as much as can be shown of it in `room` columns.
-    pub(super) fn text(raw: &'a str, named: Named, room: usize) -> Self {
+    pub(super) fn text(raw: &'a str, named: NameMeaning, room: usize) -> Self {
         let hidden = |text: &str| match named {
-            Named::Secret => secret::in_named_value(text),
-            Named::Otherwise => secret::in_text(text),
+            NameMeaning::Secret => secret::in_named_value(text),
+            NameMeaning::Otherwise => secret::in_text(text),
         };
         let window = room.saturating_mul(4).max(WINDOW);
         if raw.len() <= window.saturating_mul(2) {
             let text = decoded(raw);
             let hidden = hidden(&text);
-            return Self::whole("\"", Veiled::new(text, Cell::Quoted, hidden));
+            return Self::whole("\"", VeiledText::new(text, Cell::Quoted, hidden));
         }
-        let token = secret::named_token(raw).filter(|_| named == Named::Secret);
+        let token = secret::named_token(raw).filter(|_| named == NameMeaning::Secret);
         if let Some(token) = token {
-            return Self::whole("\"", Veiled::new(raw.into(), Cell::Quoted, Some(token)));
+            return Self::whole("\"", VeiledText::new(raw.into(), Cell::Quoted, Some(token)));
         }
         let end = |raw: &'a str| {
             let text = decoded(raw);
             let hidden = secret::in_text(&text);
-            Veiled::new(text, Cell::Quoted, hidden)
+            VeiledText::new(text, Cell::Quoted, hidden)
         };
         Self {
             quote: "\"",
@@ -60,17 +60,17 @@ impl<'a> Run<'a> {
 
     /// Reads the name of a member.
     pub(super) fn name(raw: &'a str) -> Self {
-        Self::whole("\"", Veiled::new(decoded(raw), Cell::Quoted, None))
+        Self::whole("\"", VeiledText::new(decoded(raw), Cell::Quoted, None))
     }
 
     /// Reads a number or a literal.
-    pub(super) fn word(raw: &'a str, named: Named) -> Self {
+    pub(super) fn word(raw: &'a str, named: NameMeaning) -> Self {
         let is_number = raw.bytes().all(|byte| byte.is_ascii_digit());
-        let hidden = (named == Named::Secret && is_number).then_some(0..raw.len());
-        Self::whole("", Veiled::new(Cow::Borrowed(raw), Cell::Bare, hidden))
+        let hidden = (named == NameMeaning::Secret && is_number).then_some(0..raw.len());
+        Self::whole("", VeiledText::new(Cow::Borrowed(raw), Cell::Bare, hidden))
     }
 
-    fn whole(quote: &'static str, head: Veiled<'a>) -> Self {
+    fn whole(quote: &'static str, head: VeiledText<'a>) -> Self {
         let (characters, width) = head.cells().fold((0, 0), |(characters, width), cell| {
             (characters + cell.characters(), width + cell.width())
         });
@@ -104,7 +104,7 @@ impl<'a> Run<'a> {
 
     /// Returns how many characters are hidden in one place at most.
     pub(super) fn most_hidden(&self) -> usize {
-        let tail = self.tail.as_ref().map_or(0, Veiled::most_hidden);
+        let tail = self.tail.as_ref().map_or(0, VeiledText::most_hidden);
         self.head.most_hidden().max(tail)
     }
 

@@ -10,14 +10,14 @@ pub(super) enum Token<'a> {
     /// The name of a member, without its quotes.
     Name(&'a str),
     /// A string, without its quotes.
-    Text(&'a str, Named),
+    Text(&'a str, NameMeaning),
     /// A number or a literal.
-    Word(&'a str, Named),
+    Word(&'a str, NameMeaning),
 }
 
 /// What the name of a value says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum NameMeaning {
     /// That it is a secret.
     Secret,
     /// Nothing, or it has none.
@@ -28,7 +28,7 @@ pub(super) enum Named {
 pub(super) struct Tokens<'a> {
     json: &'a str,
     at: usize,
-    named: Named,
+    named: NameMeaning,
 }
 
 impl<'a> Tokens<'a> {
@@ -36,7 +36,7 @@ impl<'a> Tokens<'a> {
         Self {
             json,
             at: 0,
-            named: Named::Otherwise,
+            named: NameMeaning::Otherwise,
         }
     }
 }
@@ -53,7 +53,7 @@ impl<'a> Iterator for Tokens<'a> {
             self.at += 1;
             return Some(Token::Sign(": "));
         }
-        let named = std::mem::replace(&mut self.named, Named::Otherwise);
+        let named = std::mem::replace(&mut self.named, NameMeaning::Otherwise);
         let sign = match first {
             b'{' => Some("{"),
             b'}' => Some("}"),
@@ -77,7 +77,7 @@ impl<'a> Iterator for Tokens<'a> {
             return Some(Token::Text(inner, named));
         }
         if secret::is_secret_name(inner) {
-            self.named = Named::Secret;
+            self.named = NameMeaning::Secret;
         }
         Some(Token::Name(inner))
     }
@@ -122,21 +122,21 @@ mod tests {
                 Token::Name("a"),
                 Token::Sign(": "),
                 Token::Sign("["),
-                Token::Word("1", Named::Otherwise),
+                Token::Word("1", NameMeaning::Otherwise),
                 Token::Sign(", "),
-                Token::Text("x\\\"", Named::Otherwise),
+                Token::Text("x\\\"", NameMeaning::Otherwise),
                 Token::Sign("]"),
                 Token::Sign(", "),
                 Token::Name("token"),
                 Token::Sign(": "),
-                Token::Text("t", Named::Secret),
+                Token::Text("t", NameMeaning::Secret),
                 Token::Sign(", "),
                 Token::Name("secret"),
                 Token::Sign(": "),
                 Token::Sign("{"),
                 Token::Name("b"),
                 Token::Sign(": "),
-                Token::Word("null", Named::Otherwise),
+                Token::Word("null", NameMeaning::Otherwise),
                 Token::Sign("}"),
                 Token::Sign("}"),
             ]

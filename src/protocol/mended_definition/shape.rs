@@ -42,12 +42,12 @@ pub(super) enum Shape {
 pub(super) struct Member {
     name: &'static str,
     shape: Shape,
-    otherwise: Otherwise,
+    otherwise: Fallback,
 }
 
 /// What happens where a member is absent or does not fit.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Otherwise {
+pub(super) enum Fallback {
     /// The object stays without it.
     TakenOut,
     /// The object around it does not fit either.
@@ -59,7 +59,7 @@ pub(super) enum Otherwise {
 }
 
 impl Member {
-    pub(super) const fn new(name: &'static str, shape: Shape, otherwise: Otherwise) -> Self {
+    pub(super) const fn new(name: &'static str, shape: Shape, otherwise: Fallback) -> Self {
         Self {
             name,
             shape,
@@ -68,20 +68,20 @@ impl Member {
     }
 
     pub(super) const fn optional(name: &'static str, shape: Shape) -> Self {
-        Self::new(name, shape, Otherwise::TakenOut)
+        Self::new(name, shape, Fallback::TakenOut)
     }
 
     pub(super) const fn needed(name: &'static str, shape: Shape) -> Self {
-        Self::new(name, shape, Otherwise::Unfit)
+        Self::new(name, shape, Fallback::Unfit)
     }
 }
 
 /// Places in a definition, and what stands there afterwards; they do not overlap.
-pub(super) type Changes = Vec<(Range<usize>, String)>;
+pub(super) type Replacements = Vec<(Range<usize>, String)>;
 
 impl Shape {
     /// Returns what must change in `text`, which stands at `at`; `None` where no change makes it fit.
-    fn changes(self, text: &str, at: usize) -> Option<Changes> {
+    fn changes(self, text: &str, at: usize) -> Option<Replacements> {
         let fits = match self {
             Self::Object(members) => return changes_of_object(text, members, at),
             Self::Elements(element) => return changes_of_elements(text, *element, at),
@@ -116,7 +116,7 @@ impl Shape {
 }
 
 /// Returns what must change in an object so that clients can read these members of it.
-pub(super) fn changes_of_object(text: &str, members: &[Member], at: usize) -> Option<Changes> {
+pub(super) fn changes_of_object(text: &str, members: &[Member], at: usize) -> Option<Replacements> {
     let object = Object::parse(text)?;
     let mut changes = Vec::new();
     let mut taken_out: Vec<Json<'_>> = Vec::new();
@@ -139,13 +139,13 @@ pub(super) fn changes_of_object(text: &str, members: &[Member], at: usize) -> Op
             continue;
         }
         let instead = match member.otherwise {
-            Otherwise::Unfit => return None,
-            Otherwise::TakenOut => {
+            Fallback::Unfit => return None,
+            Fallback::TakenOut => {
                 taken_out.extend(value);
                 continue;
             }
-            Otherwise::Text(text) => text,
-            Otherwise::CopyOf(other) => object.value(other)?.get(),
+            Fallback::Text(text) => text,
+            Fallback::CopyOf(other) => object.value(other)?.get(),
         };
         match (value, place) {
             (Some(value), Some(place)) => {
@@ -172,7 +172,7 @@ pub(super) fn changes_of_object(text: &str, members: &[Member], at: usize) -> Op
 }
 
 /// Returns what must change in an array so that clients can read every element of it.
-fn changes_of_elements(text: &str, shape: Shape, at: usize) -> Option<Changes> {
+fn changes_of_elements(text: &str, shape: Shape, at: usize) -> Option<Replacements> {
     let mut changes = Vec::new();
     // Where the last element ends that stays, and what is taken out behind it.
     let mut kept: Option<usize> = None;
@@ -198,7 +198,7 @@ fn changes_of_elements(text: &str, shape: Shape, at: usize) -> Option<Changes> {
 }
 
 /// Returns what must change so that each schema by name is an object; one that is none takes anything.
-fn changes_of_properties(text: &str, at: usize) -> Option<Changes> {
+fn changes_of_properties(text: &str, at: usize) -> Option<Replacements> {
     let properties = Object::parse(text)?;
     let unfit = properties
         .members()

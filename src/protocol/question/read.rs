@@ -1,4 +1,4 @@
-//! Reading questions as models and clients write them: field by field, with a rule for each.
+//! The reader of questions that models and clients write: field by field, with a rule for each.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Finds values in a text, in whatever spelling: one pass over the text as it is, and one over it decoded, twice.
+//! Finds values in a text, in every spelling: one pass over the text as it is, and one over it decoded, twice.
 //!
 //! Decoding the text rather than encoding the values: which characters an encoder touches differs by program, what they
 //! mean does not. Base64 alone is searched for by its letters, because where it begins cannot be told.
@@ -24,19 +24,19 @@ pub(super) struct Finder {
 
 struct Meaning {
     secret: usize,
-    place: Wherever,
+    place: SpellingBoundary,
 }
 
 /// Where a spelling counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wherever {
+enum SpellingBoundary {
     Anywhere,
     /// Not as a part of a longer word.
     AsAWord,
 }
 
 /// Where a secret stands in a text.
-pub(super) struct Place {
+pub(super) struct SecretPlace {
     pub(super) range: Range<usize>,
     /// The number of the secret.
     pub(super) secret: usize,
@@ -49,9 +49,9 @@ impl Finder {
         for (secret, value) in values.enumerate() {
             for spelling in spelled(value) {
                 let place = if spelling.chars().count() < EVERYWHERE {
-                    Wherever::AsAWord
+                    SpellingBoundary::AsAWord
                 } else {
-                    Wherever::Anywhere
+                    SpellingBoundary::Anywhere
                 };
                 spellings.push(spelling);
                 meanings.push(Meaning { secret, place });
@@ -67,7 +67,7 @@ impl Finder {
     }
 
     /// Returns where secrets stand, in order and apart from each other.
-    pub(super) fn places(&self, text: &str) -> Vec<Place> {
+    pub(super) fn places(&self, text: &str) -> Vec<SecretPlace> {
         let Some(spellings) = &self.spellings else {
             return Vec::new();
         };
@@ -89,15 +89,15 @@ impl Finder {
         spellings: &AhoCorasick,
         bytes: &[u8],
         origin: impl Fn(usize) -> usize,
-        found: &mut Vec<Place>,
+        found: &mut Vec<SecretPlace>,
     ) {
         for hit in spellings.find_overlapping_iter(bytes) {
             let meaning = &self.meanings[hit.pattern().as_usize()];
             let within = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
             let before = hit.start().checked_sub(1).and_then(|at| bytes.get(at));
             let in_a_word = within(before) || within(bytes.get(hit.end()));
-            if meaning.place == Wherever::Anywhere || !in_a_word {
-                found.push(Place {
+            if meaning.place == SpellingBoundary::Anywhere || !in_a_word {
+                found.push(SecretPlace {
                     range: origin(hit.start())..origin(hit.end()),
                     secret: meaning.secret,
                 });
@@ -107,9 +107,9 @@ impl Finder {
 }
 
 /// Joins places that touch the same text; the longest of them gives the name.
-fn joined(mut found: Vec<Place>) -> Vec<Place> {
+fn joined(mut found: Vec<SecretPlace>) -> Vec<SecretPlace> {
     found.sort_by_key(|place| (place.range.start, std::cmp::Reverse(place.range.end)));
-    let mut joined: Vec<(Place, usize)> = Vec::new();
+    let mut joined: Vec<(SecretPlace, usize)> = Vec::new();
     for place in found {
         let length = place.range.len();
         match joined.last_mut() {

@@ -1,16 +1,17 @@
 //! Takes a call through its approval: what a continuation decides, what a person says to its ask, what they say later.
 
-use super::ladder::{Ladder, Reply, Requester, Resolution, Road};
+use super::ladder::{Ladder, LadderReply, Requester, Resolution, Road};
 use super::subject::{PersonAsk, Subject};
 use crate::protocol::continuation::{Continuation, ContinuationError, Decision};
 use crate::proxy::{
-    Answer, Asked, Carried, Carrier, Decided, Outcome, Provenance, Proxy, Refusal, State, Wanted, WorkflowId,
+    Answer, Carrier, ClientRequest, DecisionSource, Outcome, PendingAsk, Provenance, Proxy, Refusal,
+    RequestedItem, State, WorkflowId,
 };
 
 /// A call that may need an approval.
 pub(crate) struct Call<'a> {
-    pub(crate) wanted: Wanted<'a>,
-    pub(crate) carried: Carried,
+    pub(crate) wanted: RequestedItem<'a>,
+    pub(crate) carried: ClientRequest,
     pub(crate) requester: &'a Requester,
 }
 
@@ -45,8 +46,8 @@ impl Approver<'_> {
             Err(error) => return Outcome::Refused(Refusal::Continuation(error)),
         };
         let decided = match continuation.decision {
-            Some(decision) => Decided::Now(decision, Provenance::Continuation),
-            None => Decided::Elsewhere,
+            Some(decision) => DecisionSource::Now(decision, Provenance::Continuation),
+            None => DecisionSource::Elsewhere,
         };
         let id = &continuation.workflow_id;
         let outcome = self.proxy.resume(on, id, decided, call.carried.clone()).await;
@@ -56,7 +57,7 @@ impl Approver<'_> {
                 self.ladder
                     .wait(call.requester, workflow, continuation.wait)
                     .await;
-                let decided = Decided::Elsewhere;
+                let decided = DecisionSource::Elsewhere;
                 self.proxy.resume(on, id, decided, call.carried.clone()).await
             }
             outcome => outcome,
@@ -73,7 +74,7 @@ impl Approver<'_> {
     }
 
     /// Puts the ask of a call to a person.
-    async fn ask(self, call: &Call<'_>, mut asked: Asked) -> Resolution {
+    async fn ask(self, call: &Call<'_>, mut asked: PendingAsk) -> Resolution {
         let claim = asked.claim.take();
         let mut ask = PersonAsk {
             id: WorkflowId::new(asked.workflow_id),
@@ -86,10 +87,12 @@ impl Approver<'_> {
         let reply = self.ladder.ask(call.requester, &mut ask).await;
         let (id, claim) = (ask.id, ask.claim);
         match reply {
-            Reply::Form(form) => Resolution::Form(form),
-            Reply::Nothing if !was_shown => Resolution::Outcome(Outcome::Asked(Asked { claim, ..asked })),
-            Reply::Nothing => self.concluded(call, id, None).await,
-            Reply::Said(answer, by) => self.concluded(call, id, Some((answer, by))).await,
+            LadderReply::Form(form) => Resolution::Form(form),
+            LadderReply::Nothing if !was_shown => {
+                Resolution::Outcome(Outcome::Asked(PendingAsk { claim, ..asked }))
+            }
+            LadderReply::Nothing => self.concluded(call, id, None).await,
+            LadderReply::Said(answer, by) => self.concluded(call, id, Some((answer, by))).await,
         }
     }
 
@@ -153,7 +156,7 @@ impl Approver<'_> {
             Ok(workflow) => {
                 let (on, id) = (Carrier::Request(call.wanted), workflow.id.to_string());
                 let carried = call.carried.clone();
-                let resumed = self.proxy.resume(on, &id, Decided::Elsewhere, carried);
+                let resumed = self.proxy.resume(on, &id, DecisionSource::Elsewhere, carried);
                 Resolution::Outcome(resumed.await)
             }
             Err(refusal) => Resolution::Outcome(Outcome::Refused(refusal)),

@@ -26,7 +26,7 @@ const WAITING: &str = "waiting for a person; in a terminal: pml pending";
 
 /// How a dialog ended.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum DialogEnd {
     /// A person filled it in, or refused to.
     Filled(Filled),
     /// No person was reached.
@@ -64,14 +64,14 @@ pub(crate) struct Dialog<'a> {
     pub(crate) link: &'a Link,
     /// The elicitation parameters.
     pub(crate) form: Value,
-    pub(crate) waiting: Waiting<'a>,
+    pub(crate) waiting: WaitingCall<'a>,
 }
 
 impl Dialog<'_> {
     /// Shows the dialog until it is filled in, an answer comes on another road, or time is up.
     ///
     /// Dropped before its end, because the call was cancelled, it is closed at the client and the ask is withdrawn.
-    pub(crate) async fn show(self) -> Ended {
+    pub(crate) async fn show(self) -> DialogEnd {
         let id = self.waiting.id;
         if !self.dialogs.claim(id) {
             return self.waiting.join().await;
@@ -79,7 +79,7 @@ impl Dialog<'_> {
         let shown_at = Instant::now();
         let (asking, answered) = oneshot::channel();
         let request = self.link.outstanding().register(Recipient::Dialog(asking));
-        let mut open = Open {
+        let mut open = OpenDialog {
             dialog: &self,
             request: request.clone(),
             left: Left::ByTheCall,
@@ -89,15 +89,15 @@ impl Dialog<'_> {
             self.form
         );
         if self.link.outbox().send(message).await.is_err() {
-            return Ended::Unavailable;
+            return DialogEnd::Unavailable;
         }
         let ended = tokio::select! {
             result = answered => {
                 open.left = Left::Answered;
                 match result.ok().flatten().map(|result| Filled::read(&result)) {
-                    Some(Filled::Refused) if shown_at.elapsed() < READING => Ended::Unavailable,
-                    Some(filled) => Ended::Filled(filled),
-                    None => Ended::Unavailable,
+                    Some(Filled::Refused) if shown_at.elapsed() < READING => DialogEnd::Unavailable,
+                    Some(filled) => DialogEnd::Filled(filled),
+                    None => DialogEnd::Unavailable,
                 }
             }
             ended = self.waiting.join() => {
@@ -111,21 +111,21 @@ impl Dialog<'_> {
 }
 
 /// A call that waits for the answer of a person.
-pub(crate) struct Waiting<'a> {
+pub(crate) struct WaitingCall<'a> {
     pub(crate) proxy: &'a Proxy,
     pub(crate) id: WorkflowId,
     pub(crate) patience: Duration,
     pub(crate) progress: Option<&'a mpsc::Sender<Progress>>,
 }
 
-impl Waiting<'_> {
+impl WaitingCall<'_> {
     /// Waits for the answer to the dialog that another call has open.
-    pub(crate) async fn join(&self) -> Ended {
+    pub(crate) async fn join(&self) -> DialogEnd {
         tokio::select! {
             moved = self.proxy.decided(self.id) => {
-                moved.map_or(Ended::Unavailable, |workflow| Ended::Elsewhere(Box::new(workflow)))
+                moved.map_or(DialogEnd::Unavailable, |workflow| DialogEnd::Elsewhere(Box::new(workflow)))
             }
-            () = self.beat() => Ended::Unavailable,
+            () = self.beat() => DialogEnd::Unavailable,
         }
     }
 
@@ -153,13 +153,13 @@ enum Left {
     Elsewhere,
 }
 
-struct Open<'a> {
+struct OpenDialog<'a> {
     dialog: &'a Dialog<'a>,
     request: String,
     left: Left,
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenDialog<'_> {
     fn drop(&mut self) {
         let Dialog {
             dialogs,

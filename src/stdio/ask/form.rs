@@ -113,7 +113,7 @@ pub(crate) fn decision(content: &Map<String, Value>) -> Option<Decision> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::question::{Given, Question, Selection};
+    use crate::protocol::question::{Question, QuestionAnswer, Selection};
 
     fn question(selection: Selection) -> Question {
         let arguments = json!({ "question": "Which\u{202e}?", "options": [{ "label": "A", "description": "first" }, { "label": "B" }] });
@@ -124,7 +124,8 @@ mod tests {
     }
 
     fn read(questions: &[Question], content: &Value) -> Option<Vec<String>> {
-        answers(questions, content.as_object().unwrap()).map(|given| given.iter().map(Given::told).collect())
+        answers(questions, content.as_object().unwrap())
+            .map(|given| given.iter().map(QuestionAnswer::summary).collect())
     }
 
     #[test]

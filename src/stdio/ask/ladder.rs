@@ -15,7 +15,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::dialog::{Dialog, Dialogs, Ended, Waiting};
+use super::dialog::{Dialog, DialogEnd, Dialogs, WaitingCall};
 use super::form::{self, Filled};
 use super::open_forms::{OpenForm, OpenForms};
 use super::subject::PersonAsk;
@@ -78,7 +78,7 @@ pub(crate) struct Retry {
 }
 
 /// What came of putting an ask to a person through the client.
-pub(crate) enum Reply {
+pub(crate) enum LadderReply {
     /// They answered in a form of this client.
     Said(Answer, Provenance),
     /// The client must show this form and call again.
@@ -146,7 +146,7 @@ impl Ladder {
 
     /// Tells how a person can be reached through the client while it waits for a request with these parameters.
     pub(crate) fn road(&self, params: &Object<'_>, era: Era) -> Road {
-        if self.proxy.approvals().dialog == config::Dialog::Never {
+        if self.proxy.approvals().dialog == config::DialogMode::Never {
             return Road::None;
         }
         match era {
@@ -177,7 +177,7 @@ impl Ladder {
     }
 
     /// Puts an ask to a person through the client, on the highest rung that this request reaches.
-    pub(crate) async fn ask(&self, requester: &Requester, ask: &mut PersonAsk<'_>) -> Reply {
+    pub(crate) async fn ask(&self, requester: &Requester, ask: &mut PersonAsk<'_>) -> LadderReply {
         if let Some((filled, form)) = requester.take_returned() {
             match filled {
                 Some(filled) => return returned(filled, form, ask),
@@ -186,9 +186,9 @@ impl Ladder {
             }
         }
         match requester.road {
-            Road::Dialog => Reply::Form(ModernForm::first(ask, 0)),
+            Road::Dialog => LadderReply::Form(ModernForm::first(ask, 0)),
             Road::Elicitation => self.show(requester, ask).await,
-            Road::None => Reply::Nothing,
+            Road::None => LadderReply::Nothing,
         }
     }
 
@@ -202,13 +202,13 @@ impl Ladder {
         patience: Duration,
     ) -> Option<Workflow> {
         match self.waiting(requester, id, patience).join().await {
-            Ended::Elsewhere(workflow) => Some(*workflow),
-            Ended::Filled(_) | Ended::Unavailable => None,
+            DialogEnd::Elsewhere(workflow) => Some(*workflow),
+            DialogEnd::Filled(_) | DialogEnd::Unavailable => None,
         }
     }
 
     /// Shows the forms of an ask at a Legacy client, one after the other, until what is filled in is an answer.
-    async fn show(&self, requester: &Requester, ask: &PersonAsk<'_>) -> Reply {
+    async fn show(&self, requester: &Requester, ask: &PersonAsk<'_>) -> LadderReply {
         let by = Provenance::Elicitation;
         for attempt in 0..ask.attempts() {
             let first = ask.first_form(attempt);
@@ -223,13 +223,13 @@ impl Ladder {
                 }
             }
             match ask.answer(&content) {
-                Some(answer) => return Reply::Said(answer, by),
+                Some(answer) => return LadderReply::Said(answer, by),
                 // Nothing was filled in: there is no slip to mend.
                 None if content.is_empty() => break,
                 None => {}
             }
         }
-        Reply::Nothing
+        LadderReply::Nothing
     }
 
     /// Shows one form at a Legacy client; returns what was filled in, or the reply where it was not.
@@ -238,7 +238,7 @@ impl Ladder {
         requester: &Requester,
         ask: &PersonAsk<'_>,
         form: Value,
-    ) -> Result<Map<String, Value>, Reply> {
+    ) -> Result<Map<String, Value>, LadderReply> {
         let dialog = Dialog {
             dialogs: &self.dialogs,
             link: &self.link,
@@ -246,19 +246,24 @@ impl Ladder {
             waiting: self.waiting(requester, ask.id, ask.patience),
         };
         match dialog.show().await {
-            Ended::Filled(Filled::Accepted(content)) => Ok(content),
-            Ended::Filled(Filled::Refused) => {
+            DialogEnd::Filled(Filled::Accepted(content)) => Ok(content),
+            DialogEnd::Filled(Filled::Refused) => {
                 let refusal = Answer::Refuse { reason: None };
-                Err(Reply::Said(refusal, Provenance::Elicitation))
+                Err(LadderReply::Said(refusal, Provenance::Elicitation))
             }
-            Ended::Filled(Filled::Unreadable) | Ended::Unavailable | Ended::Elsewhere(_) => {
-                Err(Reply::Nothing)
+            DialogEnd::Filled(Filled::Unreadable) | DialogEnd::Unavailable | DialogEnd::Elsewhere(_) => {
+                Err(LadderReply::Nothing)
             }
         }
     }
 
-    fn waiting<'a>(&'a self, requester: &'a Requester, id: WorkflowId, patience: Duration) -> Waiting<'a> {
-        Waiting {
+    fn waiting<'a>(
+        &'a self,
+        requester: &'a Requester,
+        id: WorkflowId,
+        patience: Duration,
+    ) -> WaitingCall<'a> {
+        WaitingCall {
             proxy: &self.proxy,
             id,
             patience,
@@ -267,7 +272,7 @@ impl Ladder {
     }
 
     /// Writes the result that asks a Modern client to show a form and to call again.
-    pub(crate) fn input_required(&self, request: &Request, form: ModernForm) -> answer::Answer {
+    pub(crate) fn input_required(&self, request: &Request, form: ModernForm) -> answer::ResponseBody {
         let ModernForm {
             id,
             mut params,
@@ -283,27 +288,27 @@ impl Ladder {
             "inputRequests": { FORM: { "method": "elicitation/create", "params": params } },
             STATE: id.to_string(),
         });
-        answer::Answer::Result(vec![Bytes::from(result.to_string())])
+        answer::ResponseBody::Result(vec![Bytes::from(result.to_string())])
     }
 }
 
 /// Reads a form that a Modern client brings back.
-fn returned(filled: &Filled, form: OpenForm, ask: &mut PersonAsk<'_>) -> Reply {
+fn returned(filled: &Filled, form: OpenForm, ask: &mut PersonAsk<'_>) -> LadderReply {
     let was_read = form.was_read();
     ask.claim = form.claim;
     let content = match filled {
         Filled::Accepted(content) => content.clone(),
         Filled::Refused if was_read => {
-            return Reply::Said(Answer::Refuse { reason: None }, Provenance::Dialog);
+            return LadderReply::Said(Answer::Refuse { reason: None }, Provenance::Dialog);
         }
-        Filled::Refused | Filled::Unreadable => return Reply::Nothing,
+        Filled::Refused | Filled::Unreadable => return LadderReply::Nothing,
     };
     let is_first = form.earlier.is_empty();
     let mut all = form.earlier;
     all.extend(content);
     // Own words are asked for once: a client that accepts forms without filling them in would do so for ever.
     if let Some(params) = ask.second_form(&all).filter(|_| is_first) {
-        return Reply::Form(ModernForm {
+        return LadderReply::Form(ModernForm {
             id: ask.id,
             params,
             claim: ask.claim.take(),
@@ -312,11 +317,11 @@ fn returned(filled: &Filled, form: OpenForm, ask: &mut PersonAsk<'_>) -> Reply {
         });
     }
     match ask.answer(&all) {
-        Some(answer) => Reply::Said(answer, Provenance::Dialog),
+        Some(answer) => LadderReply::Said(answer, Provenance::Dialog),
         // Where nothing was filled in there is no slip to mend.
         None if !all.is_empty() && form.attempt + 1 < ask.attempts() => {
-            Reply::Form(ModernForm::first(ask, form.attempt + 1))
+            LadderReply::Form(ModernForm::first(ask, form.attempt + 1))
         }
-        None => Reply::Nothing,
+        None => LadderReply::Nothing,
     }
 }

@@ -9,7 +9,7 @@ use super::form;
 use crate::protocol::ToolName;
 use crate::protocol::continuation::Decision;
 use crate::protocol::question::Question;
-use crate::proxy::{Answer, Asked, Claim, WorkflowId};
+use crate::proxy::{Answer, Claim, PendingAsk, WorkflowId};
 
 /// What stands before questions that are asked once more.
 const AGAIN: &str = "What you sent is not one of the answers. Please answer again.";
@@ -17,7 +17,7 @@ const AGAIN: &str = "What you sent is not one of the answers. Please answer agai
 /// What a person is asked.
 pub(crate) enum Subject<'a> {
     /// May a server be installed, run or connected to, or one of its tools be called?
-    Approval(&'a Asked),
+    Approval(&'a PendingAsk),
     /// May the client use one of its own tools?
     Permission {
         tool: &'a ToolName,

@@ -11,14 +11,14 @@ use crate::protocol::approval::{ApprovalContext, ApprovalType};
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::{Excerpt, Shown, ToolName, wire_name};
-use crate::proxy::{Arguments, Asked, PersonalRoad};
-use crate::stdio::era::Fault;
+use crate::proxy::{Arguments, PendingAsk, PersonalRoad};
+use crate::stdio::era::RpcError;
 
 /// What a model is shown at most of the arguments it sent, in columns: it knows them, the person reads them.
 const ARGUMENTS: usize = 4_000;
 
 /// Writes the seed's result for a call that a person must decide about.
-pub(crate) fn approval_required(asked: &Asked) -> Value {
+pub(crate) fn approval_required(asked: &PendingAsk) -> Value {
     let context = ApprovalContext {
         kind: asked.kind,
         tool: asked.tool.clone(),
@@ -42,7 +42,7 @@ pub(crate) fn approval_required(asked: &Asked) -> Value {
 }
 
 /// Writes how a call stands that only a person may let go on.
-pub(crate) fn waiting(asked: &Asked) -> Value {
+pub(crate) fn waiting(asked: &PendingAsk) -> Value {
     let what = format!("Waiting for a person to decide: {}", headline(asked));
     let instruction = instruction(asked, &wire_name(&asked.tool));
     json!({
@@ -58,10 +58,10 @@ pub(crate) fn waiting(asked: &Asked) -> Value {
 }
 
 /// Writes the error for a request other than a tool call: only a tool's result can hold a question.
-pub(crate) fn approval_fault(asked: &Asked) -> Fault {
+pub(crate) fn approval_fault(asked: &PendingAsk) -> RpcError {
     let connect = wire_name(&ToolName::new(asked.tool.dependency().clone(), "connect"));
-    let mut fault = Fault::new(
-        Fault::APPROVAL_REQUIRED,
+    let mut fault = RpcError::new(
+        RpcError::APPROVAL_REQUIRED,
         format!(
             "{}. A person must decide this: call the tool `{connect}`, or let them run `pml approve {}` in a terminal",
             headline(asked),
@@ -74,14 +74,14 @@ pub(crate) fn approval_fault(asked: &Asked) -> Fault {
 }
 
 /// Returns the arguments where the call itself is asked about.
-fn arguments(asked: &Asked) -> Option<String> {
+fn arguments(asked: &PendingAsk) -> Option<String> {
     match (asked.kind, &asked.arguments) {
         (ApprovalType::ToolPermission, Arguments::Json(json)) => Some(Excerpt::of_json(json, ARGUMENTS).text),
         _ => None,
     }
 }
 
-fn headline(asked: &Asked) -> String {
+fn headline(asked: &PendingAsk) -> String {
     let dependency = &asked.dependency;
     let named = match &dependency.version {
         Some(version) => format!("{}@{version}", dependency.name),
@@ -99,7 +99,7 @@ fn headline(asked: &Asked) -> String {
 }
 
 /// Lists what a person must see: the call with its arguments, or what would be installed, run or connected to.
-fn shown(asked: &Asked) -> String {
+fn shown(asked: &PendingAsk) -> String {
     let dependency = &asked.dependency;
     if asked.kind == ApprovalType::ToolPermission {
         let tool = asked.tool.to_string();
@@ -131,7 +131,7 @@ fn shown(asked: &Asked) -> String {
     shown
 }
 
-fn instruction(asked: &Asked, wire: &str) -> String {
+fn instruction(asked: &PendingAsk, wire: &str) -> String {
     let (id, code) = (asked.workflow_id, &asked.code);
     let shown = shown(asked);
     let would = match (asked.kind, &asked.dependency.remote) {

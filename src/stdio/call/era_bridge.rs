@@ -12,14 +12,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::in_result::Asked;
+use super::in_result::NamedQuestion;
 use super::open_call::{OpenCall, token_of};
 use super::progress::ProgressReport;
-use super::state::{CallState, Collecting, End, Open, Parked, weight};
+use super::state::{CallEnd, CallState, Collecting, Open, Parked, weight};
 use crate::config::By;
-use crate::protocol::{Json, Message, Object, Outcome, Payload, Splice};
-use crate::proxy::{Failure, GoingOn, Inquiry, Refusal, Taken};
-use crate::stdio::client::answer::Answer;
+use crate::protocol::{Json, Message, Object, Payload, ResponseOutcome, Splice};
+use crate::proxy::{Failure, Inquiry, OfferResult, Refusal, ResumedRoute};
+use crate::stdio::client::answer::ResponseBody;
 use crate::stdio::client::in_flight::UnderWay;
 use crate::stdio::client::outstanding::{Collector, Recipient};
 use crate::stdio::era::{self, Covered, Era};
@@ -42,9 +42,9 @@ impl OpenCall {
     }
 
     /// Gives a question of a Legacy dependency to the client that waits for this call, if it can answer it there.
-    pub(super) fn take_question(self: &Arc<Self>, inquiry: &Arc<Inquiry>) -> Taken {
+    pub(super) fn take_question(self: &Arc<Self>, inquiry: &Arc<Inquiry>) -> OfferResult {
         if self.request.era != Era::Modern || !self.request.method.may_ask() {
-            return Taken::No;
+            return OfferResult::No;
         }
         let params = inquiry
             .params
@@ -53,14 +53,14 @@ impl OpenCall {
         let object = Object::parse(self.request.text());
         let capabilities = object.as_ref().and_then(era::capabilities_of).unwrap_or("{}");
         if era::covers(capabilities, &inquiry.method, params) != Covered::Yes {
-            return Taken::No;
+            return OfferResult::No;
         }
         match self.end() {
             CallState::Open(mut open, _) if open.rounds < ROUNDS => {
                 open.rounds += 1;
                 let key = format!("question-{}", open.rounds);
                 self.park(&open, vec![(key, Arc::clone(inquiry))]);
-                Taken::Yes
+                OfferResult::Yes
             }
             CallState::Parked(mut parked)
                 if parked.rounds < ROUNDS && parked.asked() + weight(inquiry) <= QUESTIONS =>
@@ -69,11 +69,11 @@ impl OpenCall {
                 let key = format!("question-{}", parked.rounds);
                 parked.inquiries.push((key, Arc::clone(inquiry)));
                 self.stay_parked(parked);
-                Taken::Yes
+                OfferResult::Yes
             }
             state => {
                 *self.lock() = state;
-                Taken::No
+                OfferResult::No
             }
         }
     }
@@ -106,12 +106,12 @@ impl OpenCall {
             rounds: parked.rounds,
         };
         match parked.end {
-            Some(End::Replied(line)) => {
+            Some(CallEnd::Replied(line)) => {
                 if let Ok(Message::Response { outcome, .. }) = Message::parse(&line) {
                     self.deliver(open, &line, &outcome);
                 }
             }
-            Some(End::Failed(failure)) => self.fail(&open, failure),
+            Some(CallEnd::Failed(failure)) => self.fail(&open, failure),
             None if missing.is_empty() => self.open(open),
             None => self.park(&open, missing),
         }
@@ -142,7 +142,7 @@ impl OpenCall {
             rounds: open.rounds,
             end: None,
         });
-        self.answer(&open.under_way, Answer::Result(vec![Bytes::from(result)]));
+        self.answer(&open.under_way, ResponseBody::Result(vec![Bytes::from(result)]));
     }
 
     /// Waits for the client with what is there now.
@@ -243,7 +243,7 @@ impl OpenCall {
     }
 
     /// Returns the forms that can be told in a tool's result, where a client may carry a person's word at all.
-    fn relayable(&self, asked: &[(String, String, Option<String>)]) -> Option<Vec<Asked>> {
+    fn relayable(&self, asked: &[(String, String, Option<String>)]) -> Option<Vec<NamedQuestion>> {
         let by = self.calls.0.proxy.approvals().by;
         if self.request.method != Method::Call || by != By::Client {
             return None;
@@ -278,9 +278,9 @@ impl OpenCall {
     pub(super) fn send_again(self: &Arc<Self>, open: Open, input: Input) {
         let proxy = self.calls.0.proxy.clone();
         match proxy.going_on(&self.route) {
-            Ok(GoingOn::AsBefore) => self.dispatch_again(open, &input),
+            Ok(ResumedRoute::AsBefore) => self.dispatch_again(open, &input),
             Err(refusal) => self.answer(&open.under_way, self.refused(&refusal)),
-            Ok(GoingOn::Anew) => {
+            Ok(ResumedRoute::Anew) => {
                 let call = Arc::clone(self);
                 let cancelled = open.under_way.cancelled();
                 self.link().spawn(async move {
@@ -303,14 +303,14 @@ impl OpenCall {
 }
 
 impl Collector for OpenCall {
-    fn collected(self: Arc<Self>, id: &str, key: &str, outcome: &Outcome<'_>) {
+    fn collected(self: Arc<Self>, id: &str, key: &str, outcome: &ResponseOutcome<'_>) {
         let mut state = self.lock();
         let CallState::Collecting(collecting) = &mut *state else {
             return;
         };
         collecting.waiting.retain(|waiting| waiting != id);
         match outcome {
-            Outcome::Result(payload) => {
+            ResponseOutcome::Result(payload) => {
                 collecting
                     .responses
                     .push((key.to_owned(), payload.get().to_owned()));
@@ -321,12 +321,12 @@ impl Collector for OpenCall {
                 }
             }
             // A Modern dependency cannot be told of an error: the call fails with it.
-            Outcome::Error(raw) => {
+            ResponseOutcome::Error(raw) => {
                 drop(state);
                 if let CallState::Collecting(collecting) = self.end() {
                     self.withdraw(&collecting.waiting);
                     let error = Bytes::copy_from_slice(raw.get().as_bytes());
-                    self.answer(&collecting.open.under_way, Answer::Error(vec![error]));
+                    self.answer(&collecting.open.under_way, ResponseBody::Error(vec![error]));
                 }
             }
         }

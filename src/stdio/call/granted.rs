@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::open_call::OpenCall;
-use super::parked::{Kept, held};
+use super::parked::{ParkedItem, held};
 use crate::protocol::Digest;
-use crate::proxy::{Arguments, Ready, Route};
+use crate::proxy::{Arguments, ReadyRequest, Route};
 use crate::stdio::translation::request::Request;
 
 /// A call that was let through before its dependency asked something: no more of it than the next one needs.
@@ -36,8 +36,8 @@ impl Granted {
     }
 
     /// Lets the same call through again, with the arguments that a person was asked about.
-    pub(super) fn ready(self) -> Ready {
-        Ready {
+    pub(super) fn ready(self) -> ReadyRequest {
+        ReadyRequest {
             route: self.route,
             suspended: self.suspended,
             notes: Vec::new(),
@@ -45,7 +45,7 @@ impl Granted {
     }
 }
 
-impl Kept for Granted {
+impl ParkedItem for Granted {
     fn bytes(&self) -> usize {
         held(self.suspended.as_ref())
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::Calls;
 use super::open_call::{OpenCall, token_of};
-use super::parked::Found;
+use super::parked::ParkedMatch;
 use super::progress::ProgressReport;
 use super::state::{CallState, Open, Relayed};
 use crate::protocol::continuation::{Continuation, Decision};
@@ -28,11 +28,11 @@ use crate::stdio::translation::to_server::Input;
 type Said = Result<Map<String, Value>, String>;
 
 /// One question: the dependency's name for it, and its form.
-pub(crate) type Asked = (String, Value);
+pub(crate) type NamedQuestion = (String, Value);
 
 impl OpenCall {
     /// Tells the questions of the dependency in place of its result.
-    pub(super) fn relay(self: &Arc<Self>, open: &Open, asked: Vec<Asked>, state: Option<String>) {
+    pub(super) fn relay(self: &Arc<Self>, open: &Open, asked: Vec<NamedQuestion>, state: Option<String>) {
         *self.lock() = CallState::Relayed(Relayed {
             keys: asked.iter().map(|(key, _)| key.clone()).collect(),
             state,
@@ -135,7 +135,7 @@ impl Calls {
             matches!(said, Some(Ok(_)))
         });
         match (found, said) {
-            (Found::Wanted(call), Some(Ok(responses))) => call.relayed(under_way, carrier, responses),
+            (ParkedMatch::Wanted(call), Some(Ok(responses))) => call.relayed(under_way, carrier, responses),
             (_, Some(Err(reason))) => {
                 let refusal = error_result(&reason, None);
                 self.0

@@ -19,10 +19,10 @@ use std::time::Instant;
 use uuid::Uuid;
 
 use granted::Granted;
-use parked::{Found, Kept, Parking};
+use parked::{ParkedItem, ParkedMatch, Parking};
 
 use crate::protocol::Object;
-use crate::proxy::{GoingOn, Proxy, Ready, Refusal};
+use crate::proxy::{Proxy, ReadyRequest, Refusal, ResumedRoute};
 use crate::stdio::client::in_flight::UnderWay;
 use crate::stdio::client::link::Link;
 use crate::stdio::lists::output_schemas::OutputSchemas;
@@ -72,28 +72,28 @@ impl Calls {
             .parked
             .take(id, Instant::now(), |call| call.is_same(request));
         let refusal = match found {
-            Found::Wanted(call) => match self.0.proxy.going_on(&call.route) {
+            ParkedMatch::Wanted(call) => match self.0.proxy.going_on(&call.route) {
                 Ok(_) => return call.go_on(object, under_way),
                 Err(refusal) => {
                     call.abandon();
                     refusal
                 }
             },
-            Found::Another => Refusal::OtherCall,
-            Found::Nothing => Refusal::Expired,
+            ParkedMatch::Another => Refusal::OtherCall,
+            ParkedMatch::Nothing => Refusal::Expired,
         };
         let answer = present::refused(&refusal, &request.method, request.era);
         self.0.link.respond(&under_way.id, answer);
     }
 
     /// Lets a call through that was let through before its server asked something, unless a rule forbids it now.
-    pub(crate) fn let_through(&self, id: Uuid, request: &Request) -> Option<Ready> {
+    pub(crate) fn let_through(&self, id: Uuid, request: &Request) -> Option<ReadyRequest> {
         let same = |granted: &Granted| granted.covers(request);
-        let Found::Wanted(granted) = self.0.granted.take(id, Instant::now(), same) else {
+        let ParkedMatch::Wanted(granted) = self.0.granted.take(id, Instant::now(), same) else {
             return None;
         };
         let going_on = self.0.proxy.going_on(granted.route());
-        matches!(going_on, Ok(GoingOn::AsBefore)).then(|| granted.ready())
+        matches!(going_on, Ok(ResumedRoute::AsBefore)).then(|| granted.ready())
     }
 
     /// Keeps a call until its client comes back, for as long as a person is waited for.
@@ -123,7 +123,11 @@ impl Calls {
     }
 
     /// Has what is kept given up in time, if the conversation still goes on then.
-    fn sweep_later<T: Kept + Send + 'static>(&self, parking: fn(&Shared) -> &Parking<T>, give_up: fn(T)) {
+    fn sweep_later<T: ParkedItem + Send + 'static>(
+        &self,
+        parking: fn(&Shared) -> &Parking<T>,
+        give_up: fn(T),
+    ) {
         if let Some(at) = parking(&self.0).begin_sweep() {
             let sweeping = parked::sweep(Arc::downgrade(&self.0), parking, at, give_up);
             self.0.link.spawn(sweeping);

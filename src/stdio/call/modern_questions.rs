@@ -15,7 +15,7 @@ use super::open_call::OpenCall;
 use super::state::Open;
 use crate::protocol::{Json, Object, Payload, Splice};
 use crate::proxy::{Failure, Refusal};
-use crate::stdio::client::answer::Answer;
+use crate::stdio::client::answer::ResponseBody;
 use crate::stdio::era::{self, Covered};
 use crate::stdio::translation::impersonation::Disguise;
 use crate::stdio::translation::request_state::RequestState;
@@ -65,7 +65,7 @@ impl OpenCall {
         for cut in cuts {
             splice.replace(cut, "");
         }
-        self.answer(&open.under_way, Answer::Result(splice.into_parts()));
+        self.answer(&open.under_way, ResponseBody::Result(splice.into_parts()));
     }
 
     /// Returns the places of the questions that this request's client cannot answer; fails if that is all of them.

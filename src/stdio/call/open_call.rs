@@ -11,22 +11,22 @@ use serde_json::{Value, json};
 
 use super::Calls;
 use super::deadline::{Deadline, Progressing};
-use super::parked::{Kept, held};
+use super::parked::{ParkedItem, held};
 use super::progress::ProgressReport;
-use super::state::{CallState, End, Open};
-use crate::protocol::{Object, Outcome, Payload};
-use crate::proxy::{Arguments, Caller, Failure, Inquiry, Ready, Refusal, Route, Taken};
-use crate::stdio::client::answer::Answer;
+use super::state::{CallEnd, CallState, Open};
+use crate::protocol::{Object, Payload, ResponseOutcome};
+use crate::proxy::{Arguments, Caller, Failure, Inquiry, OfferResult, ReadyRequest, Refusal, Route};
+use crate::stdio::client::answer::ResponseBody;
 use crate::stdio::client::in_flight::{Cancel, UnderWay};
 use crate::stdio::client::link::Link;
 use crate::stdio::era::{self, Era};
-use crate::stdio::lists::output_schemas::Expected;
+use crate::stdio::lists::output_schemas::ExpectedContent;
 use crate::stdio::present;
 use crate::stdio::translation::impersonation;
 use crate::stdio::translation::request::{self, Method, Request};
 use crate::stdio::translation::request_state::RequestState;
 use crate::stdio::translation::to_client::{self, Passage};
-use crate::stdio::translation::to_server::{self, Address, Input, STATE};
+use crate::stdio::translation::to_server::{self, Input, RequestAddress, STATE};
 
 /// A request of the client that a dependency is answering.
 pub(crate) struct OpenCall {
@@ -44,11 +44,11 @@ impl OpenCall {
         calls: &Calls,
         request: Request,
         object: &Object<'_>,
-        ready: Ready,
+        ready: ReadyRequest,
         under_way: UnderWay,
         report: ProgressReport,
     ) {
-        let Ready {
+        let ReadyRequest {
             route,
             suspended,
             notes,
@@ -87,7 +87,7 @@ impl OpenCall {
     }
 
     /// Returns the same call on another way.
-    pub(super) fn along(&self, ready: Ready) -> Arc<Self> {
+    pub(super) fn along(&self, ready: ReadyRequest) -> Arc<Self> {
         let mut notes = self.notes.clone();
         notes.extend(ready.notes);
         Arc::new(Self {
@@ -120,7 +120,7 @@ impl OpenCall {
             (Era::Legacy, Era::Modern) => self.calls.0.subscriptions.envelope(),
             _ => String::new(),
         };
-        let address = Address {
+        let address = RequestAddress {
             method: &self.request.method,
             from: self.request.era,
             to,
@@ -199,14 +199,14 @@ impl OpenCall {
         }
     }
 
-    pub(super) fn deliver(self: &Arc<Self>, open: Open, line: &Bytes, outcome: &Outcome<'_>) {
+    pub(super) fn deliver(self: &Arc<Self>, open: Open, line: &Bytes, outcome: &ResponseOutcome<'_>) {
         let payload = match outcome {
-            Outcome::Error(raw) => {
+            ResponseOutcome::Error(raw) => {
                 let raw = line.slice_ref(raw.get().as_bytes());
                 let error = impersonation::error(raw, self.route.tool.dependency());
-                return self.answer(&open.under_way, Answer::Error(error));
+                return self.answer(&open.under_way, ResponseBody::Error(error));
             }
-            Outcome::Result(payload) => payload,
+            ResponseOutcome::Result(payload) => payload,
         };
         if self.request.method == Method::Subscribe {
             self.watched();
@@ -238,7 +238,7 @@ impl OpenCall {
         let raw = line.slice_ref(payload.get().as_bytes());
         self.answer(
             &open.under_way,
-            Answer::Result(to_client::result(raw, payload, passage)),
+            ResponseBody::Result(to_client::result(raw, payload, passage)),
         );
     }
 
@@ -251,7 +251,7 @@ impl OpenCall {
     }
 
     /// Returns what the client expects of the result.
-    pub(super) fn expected_output(&self) -> Expected {
+    pub(super) fn expected_output(&self) -> ExpectedContent {
         let object = Object::parse(self.request.text());
         let name = object.and_then(|object| request::name(&self.request.method, &object).ok());
         self.calls.0.output_schemas.expected(&name.unwrap_or_default())
@@ -266,11 +266,11 @@ impl OpenCall {
         self.answer(&open.under_way, self.refused(&refusal));
     }
 
-    pub(super) fn refused(&self, refusal: &Refusal) -> Answer {
+    pub(super) fn refused(&self, refusal: &Refusal) -> ResponseBody {
         present::refused(refusal, &self.request.method, self.request.era)
     }
 
-    pub(super) fn answer(&self, under_way: &UnderWay, answer: Answer) {
+    pub(super) fn answer(&self, under_way: &UnderWay, answer: ResponseBody) {
         self.link().respond(&under_way.id, answer);
     }
 
@@ -303,7 +303,7 @@ impl Cancel for OpenCall {
     }
 }
 
-impl Kept for Arc<OpenCall> {
+impl ParkedItem for Arc<OpenCall> {
     fn bytes(&self) -> usize {
         let waiting = match &*self.lock() {
             CallState::Parked(parked) => parked.bytes(),
@@ -331,11 +331,11 @@ impl Caller for OpenCall {
         }
     }
 
-    fn replied(self: Arc<Self>, line: &Bytes, outcome: &Outcome<'_>) {
+    fn replied(self: Arc<Self>, line: &Bytes, outcome: &ResponseOutcome<'_>) {
         match self.end() {
             CallState::Open(open, _) => self.deliver(open, line, outcome),
             CallState::Parked(mut parked) => {
-                parked.end = Some(End::Replied(line.clone()));
+                parked.end = Some(CallEnd::Replied(line.clone()));
                 self.stay_parked(parked);
             }
             state => *self.lock() = state,
@@ -346,14 +346,14 @@ impl Caller for OpenCall {
         match self.end() {
             CallState::Open(open, _) => self.fail(&open, failure),
             CallState::Parked(mut parked) => {
-                parked.end = Some(End::Failed(failure));
+                parked.end = Some(CallEnd::Failed(failure));
                 *self.lock() = CallState::Parked(parked);
             }
             state => *self.lock() = state,
         }
     }
 
-    fn asked(self: Arc<Self>, inquiry: &Arc<Inquiry>) -> Taken {
+    fn asked(self: Arc<Self>, inquiry: &Arc<Inquiry>) -> OfferResult {
         self.take_question(inquiry)
     }
 }

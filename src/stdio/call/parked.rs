@@ -15,7 +15,7 @@ const LIMIT: usize = 1000;
 const BUDGET: usize = 64 << 20;
 
 /// What waits for a client.
-pub(super) trait Kept {
+pub(super) trait ParkedItem {
     /// Returns how many bytes are held by keeping it.
     fn bytes(&self) -> usize;
 }
@@ -29,10 +29,10 @@ pub(super) fn held(arguments: Option<&Arguments>) -> usize {
 }
 
 /// The calls that wait.
-pub(super) struct Parking<T>(Mutex<Places<T>>);
+pub(super) struct Parking<T>(Mutex<ParkedSlots<T>>);
 
-struct Places<T> {
-    calls: HashMap<Uuid, Place<T>>,
+struct ParkedSlots<T> {
+    calls: HashMap<Uuid, ParkedSlot<T>>,
     next: u64,
     bytes: usize,
     sweep: Sweep,
@@ -46,7 +46,7 @@ enum Sweep {
     Waiting,
 }
 
-struct Place<T> {
+struct ParkedSlot<T> {
     number: u64,
     until: Instant,
     call: T,
@@ -56,7 +56,7 @@ struct Place<T> {
 
 impl<T> Default for Parking<T> {
     fn default() -> Self {
-        Self(Mutex::new(Places {
+        Self(Mutex::new(ParkedSlots {
             calls: HashMap::new(),
             next: 0,
             bytes: 0,
@@ -65,8 +65,8 @@ impl<T> Default for Parking<T> {
     }
 }
 
-impl<T: Kept> Places<T> {
-    fn remove(&mut self, id: Uuid) -> Option<Place<T>> {
+impl<T: ParkedItem> ParkedSlots<T> {
+    fn remove(&mut self, id: Uuid) -> Option<ParkedSlot<T>> {
         let place = self.calls.remove(&id)?;
         self.bytes -= place.bytes;
         Some(place)
@@ -93,13 +93,13 @@ impl<T: Kept> Places<T> {
     }
 }
 
-impl<T: Kept> Parking<T> {
+impl<T: ParkedItem> Parking<T> {
     /// Keeps a call until then; returns what finds it again, and the calls that had to make room for it.
     pub(super) fn keep(&self, call: T, until: Instant) -> (Uuid, Vec<T>) {
         let id = Uuid::new_v4();
         let mut places = self.lock();
         places.next += 1;
-        let place = Place {
+        let place = ParkedSlot {
             number: places.next,
             until,
             call,
@@ -115,14 +115,14 @@ impl<T: Kept> Parking<T> {
     }
 
     /// Takes a call, if it is the one that is wanted and its time has not come.
-    pub(super) fn take(&self, id: Uuid, now: Instant, wanted: impl FnOnce(&T) -> bool) -> Found<T> {
+    pub(super) fn take(&self, id: Uuid, now: Instant, wanted: impl FnOnce(&T) -> bool) -> ParkedMatch<T> {
         let mut places = self.lock();
         match places.calls.get(&id).filter(|place| place.until > now) {
-            None => Found::Nothing,
-            Some(place) if !wanted(&place.call) => Found::Another,
+            None => ParkedMatch::Nothing,
+            Some(place) if !wanted(&place.call) => ParkedMatch::Another,
             Some(_) => places
                 .remove(id)
-                .map_or(Found::Nothing, |place| Found::Wanted(place.call)),
+                .map_or(ParkedMatch::Nothing, |place| ParkedMatch::Wanted(place.call)),
         }
     }
 
@@ -149,13 +149,13 @@ impl<T: Kept> Parking<T> {
         Some(first)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places<T>> {
+    fn lock(&self) -> MutexGuard<'_, ParkedSlots<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Gives up the calls that nobody came back for in time, from `at` on and as long as any are kept.
-pub(super) async fn sweep<S, T: Kept>(
+pub(super) async fn sweep<S, T: ParkedItem>(
     owner: Weak<S>,
     parking: fn(&S) -> &Parking<T>,
     mut at: Instant,
@@ -173,7 +173,7 @@ pub(super) async fn sweep<S, T: Kept>(
 
 /// What a state led to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found<T> {
+pub(super) enum ParkedMatch<T> {
     /// The call that is wanted, which waits no longer.
     Wanted(T),
     /// A call that is not wanted, and waits on.
@@ -192,7 +192,7 @@ mod tests {
     #[derive(Debug, PartialEq, Eq)]
     struct Heavy(usize);
 
-    impl Kept for Heavy {
+    impl ParkedItem for Heavy {
         fn bytes(&self) -> usize {
             self.0
         }
@@ -205,18 +205,18 @@ mod tests {
         let second = Duration::from_secs(1);
         let (early, _) = parking.keep(Heavy(1), now + second);
         let (late, _) = parking.keep(Heavy(2), now + 2 * second);
-        assert_eq!(parking.take(early, now + second, |_| true), Found::Nothing);
+        assert_eq!(parking.take(early, now + second, |_| true), ParkedMatch::Nothing);
         assert_eq!(parking.overdue(now), (Vec::new(), Some(now + second)));
         assert_eq!(
             parking.overdue(now + second),
             (vec![Heavy(1)], Some(now + 2 * second))
         );
-        assert_eq!(parking.take(late, now + second, |_| false), Found::Another);
+        assert_eq!(parking.take(late, now + second, |_| false), ParkedMatch::Another);
         assert_eq!(
             parking.take(late, now + second, |_| true),
-            Found::Wanted(Heavy(2))
+            ParkedMatch::Wanted(Heavy(2))
         );
-        assert_eq!(parking.take(late, now + second, |_| true), Found::Nothing);
+        assert_eq!(parking.take(late, now + second, |_| true), ParkedMatch::Nothing);
         assert_eq!(parking.lock().bytes, 0);
     }
 
@@ -231,7 +231,7 @@ mod tests {
                 tasks.spawn(sweep(Arc::downgrade(&lot), |lot| lot, at, drop));
             }
             let gone = lot.take(id, Instant::now(), |_| true);
-            assert!(matches!(gone, Found::Wanted(_) | Found::Nothing));
+            assert!(matches!(gone, ParkedMatch::Wanted(_) | ParkedMatch::Nothing));
         }
         assert_eq!(tasks.len(), 1);
         lot.keep(Heavy(1), until);
@@ -259,10 +259,10 @@ mod tests {
         let (larger, displaced) = parking.keep(Heavy(BUDGET * 2), until);
         assert_eq!(displaced.len(), 2);
         let now = Instant::now();
-        assert_eq!(parking.take(newest, now, |_| true), Found::Nothing);
+        assert_eq!(parking.take(newest, now, |_| true), ParkedMatch::Nothing);
         assert_eq!(
             parking.take(larger, now, |_| true),
-            Found::Wanted(Heavy(BUDGET * 2))
+            ParkedMatch::Wanted(Heavy(BUDGET * 2))
         );
     }
 
@@ -270,7 +270,7 @@ mod tests {
     #[derive(Debug)]
     struct Growing(Arc<std::sync::atomic::AtomicUsize>);
 
-    impl Kept for Growing {
+    impl ParkedItem for Growing {
         fn bytes(&self) -> usize {
             self.0.load(std::sync::atomic::Ordering::Relaxed)
         }
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(parking.weigh(grown).len(), 1);
         assert!(matches!(
             parking.take(oldest, Instant::now(), |_| true),
-            Found::Nothing
+            ParkedMatch::Nothing
         ));
         assert_eq!(parking.lock().bytes, BUDGET + 1);
         let displaced = parking.keep(light(), until).1;

@@ -46,15 +46,15 @@ pub(super) struct Parked {
     pub(super) downstream: u64,
     pub(super) rounds: u32,
     /// What came meanwhile.
-    pub(super) end: Option<End>,
+    pub(super) end: Option<CallEnd>,
 }
 
 impl Parked {
     /// Returns how many bytes it holds.
     pub(super) fn bytes(&self) -> usize {
         let reply = match &self.end {
-            Some(End::Replied(line)) => line.len(),
-            Some(End::Failed(_)) | None => 0,
+            Some(CallEnd::Replied(line)) => line.len(),
+            Some(CallEnd::Failed(_)) | None => 0,
         };
         self.asked() + reply
     }
@@ -71,7 +71,7 @@ pub(super) fn weight(inquiry: &Inquiry) -> usize {
 }
 
 /// The end of a call that came while nobody waited for it.
-pub(super) enum End {
+pub(super) enum CallEnd {
     Replied(Bytes),
     Failed(Failure),
 }

@@ -3,29 +3,29 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::stdio::era::{Era, Fault};
+use crate::stdio::era::{Era, RpcError};
 
 /// An answer on its way to the client, without its envelope.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum ResponseBody {
     /// A result, in parts that are written one after the other.
     Result(Vec<Bytes>),
     /// An error object, likewise.
     Error(Vec<Bytes>),
 }
 
-impl From<Fault> for Answer {
-    fn from(fault: Fault) -> Self {
+impl From<RpcError> for ResponseBody {
+    fn from(fault: RpcError) -> Self {
         Self::Error(vec![Bytes::from(fault.to_json())])
     }
 }
 
 /// Writes a result of pml's own.
-pub(crate) fn own_result(mut result: Value, era: Era) -> Answer {
+pub(crate) fn own_result(mut result: Value, era: Era) -> ResponseBody {
     if let (Era::Modern, Some(members)) = (era, result.as_object_mut()) {
         members.insert("resultType".to_owned(), json!("complete"));
     }
-    Answer::Result(vec![Bytes::from(result.to_string())])
+    ResponseBody::Result(vec![Bytes::from(result.to_string())])
 }
 
 /// Writes an `isError` result: what happened, then the next step as a text of its own.

@@ -8,12 +8,12 @@ use serde_json::json;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
-use super::answer::Answer;
+use super::answer::ResponseBody;
 use super::outstanding::Outstanding;
-use crate::protocol::{Outcome, Payload};
+use crate::protocol::{Payload, ResponseOutcome};
 use crate::proxy::Declared;
 use crate::stdio::era::Era;
-use crate::wire::{Frame, Outbox, Part};
+use crate::wire::{Frame, FramePart, Outbox};
 
 /// How a Legacy client wants choices to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,22 +114,22 @@ impl Link {
     }
 
     /// Answers a request. The answer is queued at once; the reader waits for room before it reads on.
-    pub(crate) fn respond(&self, id: &str, answer: Answer) {
+    pub(crate) fn respond(&self, id: &str, answer: ResponseBody) {
         let (member, body): (&[u8], _) = match answer {
-            Answer::Result(body) => (br#","result":"#, body),
-            Answer::Error(body) => (br#","error":"#, body),
+            ResponseBody::Result(body) => (br#","result":"#, body),
+            ResponseBody::Error(body) => (br#","error":"#, body),
         };
         let head = [
-            Part::Copy(br#"{"jsonrpc":"2.0","id":"#),
-            Part::Copy(id.as_bytes()),
-            Part::Copy(member),
+            FramePart::Copy(br#"{"jsonrpc":"2.0","id":"#),
+            FramePart::Copy(id.as_bytes()),
+            FramePart::Copy(member),
         ];
-        let body = body.into_iter().map(Part::Share);
+        let body = body.into_iter().map(FramePart::Share);
         // A client that is gone is noticed by the reader.
         let _ = self
             .0
             .outbox
-            .push(head.into_iter().chain(body).chain([Part::Copy(b"}")]));
+            .push(head.into_iter().chain(body).chain([FramePart::Copy(b"}")]));
     }
 
     /// Sends a notification to the client.
@@ -164,7 +164,7 @@ impl Link {
     }
 
     /// Gives the client's answer to whatever waits for it; an answer that nothing waits for is dropped.
-    pub(crate) fn answered(&self, line: &Bytes, id: &str, outcome: &Outcome<'_>) {
+    pub(crate) fn answered(&self, line: &Bytes, id: &str, outcome: &ResponseOutcome<'_>) {
         self.0.outstanding.answered(line, id, outcome);
     }
 

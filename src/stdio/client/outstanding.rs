@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
-use crate::protocol::{Json, Outcome, Payload};
+use crate::protocol::{Json, Payload, ResponseOutcome};
 use crate::proxy::{Inquiry, Session};
 
 /// The members of a filled form that decide what a person said: each must stand there once, in one spelling.
@@ -19,7 +19,7 @@ pub(crate) const FILLED: [&str; 2] = ["action", "content"];
 /// A call that collects the answers to the questions of its server.
 pub(crate) trait Collector: Send + Sync {
     /// Takes the client's answer to the request with this id, which the server calls `key`.
-    fn collected(self: Arc<Self>, id: &str, key: &str, outcome: &Outcome<'_>);
+    fn collected(self: Arc<Self>, id: &str, key: &str, outcome: &ResponseOutcome<'_>);
 }
 
 /// What waits for the client's answer.
@@ -98,20 +98,22 @@ impl Outstanding {
     }
 
     /// Gives the client's answer to what waits for it.
-    pub(super) fn answered(&self, line: &Bytes, id: &str, outcome: &Outcome<'_>) {
+    pub(super) fn answered(&self, line: &Bytes, id: &str, outcome: &ResponseOutcome<'_>) {
         match self.take(id) {
             Some(Recipient::Dialog(waiting)) => {
                 let result = match outcome {
-                    Outcome::Result(payload) => filled(payload),
-                    Outcome::Error(_) => None,
+                    ResponseOutcome::Result(payload) => filled(payload),
+                    ResponseOutcome::Error(_) => None,
                 };
                 let _ = waiting.send(result);
             }
             Some(Recipient::Server { session, inquiry, .. }) => match outcome {
-                Outcome::Result(payload) => {
+                ResponseOutcome::Result(payload) => {
                     session.answer(&inquiry.id, line.slice_ref(payload.get().as_bytes()));
                 }
-                Outcome::Error(raw) => session.refuse(&inquiry.id, line.slice_ref(raw.get().as_bytes())),
+                ResponseOutcome::Error(raw) => {
+                    session.refuse(&inquiry.id, line.slice_ref(raw.get().as_bytes()))
+                }
             },
             Some(Recipient::Call { call, key }) => call.collected(id, &key, outcome),
             None => {}

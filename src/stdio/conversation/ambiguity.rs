@@ -9,7 +9,7 @@ use crate::protocol::continuation::{MEMBER, MEMBERS};
 use crate::protocol::own_tool::{APPROVAL_PROMPT, CONTINUE};
 use crate::protocol::{Json, Object, Twin};
 use crate::stdio::client::outstanding::FILLED;
-use crate::stdio::era::Fault;
+use crate::stdio::era::RpcError;
 use crate::stdio::translation::request::Continuing;
 use crate::stdio::translation::to_server::{RESPONSES, STATE};
 
@@ -21,7 +21,7 @@ const WISHES: [&str; 4] = [
     "resourceSubscriptions",
 ];
 
-impl From<Twin> for Fault {
+impl From<Twin> for RpcError {
     fn from(twin: Twin) -> Self {
         Self::new(Self::INVALID_PARAMS, twin.to_string())
     }

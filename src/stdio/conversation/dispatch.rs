@@ -13,16 +13,18 @@ use super::{Conversation, Shared};
 use crate::protocol::continuation::{Continuation, ContinuationError, MEMBER};
 use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::{Json, Object};
-use crate::proxy::{Carried, Carrier, Outcome, Patience, Progress, Proxy, Ready, Refusal, Route};
+use crate::proxy::{
+    Carrier, ClientRequest, Outcome, Progress, Proxy, ReadyRequest, Refusal, Route, WaitMode,
+};
 use crate::stdio::ask::approval::{Approver, Call};
 use crate::stdio::ask::ladder::{Requester, Resolution, Road};
 use crate::stdio::call::OpenCall;
 use crate::stdio::call::progress::ProgressReport;
 use crate::stdio::client::answer::own_result;
 use crate::stdio::client::in_flight::UnderWay;
-use crate::stdio::era::{self, Era, Fault};
+use crate::stdio::era::{self, Era, RpcError};
 use crate::stdio::lists::resource_lookup;
-use crate::stdio::subscriptions::Left;
+use crate::stdio::subscriptions::WatchStatus;
 use crate::stdio::translation::request::{self, Continuing, Method, Request};
 use crate::stdio::translation::request_state::RequestState;
 use crate::stdio::translation::to_server::{RESPONSES, STATE, meta_of};
@@ -45,7 +47,7 @@ impl Conversation {
                 && let Some(name) = plain_name(object, request.continuing)
                 && let Some(route) = proxy.known_route(&name, request.batch)
             {
-                let ready = Ready {
+                let ready = ReadyRequest {
                     route,
                     suspended: None,
                     notes: Vec::new(),
@@ -113,7 +115,7 @@ impl Conversation {
     fn conclude(
         &self,
         request: Request,
-        resolution: Result<Resolution, Fault>,
+        resolution: Result<Resolution, RpcError>,
         under_way: UnderWay,
         report: ProgressReport,
     ) {
@@ -140,7 +142,7 @@ impl Conversation {
         &self,
         request: Request,
         object: &Object<'_>,
-        ready: Ready,
+        ready: ReadyRequest,
         under_way: UnderWay,
         report: ProgressReport,
     ) {
@@ -161,7 +163,7 @@ impl Conversation {
             && let Ok(name) = request::name(&request.method, object)
         {
             let unsubscribes = request.method == Method::Unsubscribe;
-            if unsubscribes && subscriptions.forget(&ready.route, &name) == Left::Watched {
+            if unsubscribes && subscriptions.forget(&ready.route, &name) == WatchStatus::Watched {
                 ready.route.session.settle();
                 return link.respond(&under_way.id, own_result(json!({}), request.era));
             }
@@ -195,14 +197,14 @@ impl Conversation {
     }
 
     /// Finds out what becomes of a request, reporting the steps of that.
-    async fn resolve(&self, request: &Request, report: &mut ProgressReport) -> Result<Resolution, Fault> {
+    async fn resolve(&self, request: &Request, report: &mut ProgressReport) -> Result<Resolution, RpcError> {
         let Shared {
             proxy,
             ladder,
             subscriptions,
             ..
         } = &*self.0;
-        let invalid = |reason: &str| Fault::new(Fault::INVALID_PARAMS, reason);
+        let invalid = |reason: &str| RpcError::new(RpcError::INVALID_PARAMS, reason);
         let object = Object::parse(request.text()).ok_or_else(|| invalid("`params` is not an object"))?;
         let name = request::name(&request.method, &object)?;
         declare(proxy, Some(&object), request.era);
@@ -234,13 +236,13 @@ impl Conversation {
         };
         let call = Call {
             wanted: request::wanted(&request.method, &object, &name),
-            carried: Carried {
+            carried: ClientRequest {
                 params: request.params.clone(),
                 progress,
                 patience: match road {
-                    Road::Elicitation => Patience::InTheCall,
-                    Road::Dialog => Patience::ForARetry,
-                    Road::None => Patience::None,
+                    Road::Elicitation => WaitMode::InTheCall,
+                    Road::Dialog => WaitMode::ForARetry,
+                    Road::None => WaitMode::None,
                 },
             },
             requester: &requester,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::protocol::{DependencyName, Json, Object, Payload, Shown, Splice};
 use crate::proxy::{Declared, Introduction, Proxy};
-use crate::stdio::client::answer::Answer;
+use crate::stdio::client::answer::ResponseBody;
 use crate::stdio::client::link::{FormStyle, Link, Opening};
 use crate::stdio::era;
 
@@ -20,7 +20,7 @@ const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool nam
 const INSTRUCTIONS_LIMIT: usize = 2048;
 
 /// Opens a Legacy conversation with what `initialize` says of the client, and answers it.
-pub(super) fn open(proxy: &Proxy, link: &Link, params: Option<&Payload<'_>>) -> Answer {
+pub(super) fn open(proxy: &Proxy, link: &Link, params: Option<&Payload<'_>>) -> ResponseBody {
     let params = params.and_then(Payload::object);
     let raw = |name: &str| params.and_then(|params| params.value(name)).map(Json::get);
     let requested = params.and_then(|params| params.text("protocolVersion"));
@@ -44,7 +44,7 @@ pub(super) fn open(proxy: &Proxy, link: &Link, params: Option<&Payload<'_>>) -> 
 }
 
 /// Answers `initialize`.
-fn initialize(requested: Option<&str>, behind: &Introduction) -> Answer {
+fn initialize(requested: Option<&str>, behind: &Introduction) -> ResponseBody {
     let mut result = InitializeResult::new(ServerCapabilities::default())
         .with_instructions(instructions(&behind.instructions));
     result.protocol_version = era::negotiate(requested);
@@ -53,7 +53,7 @@ fn initialize(requested: Option<&str>, behind: &Introduction) -> Answer {
 }
 
 /// Answers `server/discover`.
-pub(super) fn discover(behind: &Introduction) -> Answer {
+pub(super) fn discover(behind: &Introduction) -> ResponseBody {
     let mut result = DiscoverResult::new(era::versions(), ServerCapabilities::default());
     result.instructions = Some(instructions(&behind.instructions));
     let mut result = json!(result);
@@ -63,14 +63,14 @@ pub(super) fn discover(behind: &Introduction) -> Answer {
 }
 
 /// Puts the capabilities into a result as the text they are.
-fn capable(result: &Value, capabilities: &str) -> Answer {
+fn capable(result: &Value, capabilities: &str) -> ResponseBody {
     let text = result.to_string();
     let place = Object::parse(&text).and_then(|object| object.place("capabilities"));
     let mut splice = Splice::new(Bytes::copy_from_slice(text.as_bytes()));
     if let Some(place) = place {
         splice.replace(place, capabilities.to_owned());
     }
-    Answer::Result(splice.into_parts())
+    ResponseBody::Result(splice.into_parts())
 }
 
 /// Joins pml's own words with those of the servers, each under its name and with a fair share of what is left.
@@ -114,7 +114,7 @@ fn implementation() -> Implementation {
 mod tests {
     use super::*;
 
-    fn told(servers: &[(&str, &str)]) -> String {
+    fn introduced(servers: &[(&str, &str)]) -> String {
         let servers: Vec<_> = servers
             .iter()
             .map(|(name, text)| (name.parse().unwrap(), (*text).to_owned()))
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn servers_speak_under_their_names_and_nothing_deceives() {
-        assert_eq!(told(&[]), "");
+        assert_eq!(introduced(&[]), "");
         assert_eq!(
-            told(&[("fs", " Be kind.\nAlways. "), ("time", "x\u{202e}y")]),
+            introduced(&[("fs", " Be kind.\nAlways. "), ("time", "x\u{202e}y")]),
             "\n\n# fs\nBe kind.\nAlways.\n\n# time\nx\\u{202e}y"
         );
     }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn long_words_are_cut_at_a_sentence_and_leave_room_for_the_others() {
         let long = "One sentence with v1.2 in it. ".repeat(100);
-        let text = told(&[("a", &long), ("b", &"w".repeat(3000)), ("c", "Short.")]);
+        let text = introduced(&[("a", &long), ("b", &"w".repeat(3000)), ("c", "Short.")]);
         let (first, rest) = text.split_once("\n\n# c\n").unwrap();
         assert_eq!(rest, "Short.");
         assert!(first.ends_with("in it."), "{first}");
@@ -155,7 +155,9 @@ mod tests {
             instructions: Vec::new(),
         };
         for answer in [initialize(None, &behind), discover(&behind)] {
-            let Answer::Result(parts) = answer else { panic!() };
+            let ResponseBody::Result(parts) = answer else {
+                panic!()
+            };
             let text = String::from_utf8(parts.concat()).unwrap();
             assert!(text.contains(r#""capabilities":{ "x":1.0 }"#), "{text}");
         }

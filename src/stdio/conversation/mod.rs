@@ -18,10 +18,10 @@ use crate::proxy::{Client, Proxy};
 use crate::stdio::ask::ladder::Ladder;
 use crate::stdio::call::Calls;
 use crate::stdio::call::server_requests::ServerRequests;
-use crate::stdio::client::answer::{Answer, own_result};
+use crate::stdio::client::answer::{ResponseBody, own_result};
 use crate::stdio::client::in_flight::{NotTaken, Requests, UnderWay};
 use crate::stdio::client::link::Link;
-use crate::stdio::era::{self, Era, Fault, Opened};
+use crate::stdio::era::{self, Era, Opened, RpcError};
 use crate::stdio::lists::items::{self, List};
 use crate::stdio::lists::output_schemas::OutputSchemas;
 use crate::stdio::lists::tool_list::ToolList;
@@ -97,7 +97,7 @@ impl Conversation {
         let line = match line {
             Line::Whole(line) => line,
             Line::TooLong(remains) => {
-                let fault = Fault::new(Fault::INVALID_REQUEST, "the line is longer than pml reads");
+                let fault = RpcError::new(RpcError::INVALID_REQUEST, "the line is longer than pml reads");
                 return malformed::take(client, remains, fault);
             }
         };
@@ -108,7 +108,7 @@ impl Conversation {
             Ok(Message::Notification { method, params }) => self.notified(&method, params.as_ref()),
             Ok(Message::Response { id, outcome }) => client.answered(&line, id.get(), &outcome),
             Err(EnvelopeError::Syntax(error)) => {
-                let fault = Fault::new(Fault::PARSE, format!("Parse error: {error}"));
+                let fault = RpcError::new(RpcError::PARSE, format!("Parse error: {error}"));
                 malformed::take(client, Remains::of(&line), fault);
             }
             Err(EnvelopeError::Shape { reason }) => {
@@ -117,7 +117,8 @@ impl Conversation {
                         self.receive(Line::Whole(element), batch);
                     }
                 } else {
-                    let fault = Fault::new(Fault::INVALID_REQUEST, format!("Invalid request: {reason}"));
+                    let fault =
+                        RpcError::new(RpcError::INVALID_REQUEST, format!("Invalid request: {reason}"));
                     malformed::take(client, Remains::of(&line), fault);
                 }
             }
@@ -147,17 +148,17 @@ impl Conversation {
         let under_way = match requests.begin(id.get()) {
             Ok(under_way) => under_way,
             Err(NotTaken::Duplicate) => {
-                let fault = Fault::new(Fault::INVALID_REQUEST, "a request with this id is under way");
+                let fault = RpcError::new(RpcError::INVALID_REQUEST, "a request with this id is under way");
                 return link.respond(id.get(), fault.into());
             }
             Err(NotTaken::TooMany) => {
-                let fault = Fault::new(Fault::INVALID_REQUEST, "too many requests are under way");
+                let fault = RpcError::new(RpcError::INVALID_REQUEST, "too many requests are under way");
                 return link.respond(id.get(), fault.into());
             }
         };
         let continuing = Continuing::of(params.and_then(Payload::object));
         if let Err(twin) = ambiguity::check(method, params.and_then(Payload::object), continuing) {
-            return link.respond(&under_way.id, Fault::from(twin).into());
+            return link.respond(&under_way.id, RpcError::from(twin).into());
         }
         let answer = match (method, self.era(params)) {
             // Its own envelope counts, however the conversation was opened: it binds neither side.
@@ -170,8 +171,8 @@ impl Conversation {
             ("initialize", Err(_)) if era::is_bare(params) => handshake::open(proxy, link, params),
             ("ping", Ok(Era::Legacy)) => own_result(json!({}), Era::Legacy),
             ("ping", Err(_)) if era::is_bare(params) => own_result(json!({}), Era::Legacy),
-            (method, Ok(Era::Modern)) if Method::is_legacy_only(method) => Fault::unknown_method().into(),
-            (method, Err(_)) if !Method::is_known(method) => Fault::unknown_method().into(),
+            (method, Ok(Era::Modern)) if Method::is_legacy_only(method) => RpcError::unknown_method().into(),
+            (method, Err(_)) if !Method::is_known(method) => RpcError::unknown_method().into(),
             (_, Err(fault)) => fault.into(),
             ("tools/list" | "prompts/list" | "resources/list" | "resources/templates/list", Ok(era)) => {
                 match List::read(method, params) {
@@ -230,7 +231,7 @@ impl Conversation {
         }
     }
 
-    fn era(&self, params: Option<&Payload<'_>>) -> Result<Era, Fault> {
+    fn era(&self, params: Option<&Payload<'_>>) -> Result<Era, RpcError> {
         let opened = if self.0.link.is_legacy() {
             Opened::ByInitialize
         } else {
@@ -266,7 +267,7 @@ impl Conversation {
         }
     }
 
-    fn tools(&self, era: Era) -> Answer {
+    fn tools(&self, era: Era) -> ResponseBody {
         let Shared {
             proxy,
             output_schemas,

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::protocol::{DefinitionKind, Kind, Object, Payload, Splice, mended_definition};
-use crate::proxy::{Offered, Proxy};
-use crate::stdio::client::answer::Answer;
-use crate::stdio::era::{Era, Fault};
+use crate::protocol::{DefinitionKind, ListKind, Object, Payload, Splice, mended_definition};
+use crate::proxy::{ListedItem, Proxy};
+use crate::stdio::client::answer::ResponseBody;
+use crate::stdio::era::{Era, RpcError};
 
 /// A list that a client may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,20 +19,20 @@ pub(crate) enum List {
 
 impl List {
     /// Reads a request for a list.
-    pub(crate) fn read(method: &str, params: Option<&Payload<'_>>) -> Result<Self, Fault> {
+    pub(crate) fn read(method: &str, params: Option<&Payload<'_>>) -> Result<Self, RpcError> {
         let list = match method {
             "tools/list" => Self::Tools,
             "prompts/list" => Self::Prompts,
             "resources/list" => Self::Resources,
             "resources/templates/list" => Self::Templates,
-            _ => return Err(Fault::new(Fault::METHOD_NOT_FOUND, "Method not found")),
+            _ => return Err(RpcError::new(RpcError::METHOD_NOT_FOUND, "Method not found")),
         };
         let cursor = params
             .and_then(Payload::object)
             .and_then(|params| params.value("cursor"));
         match cursor {
-            Some(cursor) if cursor.get() != "null" => Err(Fault::new(
-                Fault::INVALID_PARAMS,
+            Some(cursor) if cursor.get() != "null" => Err(RpcError::new(
+                RpcError::INVALID_PARAMS,
                 "`params.cursor` is not from pml: its lists have one page",
             )),
             _ => Ok(list),
@@ -40,16 +40,16 @@ impl List {
     }
 
     /// Returns the kind of thing that is listed.
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> ListKind {
         match self {
-            Self::Tools => Kind::Tools,
-            Self::Prompts => Kind::Prompts,
-            Self::Resources | Self::Templates => Kind::Resources,
+            Self::Tools => ListKind::Tools,
+            Self::Prompts => ListKind::Prompts,
+            Self::Resources | Self::Templates => ListKind::Resources,
         }
     }
 
     /// Answers with what is known now; tools have a writer of their own.
-    pub(crate) fn answer(self, proxy: &Proxy, own_prompts: &[Value], era: Era) -> Answer {
+    pub(crate) fn answer(self, proxy: &Proxy, own_prompts: &[Value], era: Era) -> ResponseBody {
         match self {
             Self::Tools => page("tools", "[]".to_owned(), era),
             Self::Prompts => {
@@ -69,7 +69,7 @@ impl List {
 }
 
 /// Writes the result of a list, which may be long and is not copied.
-pub(crate) fn page(member: &str, array: impl Into<Bytes>, era: Era) -> Answer {
+pub(crate) fn page(member: &str, array: impl Into<Bytes>, era: Era) -> ResponseBody {
     let (head, tail) = match era {
         Era::Legacy => (format!(r#"{{"{member}":"#), "}"),
         // Rules and servers may change at any moment: nobody should keep the list.
@@ -78,14 +78,14 @@ pub(crate) fn page(member: &str, array: impl Into<Bytes>, era: Era) -> Answer {
             r#","ttlMs":0,"cacheScope":"private"}"#,
         ),
     };
-    Answer::Result(vec![
+    ResponseBody::Result(vec![
         Bytes::from(head),
         array.into(),
         Bytes::from_static(tail.as_bytes()),
     ])
 }
 
-fn array(kind: DefinitionKind, member: &str, offered: &[Offered], own: &[Value]) -> String {
+fn array(kind: DefinitionKind, member: &str, offered: &[ListedItem], own: &[Value]) -> String {
     let offered = offered.iter().map(|offered| {
         let sent = offered.definition.get();
         let mended = mended_definition(kind, sent);
@@ -137,6 +137,6 @@ mod tests {
         };
         assert_eq!(read(r#"{"cursor":null}"#), Ok(List::Resources));
         assert_eq!(read("{}"), Ok(List::Resources));
-        assert_eq!(read(r#"{"cursor":"2"}"#), Err(Fault::INVALID_PARAMS));
+        assert_eq!(read(r#"{"cursor":"2"}"#), Err(RpcError::INVALID_PARAMS));
     }
 }

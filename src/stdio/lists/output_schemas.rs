@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// What the client expects of a result's `structuredContent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum ExpectedContent {
     /// Nothing: the tool was listed without an output schema, or not at all.
     Anything,
     /// What the output schema says that this client was shown.
@@ -26,16 +26,16 @@ impl OutputSchemas {
     }
 
     /// Returns what the client expects of a call by this name.
-    pub(crate) fn expected(&self, name: &str) -> Expected {
+    pub(crate) fn expected(&self, name: &str) -> ExpectedContent {
         if self
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .contains(name)
         {
-            Expected::Schema
+            ExpectedContent::Schema
         } else {
-            Expected::Anything
+            ExpectedContent::Anything
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::proxy::{Proxy, Ready, Reply, Route};
+use crate::proxy::{Proxy, ReadyRequest, Reply, Route};
 use crate::stdio::era::Era;
 use crate::stdio::translation::request::Method;
 
@@ -27,7 +27,7 @@ enum Has {
 }
 
 /// Finds the way to a resource whose owner is not known; `envelope` speaks for the client to Modern servers.
-pub(crate) async fn find(proxy: &Proxy, uri: &str, envelope: &str) -> Option<Ready> {
+pub(crate) async fn find(proxy: &Proxy, uri: &str, envelope: &str) -> Option<ReadyRequest> {
     let routes = proxy.possible_routes(uri).await;
     let mut possible: Vec<Arc<Route>> = routes.into_iter().map(Arc::new).collect();
     let mut asking = JoinSet::new();
@@ -48,7 +48,7 @@ pub(crate) async fn find(proxy: &Proxy, uri: &str, envelope: &str) -> Option<Rea
             Ok(None) | Err(_) => break,
         }
     }
-    possible.into_iter().next().map(|route| Ready {
+    possible.into_iter().next().map(|route| ReadyRequest {
         route,
         suspended: None,
         notes: Vec::new(),

@@ -10,7 +10,7 @@ use crate::protocol::continuation::{self, MEMBER};
 use crate::protocol::{
     DefinitionKind, Era, Object, Splice, mended_definition, quoted, wire_name, without_imitation,
 };
-use crate::proxy::{Asking, Listed};
+use crate::proxy::{AskPossibility, ListedTool};
 
 /// The tools of a `tools/list` result.
 #[derive(Debug)]
@@ -22,14 +22,14 @@ pub(crate) struct ToolArray {
 }
 
 /// Writes the tools as clients of an era read them.
-pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], era: Era) -> ToolArray {
+pub(crate) fn tools(listed: &[ListedTool], own: &[serde_json::Value], era: Era) -> ToolArray {
     let mut with_output_schema = Vec::new();
     let length: usize = listed
         .iter()
         .map(|tool| match tool {
             // A wire name and a continuation are the most that is added.
-            Listed::Known { definition, .. } => definition.get().len() + 128,
-            Listed::Connect { about, .. } => about.len() + 1024,
+            ListedTool::Known { definition, .. } => definition.get().len() + 128,
+            ListedTool::Connect { about, .. } => about.len() + 1024,
         })
         .sum();
     // Reserved at once: the list of a thousand tools would be copied many times over while it grows.
@@ -37,7 +37,7 @@ pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], era: Era) -> T
     text.push('[');
     for tool in listed {
         match tool {
-            Listed::Known {
+            ListedTool::Known {
                 tool,
                 definition,
                 place,
@@ -52,7 +52,7 @@ pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], era: Era) -> T
                 let place = moved.as_ref().unwrap_or(place);
                 let definition = changed.as_deref().unwrap_or(definition.get());
                 match asks {
-                    Asking::Never => {
+                    AskPossibility::Never => {
                         text.push_str(&definition[..place.start]);
                         let wire = wire_name(tool);
                         text.push_str(&quoted(&wire));
@@ -61,10 +61,10 @@ pub(crate) fn tools(listed: &[Listed], own: &[serde_json::Value], era: Era) -> T
                             with_output_schema.push(wire);
                         }
                     }
-                    Asking::Possible => asking(&mut text, definition, &wire_name(tool)),
+                    AskPossibility::Possible => asking(&mut text, definition, &wire_name(tool)),
                 }
             }
-            Listed::Connect { tool, about } => text.push_str(&connect(&wire_name(tool), about)),
+            ListedTool::Connect { tool, about } => text.push_str(&connect(&wire_name(tool), about)),
         }
         text.push(',');
     }
@@ -149,9 +149,9 @@ mod tests {
     use crate::protocol::growth::{assert_linear, assert_linear_on_hostile};
     use serde_json::Value;
 
-    fn listed(definition: &str, asking: Asking) -> String {
+    fn listed(definition: &str, asking: AskPossibility) -> String {
         let place = Object::parse(definition).unwrap().place("name").unwrap();
-        let listed = Listed::Known {
+        let listed = ListedTool::Known {
             tool: "fs:read".parse().unwrap(),
             definition: serde_json::value::RawValue::from_string(definition.to_owned())
                 .unwrap()
@@ -170,12 +170,12 @@ mod tests {
                 r#"{{"name":"read","inputSchema":{{"properties":{text}}},"outputSchema":{text},"x":{text}}}"#
             );
             if Object::parse(&definition).is_some() {
-                listed(&definition, Asking::Possible);
-                listed(&definition, Asking::Never);
+                listed(&definition, AskPossibility::Possible);
+                listed(&definition, AskPossibility::Never);
             }
         });
-        let many = |size: usize| -> Vec<Listed> {
-            let tool = |number| Listed::Connect {
+        let many = |size: usize| -> Vec<ListedTool> {
+            let tool = |number| ListedTool::Connect {
                 tool: format!("fs:tool.{number}").parse().unwrap(),
                 about: String::new(),
             };
@@ -190,7 +190,7 @@ mod tests {
     fn an_allowed_tool_is_listed_as_it_was_sent_but_for_its_name() {
         let definition = r#"{"name":"read","x-long":12345678901234567890123,"outputSchema":{ "type":"object" },"inputSchema":{"type":"object"},"icons":[]}"#;
         assert_eq!(
-            listed(definition, Asking::Never),
+            listed(definition, AskPossibility::Never),
             r#"{"name":"fs__read","x-long":12345678901234567890123,"outputSchema":{ "type":"object" },"inputSchema":{"type":"object"},"icons":[]}"#
         );
     }
@@ -207,7 +207,7 @@ mod tests {
         ] {
             let text = listed(
                 &format!(r#"{{"inputSchema":{schema},"outputSchema":{{}},"name":"read"}}"#),
-                Asking::Possible,
+                AskPossibility::Possible,
             );
             let tool: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(

@@ -11,13 +11,13 @@ use super::question_text::{result, timed_out};
 use super::question_tool::QuestionTool;
 use crate::config::AskUserMode;
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
-use crate::protocol::question::{Given, Question};
+use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{Json, Shown};
 use crate::proxy::{
-    Answer, Ask, Provenance, Proxy, Questioned, Refusal, State, Workflow, WorkflowId, came_second, now,
+    Answer, Ask, Provenance, Proxy, QuestionStatus, Refusal, State, Workflow, WorkflowId, came_second, now,
 };
 use crate::report::{self, Hint as _};
-use crate::stdio::ask::ladder::{Ladder, Reply, Requester, Resolution};
+use crate::stdio::ask::ladder::{Ladder, LadderReply, Requester, Resolution};
 use crate::stdio::ask::subject::{PersonAsk, Subject};
 use crate::stdio::client::answer::error_result;
 
@@ -75,9 +75,9 @@ impl AskUser<'_> {
             claim: None,
         };
         match self.ladder.ask(self.requester, &mut ask).await {
-            Reply::Form(form) => Ok(Resolution::Form(form)),
-            Reply::Nothing => self.without_form(workflow).await,
-            Reply::Said(answer, by) => {
+            LadderReply::Form(form) => Ok(Resolution::Form(form)),
+            LadderReply::Nothing => self.without_form(workflow).await,
+            LadderReply::Said(answer, by) => {
                 let mut id = workflow.id;
                 if !workflow.is_live_at(now()) {
                     // The person took longer than the question lived: what they said is put to it again.
@@ -104,8 +104,8 @@ impl AskUser<'_> {
             .wait(self.requester, workflow.id, settings.timeout)
             .await;
         Ok(Resolution::OwnResult(
-            match self.proxy.questioned(workflow.id, Duration::ZERO).await? {
-                Questioned::Pending(workflow) => timed_out(self.tool, &workflow),
+            match self.proxy.question_status(workflow.id, Duration::ZERO).await? {
+                QuestionStatus::Pending(workflow) => timed_out(self.tool, &workflow),
                 questioned => result(self.tool, questioned),
             },
         ))
@@ -161,7 +161,7 @@ impl AskUser<'_> {
 
     /// Reports how questions stand, waiting up to `patience` for an answer.
     async fn stand(&self, id: WorkflowId, patience: Duration) -> Result<Resolution, Refusal> {
-        let questioned = self.proxy.questioned(id, patience).await?;
+        let questioned = self.proxy.question_status(id, patience).await?;
         Ok(Resolution::OwnResult(result(self.tool, questioned)))
     }
 
@@ -202,7 +202,7 @@ fn read_arguments(raw: Option<Json<'_>>) -> Result<Map<String, Value>, String> {
 }
 
 /// Reads answers that a client relays: text or labels, one entry a question where there are several.
-fn relayed(tool: QuestionTool, questions: &[Question], given: &Value) -> Result<Vec<Given>, String> {
+fn relayed(tool: QuestionTool, questions: &[Question], given: &Value) -> Result<Vec<QuestionAnswer>, String> {
     let entries: Vec<&Value> = match (tool, given) {
         (QuestionTool::One, given) => vec![given],
         (QuestionTool::Several, Value::Array(entries)) => entries.iter().collect(),

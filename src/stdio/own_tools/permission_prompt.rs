@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 use super::ask_user::record;
 use crate::protocol::continuation::Scope;
 use crate::protocol::own_tool::{self, APPROVAL_PROMPT};
-use crate::protocol::question::{Given, Question};
+use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{DependencyName, Json, ToolName};
 use crate::proxy::{
-    Answer, Claim, Progress, Proxy, Questioned, Refusal, Ruled, State, Workflow, WorkflowId, now,
+    Answer, Claim, Progress, Proxy, QuestionStatus, Refusal, Ruling, State, Workflow, WorkflowId, now,
 };
 use crate::report;
-use crate::stdio::ask::ladder::{Ladder, ModernForm, Reply, Requester, Resolution};
+use crate::stdio::ask::ladder::{Ladder, LadderReply, ModernForm, Requester, Resolution};
 use crate::stdio::ask::subject::{PersonAsk, Subject};
 
 /// The client's own tool that asks questions; it comes through the permission prompt.
@@ -70,8 +70,8 @@ impl PermissionPrompt<'_> {
 
     async fn permission(&self, asked: &ToolUse) -> Result<Prompted, Refusal> {
         let tool = ToolName::new(DependencyName::client(), asked.name.as_str());
-        let ruled = self.proxy.ruled_for(&tool)?;
-        if ruled == Ruled::Allow || self.goes_through_pml(&asked.name)? {
+        let ruled = self.proxy.ruling_for(&tool)?;
+        if ruled == Ruling::Allow || self.goes_through_pml(&asked.name)? {
             return Ok(Prompted::Reply(allow(&asked.input, None)));
         }
         let input = Value::Object(asked.input.clone()).to_string();
@@ -135,12 +135,12 @@ impl PermissionPrompt<'_> {
             return Ok(None);
         }
         match self.ladder.ask(self.requester, ask).await {
-            Reply::Form(form) => Ok(Some(form)),
-            Reply::Said(answer, by) => {
+            LadderReply::Form(form) => Ok(Some(form)),
+            LadderReply::Said(answer, by) => {
                 record(self.proxy, workflow.id, answer, by).await?;
                 Ok(None)
             }
-            Reply::Nothing => Ok(None),
+            LadderReply::Nothing => Ok(None),
         }
     }
 
@@ -169,7 +169,7 @@ impl PermissionPrompt<'_> {
             return Ok(true);
         }
         match self.proxy.listed_as(listed)? {
-            Some(tool) => self.proxy.ruled_for(&tool).map(|_ruled| true),
+            Some(tool) => self.proxy.ruling_for(&tool).map(|_ruled| true),
             None => Ok(false),
         }
     }
@@ -201,13 +201,15 @@ impl PermissionPrompt<'_> {
     }
 
     async fn answers(&self, id: WorkflowId, asked: &ToolUse) -> Result<Value, Refusal> {
-        Ok(match self.proxy.questioned(id, Duration::ZERO).await? {
-            Questioned::Pending(_) | Questioned::TimedOut | Questioned::Withdrawn => deny(UNANSWERED),
-            Questioned::Rejected { reason: Some(reason) } => {
+        Ok(match self.proxy.question_status(id, Duration::ZERO).await? {
+            QuestionStatus::Pending(_) | QuestionStatus::TimedOut | QuestionStatus::Withdrawn => {
+                deny(UNANSWERED)
+            }
+            QuestionStatus::Rejected { reason: Some(reason) } => {
                 deny(&format!("The person would not answer: {reason}"))
             }
-            Questioned::Rejected { reason: None } => deny("The person would not answer."),
-            Questioned::Answered {
+            QuestionStatus::Rejected { reason: None } => deny("The person would not answer."),
+            QuestionStatus::Answered {
                 questions, answers, ..
             } => {
                 let mut input = asked.input.clone();
@@ -262,7 +264,7 @@ fn tool_use(arguments: Option<Json<'_>>) -> Result<ToolUse, String> {
 }
 
 /// Several choices are joined as the client itself would join them.
-fn joined(questions: &[Question], answers: &[Given]) -> Value {
+fn joined(questions: &[Question], answers: &[QuestionAnswer]) -> Value {
     let pairs = questions.iter().zip(answers);
     Value::Object(
         pairs
@@ -315,7 +317,7 @@ mod tests {
             json!({ "question": "Which?", "options": [{ "label": "A" }, { "label": "B" }] }),
         )
         .unwrap();
-        let given = Given {
+        let given = QuestionAnswer {
             labels: vec!["A".to_owned(), "B".to_owned()],
             text: None,
         };

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 use crate::protocol::continuation::{MEMBER, Scope};
 use crate::protocol::own_tool::CONTINUE;
-use crate::protocol::question::{Given, Question};
+use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{Payload, Shown, repeated};
 use crate::proxy::{Answer as Said, Ask, Provenance, Proxy, Refusal, Workflow, now};
 use crate::report::render_hinted;
-use crate::stdio::client::answer::{Answer, own_result};
-use crate::stdio::era::{Era, Fault};
+use crate::stdio::client::answer::{ResponseBody, own_result};
+use crate::stdio::era::{Era, RpcError};
 
 /// What a person wants to say by a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,8 +81,8 @@ pub(crate) fn definitions() -> Vec<Value> {
 
 impl Prompt {
     /// Reads the parameters of `prompts/get`.
-    pub(crate) fn read(params: Option<&Payload<'_>>) -> Result<Self, Fault> {
-        let invalid = |reason: String| Fault::new(Fault::INVALID_PARAMS, reason);
+    pub(crate) fn read(params: Option<&Payload<'_>>) -> Result<Self, RpcError> {
+        let invalid = |reason: String| RpcError::new(RpcError::INVALID_PARAMS, reason);
         let params: Value = params
             .and_then(|params| serde_json::from_str(params.get()).ok())
             .unwrap_or_default();
@@ -139,8 +139,8 @@ impl Prompt {
     }
 
     /// Does what the person wants and tells the model what came of it.
-    pub(crate) async fn run(self, proxy: &Proxy, era: Era) -> Answer {
-        let text = match self.told(proxy).await {
+    pub(crate) async fn run(self, proxy: &Proxy, era: Era) -> ResponseBody {
+        let text = match self.carry_out(proxy).await {
             Ok(text) => text,
             Err(refusal) => format!(
                 "The person ran a prompt of pml, but it changed nothing. Tell them why: {}",
@@ -151,7 +151,7 @@ impl Prompt {
         own_result(json!({ "messages": [message] }), era)
     }
 
-    async fn told(self, proxy: &Proxy) -> Result<String, Refusal> {
+    async fn carry_out(self, proxy: &Proxy) -> Result<String, Refusal> {
         let by = Provenance::Prompt;
         match self {
             Self::Approve { code, scope } => {
@@ -176,7 +176,7 @@ impl Prompt {
                     },
                     // Whatever is said: the store knows that it is no answer to this.
                     Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
-                        Ok(Given::default())
+                        Ok(QuestionAnswer::default())
                     }
                 };
                 let given = match given {
@@ -188,10 +188,10 @@ impl Prompt {
                         ));
                     }
                 };
-                let told = given.told();
+                let summary = given.summary();
                 let answers = vec![given];
                 let answered = proxy.answer(workflow.id, Said::Answers { answers }, by).await?;
-                Ok(answer(&answered, &told))
+                Ok(answer(&answered, &summary))
             }
             Self::Pending => Ok(waiting(&proxy.pending().await?)),
         }
@@ -231,13 +231,13 @@ fn refusal(workflow: &Workflow, reason: Option<&str>) -> String {
     format!("{refused}\nIt will not run and is not to be asked again unless they say so.")
 }
 
-fn answer(workflow: &Workflow, told: &str) -> String {
+fn answer(workflow: &Workflow, summary: &str) -> String {
     let arguments = json!({ MEMBER: { "workflow_id": workflow.id } });
     format!(
         "The person answered `{}`. {}\nIf the question still waits, it goes on by itself; otherwise call `{}` with \
          {arguments} to take the answer.",
         workflow.code,
-        Shown::block(told),
+        Shown::block(summary),
         Shown::line(workflow.call.tool.tool()),
     )
 }
@@ -256,12 +256,12 @@ fn waiting(pending: &[Workflow]) -> String {
         return "The person asked what waits for them in pml: nothing does. Tell them so.".to_owned();
     }
     let now = now();
-    let told: Vec<_> = pending.iter().map(|workflow| workflow.told(now)).collect();
+    let summary: Vec<_> = pending.iter().map(|workflow| workflow.summary(now)).collect();
     format!(
         "The person asked what waits for them in pml. Show them exactly this, and do not decide for them: they use \
          the prompts `approve CODE`, `refuse CODE` and `answer CODE TEXT` of pml, or `pml approve CODE` and so on in \
          a terminal.\n\n{}",
-        told.join("\n\n")
+        summary.join("\n\n")
     )
 }
 
@@ -339,7 +339,7 @@ mod tests {
                 "there is no argument `code`",
             ),
         ] {
-            assert_eq!(read(text), Err((Fault::INVALID_PARAMS, reason.to_owned())));
+            assert_eq!(read(text), Err((RpcError::INVALID_PARAMS, reason.to_owned())));
         }
     }
 }

@@ -6,30 +6,30 @@ use serde_json::{Map, Value, json};
 
 use super::question_tool::QuestionTool;
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
-use crate::protocol::question::{Given, Question};
-use crate::proxy::{Provenance, Questioned, Workflow};
+use crate::protocol::question::{Question, QuestionAnswer};
+use crate::proxy::{Provenance, QuestionStatus, Workflow};
 
 /// The seed's words for a question that nobody answered in time.
 const TIMED_OUT: &str = "User did not respond within the timeout period. Proceeding with your best judgment.";
 
 /// Tells how questions stand.
-pub(super) fn result(tool: QuestionTool, questioned: Questioned) -> Value {
+pub(super) fn result(tool: QuestionTool, questioned: QuestionStatus) -> Value {
     match questioned {
-        Questioned::Pending(workflow) => pending(tool, &workflow),
-        Questioned::Rejected { reason } => {
+        QuestionStatus::Pending(workflow) => pending(tool, &workflow),
+        QuestionStatus::Rejected { reason } => {
             let mut text = "User rejected the question.".to_owned();
             if let Some(reason) = &reason {
                 let _ = write!(text, " Reason: {reason}");
             }
             let next = "Do not ask it again unless they want you to.";
-            let told =
+            let structured =
                 json!({ "status": "rejected", "reason": reason, "message": text, "instructions": next });
             let content = [&text as &str, next].map(|text| json!({ "type": "text", "text": text }));
-            json!({ "content": content, "structuredContent": told })
+            json!({ "content": content, "structuredContent": structured })
         }
-        Questioned::TimedOut => closed("timed_out", "The question timed out: nobody answered it."),
-        Questioned::Withdrawn => closed("withdrawn", "The question was withdrawn."),
-        Questioned::Answered {
+        QuestionStatus::TimedOut => closed("timed_out", "The question timed out: nobody answered it."),
+        QuestionStatus::Withdrawn => closed("withdrawn", "The question was withdrawn."),
+        QuestionStatus::Answered {
             questions,
             answers,
             by,
@@ -46,12 +46,13 @@ fn closed(status: &str, text: &str) -> Value {
     })
 }
 
-fn answered(tool: QuestionTool, questions: &[Question], answers: &[Given], by: Provenance) -> Value {
+fn answered(tool: QuestionTool, questions: &[Question], answers: &[QuestionAnswer], by: Provenance) -> Value {
     let text = match tool {
-        QuestionTool::One => answers.first().map(Given::told).unwrap_or_default(),
+        QuestionTool::One => answers.first().map(QuestionAnswer::summary).unwrap_or_default(),
         QuestionTool::Several => {
-            let line =
-                |(question, given): (&Question, &Given)| format!("{}\n{}", question.question, given.told());
+            let line = |(question, given): (&Question, &QuestionAnswer)| {
+                format!("{}\n{}", question.question, given.summary())
+            };
             questions
                 .iter()
                 .zip(answers)

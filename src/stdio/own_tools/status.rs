@@ -22,14 +22,14 @@ pub(super) async fn status(proxy: &Proxy) -> Value {
             })
         })
         .collect();
-    let told = json!({
+    let structured = json!({
         "config": { "file": status.file, "problem": status.problem },
         "servers": servers,
         "pending": status.pending,
         "denied": status.denied,
     });
-    let text = Shown::json(&format!("{told:#}"));
-    json!({ "content": [{ "type": "text", "text": text }], "structuredContent": told })
+    let text = Shown::json(&format!("{structured:#}"));
+    json!({ "content": [{ "type": "text", "text": text }], "structuredContent": structured })
 }
 
 /// The definition of the tool.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use serde_json::{Map, json};
 
-use crate::protocol::{Kind, Object, Payload, Splice, check_uri};
+use crate::protocol::{ListKind, Object, Payload, Splice, check_uri};
 use crate::stdio::client::link::Link;
 use crate::stdio::era::Era;
 
@@ -24,7 +24,7 @@ pub(super) const RESOURCES: &str = "resourceSubscriptions";
 struct Listener {
     /// Its raw id.
     id: String,
-    kinds: Vec<Kind>,
+    kinds: Vec<ListKind>,
     /// The resources it wants to hear of, as the client calls them.
     resources: Vec<String>,
     stage: Stage,
@@ -98,7 +98,7 @@ impl Listeners {
     }
 
     /// Notifies the subscriptions that a list has changed.
-    pub(super) fn list_changed(&self, link: &Link, kind: Kind) {
+    pub(super) fn list_changed(&self, link: &Link, kind: ListKind) {
         let (method, params) = (kind.list_changed(), "{}".to_owned());
         self.notify(link, &Change { method, params }, |ours| {
             ours.kinds.contains(&kind)
@@ -172,16 +172,16 @@ fn with_meta(params: &str, member: &str) -> String {
 }
 
 /// Reads which changed lists a Modern subscription wants to hear of.
-fn wishes(params: Option<&Payload<'_>>) -> Vec<Kind> {
+fn wishes(params: Option<&Payload<'_>>) -> Vec<ListKind> {
     let filter = params
         .and_then(Payload::object)
         .and_then(|params| params.value("notifications"))
         .and_then(|filter| Object::parse(filter.get()));
-    let wanted = |kind: &Kind| {
+    let wanted = |kind: &ListKind| {
         let wish = filter.as_ref().and_then(|filter| filter.value(kind.wish()));
         wish.is_some_and(|wish| wish.get() == "true")
     };
-    Kind::ALL.into_iter().filter(wanted).collect()
+    ListKind::ALL.into_iter().filter(wanted).collect()
 }
 
 /// Reads which resources a Modern subscription wants to hear of.
@@ -225,7 +225,7 @@ mod tests {
             r#"{"notifications":{"promptsListChanged":true,"toolsListChanged":false,"x":true}}"#,
         )
         .unwrap();
-        assert_eq!(wishes(Some(&params)), [Kind::Prompts]);
+        assert_eq!(wishes(Some(&params)), [ListKind::Prompts]);
         assert_eq!(wishes(None), []);
     }
 }

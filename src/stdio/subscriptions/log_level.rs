@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 
 use crate::protocol::{Object, Payload};
-use crate::stdio::era::Fault;
+use crate::stdio::era::RpcError;
 
 /// The levels of a log, as MCP has them.
 const LEVELS: [&str; 8] = [
@@ -36,14 +36,14 @@ struct Wish {
 
 impl LogLevel {
     /// Checks the parameters of `logging/setLevel`; returns them raw.
-    pub(super) fn check<'p>(params: Option<&'p Payload<'_>>) -> Result<&'p str, Fault> {
+    pub(super) fn check<'p>(params: Option<&'p Payload<'_>>) -> Result<&'p str, RpcError> {
         let level = params
             .and_then(Payload::object)
             .and_then(|object| object.text("level"));
         let known = level.is_some_and(|level| LEVELS.contains(&level.as_ref()));
         params.filter(|_| known).map(Payload::get).ok_or_else(|| {
             let reason = format!("`params.level` is one of {}", LEVELS.join(", "));
-            Fault::new(Fault::INVALID_PARAMS, reason)
+            RpcError::new(RpcError::INVALID_PARAMS, reason)
         })
     }
 

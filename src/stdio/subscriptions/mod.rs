@@ -23,15 +23,15 @@ use upstream::Upstream;
 use watched_resources::WatchedResources;
 
 use crate::protocol::{DependencyName, Payload};
-use crate::proxy::{Carried, Outcome, Patience, Proxy, Reply, Route, Session, Wanted};
-use crate::stdio::client::answer::{Answer, own_result};
+use crate::proxy::{ClientRequest, Outcome, Proxy, Reply, RequestedItem, Route, Session, WaitMode};
+use crate::stdio::client::answer::{ResponseBody, own_result};
 use crate::stdio::client::in_flight::UnderWay;
 use crate::stdio::client::link::Link;
 use crate::stdio::era::Era;
 use crate::stdio::translation::request::Method;
 use crate::stdio::translation::to_client;
 
-pub(crate) use watched_resources::Left;
+pub(crate) use watched_resources::WatchStatus;
 
 /// How long a server may take to acknowledge a subscription before its client is told that it has one.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
@@ -97,14 +97,14 @@ impl Subscriptions {
 
     /// Watches a resource for a Modern client, if no person has to be asked for it.
     async fn watch_one(&self, uri: &str) -> bool {
-        let wanted = Wanted::Resource(uri);
+        let wanted = RequestedItem::Resource(uri);
         if !self.0.proxy.simply_runs(wanted).await {
             return false;
         }
-        let carried = Carried {
+        let carried = ClientRequest {
             params: Bytes::from(json!({ "uri": uri }).to_string()),
             progress: None,
-            patience: Patience::None,
+            patience: WaitMode::None,
         };
         let Outcome::Ready(ready) = self.0.proxy.call(wanted, carried).await else {
             return false;
@@ -164,7 +164,7 @@ impl Subscriptions {
     }
 
     /// Takes note that the client no longer watches a resource under this name.
-    pub(crate) fn forget(&self, route: &Route, name: &str) -> Left {
+    pub(crate) fn forget(&self, route: &Route, name: &str) -> WatchStatus {
         self.0.watched.remove(route, name)
     }
 
@@ -208,7 +208,7 @@ impl Subscriptions {
     }
 
     /// Answers `logging/setLevel`: every server is told, now or when it is opened.
-    pub(crate) fn set_level(&self, params: Option<&Payload<'_>>) -> Answer {
+    pub(crate) fn set_level(&self, params: Option<&Payload<'_>>) -> ResponseBody {
         match LogLevel::check(params) {
             Ok(params) => {
                 self.send_level(params);

@@ -18,7 +18,7 @@ type Names = BTreeMap<String, usize>;
 
 /// Whether a resource is still watched, perhaps by another name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum WatchStatus {
     Watched,
     Unwatched,
 }
@@ -49,21 +49,21 @@ impl WatchedResources {
     }
 
     /// Takes note that the client no longer watches a resource under this name.
-    pub(super) fn remove(&self, route: &Route, name: &str) -> Left {
+    pub(super) fn remove(&self, route: &Route, name: &str) -> WatchStatus {
         self.change(route, |names| names.retain(|other, _| other != name))
     }
 
-    fn change(&self, route: &Route, change: impl FnOnce(&mut Names)) -> Left {
+    fn change(&self, route: &Route, change: impl FnOnce(&mut Names)) -> WatchStatus {
         let mut watched = self.lock();
         let Entry::Occupied(mut names) = watched.entry(resource(route)) else {
-            return Left::Unwatched;
+            return WatchStatus::Unwatched;
         };
         change(names.get_mut());
         if names.get().is_empty() {
             names.remove();
-            return Left::Unwatched;
+            return WatchStatus::Unwatched;
         }
-        Left::Watched
+        WatchStatus::Watched
     }
 
     /// Stops watching what the client knows by these names; returns what is no longer watched, by server.

@@ -14,7 +14,7 @@ use crate::protocol::continuation::MEMBER;
 use crate::protocol::{
     DependencyName, Json, Object, RESERVED, Splice, escaped, may_hold_reserved, own_tool, quoted, text,
 };
-use crate::stdio::era::Fault;
+use crate::stdio::era::RpcError;
 
 /// Members of a result that hold other members a model or a client reads.
 const INSIDE: [&str; 2] = ["structuredContent", "_meta"];
@@ -149,7 +149,9 @@ pub(crate) fn error(raw: Bytes, server: &DependencyName) -> Vec<Bytes> {
     let own = |raw: Json<'_>| {
         // However the number is written.
         let code: f64 = raw.get().parse().unwrap_or_default();
-        Fault::OWN.iter().any(|own| (code - f64::from(*own)).abs() < 0.5)
+        RpcError::OWN
+            .iter()
+            .any(|own| (code - f64::from(*own)).abs() < 0.5)
     };
     let codes = object.reading_as(&["code"]).into_iter();
     let codes: Vec<Json<'_>> = codes.map(|(_, raw)| raw).filter(|raw| own(*raw)).collect();
@@ -161,7 +163,7 @@ pub(crate) fn error(raw: Bytes, server: &DependencyName) -> Vec<Bytes> {
         splice.replace(place, name);
     }
     for code in codes {
-        splice.replace(object.value_place(code), Fault::SERVER.to_string());
+        splice.replace(object.value_place(code), RpcError::SERVER.to_string());
     }
     let whose = format!("[{server}, not pml] ");
     for (_, message) in object.reading_as(&["message"]) {

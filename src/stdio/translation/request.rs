@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::protocol::continuation::MEMBER;
 use crate::protocol::{Digest, Object, canonical, check_uri, may_continue};
-use crate::proxy::Wanted;
-use crate::stdio::era::{Era, Fault};
+use crate::proxy::RequestedItem;
+use crate::stdio::era::{Era, RpcError};
 
 /// What a client asks a dependency for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,8 +103,8 @@ enum Reference {
 
 impl Reference {
     /// Reads the type of a reference, which alone says what is completed.
-    fn of(reference: &Object<'_>) -> Result<Self, Fault> {
-        let invalid = |reason: &str| Err(Fault::new(Fault::INVALID_PARAMS, reason));
+    fn of(reference: &Object<'_>) -> Result<Self, RpcError> {
+        let invalid = |reason: &str| Err(RpcError::new(RpcError::INVALID_PARAMS, reason));
         if reference.value("name").is_some() && reference.value("uri").is_some() {
             return invalid("`params.ref` has both `name` and `uri`; it names a prompt or a resource");
         }
@@ -166,8 +166,13 @@ impl Request {
 }
 
 /// Returns the name of what is wanted, as the client knows it.
-pub(crate) fn name(method: &Method, params: &Object<'_>) -> Result<String, Fault> {
-    let invalid = |path: &str| Fault::new(Fault::INVALID_PARAMS, format!("`params.{path}` is not a string"));
+pub(crate) fn name(method: &Method, params: &Object<'_>) -> Result<String, RpcError> {
+    let invalid = |path: &str| {
+        RpcError::new(
+            RpcError::INVALID_PARAMS,
+            format!("`params.{path}` is not a string"),
+        )
+    };
     if let (Method::Complete, Some(reference)) = (method, reference(params)) {
         Reference::of(&reference)?;
     }
@@ -183,18 +188,18 @@ pub(crate) fn name(method: &Method, params: &Object<'_>) -> Result<String, Fault
             .ok_or_else(|| invalid(&format!("{outer}.{inner}")))?,
     };
     if naming.last() == Some(&"uri") {
-        check_uri(&name).map_err(|error| Fault::new(Fault::INVALID_PARAMS, error.to_string()))?;
+        check_uri(&name).map_err(|error| RpcError::new(RpcError::INVALID_PARAMS, error.to_string()))?;
     }
     Ok(name)
 }
 
 /// Says what a name stands for.
-pub(crate) fn wanted<'n>(method: &Method, params: &Object<'_>, name: &'n str) -> Wanted<'n> {
+pub(crate) fn wanted<'n>(method: &Method, params: &Object<'_>, name: &'n str) -> RequestedItem<'n> {
     match method {
-        Method::Call => Wanted::Tool(name),
-        Method::Read | Method::Subscribe | Method::Unsubscribe => Wanted::Resource(name),
-        Method::Complete if method.naming(params) == ["ref", "uri"] => Wanted::Resource(name),
-        Method::Prompt | Method::Complete => Wanted::Prompt(name),
-        Method::Other(_) => Wanted::Method(name),
+        Method::Call => RequestedItem::Tool(name),
+        Method::Read | Method::Subscribe | Method::Unsubscribe => RequestedItem::Resource(name),
+        Method::Complete if method.naming(params) == ["ref", "uri"] => RequestedItem::Resource(name),
+        Method::Prompt | Method::Complete => RequestedItem::Prompt(name),
+        Method::Other(_) => RequestedItem::Method(name),
     }
 }

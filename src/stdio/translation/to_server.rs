@@ -26,7 +26,7 @@ pub(crate) struct Input {
 
 /// How a request is addressed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Address<'a> {
+pub(crate) struct RequestAddress<'a> {
     pub(crate) method: &'a Method,
     /// The era of the client.
     pub(crate) from: Era,
@@ -53,7 +53,7 @@ pub(crate) fn meta_of<'a>(params: &Object<'a>) -> Option<Object<'a>> {
 }
 
 /// Writes the parameters of a request for its dependency.
-pub(crate) fn params(source: &Bytes, object: &Object<'_>, address: &Address<'_>) -> Vec<Bytes> {
+pub(crate) fn params(source: &Bytes, object: &Object<'_>, address: &RequestAddress<'_>) -> Vec<Bytes> {
     let mut splice = Splice::new(source.clone());
     let mut cut: Vec<&str> = Vec::new();
     // Written before all members that stay.
@@ -143,7 +143,7 @@ pub(crate) fn params(source: &Bytes, object: &Object<'_>, address: &Address<'_>)
     splice.into_parts()
 }
 
-fn rename(splice: &mut Splice, object: &Object<'_>, address: &Address<'_>) {
+fn rename(splice: &mut Splice, object: &Object<'_>, address: &RequestAddress<'_>) {
     let place = match address.method.naming(object) {
         [] => None,
         [member] => object.place(member),
@@ -177,8 +177,8 @@ mod tests {
 
     static OWN: Bytes = Bytes::from_static(br#""read""#);
 
-    fn address<'a>(from: Era, to: Era) -> Address<'a> {
-        Address {
+    fn address<'a>(from: Era, to: Era) -> RequestAddress<'a> {
+        RequestAddress {
             method: &Method::Call,
             from,
             to,
@@ -192,10 +192,10 @@ mod tests {
         }
     }
 
-    fn sent(text: &str, address: &Address<'_>) -> String {
+    fn sent(text: &str, address: &RequestAddress<'_>) -> String {
         let object = Object::parse(text).unwrap();
         let meta = meta_of(&object);
-        let address = Address {
+        let address = RequestAddress {
             continuing: Continuing::of(Some(&object)),
             meta: meta.as_ref(),
             ..*address
@@ -245,7 +245,7 @@ mod tests {
     fn a_resumed_call_carries_the_suspended_arguments_and_no_others() {
         let carrier = r#"{"name":"pml_continue","arguments":{"workflow_id":"x","approved":true},"_meta":{"progressToken":1}}"#;
         let suspended = Arguments::Json(r#"{ "path":"a", "n":12345678901234567890123 }"#.to_owned());
-        let with = |suspended| Address {
+        let with = |suspended| RequestAddress {
             suspended: Some(suspended),
             ..address(Era::Legacy, Era::Legacy)
         };
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn what_was_asked_for_goes_back_with_the_state_of_whoever_asked() {
         let retry = r#"{"requestState":"ours","name":"fs__read","inputResponses":{"a": 1.0}}"#;
-        let with = |input| Address {
+        let with = |input| RequestAddress {
             input: Some(input),
             ..address(Era::Modern, Era::Modern)
         };
@@ -343,7 +343,7 @@ mod tests {
         let complete = |text| {
             sent(
                 text,
-                &Address {
+                &RequestAddress {
                     method: &Method::Complete,
                     ..address(Era::Legacy, Era::Legacy)
                 },

@@ -51,7 +51,7 @@ fn states() -> [(&'static str, State); 6] {
     ]
 }
 
-fn told(outcome: &Result<State, Refusal>) -> String {
+fn describe(outcome: &Result<State, TransitionError>) -> String {
     match outcome {
         Ok(State::Pending) => "=> pending".to_owned(),
         Ok(State::Answered { answer, by, at }) => format!("=> {} by {by} at {at}", word(answer)),
@@ -72,13 +72,13 @@ fn told(outcome: &Result<State, Refusal>) -> String {
 /// Every state under everything in `columns`, one millisecond before the deadline and at it.
 fn table<E: Clone>(
     columns: &[(&str, E)],
-    step: impl Fn(&State, E, Timestamp) -> Result<State, Refusal>,
+    step: impl Fn(&State, E, Timestamp) -> Result<State, TransitionError>,
 ) -> String {
     let mut table = String::new();
     for (state_name, state) in states() {
         for (name, event) in columns {
             for (when, now) in [("before", BEFORE), ("at", DEADLINE)] {
-                let outcome = told(&step(&state, event.clone(), now));
+                let outcome = describe(&step(&state, event.clone(), now));
                 let _ = writeln!(table, "{state_name:9} {name:8} {when:6} | {outcome}");
             }
         }

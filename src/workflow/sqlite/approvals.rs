@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use super::durability::Durability;
-use super::{Fault, SqliteStore};
+use super::durability::CommitDurability;
+use super::{SqliteStore, TransactionFault};
 use crate::disk::{self, Stamp};
 use crate::protocol::{DependencyName, Digest, LaunchApproval, Shown};
 use crate::workflow::approvals::{key, mark};
@@ -15,7 +15,7 @@ impl SqliteStore {
     pub(super) fn read_approvals(&mut self) -> Result<Approvals, WorkflowError> {
         let place = self.place.clone();
         // Under the lock of the writers: what the mark says now is what the table says.
-        self.write("read the approvals", Durability::Process, |transaction| {
+        self.write("read the approvals", CommitDurability::Process, |transaction| {
             let stamp = match &place {
                 Place::File(file) => Stamp::of(&mark(file)),
                 Place::Memory => Stamp::Unknown,
@@ -26,7 +26,7 @@ impl SqliteStore {
 
     pub(super) fn record_approval(&mut self, approved: &ApprovedLaunch) -> Result<(), WorkflowError> {
         let place = self.place.clone();
-        self.write("record an approval", Durability::PowerCut, |transaction| {
+        self.write("record an approval", CommitDurability::PowerCut, |transaction| {
             put(transaction, &place, &approved.launch, &approved.approval)
         })
     }
@@ -37,16 +37,20 @@ impl SqliteStore {
         found: &FoundContent,
     ) -> Result<Option<LaunchApproval>, WorkflowError> {
         let place = self.place.clone();
-        self.write("complete an approval", Durability::PowerCut, |transaction| {
-            let Some(approval) = find(transaction, launch)? else {
-                return Ok(None);
-            };
-            let completed = found.complete(approval.clone());
-            if completed != approval {
-                put(transaction, &place, launch, &completed)?;
-            }
-            Ok(Some(completed))
-        })
+        self.write(
+            "complete an approval",
+            CommitDurability::PowerCut,
+            |transaction| {
+                let Some(approval) = find(transaction, launch)? else {
+                    return Ok(None);
+                };
+                let completed = found.complete(approval.clone());
+                if completed != approval {
+                    put(transaction, &place, launch, &completed)?;
+                }
+                Ok(Some(completed))
+            },
+        )
     }
 
     pub(super) fn forget_records(
@@ -54,20 +58,24 @@ impl SqliteStore {
         dependency: &DependencyName,
     ) -> Result<Vec<LaunchApproval>, WorkflowError> {
         let place = self.place.clone();
-        self.write("take back the approvals", Durability::PowerCut, |transaction| {
-            let forgotten: Vec<String> = transaction
-                .prepare_cached("DELETE FROM approval WHERE dependency = ?1 RETURNING record")?
-                .query_map([dependency.as_str()], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            if !forgotten.is_empty() {
-                announce(&place)?;
-            }
-            // A row that cannot be read approved nothing.
-            Ok(forgotten
-                .iter()
-                .filter_map(|record| serde_json::from_str(record).ok())
-                .collect())
-        })
+        self.write(
+            "take back the approvals",
+            CommitDurability::PowerCut,
+            |transaction| {
+                let forgotten: Vec<String> = transaction
+                    .prepare_cached("DELETE FROM approval WHERE dependency = ?1 RETURNING record")?
+                    .query_map([dependency.as_str()], |row| row.get(0))?
+                    .collect::<rusqlite::Result<_>>()?;
+                if !forgotten.is_empty() {
+                    announce(&place)?;
+                }
+                // A row that cannot be read approved nothing.
+                Ok(forgotten
+                    .iter()
+                    .filter_map(|record| serde_json::from_str(record).ok())
+                    .collect())
+            },
+        )
     }
 }
 
@@ -77,7 +85,7 @@ pub(super) fn put(
     place: &Place,
     launch: &Digest,
     approval: &LaunchApproval,
-) -> Result<(), Fault> {
+) -> Result<(), TransactionFault> {
     announce(place)?;
     insert(
         transaction,
@@ -109,7 +117,7 @@ pub(super) fn announce(place: &Place) -> Result<(), WorkflowError> {
 }
 
 /// Puts the mark back where approvals stand in the table without one: they would not be looked for.
-pub(super) fn restore_mark(connection: &Connection, place: &Place) -> Result<(), Fault> {
+pub(super) fn restore_mark(connection: &Connection, place: &Place) -> Result<(), TransactionFault> {
     let Place::File(file) = place else { return Ok(()) };
     if Stamp::of(&mark(file)) != Stamp::Missing {
         return Ok(());

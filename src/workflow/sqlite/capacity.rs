@@ -5,12 +5,12 @@ use rusqlite::{Transaction, params};
 use super::row;
 use crate::workflow::capacity::WaitingAsks;
 use crate::workflow::lifetime::LIVE;
-use crate::workflow::{New, Timestamp};
+use crate::workflow::{NewWorkflow, Timestamp};
 
 /// Counts what waits in the conversation of a new ask, in its project and in all.
 pub(super) fn waiting(
     transaction: &Transaction<'_>,
-    new: &New,
+    new: &NewWorkflow,
     now: Timestamp,
 ) -> rusqlite::Result<WaitingAsks> {
     let counted = format!(

@@ -1,4 +1,4 @@
-//! Looking without moving: one workflow by its names, or several in an order.
+//! The queries that change nothing: one workflow by its names, or several in an order.
 
 use rusqlite::{Connection, OptionalExtension as _};
 

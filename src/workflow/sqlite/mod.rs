@@ -22,15 +22,15 @@ mod sweep;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use durability::Durability;
+use durability::CommitDurability;
 use look::one;
 use schema::database_error;
 
 use super::machine::{self, Answer, Event, Phase, State};
-use super::store::{GivenAnswer, Store, StoreChanges, Traces, check_fit};
+use super::store::{RecordedAnswer, Store, StoreChanges, Traces, check_fit};
 use super::{
-    Approvals, ApprovedLaunch, Arguments, Created, Expected, FoundContent, New, Place, Refusal, Swept,
-    Timestamp, Workflow, WorkflowError, WorkflowId, lifecycle,
+    Approvals, ApprovedLaunch, Arguments, FoundContent, NewWorkflow, Place, Suspension, SweepReport,
+    Timestamp, ToolExpectation, TransitionError, Workflow, WorkflowError, WorkflowId, lifecycle,
 };
 use crate::disk::TurnQueue;
 use crate::protocol::{DependencyName, Digest, LaunchApproval};
@@ -43,18 +43,18 @@ pub(super) struct SqliteStore {
     /// The order in which processes write; `None` where no other process can.
     turns: Option<TurnQueue>,
     /// What the next commit survives.
-    durability: Durability,
+    durability: CommitDurability,
     /// What `PRAGMA data_version` said last: it moves when another connection commits.
     version_seen: i64,
 }
 
 /// What ends a transaction early.
-enum Fault {
+enum TransactionFault {
     Sql(rusqlite::Error),
     Other(WorkflowError),
 }
 
-impl Fault {
+impl TransactionFault {
     /// Returns the error, that of SQLite in the words of `named`.
     fn named(self, named: impl FnOnce(rusqlite::Error) -> WorkflowError) -> WorkflowError {
         match self {
@@ -64,19 +64,19 @@ impl Fault {
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for TransactionFault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<WorkflowError> for Fault {
+impl From<WorkflowError> for TransactionFault {
     fn from(error: WorkflowError) -> Self {
         Self::Other(error)
     }
 }
 
-impl From<serde_json::Error> for Fault {
+impl From<serde_json::Error> for TransactionFault {
     fn from(error: serde_json::Error) -> Self {
         Self::Sql(rusqlite::Error::ToSqlConversionFailure(error.into()))
     }
@@ -90,7 +90,7 @@ impl SqliteStore {
             connection,
             turns: schema::turns(&place),
             place,
-            durability: Durability::PowerCut,
+            durability: CommitDurability::PowerCut,
             version_seen: 0,
         };
         store.changes()?;
@@ -113,26 +113,27 @@ impl SqliteStore {
     fn advance_by(
         &mut self,
         id: WorkflowId,
-        expected: &Expected,
+        expected: &ToolExpectation,
         answer: Option<&Answer>,
         approves: Option<&ApprovedLaunch>,
-        decide: impl FnOnce(&Workflow) -> Result<State, Refusal>,
+        decide: impl FnOnce(&Workflow) -> Result<State, TransitionError>,
     ) -> Result<Workflow, WorkflowError> {
         let place = self.place.clone();
-        let (before, workflow) = self.write("move a workflow", Durability::PowerCut, |transaction| {
-            let workflow =
-                one(transaction, "id = ?1", &id.to_string())?.ok_or(WorkflowError::Unknown { id })?;
-            check_fit(&workflow, expected, answer)?;
-            let state = decide(&workflow).map_err(|refusal| WorkflowError::Refused {
-                code: workflow.code.clone(),
-                refusal,
+        let (before, workflow) =
+            self.write("move a workflow", CommitDurability::PowerCut, |transaction| {
+                let workflow =
+                    one(transaction, "id = ?1", &id.to_string())?.ok_or(WorkflowError::Unknown { id })?;
+                check_fit(&workflow, expected, answer)?;
+                let state = decide(&workflow).map_err(|refusal| WorkflowError::Refused {
+                    code: workflow.code.clone(),
+                    refusal,
+                })?;
+                let before = workflow.state.clone();
+                if let Some(ApprovedLaunch { launch, approval }) = approves {
+                    approvals::put(transaction, &place, launch, approval)?;
+                }
+                Ok((before, advance(transaction, workflow, state)?))
             })?;
-            let before = workflow.state.clone();
-            if let Some(ApprovedLaunch { launch, approval }) = approves {
-                approvals::put(transaction, &place, launch, approval)?;
-            }
-            Ok((before, advance(transaction, workflow, state)?))
-        })?;
         lifecycle::moved(&before, &workflow);
         Ok(workflow)
     }
@@ -141,8 +142,8 @@ impl SqliteStore {
     fn write<T>(
         &mut self,
         attempted: &'static str,
-        durability: Durability,
-        body: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
+        durability: CommitDurability,
+        body: impl FnOnce(&Transaction<'_>) -> Result<T, TransactionFault>,
     ) -> Result<T, WorkflowError> {
         if self.durability != durability {
             let set = durability.set(&self.connection);
@@ -152,7 +153,7 @@ impl SqliteStore {
         // SQLite lets its writers sleep and look again, ever longer: where many write, a few would wait very long.
         let _turn = self.turns.as_ref().map(|turns| turns.wait(schema::BUSY_TIMEOUT));
         let connection = &mut self.connection;
-        let run = || -> Result<T, Fault> {
+        let run = || -> Result<T, TransactionFault> {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let value = body(&transaction)?;
             if let Err(error) = transaction.commit() {
@@ -171,13 +172,13 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn create(&mut self, new: New, now: Timestamp) -> Result<Created, WorkflowError> {
+    fn create(&mut self, new: NewWorkflow, now: Timestamp) -> Result<Suspension, WorkflowError> {
         self.suspend(new, now)
     }
 
     fn apply(&mut self, id: WorkflowId, event: Event, now: Timestamp) -> Result<Workflow, WorkflowError> {
         let answer = event.answer().cloned();
-        self.advance_by(id, &Expected::AnyTool, answer.as_ref(), None, |workflow| {
+        self.advance_by(id, &ToolExpectation::AnyTool, answer.as_ref(), None, |workflow| {
             machine::transition(&workflow.state, workflow.lifetime(), event, now)
         })
     }
@@ -185,11 +186,11 @@ impl Store for SqliteStore {
     fn answer(
         &mut self,
         id: WorkflowId,
-        given: GivenAnswer,
+        given: RecordedAnswer,
         now: Timestamp,
     ) -> Result<Workflow, WorkflowError> {
-        let GivenAnswer { answer, by, approves } = given;
-        let expected = Expected::AnyTool;
+        let RecordedAnswer { answer, by, approves } = given;
+        let expected = ToolExpectation::AnyTool;
         self.advance_by(
             id,
             &expected,
@@ -205,11 +206,11 @@ impl Store for SqliteStore {
     fn answer_and_take(
         &mut self,
         id: WorkflowId,
-        expected: &Expected,
-        given: GivenAnswer,
+        expected: &ToolExpectation,
+        given: RecordedAnswer,
         now: Timestamp,
     ) -> Result<Workflow, WorkflowError> {
-        let GivenAnswer { answer, by, approves } = given;
+        let RecordedAnswer { answer, by, approves } = given;
         self.advance_by(
             id,
             expected,
@@ -220,7 +221,7 @@ impl Store for SqliteStore {
     }
 
     fn leave_unattended(&mut self, id: WorkflowId) -> Result<(), WorkflowError> {
-        self.write("leave a workflow", Durability::Process, |transaction| {
+        self.write("leave a workflow", CommitDurability::Process, |transaction| {
             transaction.execute("UPDATE workflow SET attended = 0 WHERE id = ?1", [id.to_string()])?;
             Ok(())
         })
@@ -250,7 +251,7 @@ impl Store for SqliteStore {
         self.rows_to_sweep(now)
     }
 
-    fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<Swept, WorkflowError> {
+    fn sweep(&mut self, now: Timestamp, overdue: &[WorkflowId]) -> Result<SweepReport, WorkflowError> {
         self.sweep_rows(now, overdue)
     }
 

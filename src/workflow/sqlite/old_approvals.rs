@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Transaction;
 
-use super::{Fault, approvals};
+use super::{TransactionFault, approvals};
 use crate::disk::{self, LockedDirectory, Stamp};
 use crate::protocol::LaunchApproval;
 use crate::workflow::approvals::old_directory;
@@ -40,7 +40,11 @@ impl OldApprovals {
     }
 
     /// Writes a row for every file; any that cannot be read is an error.
-    pub(super) fn import(&self, transaction: &Transaction<'_>, place: &Place) -> Result<(), Fault> {
+    pub(super) fn import(
+        &self,
+        transaction: &Transaction<'_>,
+        place: &Place,
+    ) -> Result<(), TransactionFault> {
         let entries =
             std::fs::read_dir(&self.directory).map_err(|error| unreadable(&self.directory, error))?;
         for entry in entries {

@@ -1,4 +1,4 @@
-//! How a workflow lies in its row.
+//! The row of a workflow: how it is written and read.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -12,7 +12,9 @@ use serde::de::value::Error as ValueError;
 
 use crate::config::{By, PROJECT_FILE};
 use crate::protocol::Digest;
-use crate::workflow::{Arguments, Attended, Call, Origin, Phase, State, Timestamp, Workflow, WorkflowId};
+use crate::workflow::{
+    Arguments, AskAttendance, Origin, Phase, State, SuspendedCall, Timestamp, Workflow, WorkflowId,
+};
 
 /// The columns [`read`] expects, in its order.
 pub(super) const COLUMNS: &str =
@@ -32,7 +34,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Workflow> {
         id: parsed(row, 0)?,
         code: parsed(row, 1)?,
         ask: json(row, 2)?,
-        call: Call {
+        call: SuspendedCall {
             tool: parsed(row, 3)?,
             arguments,
             launch: digest(row, 5)?,
@@ -57,7 +59,7 @@ pub(super) fn insert(
     transaction: &Transaction<'_>,
     workflow: &Workflow,
     digests: (&Digest, &Digest),
-    attended: Attended,
+    attended: AskAttendance,
 ) -> rusqlite::Result<()> {
     let (identity, likeness) = digests;
     transaction.execute(
@@ -83,7 +85,7 @@ pub(super) fn insert(
                 By::Human => "human",
             },
             ":asker": workflow.origin.asker.to_string(),
-            ":attended": attended == Attended::ByItsCall,
+            ":attended": attended == AskAttendance::ByItsCall,
             ":created_at": workflow.created_at.millis(),
             ":expires_at": workflow.expires_at.millis(),
         },

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::durability::Durability;
+use super::durability::CommitDurability;
 use super::old_approvals::OldApprovals;
-use super::{Fault, approvals};
+use super::{TransactionFault, approvals};
 use crate::disk::{self, TurnQueue};
 use crate::workflow::{Place, WorkflowError};
 
@@ -100,7 +100,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     write_ahead(connection)?;
-    Durability::PowerCut.set(connection)?;
+    CommitDurability::PowerCut.set(connection)?;
     // Arguments may hold secrets: what is deleted is overwritten.
     connection.pragma_update(None, "secure_delete", "ON")
 }
@@ -173,7 +173,7 @@ fn raise(
     place: &Place,
     known: i64,
     old_approvals: Option<&OldApprovals>,
-) -> Result<(), Fault> {
+) -> Result<(), TransactionFault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;

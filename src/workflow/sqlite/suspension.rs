@@ -3,26 +3,26 @@
 use rusqlite::Transaction;
 use uuid::Uuid;
 
-use super::durability::Durability;
+use super::durability::CommitDurability;
 use super::look::{many, one};
 use super::{SqliteStore, advance, capacity, row};
 use crate::protocol::Digest;
 use crate::workflow::lifetime::LIVE;
 use crate::workflow::store::is_left_by_its_owner;
 use crate::workflow::{
-    Arguments, Asker, Code, Created, New, State, Timestamp, Workflow, WorkflowError, WorkflowId, lifecycle,
-    likeness,
+    Arguments, Asker, Code, NewWorkflow, State, Suspension, Timestamp, Workflow, WorkflowError, WorkflowId,
+    digests, lifecycle,
 };
 
 impl SqliteStore {
-    pub(super) fn suspend(&mut self, new: New, now: Timestamp) -> Result<Created, WorkflowError> {
+    pub(super) fn suspend(&mut self, new: NewWorkflow, now: Timestamp) -> Result<Suspension, WorkflowError> {
         if new.call.arguments == Arguments::Erased {
             return Err(WorkflowError::Erased { tool: new.call.tool });
         }
-        let (created, replaced) = self.write("suspend a call", Durability::Process, |transaction| {
-            let (identity, alike) = (likeness::identity(&new)?, likeness::likeness(&new)?);
+        let (created, replaced) = self.write("suspend a call", CommitDurability::Process, |transaction| {
+            let (identity, alike) = (digests::ask_digest(&new)?, digests::call_digest(&new)?);
             if let Some(answered) = answered(transaction, &alike, new.origin.asker, now)? {
-                return Ok((Created::Answered(answered), None));
+                return Ok((Suspension::Answered(answered), None));
             }
             let same = one(
                 transaction,
@@ -30,7 +30,7 @@ impl SqliteStore {
                 &identity.as_str(),
             )?;
             let replaced = match same {
-                Some(same) if same.is_live_at(now) => return Ok((Created::Existing(same), None)),
+                Some(same) if same.is_live_at(now) => return Ok((Suspension::Existing(same), None)),
                 Some(dead) => Some(advance(transaction, dead, State::Expired)?),
                 None => None,
             };
@@ -49,12 +49,12 @@ impl SqliteStore {
                 state: State::Pending,
             };
             row::insert(transaction, &workflow, (&identity, &alike), new.attended)?;
-            Ok((Created::New(workflow), replaced))
+            Ok((Suspension::New(workflow), replaced))
         })?;
         if let Some(expired) = replaced {
             lifecycle::moved(&State::Pending, &expired);
         }
-        if let Created::New(workflow) = &created {
+        if let Suspension::New(workflow) = &created {
             lifecycle::created(workflow);
         }
         Ok(created)

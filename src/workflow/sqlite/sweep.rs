@@ -3,11 +3,11 @@
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
 
-use super::durability::Durability;
+use super::durability::CommitDurability;
 use super::{SqliteStore, row};
 use crate::workflow::lifetime::LIVE;
 use crate::workflow::store::KEPT_AFTER_DEADLINE;
-use crate::workflow::{State, Swept, Timestamp, WorkflowError, WorkflowId, lifecycle};
+use crate::workflow::{State, SweepReport, Timestamp, WorkflowError, WorkflowId, lifecycle};
 
 /// What finished so long ago that it is deleted. What lies further ahead than what is kept was written before the clock
 /// was set back by that much.
@@ -39,8 +39,8 @@ impl SqliteStore {
         &mut self,
         now: Timestamp,
         overdue: &[WorkflowId],
-    ) -> Result<Swept, WorkflowError> {
-        let (expired, deleted) = self.write("sweep", Durability::Process, |transaction| {
+    ) -> Result<SweepReport, WorkflowError> {
+        let (expired, deleted) = self.write("sweep", CommitDurability::Process, |transaction| {
             let mut expired = expire(transaction, &format!("NOT {LIVE}"), &now.millis().into())?;
             for id in overdue {
                 expired.extend(expire(transaction, "id = ?1", &id.to_string().into())?);
@@ -52,7 +52,7 @@ impl SqliteStore {
         for (id, code, tool) in &expired {
             lifecycle::expired(id, code, tool);
         }
-        Ok(Swept {
+        Ok(SweepReport {
             expired: expired.iter().filter_map(|(id, ..)| id.parse().ok()).collect(),
             deleted,
         })

@@ -25,7 +25,7 @@ fn opened() -> (TempDir, SqliteStore) {
     (directory, store)
 }
 
-fn refused(outcome: Result<Workflow, WorkflowError>) -> Refusal {
+fn refused(outcome: Result<Workflow, WorkflowError>) -> TransitionError {
     match outcome {
         Err(WorkflowError::Refused { refusal, .. }) => refusal,
         other => panic!("not refused: {other:?}"),
@@ -79,7 +79,12 @@ fn the_arguments_leave_the_disk_with_the_last_state_that_could_run() {
     let moves: [fn(&mut SqliteStore, WorkflowId); 4] = [
         |store, id| {
             store
-                .answer_and_take(id, &Expected::AnyTool, given(APPROVE, Provenance::Cli), NOON)
+                .answer_and_take(
+                    id,
+                    &ToolExpectation::AnyTool,
+                    given(APPROVE, Provenance::Cli),
+                    NOON,
+                )
                 .unwrap();
         },
         |store, id| {
@@ -150,10 +155,10 @@ fn identical_asks_share_one_workflow_while_it_is_pending() {
     let later = NOON.plus(Duration::from_secs(1));
     assert_eq!(
         elsewhere.create(new("{}"), later).unwrap(),
-        Created::Existing(first.clone())
+        Suspension::Existing(first.clone())
     );
 
-    let others: [fn(&mut New); 6] = [
+    let others: [fn(&mut NewWorkflow); 6] = [
         |new| new.call.arguments = Arguments::Json("{ }".to_owned()),
         |new| new.call.arguments = Arguments::Absent,
         |new| new.call.tool = "serena:other".parse().unwrap(),
@@ -169,7 +174,7 @@ fn identical_asks_share_one_workflow_while_it_is_pending() {
     for differ in others {
         let mut other = new("{}");
         differ(&mut other);
-        assert!(matches!(store.create(other, NOON).unwrap(), Created::New(_)));
+        assert!(matches!(store.create(other, NOON).unwrap(), Suspension::New(_)));
     }
 
     store
@@ -183,7 +188,7 @@ fn identical_asks_share_one_workflow_while_it_is_pending() {
         )
         .unwrap();
     assert!(
-        matches!(store.create(new("{}"), NOON).unwrap(), Created::Answered(found) if found.id == first.id)
+        matches!(store.create(new("{}"), NOON).unwrap(), Suspension::Answered(found) if found.id == first.id)
     );
 }
 
@@ -194,13 +199,13 @@ fn conversations_and_twins_have_asks_of_their_own() {
     let mut other = new("{}");
     other.origin.asker = Asker::random();
     let theirs = store.create(other.clone(), NOON).unwrap();
-    assert!(matches!(&theirs, Created::New(theirs) if theirs.id != first.id));
+    assert!(matches!(&theirs, Suspension::New(theirs) if theirs.id != first.id));
     let mut twin = new("{}");
     twin.twin = 1;
-    assert!(matches!(store.create(twin, NOON).unwrap(), Created::New(_)));
+    assert!(matches!(store.create(twin, NOON).unwrap(), Suspension::New(_)));
     assert_eq!(
         store.create(other, NOON).unwrap(),
-        Created::Existing(theirs.workflow())
+        Suspension::Existing(theirs.workflow())
     );
 }
 
@@ -221,19 +226,22 @@ fn an_answer_that_no_call_took_serves_the_next_identical_call_of_any_conversatio
     }
     let at_once = store.create(other.clone(), NOON).unwrap();
     assert!(
-        matches!(at_once, Created::New(_)),
+        matches!(at_once, Suspension::New(_)),
         "the one that asked comes first"
     );
     let later = NOON.plus(OWNERS_TURN);
     assert!(
-        matches!(store.create(other.clone(), later).unwrap(), Created::Answered(found) if found.id == first.id)
+        matches!(store.create(other.clone(), later).unwrap(), Suspension::Answered(found) if found.id == first.id)
     );
     let mut elsewhere = other.clone();
     elsewhere.project = PathBuf::from("/other");
-    assert!(matches!(store.create(elsewhere, later).unwrap(), Created::New(_)));
+    assert!(matches!(
+        store.create(elsewhere, later).unwrap(),
+        Suspension::New(_)
+    ));
     store.apply(first.id, Event::Take, later).unwrap();
     assert!(
-        matches!(store.create(other, later).unwrap(), Created::Existing(_)),
+        matches!(store.create(other, later).unwrap(), Suspension::Existing(_)),
         "its own ask"
     );
 }
@@ -269,7 +277,7 @@ fn an_expired_twin_is_not_shared() {
     let first = store.create(new("{}"), NOON).unwrap().workflow();
     let after = NOON.plus(FIVE_MINUTES);
     let second = store.create(new("{}"), after).unwrap();
-    assert!(matches!(&second, Created::New(second) if second.id != first.id));
+    assert!(matches!(&second, Suspension::New(second) if second.id != first.id));
     assert_eq!(store.find(first.id).unwrap().state, State::Expired);
 }
 
@@ -301,7 +309,7 @@ fn a_looping_conversation_fills_its_own_share_and_no_other() {
     again.origin.asker = asker;
     let found = store.create(again, NOON).unwrap();
     assert!(
-        matches!(found, Created::Existing(_)),
+        matches!(found, Suspension::Existing(_)),
         "what asks already is found"
     );
     let mut other = new("other");
@@ -366,7 +374,7 @@ fn a_thousand_calls_may_wait_in_all_and_no_more() {
 fn the_wrong_tool_leaves_the_workflow_as_it_was() {
     let (_directory, mut store) = opened();
     let workflow = store.create(new("{}"), NOON).unwrap().workflow();
-    let other = Expected::Tool("serena:other".parse().unwrap());
+    let other = ToolExpectation::Tool("serena:other".parse().unwrap());
     let error = store
         .answer_and_take(workflow.id, &other, given(REFUSE, Provenance::Continuation), NOON)
         .unwrap_err();
@@ -402,7 +410,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
     let late = store.answer_and_take(id, &on_its_tool(), given(REFUSE, Provenance::Continuation), later);
     assert_eq!(
         refused(late),
-        Refusal::AlreadyAnswered {
+        TransitionError::AlreadyAnswered {
             answer: always.clone(),
             by,
             at: NOON
@@ -416,7 +424,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
     );
     assert_eq!(
         refused(otherwise),
-        Refusal::AlreadyAnswered {
+        TransitionError::AlreadyAnswered {
             answer: always.clone(),
             by,
             at: NOON
@@ -446,7 +454,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
         given(APPROVE, Provenance::Continuation),
         later,
     );
-    assert_eq!(refused(again), Refusal::AlreadyUsed { taken_at: later });
+    assert_eq!(refused(again), TransitionError::AlreadyUsed { taken_at: later });
 }
 
 #[test]
@@ -461,11 +469,11 @@ fn unknown_expired_withdrawn_and_refused_are_told_apart() {
     let id = store.create(new("1"), NOON).unwrap().workflow().id;
     assert_eq!(
         refused(resume(&mut store, id, expires_at)),
-        Refusal::Expired { expires_at }
+        TransitionError::Expired { expires_at }
     );
     let id = store.create(new("2"), NOON).unwrap().workflow().id;
     store.apply(id, Event::Withdraw, NOON).unwrap();
-    assert_eq!(refused(resume(&mut store, id, NOON)), Refusal::Withdrawn);
+    assert_eq!(refused(resume(&mut store, id, NOON)), TransitionError::Withdrawn);
     let id = store.create(new("3"), NOON).unwrap().workflow().id;
     let refusal = store
         .answer_and_take(id, &on_its_tool(), given(REFUSE, Provenance::Continuation), NOON)
@@ -481,7 +489,7 @@ fn unknown_expired_withdrawn_and_refused_are_told_apart() {
     let by = Provenance::Continuation;
     assert_eq!(
         refused(resume(&mut store, id, NOON)),
-        Refusal::Refused { reason: None, by }
+        TransitionError::Refused { reason: None, by }
     );
 }
 
@@ -564,14 +572,14 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
     long.time_to_live = Duration::from_hours(1);
     let long = store.create(long, NOON).unwrap().workflow();
     let short = store.create(new("short"), NOON).unwrap().workflow();
-    let nothing = Swept {
+    let nothing = SweepReport {
         expired: vec![],
         deleted: 0,
     };
     assert_eq!(store.sweep(NOON, &[]).unwrap(), nothing);
     assert_eq!(
         store.sweep(short.expires_at, &[]).unwrap(),
-        Swept {
+        SweepReport {
             expired: vec![short.id],
             deleted: 0,
         }
@@ -583,7 +591,7 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
     let next_day = short.expires_at.plus(Duration::from_hours(24));
     assert_eq!(
         store.sweep(next_day, &[]).unwrap(),
-        Swept {
+        SweepReport {
             expired: vec![long.id],
             deleted: 1,
         }
@@ -628,17 +636,17 @@ fn what_was_created_in_the_future_is_over_for_every_operation() {
     assert_eq!(store.pending(back).unwrap(), []);
     assert_eq!(
         refused(store.apply(asked.id, approve(), back)),
-        Refusal::Expired { expires_at }
+        TransitionError::Expired { expires_at }
     );
     assert_eq!(
         refused(store.apply(approved.id, Event::Take, back)),
-        Refusal::Expired { expires_at }
+        TransitionError::Expired { expires_at }
     );
     let again = store.create(new("asked"), back).unwrap();
-    assert!(matches!(&again, Created::New(again) if again.id != asked.id));
+    assert!(matches!(&again, Suspension::New(again) if again.id != asked.id));
     assert!(matches!(
         store.create(new("approved"), back).unwrap(),
-        Created::New(_)
+        Suspension::New(_)
     ));
     let swept = store.sweep(back, &[]).unwrap();
     assert_eq!(swept.expired.len(), 2, "the approved one and the plain one");

@@ -12,7 +12,7 @@ use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state
 use tempfile::TempDir;
 
 use super::super::samples::{APPROVE, NOON, REFUSE, answers, new, on_its_tool, question};
-use super::super::{Ask, New, Refusal};
+use super::super::{Ask, NewWorkflow, TransitionError};
 use super::*;
 use crate::workflow::Place;
 
@@ -132,8 +132,8 @@ impl Row {
         }
     }
 
-    fn resume(&mut self, answer: &Answer, expected: &Expected, now: Timestamp) -> &'static str {
-        let wrong_tool = *expected != Expected::AnyTool && *expected != on_its_tool();
+    fn resume(&mut self, answer: &Answer, expected: &ToolExpectation, now: Timestamp) -> &'static str {
+        let wrong_tool = *expected != ToolExpectation::AnyTool && *expected != on_its_tool();
         match self.standing(now) {
             Standing::Ended(End::Deleted) => "unknown",
             _ if wrong_tool => "wrong tool",
@@ -186,7 +186,7 @@ enum Step {
         process: usize,
         row: usize,
         answer: Answer,
-        expected: Expected,
+        expected: ToolExpectation,
     },
     Sweep {
         process: usize,
@@ -284,8 +284,9 @@ impl ReferenceStateMachine for Model {
             Just(Provenance::Web),
             Just(Provenance::Dialog)
         ];
-        let other = Expected::Tool("serena:other".parse().unwrap());
-        let expected = prop_oneof![4 => Just(on_its_tool()), 1 => Just(Expected::AnyTool), 1 => Just(other)];
+        let other = ToolExpectation::Tool("serena:other".parse().unwrap());
+        let expected =
+            prop_oneof![4 => Just(on_its_tool()), 1 => Just(ToolExpectation::AnyTool), 1 => Just(other)];
         prop_oneof![
             3 => create,
             3 => (target.clone(), answer.clone(), by)
@@ -354,7 +355,7 @@ fn arguments(variant: usize) -> String {
 }
 
 /// What is suspended: an approval is asked, or questions are.
-fn suspended(variant: usize) -> New {
+fn suspended(variant: usize) -> NewWorkflow {
     let mut new = new(&arguments(variant));
     if variant >= QUESTIONS_FROM {
         new.ask = Ask::Questions {
@@ -378,13 +379,13 @@ fn said(outcome: &Result<Workflow, WorkflowError>) -> String {
         Err(WorkflowError::WrongTool { .. }) => "wrong tool",
         Err(WorkflowError::Unfit { .. }) => "unfit",
         Err(WorkflowError::Refused { refusal, .. }) => match refusal {
-            Refusal::Expired { .. } => "expired",
-            Refusal::NotDue { .. } => "not due",
-            Refusal::AlreadyAnswered { .. } => "already answered",
-            Refusal::AlreadyUsed { .. } => "already used",
-            Refusal::NotAnswered => "not answered",
-            Refusal::Refused { .. } => "refused",
-            Refusal::Withdrawn => "withdrawn",
+            TransitionError::Expired { .. } => "expired",
+            TransitionError::NotDue { .. } => "not due",
+            TransitionError::AlreadyAnswered { .. } => "already answered",
+            TransitionError::AlreadyUsed { .. } => "already used",
+            TransitionError::NotAnswered => "not answered",
+            TransitionError::Refused { .. } => "refused",
+            TransitionError::Withdrawn => "withdrawn",
         },
         Err(other) => panic!("{other:?}"),
     }
@@ -425,7 +426,7 @@ fn launch(row: usize) -> Digest {
 }
 
 /// An answer that approves the launch of its row, if it approves.
-fn approving(row: usize, answer: Answer, by: Provenance) -> GivenAnswer {
+fn approving(row: usize, answer: Answer, by: Provenance) -> RecordedAnswer {
     let approval = LaunchApproval {
         dependency: "serena".parse().unwrap(),
         version: None,
@@ -435,7 +436,7 @@ fn approving(row: usize, answer: Answer, by: Provenance) -> GivenAnswer {
         at_unix_ms: 7,
     };
     let launch = launch(row);
-    GivenAnswer {
+    RecordedAnswer {
         approves: (answer == APPROVE).then_some(ApprovedLaunch { launch, approval }),
         answer,
         by,
@@ -474,12 +475,12 @@ impl<P: SharedPlace> StateMachineTest for TwoProcesses<P> {
                     ids.iter().position(|id| *id == workflow.id).unwrap()
                 };
                 let said = match real.stores[process].create(suspended, now).unwrap() {
-                    Created::New(workflow) => {
+                    Suspension::New(workflow) => {
                         real.ids.push(workflow.id);
                         "new".to_owned()
                     }
-                    Created::Existing(workflow) => format!("existing {}", place(&real.ids, &workflow)),
-                    Created::Answered(workflow) => format!("answered {}", place(&real.ids, &workflow)),
+                    Suspension::Existing(workflow) => format!("existing {}", place(&real.ids, &workflow)),
+                    Suspension::Answered(workflow) => format!("answered {}", place(&real.ids, &workflow)),
                 };
                 assert_eq!(said, model.said);
                 return real;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, given, new, on_its_tool};
 use super::super::sqlite::SqliteStore;
-use super::super::{Arguments, Refusal};
+use super::super::{Arguments, TransitionError};
 use super::*;
 use crate::config::Environment;
 use crate::workflow::Place;
@@ -130,7 +130,8 @@ fn racer() {
     let used = outcomes
         .iter()
         .filter(|outcome| {
-            let already_used = |refusal: &Refusal| matches!(refusal, Refusal::AlreadyUsed { .. });
+            let already_used =
+                |refusal: &TransitionError| matches!(refusal, TransitionError::AlreadyUsed { .. });
             matches!(outcome, Err(WorkflowError::Refused { refusal, .. }) if already_used(refusal))
         })
         .count();
@@ -288,7 +289,7 @@ fn logger() {
     store
         .answer_and_take(
             id,
-            &Expected::AnyTool,
+            &ToolExpectation::AnyTool,
             given(APPROVE, Provenance::Continuation),
             NOON,
         )

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pml::config::By;
-use pml::protocol::question::{Choice, Given, Question, Selection};
+use pml::protocol::question::{Choice, Question, QuestionAnswer, Selection};
 use pml::protocol::{Digest, ToolName};
 use pml::proxy::{moment, now};
 use pml::workflow::{
-    Answer, Arguments, Ask, Asker, Attended, Call, New, Origin, Place, Provenance, State, Workflow, Workflows,
+    Answer, Arguments, Ask, AskAttendance, Asker, NewWorkflow, Origin, Place, Provenance, State,
+    SuspendedCall, Workflow, Workflows,
 };
 use serde_json::json;
 
@@ -28,12 +29,12 @@ fn place(world: &World) -> Place {
 }
 
 fn put_as(world: &World, tool: &str, questions: Vec<Question>) -> Workflow {
-    let call = Call {
+    let call = SuspendedCall {
         tool: ToolName::new("pml".parse().unwrap(), tool),
         arguments: Arguments::Absent,
         launch: Digest::of(["questions"]),
     };
-    let new = New {
+    let new = NewWorkflow {
         ask: Ask::Questions { questions },
         call,
         time_to_live: Duration::from_mins(5),
@@ -43,7 +44,7 @@ fn put_as(world: &World, tool: &str, questions: Vec<Question>) -> Workflow {
             by: By::Client,
             asker: Asker::random(),
         },
-        attended: Attended::ByNone,
+        attended: AskAttendance::ByNone,
         twin: 0,
     };
     place(world)
@@ -283,7 +284,7 @@ fn whoever_waits_hears_an_answer_from_a_terminal() {
     let State::Answered { answer, by, .. } = heard.state else {
         panic!("{heard:?}")
     };
-    let because = Given {
+    let because = QuestionAnswer {
         labels: Vec::new(),
         text: Some("because".to_owned()),
     };

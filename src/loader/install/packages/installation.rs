@@ -14,7 +14,7 @@ use crate::loader::install::step::{InstallProgress, InstallStep};
 use crate::loader::plan::{Package, Plan, Resolved, VersionSpec};
 use crate::loader::store::{self, Manifest, PackageIdentity, WrittenFiles};
 use crate::protocol::Digest;
-use crate::protocol::approval::{self, told_at_start};
+use crate::protocol::approval::{self, start_notice};
 
 impl Packages {
     pub(super) async fn install_alone(
@@ -99,14 +99,14 @@ impl Packages {
             built.at_start,
         );
         let (store, name, current) = (self.store.clone(), plan.dependency().clone(), package.clone());
-        let told = told_at_start(&manifest.at_start);
+        let told = start_notice(&manifest.at_start);
         let activated = off_thread(move || {
             let (directory, kept) = store.activate(&workspace, &manifest, &name)?;
             Ok::<_, InstallError>((kept, store.written_elsewhere(&current, &directory)))
         });
         let (kept, elsewhere) = activated.await.unwrap_or_else(|| Ok((None, Vec::new())))?;
         let withdrawn = built.withdrawn.or_else(|| known.withdrawn.clone());
-        let withdrawal = withdrawn.as_deref().map(approval::told_of_withdrawal);
+        let withdrawal = withdrawn.as_deref().map(approval::withdrawal_notice);
         self.record(package, known.version.clone(), built.integrity, withdrawn)
             .await?;
         drop(held);

@@ -7,8 +7,8 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::loader::loopback::ClosedBy;
-use crate::loader::session::{Caller, EndReason, Failure, Taken, UnreachableCause};
-use crate::protocol::Outcome;
+use crate::loader::session::{Caller, EndReason, Failure, OfferResult, UnreachableCause};
+use crate::protocol::ResponseOutcome;
 
 const CHALLENGED: &str = "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer resource_metadata=\"https://a.example/b\"\r\n\
      www-authenticate: Basic realm=\"c\"\r\nconnection: close\r\n\r\n";
@@ -38,12 +38,12 @@ impl RecordingCaller {
 impl Caller for RecordingCaller {
     fn progressed(&self, _line: &Bytes, _params: &Payload<'_>) {}
 
-    fn replied(self: Arc<Self>, line: &Bytes, _outcome: &Outcome<'_>) {
+    fn replied(self: Arc<Self>, line: &Bytes, _outcome: &ResponseOutcome<'_>) {
         panic!("{}", String::from_utf8_lossy(line));
     }
 
-    fn unreached(self: Arc<Self>, _line: &Bytes, outcome: &Outcome<'_>, reason: &EndReason) {
-        let Outcome::Error(error) = outcome else {
+    fn unreached(self: Arc<Self>, _line: &Bytes, outcome: &ResponseOutcome<'_>, reason: &EndReason) {
+        let ResponseOutcome::Error(error) = outcome else {
             panic!("no error")
         };
         let error: Value = serde_json::from_str(error.get()).unwrap();
@@ -55,8 +55,8 @@ impl Caller for RecordingCaller {
         self.note(failure.end_reason().unwrap(), "failed");
     }
 
-    fn asked(self: Arc<Self>, _inquiry: &Arc<Inquiry>) -> Taken {
-        Taken::No
+    fn asked(self: Arc<Self>, _inquiry: &Arc<Inquiry>) -> OfferResult {
+        OfferResult::No
     }
 }
 

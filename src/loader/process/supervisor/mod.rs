@@ -118,17 +118,17 @@ async fn until(deadline: Option<Instant>) {
 
 /// The signals that the supervisor takes note of.
 struct Signals {
-    terminate: Listener,
-    terminal_closed: Listener,
-    interrupt: Listener,
-    quit: Listener,
-    child: Listener,
+    terminate: SignalListener,
+    terminal_closed: SignalListener,
+    interrupt: SignalListener,
+    quit: SignalListener,
+    child: SignalListener,
 }
 
 /// One signal.
-struct Listener(tokio::signal::unix::Signal);
+struct SignalListener(tokio::signal::unix::Signal);
 
-impl Listener {
+impl SignalListener {
     fn of(kind: SignalKind) -> io::Result<Self> {
         signal(kind).map(Self)
     }
@@ -143,11 +143,11 @@ impl Listener {
 impl Signals {
     fn listen() -> io::Result<Self> {
         Ok(Self {
-            terminate: Listener::of(SignalKind::terminate())?,
-            terminal_closed: Listener::of(SignalKind::hangup())?,
-            interrupt: Listener::of(SignalKind::interrupt())?,
-            quit: Listener::of(SignalKind::quit())?,
-            child: Listener::of(SignalKind::child())?,
+            terminate: SignalListener::of(SignalKind::terminate())?,
+            terminal_closed: SignalListener::of(SignalKind::hangup())?,
+            interrupt: SignalListener::of(SignalKind::interrupt())?,
+            quit: SignalListener::of(SignalKind::quit())?,
+            child: SignalListener::of(SignalKind::child())?,
         })
     }
 }

@@ -345,7 +345,7 @@ async fn a_closed_session_ends_the_connection_and_what_is_under_way() {
 async fn until_a_stalled_process_is_given_up() {
     let tasks = TaskTracker::new();
     let (near, _far) = tokio::io::duplex(1);
-    let stalled = Outbox::open(near, Patience::UntilItStalls, &tasks);
+    let stalled = Outbox::open(near, DrainPolicy::UntilItStalls, &tasks);
     stalled.send_now("never read").unwrap();
     drop(stalled);
     tasks.close();

@@ -9,10 +9,10 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::decide;
-use super::message::{CHOICE, COLUMNS, Request, Subject};
+use super::message::{CHOICE, COLUMNS, ConsentSubject, DecisionRequest};
 use crate::protocol::approval::{ApprovalType, ShownDependency};
 use crate::protocol::{Shown, ToolName, shortened};
-use crate::proxy::{Arguments, Asked};
+use crate::proxy::{Arguments, PendingAsk};
 
 /// So much of a hash tells two versions apart; `pml pending` shows all of it.
 const HASH: usize = 20;
@@ -21,7 +21,7 @@ const HASH: usize = 20;
 const CONNECT: &str = "connect";
 
 /// Writes the elicitation parameters that ask for an approval.
-pub(crate) fn approval(asked: &Asked) -> Value {
+pub(crate) fn approval(asked: &PendingAsk) -> Value {
     let dependency = &asked.dependency;
     let tool = Shown::line(&asked.tool.to_string()).to_string();
     let version = dependency
@@ -38,14 +38,14 @@ pub(crate) fn approval(asked: &Asked) -> Value {
     // What the server runs as was approved when it was first used, and is not asked about again.
     let notes = if permits { Vec::new() } else { notes(dependency) };
     let subject = match (permits, &asked.arguments) {
-        (true, Arguments::Json(json)) => Subject::Arguments(json),
-        (true, Arguments::Absent | Arguments::Erased) => Subject::Command("(without arguments)"),
-        (false, _) => Subject::Command(&dependency.install),
+        (true, Arguments::Json(json)) => ConsentSubject::Arguments(json),
+        (true, Arguments::Absent | Arguments::Erased) => ConsentSubject::Command("(without arguments)"),
+        (false, _) => ConsentSubject::Command(&dependency.install),
     };
     let hash = if permits { None } else { hash(dependency) };
     let code = asked.code.to_string();
     let origin = origin(&code, asked.file.parent(), hash);
-    let message = Request {
+    let message = DecisionRequest {
         what: &what,
         subject,
         notes: &notes,
@@ -59,9 +59,9 @@ pub(crate) fn approval(asked: &Asked) -> Value {
 pub(crate) fn permission(tool: &ToolName, input: &str, code: &str, file: &Path) -> Value {
     let what = format!("Allow {}?", Shown::line(&tool.to_string()));
     let origin = origin(code, file.parent(), None);
-    let message = Request {
+    let message = DecisionRequest {
         what: &what,
-        subject: Subject::Arguments(input),
+        subject: ConsentSubject::Arguments(input),
         notes: &[],
         code,
         origin: &origin,
@@ -76,7 +76,7 @@ pub(crate) fn permission(tool: &ToolName, input: &str, code: &str, file: &Path) 
 }
 
 /// Says what each choice grants; `continue` reaches further where a server is approved than where a call is.
-fn choices(asked: &Asked) -> [String; 4] {
+fn choices(asked: &PendingAsk) -> [String; 4] {
     let (once, session) = match (asked.kind, &asked.dependency.version) {
         (ApprovalType::DependencyInstall, Some(_)) => {
             ("Continue – this version, from now on", "Only this session")

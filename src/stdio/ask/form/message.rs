@@ -33,14 +33,14 @@ const PAGE: usize = 2_000;
 const SEPARATOR: &str = " \u{b7} ";
 
 /// What a person is asked to agree to.
-pub(super) enum Subject<'a> {
+pub(super) enum ConsentSubject<'a> {
     /// A command or an address, escaped.
     Command(&'a str),
     /// The arguments of a call, as JSON.
     Arguments(&'a str),
 }
 
-impl Subject<'_> {
+impl ConsentSubject<'_> {
     fn in_columns(&self, room: usize) -> Excerpt {
         match self {
             Self::Arguments(json) => Excerpt::of_json(json, room),
@@ -62,9 +62,9 @@ impl Subject<'_> {
 }
 
 /// A request for a decision: what, about what, what else to know, and where it belongs.
-pub(super) struct Request<'a> {
+pub(super) struct DecisionRequest<'a> {
     pub(super) what: &'a str,
-    pub(super) subject: Subject<'a>,
+    pub(super) subject: ConsentSubject<'a>,
     pub(super) notes: &'a [String],
     pub(super) code: &'a str,
     /// The project and the like; stands behind the code.
@@ -80,7 +80,7 @@ pub(super) struct Text {
     pub(super) description: Option<String>,
 }
 
-impl Request<'_> {
+impl DecisionRequest<'_> {
     /// Writes what is shown: everything in the message, else the last notes beside the field, else a part that says so.
     pub(super) fn text(&self) -> Text {
         let page = self.subject.in_columns(PAGE);
@@ -154,8 +154,8 @@ pub(super) fn notice(code: &str) -> String {
 mod tests {
     use super::*;
 
-    fn request<'a>(subject: Subject<'a>, notes: &'a [String]) -> Text {
-        let request = Request {
+    fn request<'a>(subject: ConsentSubject<'a>, notes: &'a [String]) -> Text {
+        let request = DecisionRequest {
             what: "Call fs:write_file?",
             subject,
             notes,
@@ -174,7 +174,7 @@ mod tests {
         text
     }
 
-    fn whole(subject: Subject<'_>) -> String {
+    fn whole(subject: ConsentSubject<'_>) -> String {
         let text = request(subject, &[]);
         assert!(text.description.is_none(), "{text:?}");
         text.message
@@ -183,11 +183,11 @@ mod tests {
     #[test]
     fn what_fits_is_shown_whole_in_at_most_four_lines() {
         assert_eq!(
-            whole(Subject::Arguments(r#"{"path":"/etc/passwd"}"#)),
+            whole(ConsentSubject::Arguments(r#"{"path":"/etc/passwd"}"#)),
             "Call fs:write_file?\n{\"path\": \"/etc/passwd\"}\ncode kfmbe \u{b7} /work"
         );
         let two = format!("npx {}", "word ".repeat(20));
-        let message = whole(Subject::Command(two.trim_end()));
+        let message = whole(ConsentSubject::Command(two.trim_end()));
         assert_eq!(message.lines().count(), 4);
     }
 
@@ -195,7 +195,7 @@ mod tests {
     fn notes_stand_beside_the_field_where_the_message_is_full() {
         let command = format!("npx {}", "word ".repeat(20));
         let notes = ["runs in /elsewhere".to_owned(), "variables TOKEN".to_owned()];
-        let text = request(Subject::Command(command.trim_end()), &notes);
+        let text = request(ConsentSubject::Command(command.trim_end()), &notes);
         assert_eq!(text.message.lines().count(), 4, "{text:?}");
         assert_eq!(
             text.description.as_deref(),
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_shows_both_its_ends_in_two_lines_and_says_where_it_is_whole() {
         let long = format!("npx {}--the-end", "word ".repeat(60));
-        let text = request(Subject::Command(&long), &[]);
+        let text = request(ConsentSubject::Command(&long), &[]);
         let lines: Vec<&str> = text.message.lines().collect();
         assert!(lines.len() > 4, "{text:?}");
         assert!(
@@ -226,7 +226,7 @@ mod tests {
             r#"{{"path":"/etc/ssh/sshd_config","content":"Port 22\n{}PermitRootLogin yes\n"}}"#,
             "# a comment\\n".repeat(200)
         );
-        let text = request(Subject::Arguments(&json), &[]);
+        let text = request(ConsentSubject::Arguments(&json), &[]);
         let lines: Vec<&str> = text.message.lines().collect();
         assert_eq!(
             lines[1..3],
@@ -241,7 +241,7 @@ mod tests {
     fn notes_stand_in_the_first_lines_of_what_does_not_fit() {
         let long = format!("npx {}--the-end", "word ".repeat(60));
         let notes = ["install scripts WILL run".to_owned()];
-        let text = request(Subject::Command(&long), &notes);
+        let text = request(ConsentSubject::Command(&long), &notes);
         let lines: Vec<&str> = text.message.lines().collect();
         assert!(lines[1].ends_with("--the-end"), "{text:?}");
         assert_eq!(lines[2], "install scripts WILL run");
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_secret_longer_than_usual_is_a_note() {
         let json = format!(r#"{{"token":"{}"}}"#, "a".repeat(300));
-        let message = whole(Subject::Arguments(&json));
+        let message = whole(ConsentSubject::Arguments(&json));
         assert!(
             message.contains("\n300 characters are hidden in one place: more than a usual secret has\n"),
             "{message}"
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_page_is_the_most_of_a_message() {
         let long = "x".repeat(1 << 20);
-        let text = request(Subject::Command(&long), &[]);
+        let text = request(ConsentSubject::Command(&long), &[]);
         assert!(text.message.len() < 4_000, "{}", text.message.len());
     }
 }

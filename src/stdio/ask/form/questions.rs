@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::message::{self, CHOICE, COLUMNS, Text};
-use crate::protocol::question::{Choice, Given, Question, Selection};
+use crate::protocol::question::{Choice, Question, QuestionAnswer, Selection};
 use crate::protocol::{Shown, shortened};
 
 /// The choice that stands for the person's own words.
@@ -64,7 +64,7 @@ pub(crate) fn own_words(questions: &[Question], content: &Map<String, Value>, co
 }
 
 /// Reads the answers out of filled forms; `None` if a question has none.
-pub(crate) fn answers(questions: &[Question], content: &Map<String, Value>) -> Option<Vec<Given>> {
+pub(crate) fn answers(questions: &[Question], content: &Map<String, Value>) -> Option<Vec<QuestionAnswer>> {
     let given = questions.iter().enumerate().map(|(index, question)| {
         let field = field_name(index);
         let labels = match content.get(&field) {

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::workflow::samples::{APPROVE, NOON, REFUSE, new, on_its_tool};
-use crate::workflow::{Answer, Event, GivenAnswer, Provenance, Store as _, WorkflowId};
+use crate::workflow::{Answer, Event, Provenance, RecordedAnswer, Store as _, WorkflowId};
 
 fn approval(dependency: &str) -> LaunchApproval {
     LaunchApproval {
@@ -140,8 +140,8 @@ fn suspended(store: &mut SqliteStore) -> WorkflowId {
     store.create(new("{}"), NOON).unwrap().workflow().id
 }
 
-fn approving(answer: Answer) -> GivenAnswer {
-    GivenAnswer {
+fn approving(answer: Answer) -> RecordedAnswer {
+    RecordedAnswer {
         answer,
         by: Provenance::Cli,
         approves: Some(approved("one", approval("fs"))),
@@ -153,7 +153,7 @@ fn an_answer_that_does_not_count_approves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = open(&directory);
     let id = suspended(&mut store);
-    let refusal = GivenAnswer {
+    let refusal = RecordedAnswer {
         approves: None,
         ..approving(REFUSE)
     };

@@ -1,6 +1,6 @@
-//! A workflow in the words a person reads before they decide, wherever they read it: a terminal, a slash command.
+//! The summary of a workflow that a person reads before they decide, in a terminal or by a slash command.
 //!
-//! Pure. Whatever came from outside is escaped here, and what would run is never cut.
+//! Pure. Text from outside is escaped here, and the command that would run is never shortened.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,17 +16,17 @@ const PAGES: usize = 4_000;
 const LINE: usize = 67;
 
 impl Workflow {
-    /// Tells what is asked, by whom and until when, on several lines.
+    /// Returns the ask, the asking project and the deadline, on several lines.
     #[must_use]
-    pub fn told(&self, now: Timestamp) -> String {
-        self.told_with(self.asked(), now)
+    pub fn summary(&self, now: Timestamp) -> String {
+        self.summary_with(self.ask_lines(), now)
     }
 
-    /// Tells the same with the arguments of the call whole, over as many lines as they need.
+    /// Returns the summary with the whole arguments of the call, over as many lines as they need.
     #[must_use]
-    pub fn told_whole(&self, now: Timestamp) -> String {
+    pub fn full_summary(&self, now: Timestamp) -> String {
         let Some(json) = self.decisive_arguments() else {
-            return self.told(now);
+            return self.summary(now);
         };
         let arguments = lines_of_json(json);
         let arguments = arguments.iter().flat_map(|line| wrap(line, LINE));
@@ -36,12 +36,12 @@ impl Workflow {
         let arguments = labels
             .zip(arguments)
             .map(|(label, line)| format!("{label}{line}"));
-        let asks = self.asked().into_iter().take(1);
+        let asks = self.ask_lines().into_iter().take(1);
         let hidden = Excerpt::whole(json).unusually_hidden().map(hidden_line);
-        self.told_with(asks.chain(arguments).chain(hidden).collect(), now)
+        self.summary_with(asks.chain(arguments).chain(hidden).collect(), now)
     }
 
-    fn told_with(&self, asked: Vec<String>, now: Timestamp) -> String {
+    fn summary_with(&self, asked: Vec<String>, now: Timestamp) -> String {
         let tool = self.call.tool.to_string();
         let mut text = format!(
             "{}  {}  asked {} ago, {}\n",
@@ -95,9 +95,9 @@ impl Workflow {
         lines
     }
 
-    /// Tells what is asked, line by line.
+    /// Returns the lines that describe the ask.
     #[must_use]
-    pub fn asked(&self) -> Vec<String> {
+    pub fn ask_lines(&self) -> Vec<String> {
         match &self.ask {
             // What the server runs as was approved before; the question is this call.
             Ask::Permit { .. } => {
@@ -130,7 +130,7 @@ impl Workflow {
                 let tool = self.call.tool.tool();
                 self.with_arguments(format!("asks for   one use of {}", Shown::line(tool)))
             }
-            Ask::Questions { questions } => questions.iter().flat_map(Question::told).collect(),
+            Ask::Questions { questions } => questions.iter().flat_map(Question::render).collect(),
         }
     }
 }
@@ -180,9 +180,9 @@ mod tests {
         dependency.scripts = true;
         dependency.surroundings.cwd = Some("/elsewhere".to_owned());
         dependency.surroundings.env = vec!["HOME".to_owned(), "TOKEN".to_owned()];
-        let told = workflow(Ask::Install { dependency }).told(NOON.plus(Duration::from_secs(61)));
+        let summary = workflow(Ask::Install { dependency }).summary(NOON.plus(Duration::from_secs(61)));
         assert_eq!(
-            told,
+            summary,
             "aaaaa  serena:analyze  asked 1m 1s ago, expires in 3m 59s\n  \
                asks for   first use of serena@0.5.0\n  \
                would run  npm install serena@0.5.0\n  \
@@ -203,14 +203,14 @@ mod tests {
         permit.call.arguments =
             Arguments::Json("{\"path\":\"/etc/pass\u{202e}wd\",\"token\":\"t0p\"}".to_owned());
         assert_eq!(
-            permit.asked(),
+            permit.ask_lines(),
             [
                 "asks for   one call of serena:analyze",
                 "with       {\"path\": \"/etc/pass\\u202ewd\", \"token\": \"[hidden: 3]\"}",
             ]
         );
         permit.call.arguments = Arguments::Absent;
-        assert_eq!(permit.asked()[1], "with       no arguments");
+        assert_eq!(permit.ask_lines()[1], "with       no arguments");
     }
 
     #[test]
@@ -222,20 +222,23 @@ mod tests {
         let lines = "a line of it\\n".repeat(1_000);
         permit.call.arguments =
             Arguments::Json(format!(r#"{{"path":"/a","content":"{lines}","token":"t0p"}}"#));
-        let asked = permit.asked();
+        let asked = permit.ask_lines();
         assert_eq!(asked.len(), 3, "{asked:?}");
         assert_eq!(
             asked[2],
             "shortened  (+N) stands for N characters; whole: pml pending aaaaa"
         );
-        let told = permit.told_whole(NOON);
+        let summary = permit.full_summary(NOON);
         assert!(
-            told.contains("\n  with       {\"path\": \"/a\",\n              \"content\": \"a line of it\\n\n             a line of it\\n\n"),
-            "{told}"
+            summary.contains("\n  with       {\"path\": \"/a\",\n              \"content\": \"a line of it\\n\n             a line of it\\n\n"),
+            "{summary}"
         );
-        assert_eq!(told.matches("a line of it").count(), 1_000);
-        assert!(told.contains("\"token\": \"[hidden: 3]\"}\n  project "), "{told}");
-        assert!(!told.contains("shortened"), "{told}");
+        assert_eq!(summary.matches("a line of it").count(), 1_000);
+        assert!(
+            summary.contains("\"token\": \"[hidden: 3]\"}\n  project "),
+            "{summary}"
+        );
+        assert!(!summary.contains("shortened"), "{summary}");
         assert!(permit.whole_arguments().unwrap().len() > 13_000);
     }
 
@@ -259,7 +262,7 @@ mod tests {
         let asked = workflow(Ask::Questions {
             questions: vec![question],
         })
-        .asked();
+        .ask_lines();
         assert_eq!(
             asked,
             [
@@ -274,10 +277,10 @@ mod tests {
 
     #[test]
     fn a_dead_ask_says_so() {
-        let told = workflow(new("{}").ask).told(NOON.plus(Duration::from_hours(2)));
+        let summary = workflow(new("{}").ask).summary(NOON.plus(Duration::from_hours(2)));
         assert!(
-            told.starts_with("aaaaa  serena:analyze  asked 2h 0m ago, expired\n"),
-            "{told}"
+            summary.starts_with("aaaaa  serena:analyze  asked 2h 0m ago, expired\n"),
+            "{summary}"
         );
     }
 }

@@ -1,13 +1,13 @@
-//! A question as a person sees it, what they type to answer it, and what a command line names instead.
+//! The text of a question in a terminal, and the parser of the line a person types to answer it.
 
-use super::{Given, Question, QuestionError, Selection};
+use super::{Question, QuestionAnswer, QuestionError, Selection};
 use crate::protocol::Shown;
 use crate::protocol::nearest::distance;
 
 impl Question {
     /// Tells the question and its numbered options, line by line.
     #[must_use]
-    pub fn told(&self) -> Vec<String> {
+    pub fn render(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .question
             .lines()
@@ -34,7 +34,7 @@ impl Question {
     /// Reads a typed line: numbers of options or their labels, several by commas or spaces; other words are free text.
     ///
     /// Numbers alone are never free text: a slip of the finger must not become an answer.
-    pub fn read(&self, field: &str, typed: &str) -> Result<Given, QuestionError> {
+    pub fn read(&self, field: &str, typed: &str) -> Result<QuestionAnswer, QuestionError> {
         let typed = typed.trim();
         if let Some(numbers) = self.numbers(typed) {
             let labels = numbers.into_iter().map(|number| self.numbered(field, number));
@@ -75,7 +75,11 @@ impl Question {
     }
 
     /// Checks an answer that names its labels: what is not among the options is refused, with the nearest that is.
-    pub fn check_strictly(&self, field: &str, given: Given) -> Result<Given, QuestionError> {
+    pub fn check_strictly(
+        &self,
+        field: &str,
+        given: QuestionAnswer,
+    ) -> Result<QuestionAnswer, QuestionError> {
         let known = || self.options.iter().map(|option| option.label.as_str());
         let stranger = given
             .labels
@@ -106,7 +110,7 @@ impl Question {
                 .options
                 .iter()
                 .filter(|option| option.label.to_lowercase() == typed);
-            // Labels that differ in their case alone can only be told apart by it.
+            // Labels that differ in their case alone can only be summary apart by it.
             found.next().filter(|_| found.next().is_none())
         };
         let numbered = || {
@@ -140,7 +144,7 @@ mod tests {
     fn a_typed_line_is_numbers_labels_or_free_text() {
         let one = question(&["Red", "3", "blue", "Blue"], Selection::One);
         let several = question(&["Red", "Green, light", "Blue"], Selection::Several);
-        for (question, typed, told) in [
+        for (question, typed, summary) in [
             (&one, " red\n", "User selected: Red"),
             (&one, "1", "User selected: Red"),
             (&one, "3", "User selected: 3"),
@@ -156,7 +160,11 @@ mod tests {
             (&several, " 3 ,1 ", "User selected: Blue, Red"),
             (&question(&[], Selection::One), "5", "User answered: 5"),
         ] {
-            assert_eq!(question.read("answer", typed).unwrap().told(), told, "{typed}");
+            assert_eq!(
+                question.read("answer", typed).unwrap().summary(),
+                summary,
+                "{typed}"
+            );
         }
         assert!(one.read("answer", "  \n").is_err());
         for (question, typed, reason) in [
@@ -176,14 +184,14 @@ mod tests {
     #[test]
     fn a_named_label_must_be_an_option() {
         let one = question(&["Red", "Blue"], Selection::One);
-        let given = |labels: &[&str], text: Option<&str>| Given {
+        let given = |labels: &[&str], text: Option<&str>| QuestionAnswer {
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
             text: text.map(str::to_owned),
         };
         let strictly = |question: &Question, given| {
             question
                 .check_strictly("answer", given)
-                .map(|given| given.told())
+                .map(|given| given.summary())
                 .map_err(|error| error.to_string())
         };
         assert_eq!(

@@ -1,6 +1,6 @@
-//! `${VAR}` and `${VAR:-default}` in what a server declares.
+//! The expansion of `${VAR}` and `${VAR:-default}` in the declaration of a server.
 //!
-//! Done when a server is started, never while reading. `$${` stands for a literal `${`; any other `$` stays. A
+//! Variables are expanded when a server is started, never while the file is read. `$${` stands for a literal `${`; any other `$` stays. A
 //! default is plain text up to the next `}`. A variable that is set but empty counts as unset, as in a shell's
 //! `:-`. Errors name the variable and never repeat the text around it, which may hold a secret.
 
@@ -45,7 +45,7 @@ impl crate::report::Hint for ExpandError {
 
 /// A text whose variables are expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expanded {
+pub struct ExpandedText {
     /// The text.
     pub text: String,
     /// The variables of the environment that it took, each with its value: what must not be shown.
@@ -53,7 +53,7 @@ pub struct Expanded {
 }
 
 /// Expands the variables of `text`.
-pub fn expand(text: &str, environment: &Environment) -> Result<Expanded, ExpandError> {
+pub fn expand(text: &str, environment: &Environment) -> Result<ExpandedText, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
     let mut taken = Vec::new();
     let mut rest = text;
@@ -73,7 +73,7 @@ pub fn expand(text: &str, environment: &Environment) -> Result<Expanded, ExpandE
         }
     }
     expanded.push_str(rest);
-    Ok(Expanded {
+    Ok(ExpandedText {
         text: expanded,
         taken,
     })

@@ -1,7 +1,7 @@
-//! What can still be told of a message that cannot be read: who waits for it.
+//! The remains of a message that cannot be read: its id, and whether it is a request or an answer.
 //!
 //! Some servers write the `id` first, others (those on the TypeScript SDK) last, behind a payload that may be too
-//! deep, too long or broken. So the whole line is skimmed, in whatever pieces it comes: strings and brackets are
+//! deep, too long or broken. So the whole line is skimmed, piece by piece as it comes: strings and brackets are
 //! followed, nothing of the payload is kept, and only what stands in the outermost object is believed. Nothing
 //! recurses, and the memory does not depend on the line.
 
@@ -21,9 +21,9 @@ pub enum Remains {
     Answer(String),
     /// It has this raw id, and nothing that tells which of the two it is.
     Either(String),
-    /// It was read to its end, tells something and has no id: nobody waits for it.
+    /// It was read to its end, is a notification and has no id: no request waits for it.
     Notification,
-    /// There is nobody to tell: it has no id that could be found.
+    /// It has no id that could be found, so no waiting request can be answered.
     Nothing,
 }
 
@@ -31,7 +31,7 @@ impl Remains {
     /// Looks at a whole line.
     #[must_use]
     pub fn of(line: &[u8]) -> Self {
-        let mut skim = Skim::default();
+        let mut skim = MessageSkim::default();
         skim.pass(line);
         skim.remains()
     }
@@ -39,16 +39,16 @@ impl Remains {
 
 /// Passes over a message piece by piece.
 #[derive(Debug, Default)]
-pub struct Skim {
-    place: Place,
-    string: Within,
+pub struct MessageSkim {
+    place: SkimPosition,
+    string: StringState,
     /// How many containers are open inside of the value that is being passed.
     depth: usize,
     /// The name or the plain value that is being passed, as far as it is kept.
     token: Vec<u8>,
-    member: Member,
+    member: SkimmedMember,
     id: Id,
-    kind: Kind,
+    kind: MessageKind,
 }
 
 /// What is known of the id.
@@ -62,7 +62,7 @@ enum Id {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SkimPosition {
     #[default]
     Before,
     /// Where a name is expected, or within one.
@@ -77,7 +77,7 @@ enum Place {
 
 /// Where a byte stands with regard to strings.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum StringState {
     #[default]
     None,
     String,
@@ -86,39 +86,39 @@ enum Within {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Member {
+enum SkimmedMember {
     Id,
     #[default]
     Other,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum MessageKind {
     #[default]
     Unknown,
     Request,
     Answer,
 }
 
-impl Skim {
+impl MessageSkim {
     /// Passes over the next bytes.
     pub fn pass(&mut self, mut bytes: &[u8]) {
         while let Some((byte, rest)) = bytes.split_first() {
-            if self.place == Place::Lost {
+            if self.place == SkimPosition::Lost {
                 return;
             }
             bytes = rest;
             match self.string {
-                Within::None => self.step(*byte),
-                Within::Escape => {
+                StringState::None => self.step(*byte),
+                StringState::Escape => {
                     self.keep(&[*byte]);
-                    self.string = Within::String;
+                    self.string = StringState::String;
                 }
-                Within::String => {
+                StringState::String => {
                     self.keep(&[*byte]);
                     match byte {
-                        b'"' => self.string = Within::None,
-                        b'\\' => self.string = Within::Escape,
+                        b'"' => self.string = StringState::None,
+                        b'\\' => self.string = StringState::Escape,
                         _ => {
                             // Most of a long message is text.
                             let plain = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
@@ -135,11 +135,11 @@ impl Skim {
     #[must_use]
     pub fn remains(self) -> Remains {
         match (self.id, self.kind) {
-            (Id::Found(id), Kind::Request) => Remains::Request(id),
-            (Id::Found(id), Kind::Answer) => Remains::Answer(id),
-            (Id::Found(id), Kind::Unknown) => Remains::Either(id),
+            (Id::Found(id), MessageKind::Request) => Remains::Request(id),
+            (Id::Found(id), MessageKind::Answer) => Remains::Answer(id),
+            (Id::Found(id), MessageKind::Unknown) => Remains::Either(id),
             // Of one that breaks off the id may have been still to come.
-            (Id::Unseen, Kind::Request) if self.place == Place::Behind => Remains::Notification,
+            (Id::Unseen, MessageKind::Request) if self.place == SkimPosition::Behind => Remains::Notification,
             (Id::Unseen | Id::Unusable, _) => Remains::Nothing,
         }
     }
@@ -148,20 +148,20 @@ impl Skim {
     fn step(&mut self, byte: u8) {
         let blank = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         match (self.place, byte) {
-            (Place::Before, b'{') => self.place = Place::Name,
-            (Place::Name | Place::Value, b'"') => {
+            (SkimPosition::Before, b'{') => self.place = SkimPosition::Name,
+            (SkimPosition::Name | SkimPosition::Value, b'"') => {
                 self.keep(b"\"");
-                self.string = Within::String;
+                self.string = StringState::String;
             }
-            (Place::Name, b':') => self.named(),
-            (Place::Name, b'}') if self.token.is_empty() => self.place = Place::Behind,
-            (Place::Value, b'{' | b'[') => self.depth += 1,
-            (Place::Value, b'}' | b']') if self.depth > 0 => self.depth -= 1,
-            (Place::Value, b'}') => self.valued(Place::Behind),
-            (Place::Value, b',') if self.depth == 0 => self.valued(Place::Name),
-            (Place::Before | Place::Name | Place::Behind, _) if blank => {}
-            (Place::Value, byte) if byte != b']' => self.keep(&[byte]),
-            _ => self.place = Place::Lost,
+            (SkimPosition::Name, b':') => self.named(),
+            (SkimPosition::Name, b'}') if self.token.is_empty() => self.place = SkimPosition::Behind,
+            (SkimPosition::Value, b'{' | b'[') => self.depth += 1,
+            (SkimPosition::Value, b'}' | b']') if self.depth > 0 => self.depth -= 1,
+            (SkimPosition::Value, b'}') => self.valued(SkimPosition::Behind),
+            (SkimPosition::Value, b',') if self.depth == 0 => self.valued(SkimPosition::Name),
+            (SkimPosition::Before | SkimPosition::Name | SkimPosition::Behind, _) if blank => {}
+            (SkimPosition::Value, byte) if byte != b']' => self.keep(&[byte]),
+            _ => self.place = SkimPosition::Lost,
         }
     }
 
@@ -181,22 +181,22 @@ impl Skim {
     fn named(&mut self) {
         let token = std::mem::take(&mut self.token);
         let name = Self::value(&token).and_then(text);
-        self.place = Place::Value;
-        self.member = Member::Other;
+        self.place = SkimPosition::Value;
+        self.member = SkimmedMember::Other;
         match name.as_deref() {
-            Some("id") => self.member = Member::Id,
-            Some("method" | "params") => self.kind = Kind::Request,
+            Some("id") => self.member = SkimmedMember::Id,
+            Some("method" | "params") => self.kind = MessageKind::Request,
             // A request may have `"error": null`.
-            Some("result" | "error") if self.kind == Kind::Unknown => self.kind = Kind::Answer,
+            Some("result" | "error") if self.kind == MessageKind::Unknown => self.kind = MessageKind::Answer,
             _ => {}
         }
     }
 
-    fn valued(&mut self, next: Place) {
+    fn valued(&mut self, next: SkimPosition) {
         let token = std::mem::take(&mut self.token);
         self.place = next;
         // Of two ids the first is believed: each reader would believe another one.
-        if self.member == Member::Id && !matches!(self.id, Id::Found(_)) {
+        if self.member == SkimmedMember::Id && !matches!(self.id, Id::Found(_)) {
             let id = Self::value(&token).filter(|id| is_id(*id));
             self.id = id.map_or(Id::Unusable, |id| Id::Found(id.get().to_owned()));
         }
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_long_line_leaves_nothing_behind() {
-        let mut skim = Skim::default();
+        let mut skim = MessageSkim::default();
         skim.pass(br#"{"result":["#);
         for _ in 0..1000 {
             skim.pass(br#"{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},"#);
@@ -305,7 +305,7 @@ mod tests {
         fn where_the_pieces_end_does_not_matter(
             line in r#"\{("(id|method|result)":[\["a\\1,\]}]{0,6},?){0,4}\}?"#, size in 1usize..9,
         ) {
-            let mut skim = Skim::default();
+            let mut skim = MessageSkim::default();
             for piece in line.as_bytes().chunks(size) {
                 skim.pass(piece);
             }

@@ -1,32 +1,32 @@
-//! Continuing a suspended call: the decision is checked against the rules of *now*, the call is taken once.
+//! Continues a suspended call: checks the decision against the current rules and takes the call at most once.
 
 use std::sync::Arc;
 
-use super::authority::{Effect, NotEntitled, Relation, Runner, Terminal, Worth, stricter};
-use super::call::{Permitted, Ran, arguments_of};
+use super::authority::{AnswerWeight, Effect, NotEntitled, Relation, Runner, Terminal, stricter};
+use super::call::{PermittedCall, RunResult, arguments_of};
 use super::door::{self, Source};
-use super::route::{Given, PROMPTS, RESOURCES, Target};
-use super::{Asked, Carried, Outcome, Proxy, Refusal, View, Wanted};
+use super::route::{GrantKind, PROMPTS, RESOURCES, Target};
+use super::{ClientRequest, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View};
 use crate::loader::Content;
 use crate::protocol::continuation::Decision;
 use crate::protocol::{Json, ToolName, canonical};
 use crate::workflow::{
-    Answer, Arguments, Ask, Expected, GivenAnswer, Provenance, Refusal as Unmoved, State, Workflow,
+    Answer, Arguments, Ask, Provenance, RecordedAnswer, State, ToolExpectation, TransitionError, Workflow,
     WorkflowError, WorkflowId,
 };
 
-/// On what a continuation came in.
+/// The request that carried a continuation.
 #[derive(Debug, Clone, Copy)]
 pub enum Carrier<'a> {
     /// On the request itself.
-    Request(Wanted<'a>),
+    Request(RequestedItem<'a>),
     /// On the tool that continues every workflow.
     Continue,
 }
 
-/// What is known of a person's decision.
+/// The place a decision comes from: this request, or another road.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decided {
+pub enum DecisionSource {
     /// It comes with this, on this road.
     Now(Decision, Provenance),
     /// It came on another road, or has not come yet.
@@ -35,7 +35,13 @@ pub enum Decided {
 
 impl Proxy {
     /// Continues a suspended call as it was decided, or says how it stands.
-    pub async fn resume(&self, on: Carrier<'_>, id: &str, decided: Decided, carried: Carried) -> Outcome {
+    pub async fn resume(
+        &self,
+        on: Carrier<'_>,
+        id: &str,
+        decided: DecisionSource,
+        carried: ClientRequest,
+    ) -> Outcome {
         match self.resumed(on, id, decided, &carried).await {
             Ok(outcome) => outcome,
             Err(refusal) => Outcome::Refused(seed_words(refusal)),
@@ -46,22 +52,22 @@ impl Proxy {
         &self,
         on: Carrier<'_>,
         id: &str,
-        decided: Decided,
-        carried: &Carried,
+        decided: DecisionSource,
+        carried: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
         let view = self.view().map_err(Refusal::Config)?;
         let (expected, target) = match on {
-            Carrier::Continue => (Expected::AnyTool, None),
+            Carrier::Continue => (ToolExpectation::AnyTool, None),
             Carrier::Request(wanted) => match self.target(&view, wanted) {
-                Ok(target) => (Expected::Tool(target.tool.clone()), Some(target)),
+                Ok(target) => (ToolExpectation::Tool(target.tool.clone()), Some(target)),
                 Err(unknown) => return Ok(Outcome::Unknown(unknown)),
             },
         };
         // Looked at before it is taken: a decision that cannot be carried out must not use the workflow up.
         let suspended = self.0.workflows.find(id).await?;
         let tool = suspended.call.tool.clone();
-        if let Expected::Tool(expected) = &expected
+        if let ToolExpectation::Tool(expected) = &expected
             && *expected != tool
         {
             return Err(WorkflowError::WrongTool {
@@ -72,7 +78,7 @@ impl Proxy {
         }
         let decided = self.counted(&view, &suspended, decided)?;
         let answer = match (decided, &suspended.state) {
-            // Whatever is said now: the first answer was no.
+            // The first answer was no, and it counts against every later one.
             (
                 _,
                 State::Answered {
@@ -85,9 +91,9 @@ impl Proxy {
                     notes: Vec::new(),
                 });
             }
-            (Decided::Now(Decision::Approve(scope), by), _) => Some((Answer::Approve { scope }, by)),
-            (Decided::Now(Decision::Refuse, by), _) => {
-                let refused = GivenAnswer {
+            (DecisionSource::Now(Decision::Approve(scope), by), _) => Some((Answer::Approve { scope }, by)),
+            (DecisionSource::Now(Decision::Refuse, by), _) => {
+                let refused = RecordedAnswer {
                     answer: Answer::Refuse { reason: None },
                     by,
                     approves: None,
@@ -98,12 +104,12 @@ impl Proxy {
                     notes: Vec::new(),
                 });
             }
-            (Decided::Elsewhere, State::Pending) if suspended.is_live_at(super::now()) => {
+            (DecisionSource::Elsewhere, State::Pending) if suspended.is_live_at(super::now()) => {
                 return Ok(Outcome::Waiting(self.asked(&view, &suspended)?));
             }
-            (Decided::Elsewhere, _) => None,
+            (DecisionSource::Elsewhere, _) => None,
         };
-        view.ruled(&tool)?;
+        view.ruling(&tool)?;
         let (server, plan) = self.planned(&view, &tool)?;
         if *plan.digest() != suspended.call.launch {
             return Err(Refusal::Changed { tool });
@@ -115,7 +121,7 @@ impl Proxy {
             None if is_tool(&tool) => Target::tool(tool),
             None => return Ok(Outcome::Granted { tool, notes }),
         };
-        let permitted = Permitted {
+        let permitted = PermittedCall {
             target,
             server,
             plan: &plan,
@@ -127,32 +133,37 @@ impl Proxy {
                     lock: dependency.installation.lock.clone(),
                 }),
             given: match taken.ask {
-                Ask::Install { .. } | Ask::Connect { .. } => Given::Standing,
-                Ask::Permit { .. } | Ask::Use | Ask::Questions { .. } => Given::Once,
+                Ask::Install { .. } | Ask::Connect { .. } => GrantKind::Standing,
+                Ask::Permit { .. } | Ask::Use | Ask::Questions { .. } => GrantKind::Once,
             },
             notes,
             suspended: Some(taken.call.arguments.clone()),
         };
         match self.run(&view, permitted, carried.progress.clone()).await? {
-            Ran::To(outcome) => Ok(outcome),
-            Ran::NoLonger(refusal) => Err(refusal),
+            RunResult::To(outcome) => Ok(outcome),
+            RunResult::NoLonger(refusal) => Err(refusal),
         }
     }
 
     /// Returns what a decision counts for, on the road it came on and in the conversation that brings it.
-    fn counted(&self, view: &View, workflow: &Workflow, decided: Decided) -> Result<Decided, Refusal> {
+    fn counted(
+        &self,
+        view: &View,
+        workflow: &Workflow,
+        decided: DecisionSource,
+    ) -> Result<DecisionSource, Refusal> {
         let (effect, road) = match decided {
-            Decided::Now(Decision::Approve(_), road) => (Effect::Grants, road),
-            Decided::Now(Decision::Refuse, road) => (Effect::Refuses, road),
+            DecisionSource::Now(Decision::Approve(_), road) => (Effect::Grants, road),
+            DecisionSource::Now(Decision::Refuse, road) => (Effect::Refuses, road),
             // How something stands is told where it could be decided.
-            Decided::Elsewhere if self.relation(workflow) != Relation::OtherProject => {
+            DecisionSource::Elsewhere if self.relation(workflow) != Relation::OtherProject => {
                 return Ok(decided);
             }
-            Decided::Elsewhere => (Effect::Grants, Provenance::Continuation),
+            DecisionSource::Elsewhere => (Effect::Grants, Provenance::Continuation),
         };
         match door::weigh(self.source(view, workflow), workflow, effect, road)? {
-            Worth::Decides => Ok(decided),
-            Worth::Looks => Ok(Decided::Elsewhere),
+            AnswerWeight::Decides => Ok(decided),
+            AnswerWeight::Looks => Ok(DecisionSource::Elsewhere),
         }
     }
 
@@ -187,7 +198,7 @@ impl Proxy {
     }
 
     /// Describes a suspended call as a person is shown it now.
-    pub async fn describe(&self, id: WorkflowId) -> Result<Asked, Refusal> {
+    pub async fn describe(&self, id: WorkflowId) -> Result<PendingAsk, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let workflow = self.0.workflows.find(id).await?;
         self.asked(&view, &workflow)
@@ -209,8 +220,8 @@ impl Proxy {
     pub async fn asked_again(
         &self,
         id: &str,
-        wanted: Wanted<'_>,
-        carried: &Carried,
+        wanted: RequestedItem<'_>,
+        carried: &ClientRequest,
     ) -> Result<Workflow, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
         let view = self.view().map_err(Refusal::Config)?;
@@ -249,13 +260,13 @@ fn is_tool(tool: &ToolName) -> bool {
     !tool.tool().starts_with(PROMPTS) && !tool.tool().starts_with(RESOURCES)
 }
 
-/// The client's words for an id that continues nothing are the same, whatever the reason: it may be guessed.
+/// Replaces every reason why an id continues nothing by one message: the id may have been guessed.
 pub(super) fn seed_words(refusal: Refusal) -> Refusal {
     match refusal {
         Refusal::Workflow(
             WorkflowError::Unknown { .. }
             | WorkflowError::Refused {
-                refusal: Unmoved::Expired { .. },
+                refusal: TransitionError::Expired { .. },
                 ..
             },
         ) => Refusal::Expired,

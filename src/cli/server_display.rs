@@ -1,4 +1,4 @@
-//! What a person at the terminal is shown of a server before it is fetched, started or connected to.
+//! The display of a server at the terminal before it is fetched, started or connected to.
 
 use super::output;
 use crate::protocol::approval::ShownDependency;

@@ -1,18 +1,18 @@
-//! The digests by which a store finds asks that are the same, and calls that are alike.
+//! The digests by which a store finds identical asks of one conversation, and identical calls of any.
 
 use std::os::unix::ffi::OsStrExt as _;
 
-use super::{Arguments, Ask, New};
+use super::{Arguments, Ask, NewWorkflow};
 use crate::protocol::Digest;
 
 /// Returns the digest of everything that makes two pending asks of one conversation the same.
-pub(super) fn identity(new: &New) -> serde_json::Result<Digest> {
+pub(super) fn ask_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
     let ask = serde_json::to_string(&new.ask)?;
-    let likeness = likeness(new)?;
+    let call = call_digest(new)?;
     let asker = new.origin.asker.to_string();
     Ok(Digest::of([
         ask.as_str(),
-        likeness.as_str(),
+        call.as_str(),
         &asker,
         &new.twin.to_string(),
     ]))
@@ -22,7 +22,7 @@ pub(super) fn identity(new: &New) -> serde_json::Result<Digest> {
 ///
 /// What a person is shown of a dependency is not part of it: an integrity that was found out meanwhile does not make
 /// another call of it, and what may run is bound to `launch` and to the integrity that was shown.
-pub(super) fn likeness(new: &New) -> serde_json::Result<Digest> {
+pub(super) fn call_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
     let kind = match &new.ask {
         Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } => new.ask.kind().to_owned(),
         Ask::Use | Ask::Questions { .. } => serde_json::to_string(&new.ask)?,

@@ -1,4 +1,4 @@
-//! Makes a write over the limit of a file's size fail instead of ending pml.
+//! The handler of SIGXFSZ: a write over the file size limit fails instead of ending pml.
 //!
 //! The system sends SIGXFSZ to a process that writes past its limit (`ulimit -f`), and its default is death: one answer
 //! that cannot be recorded would cost every call under way. With a handler the write fails, and its owner says so. A

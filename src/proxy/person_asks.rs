@@ -1,58 +1,58 @@
-//! What a person is asked outside a call, and what they say on roads that only people walk.
+//! Asks of a person outside a call of a server, and the answers that prompts and dialogs bring to them.
 
 use std::time::Duration;
 
 use super::decision::package_of;
 use super::door::{self, Reach};
 use super::{Claim, Proxy, Refusal, now};
-use crate::config::{Approvals, AskUser, By};
-use crate::permissions::Decision;
-use crate::protocol::question::{Given, Question};
+use crate::config::{ApprovalSettings, AskUserSettings, By};
+use crate::permissions::Ruling;
+use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{DependencyName, Digest, ToolName};
 use crate::workflow::{
-    Answer, Arguments, Ask, Attended, Call, Created, Event, New, Provenance, State, Workflow, WorkflowError,
-    WorkflowId,
+    Answer, Arguments, Ask, AskAttendance, Event, NewWorkflow, Provenance, State, SuspendedCall, Suspension,
+    Workflow, WorkflowError, WorkflowId,
 };
 
-/// How long a question can still be answered after nobody waits for it: over a coffee, not over a night.
+/// The time for which a question can still be answered after its call has ended: over a coffee, not over a night.
 const LATE: Duration = Duration::from_hours(1);
 
 /// Where the lives of workflows are logged; names and ends, never questions or answers.
 const LIFECYCLE: &str = "pml::workflow";
 
-/// How questions stand.
+/// The status of questions that were put to a person.
 #[derive(Debug, Clone)]
-pub enum Questioned {
-    /// Nobody has answered yet.
+pub enum QuestionStatus {
+    /// The person has not answered yet.
     Pending(Box<Workflow>),
-    /// Somebody has.
+    /// The person has answered.
     Answered {
         /// What was asked.
         questions: Vec<Question>,
         /// What they said, in the same order.
-        answers: Vec<Given>,
+        answers: Vec<QuestionAnswer>,
         /// On which road.
         by: Provenance,
     },
-    /// They would not answer.
+    /// The person refused to answer.
     Rejected {
         /// Why, in their words.
         reason: Option<String>,
     },
-    /// Nobody answered while it could be answered.
+    /// No answer came before the deadline.
     TimedOut,
-    /// Whoever asked took it back.
+    /// The asking call withdrew them.
     Withdrawn,
 }
 
 impl Proxy {
     /// Returns how approvals are asked for; while the configuration cannot be read, only a person counts.
     #[must_use]
-    pub fn approvals(&self) -> Approvals {
+    pub fn approvals(&self) -> ApprovalSettings {
         self.view().map_or_else(
-            |_broken| Approvals {
+            |_broken| ApprovalSettings {
                 by: By::Human,
-                ..Approvals::default()
+                ..ApprovalSettings::default()
             },
             |view| view.config.approvals.clone(),
         )
@@ -60,15 +60,17 @@ impl Proxy {
 
     /// Returns how the tools that ask a person behave.
     #[must_use]
-    pub fn ask_user(&self) -> AskUser {
-        self.view()
-            .map_or_else(|_broken| AskUser::default(), |view| view.config.ask_user.clone())
+    pub fn ask_user(&self) -> AskUserSettings {
+        self.view().map_or_else(
+            |_broken| AskUserSettings::default(),
+            |view| view.config.ask_user.clone(),
+        )
     }
 
     /// Puts questions to a person; the very same questions are put once, and a second call for them gets the same answer.
     pub async fn question(&self, tool: &str, questions: Vec<Question>) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
-        let call = Call {
+        let call = SuspendedCall {
             tool: ToolName::new(DependencyName::own(), tool),
             arguments: Arguments::Absent,
             // Nothing is launched by an answer.
@@ -80,35 +82,39 @@ impl Proxy {
             .time_to_live
             .max(view.config.ask_user.timeout)
             + LATE;
-        let new = New {
+        let new = NewWorkflow {
             ask: Ask::Questions { questions },
             call,
             time_to_live,
             project: self.project().to_owned(),
             origin: self.origin(&view),
-            attended: Attended::ByItsCall,
+            attended: AskAttendance::ByItsCall,
             twin: 0,
         };
         Ok(self.0.workflows.create(new).await?.workflow())
     }
 
-    /// Tells how questions stand, waiting up to `patience` for an answer; whoever is told an answer has taken it.
-    pub async fn questioned(&self, id: WorkflowId, patience: Duration) -> Result<Questioned, Refusal> {
-        let stands = self.stand_of(id, patience).await;
+    /// Returns the status of questions after waiting up to `patience`; an answer that is returned counts as taken.
+    pub async fn question_status(
+        &self,
+        id: WorkflowId,
+        patience: Duration,
+    ) -> Result<QuestionStatus, Refusal> {
+        let stands = self.read_status(id, patience).await;
         let failed = |error: &str| tracing::info!(target: LIFECYCLE, session = %id, error, "Session failed");
         match &stands {
-            Ok(Questioned::Answered { .. }) => {
+            Ok(QuestionStatus::Answered { .. }) => {
                 tracing::info!(target: LIFECYCLE, session = %id, "Session completed successfully");
             }
-            Ok(Questioned::Rejected { .. }) => failed("rejected"),
-            Ok(Questioned::TimedOut) => failed("timed out"),
-            Ok(Questioned::Withdrawn) => failed("withdrawn"),
-            Ok(Questioned::Pending(_)) | Err(_) => {}
+            Ok(QuestionStatus::Rejected { .. }) => failed("rejected"),
+            Ok(QuestionStatus::TimedOut) => failed("timed out"),
+            Ok(QuestionStatus::Withdrawn) => failed("withdrawn"),
+            Ok(QuestionStatus::Pending(_)) | Err(_) => {}
         }
         stands
     }
 
-    async fn stand_of(&self, id: WorkflowId, patience: Duration) -> Result<Questioned, Refusal> {
+    async fn read_status(&self, id: WorkflowId, patience: Duration) -> Result<QuestionStatus, Refusal> {
         let mut workflow = self.0.workflows.find(id).await?;
         if workflow.state == State::Pending && !patience.is_zero() {
             let waited = tokio::time::timeout(patience, self.0.workflows.wait(id)).await;
@@ -117,11 +123,11 @@ impl Proxy {
             }
         }
         match &workflow.state {
-            State::Pending if workflow.is_live_at(now()) => Ok(Questioned::Pending(Box::new(workflow))),
+            State::Pending if workflow.is_live_at(now()) => Ok(QuestionStatus::Pending(Box::new(workflow))),
             State::Answered {
                 answer: Answer::Refuse { reason },
                 ..
-            } => Ok(Questioned::Rejected {
+            } => Ok(QuestionStatus::Rejected {
                 reason: reason.clone(),
             }),
             // An answer may be asked for again: it is the same answer.
@@ -141,8 +147,8 @@ impl Proxy {
                     _ => Err(Refusal::Expired),
                 }
             }
-            State::Pending | State::Expired => Ok(Questioned::TimedOut),
-            State::Withdrawn => Ok(Questioned::Withdrawn),
+            State::Pending | State::Expired => Ok(QuestionStatus::TimedOut),
+            State::Withdrawn => Ok(QuestionStatus::Withdrawn),
             State::Taken { .. } => Err(Refusal::Expired),
         }
     }
@@ -184,7 +190,7 @@ impl Proxy {
         }
     }
 
-    /// Takes back what nobody waits for any more; what was answered meanwhile stays.
+    /// Withdraws an ask whose call no longer waits; an ask that was answered meanwhile stays.
     pub async fn withdraw(&self, id: WorkflowId) {
         let _ = self.0.workflows.apply(id, Event::Withdraw).await;
     }
@@ -195,7 +201,7 @@ impl Proxy {
         self.0.withdrawals.spawn(async move { proxy.withdraw(id).await });
     }
 
-    /// Waits until somebody has answered, in whichever process.
+    /// Waits until the workflow is answered, in this process or another.
     pub async fn decided(&self, id: WorkflowId) -> Result<Workflow, Refusal> {
         Ok(self.0.workflows.wait(id).await?)
     }
@@ -216,11 +222,11 @@ impl Proxy {
     }
 
     /// Returns what the rules say about a tool now, what a person granted for the session included.
-    pub fn ruled_for(&self, tool: &ToolName) -> Result<Decision, Refusal> {
+    pub fn ruling_for(&self, tool: &ToolName) -> Result<Ruling, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
-        let decision = view.ruled(tool)?;
+        let decision = view.ruling(tool)?;
         Ok(if self.0.grants.allows_tool(tool, &client_launch()) {
-            Decision::Allow
+            Ruling::Allow
         } else {
             decision
         })
@@ -236,26 +242,26 @@ impl Proxy {
     /// The claim is the right of this call to the answer: an identical one that waits at the same time has its own.
     pub async fn use_of(&self, tool: ToolName, input: String) -> Result<(Workflow, Option<Claim>), Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
-        let call = Call {
+        let call = SuspendedCall {
             // Nothing is launched by pml.
             launch: Digest::of(["use"]),
             tool,
             // Erased with the end of the ask, as the arguments of any other call.
             arguments: Arguments::Json(input),
         };
-        let mut new = New {
+        let mut new = NewWorkflow {
             ask: Ask::Use,
             call,
             time_to_live: view.config.approvals.time_to_live,
             project: self.project().to_owned(),
             origin: self.origin(&view),
-            attended: Attended::ByItsCall,
+            attended: AskAttendance::ByItsCall,
             twin: 0,
         };
         loop {
             match self.0.workflows.create(new.clone()).await? {
-                Created::Answered(workflow) => return Ok((workflow, None)),
-                Created::New(workflow) | Created::Existing(workflow) => {
+                Suspension::Answered(workflow) => return Ok((workflow, None)),
+                Suspension::New(workflow) | Suspension::Existing(workflow) => {
                     if let Some(claim) = self.0.scope.claim(workflow.id) {
                         return Ok((workflow, Some(claim)));
                     }
@@ -274,22 +280,24 @@ fn client_launch() -> Digest {
 /// Tells whether an answer came too late because another was first.
 #[must_use]
 pub fn came_second(refusal: &Refusal) -> bool {
-    use crate::workflow::Refusal as Unmoved;
+    use crate::workflow::TransitionError;
     matches!(
         refusal,
         Refusal::Workflow(WorkflowError::Refused {
-            refusal: Unmoved::AlreadyAnswered { .. } | Unmoved::AlreadyUsed { .. } | Unmoved::Refused { .. },
+            refusal: TransitionError::AlreadyAnswered { .. }
+                | TransitionError::AlreadyUsed { .. }
+                | TransitionError::Refused { .. },
             ..
         })
     )
 }
 
-fn given(workflow: &Workflow, answers: Vec<Given>, by: Provenance) -> Questioned {
+fn given(workflow: &Workflow, answers: Vec<QuestionAnswer>, by: Provenance) -> QuestionStatus {
     let questions = match &workflow.ask {
         Ask::Questions { questions } => questions.clone(),
         Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => Vec::new(),
     };
-    Questioned::Answered {
+    QuestionStatus::Answered {
         questions,
         answers,
         by,

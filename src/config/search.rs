@@ -1,4 +1,4 @@
-//! Where the configuration is: the project's file and, below it, the user's.
+//! The search for the configuration: the project's file and the user's file below it.
 //!
 //! The search goes upwards to the root of the repository at most, and not into directories that every user of the
 //! machine may write: another user may have left a file there.
@@ -23,14 +23,14 @@ pub struct Files {
     /// The user's file, layered below the project's.
     pub user: PathBuf,
     /// How the project's file was chosen.
-    pub chosen: Chosen,
+    pub chosen: FileChoice,
     /// The nearest file above the place where the search ended.
     pub unreached: Option<Unreached>,
 }
 
 /// How the project's file was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chosen {
+pub enum FileChoice {
     /// By the search: obeyed if it belongs to the user or root and no other user may write it.
     Found,
     /// By `--config` or `PML_CONFIG`, which is the user's own word: obeyed without a look at its owner.
@@ -62,7 +62,7 @@ impl Files {
         Self {
             project,
             user,
-            chosen: Chosen::Found,
+            chosen: FileChoice::Found,
             unreached: None,
         }
     }
@@ -92,14 +92,14 @@ pub fn find(explicit: Option<&Path>, environment: &Environment, locations: &Loca
     let user = locations.user_config();
     if let Some(path) = explicit.filter(|path| !path.as_os_str().is_empty()) {
         return Files {
-            chosen: Chosen::Named,
+            chosen: FileChoice::Named,
             ..Files::new(environment.working_directory().join(path), user)
         };
     }
     let start = start(environment);
     match search(&start) {
-        Found::At(project) => Files::new(project, user),
-        Found::Nothing(unreached) => Files {
+        SearchResult::At(project) => Files::new(project, user),
+        SearchResult::Nothing(unreached) => Files {
             unreached,
             ..Files::new(start.join(PROJECT_FILE), user)
         },
@@ -114,13 +114,13 @@ fn start(environment: &Environment) -> PathBuf {
 }
 
 /// What the search upwards came to.
-enum Found {
+enum SearchResult {
     At(PathBuf),
     Nothing(Option<Unreached>),
 }
 
 /// Looks upwards from `start`; beyond the border only to tell which file does not count.
-fn search(start: &Path) -> Found {
+fn search(start: &Path) -> SearchResult {
     let mut border = None;
     for directory in start.ancestors() {
         // The start itself was chosen by the user; its file is still checked when it is read.
@@ -128,18 +128,18 @@ fn search(start: &Path) -> Found {
             border = Some(Border::Shared(directory.to_owned()));
         }
         let file = directory.join(PROJECT_FILE);
-        // A link that leads nowhere is still the project's file: whoever made it meant this place.
+        // A link that leads nowhere is still the project's file: the person who made the link meant this place.
         if file.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
             return match border {
-                None => Found::At(file),
-                Some(border) => Found::Nothing(Some(Unreached { file, border })),
+                None => SearchResult::At(file),
+                Some(border) => SearchResult::Nothing(Some(Unreached { file, border })),
             };
         }
         if border.is_none() && directory.join(REPOSITORY).symlink_metadata().is_ok() {
             border = Some(Border::Repository(directory.to_owned()));
         }
     }
-    Found::Nothing(None)
+    SearchResult::Nothing(None)
 }
 
 /// A directory that cannot be looked at is as good as shared.
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(
             find(Some(Path::new("x/y.json")), &environment, &locations),
             Files {
-                chosen: Chosen::Named,
+                chosen: FileChoice::Named,
                 ..Files::new(elsewhere.path().join("x/y.json"), user)
             }
         );

@@ -1,27 +1,31 @@
-//! What the person is told of an addition: before it is agreed to, and after it is done.
+//! The messages about an addition: before the person agrees to it, and after it is done.
 
 use serde_json::{Value, json};
 
-use super::super::{Ground, output, shown, terminal};
-use super::{AddArguments, Added, Draft};
+use super::super::{CommandContext, output, server_display, terminal};
+use super::{AddArguments, Addition, Draft};
 use crate::config;
 use crate::loader::Resolved;
 use crate::protocol::{Shown, ToolName, wire_name};
 
 /// Shows what will be written and run; exactly this is agreed to.
-pub(super) fn before(ground: &Ground, draft: &Draft, resolved: Option<&Resolved>) {
-    let path = ground.path(&draft.edited.file);
+pub(super) fn before(context: &CommandContext, draft: &Draft, resolved: Option<&Resolved>) {
+    let path = context.path(&draft.edited.file);
     output::say(&terminal::difference(
         &path,
         draft.edited.before.as_deref(),
         &draft.edited.after,
     ));
     output::say("");
-    shown::show(&draft.plan.shown(resolved));
+    server_display::show(&draft.plan.shown(resolved));
 }
 
 /// Tells what was done: the tools as data, the rest beside it.
-pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) -> anyhow::Result<()> {
+pub(super) fn after(
+    context: &CommandContext,
+    arguments: &AddArguments,
+    added: &Addition,
+) -> anyhow::Result<()> {
     let draft = &added.draft;
     let shown = draft.plan.shown(added.resolved.as_ref());
     if arguments.json {
@@ -45,7 +49,7 @@ pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) ->
             "tools": tools,
         }))?;
     } else {
-        let path = ground.path(&added.edited.file);
+        let path = context.path(&added.edited.file);
         let what = match (&added.edited.before, added.edited.changed()) {
             (None, _) => format!("created {path}"),
             (Some(_), true) => format!("changed {path}"),
@@ -76,13 +80,13 @@ pub(super) fn after(ground: &Ground, arguments: &AddArguments, added: &Added) ->
     for note in &added.notes {
         output::note(note);
     }
-    note_other_file(ground, arguments);
+    note_other_file(context, arguments);
     Ok(())
 }
 
 /// Says where a server of the same name stands too: one of the two does not count.
-fn note_other_file(ground: &Ground, arguments: &AddArguments) {
-    let files = ground.files();
+fn note_other_file(context: &CommandContext, arguments: &AddArguments) {
+    let files = context.files();
     if files.user == files.project {
         return;
     }
@@ -99,7 +103,7 @@ fn note_other_file(ground: &Ground, arguments: &AddArguments) {
         output::note(&format!(
             "`{}` is declared in {} too; {counts}",
             arguments.name,
-            ground.path(other)
+            context.path(other)
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! What is suspended and what a person is asked about it: plain data, pure.
+//! The record of a workflow: the suspended call and the ask that a person answers. Plain data, pure.
 //!
 //! The arguments may hold secrets. Their `Debug` shows a length only, and they exist only while the call can
 //! still run: see [`Arguments::Erased`].
@@ -10,15 +10,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answer, Asker, Code, Event, Lifetime, Provenance, Refusal, State, Timestamp, WorkflowError, WorkflowId,
-    machine,
+    Answer, Asker, Code, Event, Lifetime, Provenance, State, Timestamp, TransitionError, WorkflowError,
+    WorkflowId, machine,
 };
 use crate::config::By;
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::question::Question;
 use crate::protocol::{Digest, ToolName};
 
-/// What a person is asked; which tool it is about stands once, in the [`Call`].
+/// What a person is asked; which tool it is about stands once, in the [`SuspendedCall`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
@@ -96,7 +96,7 @@ impl Ask {
 
 /// The call that runs if it is approved; it comes from the store, so a continuation cannot change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct SuspendedCall {
     /// The tool, as policy names it.
     pub tool: ToolName,
     /// The arguments, byte for byte as they came.
@@ -112,7 +112,7 @@ pub enum Arguments {
     Absent,
     /// The JSON text exactly as it came.
     Json(String),
-    /// The call can never run again, or was handed to somebody else: its arguments are gone.
+    /// The call can never run again, or was handed to another caller: its arguments are gone.
     Erased,
 }
 
@@ -149,20 +149,20 @@ pub struct Origin {
 
 /// Whether a call waits for the answer to its ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attended {
+pub enum AskAttendance {
     /// It does, and takes the answer as soon as there is one.
     ByItsCall,
     /// It was answered with the ask itself; the answer is fetched later, if at all.
     ByNone,
 }
 
-/// What it takes to suspend a call.
+/// The data of a workflow that is to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct New {
+pub struct NewWorkflow {
     /// What a person is asked.
     pub ask: Ask,
     /// What runs if they approve.
-    pub call: Call,
+    pub call: SuspendedCall,
     /// How long the answer may take.
     pub time_to_live: Duration,
     /// The project the call belongs to.
@@ -170,7 +170,7 @@ pub struct New {
     /// Who asks.
     pub origin: Origin,
     /// Whether the call waits for the answer.
-    pub attended: Attended,
+    pub attended: AskAttendance,
     /// Tells apart identical asks of one conversation whose calls wait at the same time; 0 for the first.
     pub twin: u32,
 }
@@ -185,7 +185,7 @@ pub struct Workflow {
     /// What a person is asked.
     pub ask: Ask,
     /// What runs if they approve.
-    pub call: Call,
+    pub call: SuspendedCall,
     /// The project the call belongs to.
     pub project: PathBuf,
     /// Who asks.
@@ -250,7 +250,7 @@ impl Workflow {
         })
     }
 
-    fn refused(&self, refusal: Refusal) -> WorkflowError {
+    fn refused(&self, refusal: TransitionError) -> WorkflowError {
         WorkflowError::Refused {
             code: self.code.clone(),
             refusal,
@@ -264,10 +264,10 @@ impl Workflow {
     }
 }
 
-/// Tells a new workflow from one that already asks, or has answered, the very same.
+/// The result of suspending a call: a new workflow, or one that already asks or has answered the very same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Created {
-    /// Nobody had asked this yet.
+pub enum Suspension {
+    /// No workflow asked this yet.
     New(Workflow),
     /// The same conversation asks the same about the same call; this is it, with its own deadline.
     Existing(Workflow),
@@ -275,8 +275,8 @@ pub enum Created {
     Answered(Workflow),
 }
 
-impl Created {
-    /// Returns the workflow, whichever it is.
+impl Suspension {
+    /// Returns the workflow of any variant.
     #[must_use]
     pub fn workflow(self) -> Workflow {
         match self {
@@ -285,18 +285,18 @@ impl Created {
     }
 }
 
-/// Which tool a continuation came in on.
+/// The tool that a continued workflow must belong to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
-    /// On a tool itself: the workflow must belong to it.
+pub enum ToolExpectation {
+    /// The continuation came in a call of this tool: the workflow must belong to it.
     Tool(ToolName),
-    /// On a tool that continues every workflow.
+    /// The continuation came by the tool that continues every workflow.
     AnyTool,
 }
 
-/// What a sweep did.
+/// The report of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     /// The workflows whose life was over.
     pub expired: Vec<WorkflowId>,
     /// How many finished rows were too old to keep.
