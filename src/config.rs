@@ -164,7 +164,7 @@ pub enum AskUserTools {
     Off,
 }
 
-/// What a question does while nobody has answered it.
+/// The behaviour of a question while it has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskUserMode {
     /// It returns an id at once.

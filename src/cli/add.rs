@@ -274,7 +274,7 @@ async fn pinned(
             resolving();
             packages.resolve(package).await
         }
-        // Not what this spec once was resolved to: whoever adds a server today means today's version.
+        // Not what this spec once was resolved to: a person who adds a server today means today's version.
         VersionSpec::Floating(_) => {
             resolving();
             packages.look_up(package).await

@@ -75,7 +75,7 @@ pub(crate) enum AnswerError {
         #[source]
         source: QuestionError,
     },
-    /// Nothing is said, and nobody can be asked.
+    /// The command line has no answer, and there is no terminal to ask at.
     #[error("no answer to `{code}` is given, and there is no terminal to ask in")]
     Nobody {
         /// The workflow.

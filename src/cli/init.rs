@@ -66,7 +66,7 @@ enum Registration {
     Done { backup: Option<PathBuf> },
     /// The person does not want it.
     Declined,
-    /// Nobody could be asked.
+    /// There was no terminal to ask at.
     Unasked,
 }
 
@@ -82,7 +82,7 @@ struct ImportReport {
 pub(crate) fn run(context: &CommandContext, arguments: &InitArguments) -> anyhow::Result<ExitCode> {
     let path = match &context.config {
         Some(_) => context.files().project,
-        // Not the nearest one upwards: whoever says `init` here means here.
+        // Not the nearest one upwards: a person who runs `init` here means this directory.
         None => context.environment.working_directory().join(PROJECT_FILE),
     };
     let client = path.with_file_name(CLIENT_FILE);

@@ -183,7 +183,7 @@ async fn install_one(
     };
     let loader = Loader::new(&context.environment, &context.locations, TaskTracker::new());
     let expected = match authority::of(context, &config, &plan, &loader)? {
-        Authority::Granted(content) => content,
+        Authority::Granted(expected) => expected,
         // What is there already needs no leave to be fetched.
         Authority::Asks if packages.installed(&plan)?.is_some() => Content::default(),
         Authority::Asks => {

@@ -78,7 +78,7 @@ fn whole(workflow: &Workflow, now: Timestamp) -> Value {
     value
 }
 
-/// Names the state; a deadline counts also where nobody has noticed it yet.
+/// Names the state; a deadline counts also before a sweep has marked it.
 fn word(workflow: &Workflow, now: Timestamp) -> &'static str {
     let over = !workflow.is_live_at(now);
     match &workflow.state {

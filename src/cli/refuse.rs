@@ -20,7 +20,7 @@ pub(crate) struct RefuseArguments {
     reason: Option<String>,
 }
 
-/// Refuses, and shows what was refused. Anybody may: a refusal grants nothing.
+/// Refuses, and shows what was refused. An agent may refuse too: a refusal grants nothing.
 pub(crate) fn run(context: &CommandContext, arguments: &RefuseArguments) -> anyhow::Result<ExitCode> {
     let inbox = Inbox::open(context)?;
     let workflow = inbox.named(&arguments.code)?;

@@ -209,7 +209,7 @@ pub(crate) fn forget(context: &CommandContext, arguments: &ForgetArguments) -> a
 /// Returns what decides instead of a rule that was just added, for a tool that stands for all it covers.
 fn winner(policy: &Policy, list: RuleList, pattern: &Pattern) -> Option<Verdict> {
     let verdict = policy.check(&sample(pattern)?);
-    let decided = match verdict.decision {
+    let decided = match verdict.ruling {
         Ruling::Allow => RuleList::Allow,
         Ruling::Ask(_) => RuleList::Ask,
         Ruling::Deny => RuleList::Deny,
@@ -244,7 +244,7 @@ fn sample(pattern: &Pattern) -> Option<ToolName> {
 }
 
 fn overruled(context: &CommandContext, pattern: &Pattern, verdict: &Verdict) -> String {
-    let still = match verdict.decision {
+    let still = match verdict.ruling {
         Ruling::Allow => "still runs without a question",
         Ruling::Ask(_) => "still asks",
         Ruling::Deny => "is still denied",

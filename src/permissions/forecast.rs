@@ -48,7 +48,7 @@ impl Forecast {
     /// Returns what follows from a verdict and the approval that covers the server now.
     #[must_use]
     pub fn new(verdict: Verdict, approval: Option<&LaunchApproval>) -> Self {
-        let (happens, because) = match (verdict.decision, approval) {
+        let (happens, because) = match (verdict.ruling, approval) {
             (Ruling::Allow, _) => (ForecastOutcome::Runs, ForecastReason::Rules),
             (Ruling::Ask(AskKind::First), Some(record)) => {
                 (ForecastOutcome::Runs, ForecastReason::Approved(record.clone()))
@@ -89,11 +89,11 @@ mod tests {
             lock: None,
             at_unix_ms: 7,
         };
-        let happens = |decision, approval| {
-            let verdict = Verdict { decision, rule: None };
+        let happens = |ruling, approval| {
+            let verdict = Verdict { ruling, rule: None };
             Forecast::new(verdict, approval).happens
         };
-        for (decision, plain, approved) in [
+        for (ruling, plain, approved) in [
             (Ruling::Allow, ForecastOutcome::Runs, ForecastOutcome::Runs),
             (
                 Ruling::Ask(AskKind::First),
@@ -107,8 +107,8 @@ mod tests {
             ),
             (Ruling::Deny, ForecastOutcome::Never, ForecastOutcome::Never),
         ] {
-            assert_eq!(happens(decision, None), plain);
-            assert_eq!(happens(decision, Some(&record)), approved);
+            assert_eq!(happens(ruling, None), plain);
+            assert_eq!(happens(ruling, Some(&record)), approved);
         }
     }
 }

@@ -28,7 +28,7 @@ pub struct Policy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// What is to be done.
-    pub decision: Ruling,
+    pub ruling: Ruling,
     /// The rule that decided; `None` if none covers the tool.
     pub rule: Option<Arc<Rule>>,
 }
@@ -103,15 +103,15 @@ impl Policy {
         let named = written.rule.as_ref().is_some_and(|rule| {
             rule.list == RuleList::Allow && rule.pattern.only_name() == Some(name.as_str())
         });
-        let counts = |verdict: &Verdict| !named || verdict.decision == Ruling::Deny;
+        let counts = |verdict: &Verdict| !named || verdict.ruling == Ruling::Deny;
         let spelled = |uri: &String| self.check_name(&format!("{}:{RESOURCES}{uri}", tool.dependency()));
         let spellings = Spellings::of(uri);
         let normal = spellings.normal.iter().map(spelled).filter(counts);
         // What only some server might read counts where a rule of its own says so.
         let further = spellings.further.iter().map(spelled).filter(counts);
-        let further = further.filter(|verdict| verdict.decision > Ruling::Ask(AskKind::First));
+        let further = further.filter(|verdict| verdict.ruling > Ruling::Ask(AskKind::First));
         normal.chain(further).fold(written, |strictest, verdict| {
-            if verdict.decision > strictest.decision {
+            if verdict.ruling > strictest.ruling {
                 verdict
             } else {
                 strictest
@@ -121,7 +121,7 @@ impl Policy {
 
     fn check_name(&self, name: &str) -> Verdict {
         let rule = self.strongest(name);
-        let decision = match rule {
+        let ruling = match rule {
             None => Ruling::Ask(AskKind::First),
             Some(rule) => match rule.list {
                 RuleList::Allow => Ruling::Allow,
@@ -131,7 +131,7 @@ impl Policy {
             },
         };
         Verdict {
-            decision,
+            ruling,
             rule: rule.cloned(),
         }
     }
@@ -150,11 +150,11 @@ impl Policy {
             .chain(tools.is_empty().then_some(CONNECT))
             .map(|tool| self.check(&ToolName::new(name.clone(), tool)))
             .collect();
-        let any = |wanted: fn(&Ruling) -> bool| verdicts.iter().any(|verdict| wanted(&verdict.decision));
-        if any(|decision| *decision == Ruling::Allow) {
+        let any = |wanted: fn(&Ruling) -> bool| verdicts.iter().any(|verdict| wanted(&verdict.ruling));
+        if any(|ruling| *ruling == Ruling::Allow) {
             return ServerVerdict::Allowed;
         }
-        if any(|decision| matches!(decision, Ruling::Ask(_))) {
+        if any(|ruling| matches!(ruling, Ruling::Ask(_))) {
             return ServerVerdict::Asks;
         }
         let denying = verdicts.into_iter().find_map(|verdict| verdict.rule);

@@ -21,11 +21,11 @@ impl Proxy {
     pub(super) async fn ask(
         &self,
         view: &View,
-        wanted: RequestedItem<'_>,
+        requested: RequestedItem<'_>,
         tool: &ToolName,
         plan: &Arc<Plan>,
         kind: ApprovalType,
-        carried: &ClientRequest,
+        client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         let mut dependency = self.0.loader.shown(plan);
         if dependency.integrity.is_none() && self.0.loader.needs_install(plan) {
@@ -47,7 +47,7 @@ impl Proxy {
                 dependency: dependency.clone(),
             },
         };
-        let arguments = arguments_of(&carried.params);
+        let arguments = arguments_of(&client_request.params);
         let call = SuspendedCall {
             tool: tool.clone(),
             arguments,
@@ -59,7 +59,7 @@ impl Proxy {
             time_to_live: view.config.approvals.time_to_live,
             project: self.project().to_owned(),
             origin: self.origin(view),
-            attended: match carried.patience {
+            attended: match client_request.patience {
                 WaitMode::InTheCall | WaitMode::ForARetry => AskAttendance::ByItsCall,
                 WaitMode::None => AskAttendance::ByNone,
             },
@@ -68,8 +68,11 @@ impl Proxy {
         loop {
             match self.0.workflows.create(new.clone()).await? {
                 Suspension::Answered(answered) => {
-                    let (on, id) = (Carrier::Request(wanted), answered.id.to_string());
-                    match self.resumed(on, &id, DecisionSource::Elsewhere, carried).await {
+                    let (on, id) = (Carrier::Request(requested), answered.id.to_string());
+                    match self
+                        .resumed(on, &id, DecisionSource::Elsewhere, client_request)
+                        .await
+                    {
                         // Another call was faster: this one looks again.
                         Err(Refusal::Workflow(WorkflowError::Refused {
                             refusal:
@@ -89,7 +92,8 @@ impl Proxy {
                             ..asked
                         }));
                     }
-                    if carried.patience == WaitMode::InTheCall && kind != ApprovalType::ToolPermission {
+                    if client_request.patience == WaitMode::InTheCall && kind != ApprovalType::ToolPermission
+                    {
                         return Ok(Outcome::Joined(workflow.id));
                     }
                     new.twin += 1;

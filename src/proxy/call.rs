@@ -73,12 +73,12 @@ pub(super) struct PermittedCall<'a> {
 
 impl Proxy {
     /// Asks for something: it may run, is suspended, or is refused.
-    pub async fn call(&self, wanted: RequestedItem<'_>, carried: ClientRequest) -> Outcome {
+    pub async fn call(&self, requested: RequestedItem<'_>, client_request: ClientRequest) -> Outcome {
         let view = match self.view() {
             Ok(view) => view,
             Err(error) => return Outcome::Refused(Refusal::Config(error)),
         };
-        let target = match self.target(&view, wanted) {
+        let target = match self.target(&view, requested) {
             Ok(target) => target,
             Err(unknown) => return Outcome::Unknown(unknown),
         };
@@ -91,7 +91,10 @@ impl Proxy {
                 Ok(view) => view,
                 Err(error) => return Outcome::Refused(Refusal::Config(error)),
             };
-            match self.decide(&view, wanted, target.clone(), &carried).await {
+            match self
+                .decide(&view, requested, target.clone(), &client_request)
+                .await
+            {
                 Ok(RunResult::To(outcome)) => return outcome,
                 Ok(RunResult::NoLonger(refusal)) => changed = refusal,
                 Err(refusal) => return Outcome::Refused(refusal),
@@ -103,21 +106,21 @@ impl Proxy {
     async fn decide(
         &self,
         view: &View,
-        wanted: RequestedItem<'_>,
+        requested: RequestedItem<'_>,
         target: Target,
-        carried: &ClientRequest,
+        client_request: &ClientRequest,
     ) -> Result<RunResult, Refusal> {
         let tool = target.tool.clone();
-        let decision = view.ruling(&tool)?;
+        let ruling = view.ruling(&tool)?;
         let (server, plan) = self.planned(view, &tool)?;
-        let approved = match decision {
+        let approved = match ruling {
             Ruling::Ask(_) => {
                 self.learn_approvals().await;
                 self.approved(&plan)
             }
             Ruling::Allow | Ruling::Deny => None,
         };
-        let kind = match decision {
+        let kind = match ruling {
             Ruling::Allow | Ruling::Deny => None,
             Ruling::Ask(_) if self.0.grants.allows_tool(&tool, plan.digest()) => None,
             Ruling::Ask(AskKind::First) if approved.is_some() => None,
@@ -125,11 +128,11 @@ impl Proxy {
             Ruling::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
         };
         if let Some(kind) = kind {
-            let asked = self.ask(view, wanted, &tool, &plan, kind, carried);
+            let asked = self.ask(view, requested, &tool, &plan, kind, client_request);
             return Box::pin(asked).await.map(RunResult::To);
         }
         // An allow rule covers whatever version is declared; an approval covers what was approved.
-        let expected = match decision {
+        let expected = match ruling {
             Ruling::Allow | Ruling::Deny => Content::default(),
             Ruling::Ask(_) => approved.unwrap_or_else(|| self.approved_content(&plan)),
         };
@@ -142,23 +145,23 @@ impl Proxy {
             notes: Vec::new(),
             suspended: None,
         };
-        let ran = match self.run(view, permitted, carried.progress.clone()).await {
+        let ran = match self.run(view, permitted, client_request.progress.clone()).await {
             // What would have to be installed now was never shown: the call becomes a question about it.
             Err(Refusal::Load { source, .. })
                 if source.is_other_content()
-                    && decision == Ruling::Ask(AskKind::First)
+                    && ruling == Ruling::Ask(AskKind::First)
                     && !self.is_approved(&plan) =>
             {
                 let kind = plan.first_use();
-                let asked = self.ask(view, wanted, &tool, &plan, kind, carried);
+                let asked = self.ask(view, requested, &tool, &plan, kind, client_request);
                 return Box::pin(asked).await.map(RunResult::To);
             }
             ran => ran?,
         };
         // What a person granted for one tool until the end of the session is not looked up by its launch.
-        let memorable = matches!(decision, Ruling::Allow | Ruling::Ask(AskKind::First));
+        let memorable = matches!(ruling, Ruling::Allow | Ruling::Ask(AskKind::First));
         if let (RunResult::To(Outcome::Ready(ready)), RequestedItem::Tool(name), true) =
-            (&ran, wanted, memorable)
+            (&ran, requested, memorable)
             && ready.notes.is_empty()
             && let Ok(view) = self.view()
         {
@@ -253,8 +256,8 @@ impl Proxy {
             self.learn_approvals().await;
         }
         // From here on nothing waits: what is decided now is what is sent.
-        let decision = match self.still_permitted(&target.tool, plan, given)? {
-            RunCheck::Permitted(decision) => decision,
+        let ruling = match self.still_permitted(&target.tool, plan, given)? {
+            RunCheck::Permitted(ruling) => ruling,
             RunCheck::NoLonger(refusal) => {
                 started.session.settle();
                 return Ok(RunResult::NoLonger(refusal));
@@ -271,7 +274,7 @@ impl Proxy {
                 notes,
             }));
         }
-        let approval = match decision {
+        let approval = match ruling {
             Ruling::Ask(_) => Some(RouteApproval {
                 launch: plan.digest().clone(),
                 content: Content {
@@ -296,12 +299,12 @@ impl Proxy {
     /// Looks again whether a call may run, after everything that had to be waited for.
     fn still_permitted(&self, tool: &ToolName, plan: &Plan, given: GrantKind) -> Result<RunCheck, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
-        let decision = view.ruling(tool)?;
+        let ruling = view.ruling(tool)?;
         let (_, now) = self.planned(&view, tool)?;
         if now.digest() != plan.digest() {
             return Ok(RunCheck::NoLonger(Refusal::Changed { tool: tool.clone() }));
         }
-        let permitted = match decision {
+        let permitted = match ruling {
             Ruling::Allow | Ruling::Deny => true,
             Ruling::Ask(_) if given == GrantKind::Once => true,
             Ruling::Ask(_) if self.0.grants.allows_tool(tool, plan.digest()) => true,
@@ -309,7 +312,7 @@ impl Proxy {
             Ruling::Ask(AskKind::Every) => false,
         };
         Ok(if permitted {
-            RunCheck::Permitted(decision)
+            RunCheck::Permitted(ruling)
         } else {
             RunCheck::NoLonger(Refusal::Withdrawn { tool: tool.clone() })
         })

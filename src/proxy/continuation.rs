@@ -40,9 +40,9 @@ impl Proxy {
         on: Carrier<'_>,
         id: &str,
         decided: DecisionSource,
-        carried: ClientRequest,
+        client_request: ClientRequest,
     ) -> Outcome {
-        match self.resumed(on, id, decided, &carried).await {
+        match self.resumed(on, id, decided, &client_request).await {
             Ok(outcome) => outcome,
             Err(refusal) => Outcome::Refused(seed_words(refusal)),
         }
@@ -53,13 +53,13 @@ impl Proxy {
         on: Carrier<'_>,
         id: &str,
         decided: DecisionSource,
-        carried: &ClientRequest,
+        client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
         let view = self.view().map_err(Refusal::Config)?;
         let (expected, target) = match on {
             Carrier::Continue => (ToolExpectation::AnyTool, None),
-            Carrier::Request(wanted) => match self.target(&view, wanted) {
+            Carrier::Request(requested) => match self.target(&view, requested) {
                 Ok(target) => (ToolExpectation::Tool(target.tool.clone()), Some(target)),
                 Err(unknown) => return Ok(Outcome::Unknown(unknown)),
             },
@@ -139,7 +139,10 @@ impl Proxy {
             notes,
             suspended: Some(taken.call.arguments.clone()),
         };
-        match self.run(&view, permitted, carried.progress.clone()).await? {
+        match self
+            .run(&view, permitted, client_request.progress.clone())
+            .await?
+        {
             RunResult::To(outcome) => Ok(outcome),
             RunResult::NoLonger(refusal) => Err(refusal),
         }
@@ -220,8 +223,8 @@ impl Proxy {
     pub async fn asked_again(
         &self,
         id: &str,
-        wanted: RequestedItem<'_>,
-        carried: &ClientRequest,
+        requested: RequestedItem<'_>,
+        client_request: &ClientRequest,
     ) -> Result<Workflow, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
         let view = self.view().map_err(Refusal::Config)?;
@@ -232,12 +235,12 @@ impl Proxy {
             .await
             .map_err(|error| seed_words(error.into()))?;
         let target = self
-            .target(&view, wanted)
+            .target(&view, requested)
             .map_err(|_unknown| Refusal::OtherCall)?;
         if self.relation(&workflow) == Relation::OtherProject {
             return Err(Refusal::OtherCall);
         }
-        let same = match (&workflow.call.arguments, arguments_of(&carried.params)) {
+        let same = match (&workflow.call.arguments, arguments_of(&client_request.params)) {
             (Arguments::Json(suspended), Arguments::Json(brought)) => same_json(suspended, &brought),
             // What was used up has no arguments left to compare; it says so itself when it is taken.
             (Arguments::Erased, _) | (Arguments::Absent, Arguments::Absent) => true,

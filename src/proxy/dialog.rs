@@ -16,13 +16,13 @@ impl Proxy {
     /// reached its deadline or was used by an identical call, what the person said is put to the same call again.
     pub async fn dialog_ended(
         &self,
-        wanted: RequestedItem<'_>,
+        requested: RequestedItem<'_>,
         id: WorkflowId,
         said: Option<Decision>,
         by: Provenance,
-        carried: &ClientRequest,
+        client_request: &ClientRequest,
     ) -> Outcome {
-        match self.ended(wanted, id, said, by, carried).await {
+        match self.ended(requested, id, said, by, client_request).await {
             Ok(outcome) => outcome,
             Err(refusal) => Outcome::Refused(seed_words(refusal)),
         }
@@ -30,11 +30,11 @@ impl Proxy {
 
     async fn ended(
         &self,
-        wanted: RequestedItem<'_>,
+        requested: RequestedItem<'_>,
         id: WorkflowId,
         said: Option<Decision>,
         by: Provenance,
-        carried: &ClientRequest,
+        client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         let name = id.to_string();
         for _ in 0..LOOKS {
@@ -49,11 +49,13 @@ impl Proxy {
                 }
                 (State::Answered { .. }, _) => DecisionSource::Elsewhere,
                 (State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn, said) => {
-                    return self.put_again(wanted, &workflow, said, by, carried).await;
+                    return self
+                        .put_again(requested, &workflow, said, by, client_request)
+                        .await;
                 }
             };
             match self
-                .resumed(Carrier::Request(wanted), &name, decided, carried)
+                .resumed(Carrier::Request(requested), &name, decided, client_request)
                 .await
             {
                 // Another answer came between the look and this one.
@@ -76,11 +78,11 @@ impl Proxy {
     /// Puts what a person said to the same call again, after its ask was used up or had reached its deadline.
     async fn put_again(
         &self,
-        wanted: RequestedItem<'_>,
+        requested: RequestedItem<'_>,
         asked: &Workflow,
         said: Option<Decision>,
         by: Provenance,
-        carried: &ClientRequest,
+        client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         match (said, &asked.state) {
             (Some(Decision::Refuse), _) => Ok(Outcome::Aborted {
@@ -88,12 +90,12 @@ impl Proxy {
                 notes: Vec::new(),
             }),
             // An identical call took the answer; this one stands on its own again.
-            (None, State::Taken { .. }) => Ok(self.call(wanted, carried.clone()).await),
+            (None, State::Taken { .. }) => Ok(self.call(requested, client_request.clone()).await),
             (None, _) => Err(Refusal::Unanswered {
                 tool: asked.call.tool.clone(),
             }),
             (Some(decision @ Decision::Approve(_)), _) => {
-                let outcome = self.call(wanted, carried.clone()).await;
+                let outcome = self.call(requested, client_request.clone()).await;
                 let Outcome::Asked(again) = outcome else {
                     return Ok(outcome);
                 };
@@ -104,7 +106,7 @@ impl Proxy {
                 }
                 let id = fresh.id.to_string();
                 let decided = DecisionSource::Now(decision, by);
-                self.resumed(Carrier::Request(wanted), &id, decided, carried)
+                self.resumed(Carrier::Request(requested), &id, decided, client_request)
                     .await
             }
         }

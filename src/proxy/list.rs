@@ -95,7 +95,7 @@ impl Proxy {
                 return ServerBasis::Known { known, approved };
             }
             let connect = ToolName::new(name.clone(), CONNECT);
-            match view.policy.check(&connect).decision {
+            match view.policy.check(&connect).ruling {
                 Ruling::Deny => ServerBasis::Hidden,
                 Ruling::Allow | Ruling::Ask(_) => ServerBasis::Connect(self.about(&plan)),
             }
@@ -124,12 +124,12 @@ impl Proxy {
             let mut seen = HashSet::new();
             for tool in &known.tools {
                 let name = ToolName::new(name.clone(), tool.name());
-                let decision = view.policy.check(&name).decision;
+                let ruling = view.policy.check(&name).ruling;
                 // A tool that can never be called is no tool; one listed twice would shadow itself.
-                if decision == Ruling::Deny || !seen.insert(tool.name()) {
+                if ruling == Ruling::Deny || !seen.insert(tool.name()) {
                     continue;
                 }
-                let asking = match decision {
+                let asking = match ruling {
                     Ruling::Allow => AskPossibility::Never,
                     Ruling::Ask(AskKind::First) if approved == ServerApproval::Given => AskPossibility::Never,
                     Ruling::Ask(_) | Ruling::Deny => AskPossibility::Possible,

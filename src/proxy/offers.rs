@@ -225,7 +225,7 @@ fn shelves<'a>(
 fn permits(view: &View) -> impl Fn(&DependencyName, &str) -> bool {
     |server, uri| {
         let name = ToolName::new(server.clone(), format!("resources/{uri}"));
-        view.policy.check(&name).decision != Ruling::Deny
+        view.policy.check(&name).ruling != Ruling::Deny
     }
 }
 
@@ -247,7 +247,7 @@ fn permitted<'a, I>(
     let mut met = HashSet::new();
     definitions.iter().filter(move |definition| {
         let name = ToolName::new(server.clone(), format!("{kind}/{}", definition.name()));
-        view.policy.check(&name).decision != Ruling::Deny && met.insert(definition.name())
+        view.policy.check(&name).ruling != Ruling::Deny && met.insert(definition.name())
     })
 }
 

@@ -224,11 +224,11 @@ impl Proxy {
     /// Returns what the rules say about a tool now, what a person granted for the session included.
     pub fn ruling_for(&self, tool: &ToolName) -> Result<Ruling, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
-        let decision = view.ruling(tool)?;
+        let ruling = view.ruling(tool)?;
         Ok(if self.0.grants.allows_tool(tool, &client_launch()) {
             Ruling::Allow
         } else {
-            decision
+            ruling
         })
     }
 

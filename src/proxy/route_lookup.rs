@@ -47,8 +47,8 @@ impl Proxy {
     /// Returns the route of a resumed call, unless a rule forbids it now or its approval was withdrawn.
     pub fn going_on(&self, route: &Route) -> Result<ResumedRoute, Refusal> {
         let tool = &route.tool;
-        let decision = self.view().map_err(Refusal::Config)?.ruling(tool)?;
-        let stands = decision == Ruling::Allow
+        let ruling = self.view().map_err(Refusal::Config)?.ruling(tool)?;
+        let stands = ruling == Ruling::Allow
             || route
                 .approval
                 .as_ref()
@@ -75,13 +75,13 @@ impl Proxy {
         self.learn_approvals().await;
         let view = self.view().map_err(Refusal::Config)?;
         let tool = &route.tool;
-        let decision = view.ruling(tool)?;
+        let ruling = view.ruling(tool)?;
         let (server, plan) = self.planned(&view, tool)?;
         let answered = route
             .approval
             .as_ref()
             .filter(|approval| approval.launch == *plan.digest());
-        let expected = match (answered, decision) {
+        let expected = match (answered, ruling) {
             (Some(approval), _) if self.holds(approval) == Some(true) => approval.content.clone(),
             (Some(_), _) if !self.is_simple(&view, tool, &plan) => {
                 return Err(Refusal::Withdrawn { tool: tool.clone() });
@@ -116,10 +116,10 @@ impl Proxy {
     }
 
     /// Tells whether a request runs without asking a person.
-    pub async fn simply_runs(&self, wanted: RequestedItem<'_>) -> bool {
+    pub async fn simply_runs(&self, requested: RequestedItem<'_>) -> bool {
         self.learn_approvals().await;
         let Ok(view) = self.view() else { return false };
-        let Ok(target) = self.target(&view, wanted) else {
+        let Ok(target) = self.target(&view, requested) else {
             return false;
         };
         let Ok((_, plan)) = self.planned(&view, &target.tool) else {
@@ -173,12 +173,12 @@ impl Proxy {
     }
 
     /// Finds the server that owns a requested item.
-    pub(super) fn target(&self, view: &View, wanted: RequestedItem<'_>) -> Result<Target, UnknownItem> {
+    pub(super) fn target(&self, view: &View, requested: RequestedItem<'_>) -> Result<Target, UnknownItem> {
         let unknown = |name: &str, nearest| UnknownItem {
             name: name.to_owned(),
             nearest,
         };
-        match wanted {
+        match requested {
             RequestedItem::Tool(name) | RequestedItem::Prompt(name) if name.len() > LONGEST_NAME => {
                 Err(unknown(name, None))
             }

@@ -87,12 +87,12 @@ impl View {
     /// Returns what the rules say, a deny being the end.
     pub(crate) fn ruling(&self, tool: &ToolName) -> Result<Ruling, Refusal> {
         let verdict = self.policy.check(tool);
-        match (verdict.decision, verdict.rule) {
+        match (verdict.ruling, verdict.rule) {
             (Ruling::Deny, Some(rule)) => Err(Refusal::Denied {
                 tool: tool.clone(),
                 rule,
             }),
-            (decision, _) => Ok(decision),
+            (ruling, _) => Ok(ruling),
         }
     }
 

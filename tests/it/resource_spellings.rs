@@ -264,7 +264,7 @@ fn whatever_node_or_python_reads_as_a_denied_file_is_denied() {
         assert!(secret.len() > 300, "{program} reads {}", secret.len());
         let judged = |policy: &Policy, uri: &str| {
             let tool = format!("fs:resources/{uri}").parse().unwrap();
-            policy.check(&tool).decision
+            policy.check(&tool).ruling
         };
         let read: Vec<&String> = secret
             .iter()

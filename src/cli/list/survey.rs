@@ -28,7 +28,7 @@ pub(super) struct ServerSurvey {
     pub(super) approval: Option<LaunchApproval>,
     /// What a call of a tool that is not known yet would do; `None` if it cannot be called at all.
     pub(super) next: Option<Forecast>,
-    /// Its tools; `None` while nobody has seen them.
+    /// Its tools; `None` while the server was never started.
     pub(super) tools: Option<Vec<Tool>>,
     pub(super) startup: Startup,
     pub(super) disabled: bool,
@@ -304,19 +304,16 @@ fn access(
     policy: &Policy,
     approval: Option<&LaunchApproval>,
 ) -> Access {
-    let decision = |tool: &ToolName| policy.check(tool).decision;
-    let decisions: Vec<Ruling> = match tools {
-        Some(tools) if !tools.is_empty() => tools.iter().map(|tool| decision(&tool.name)).collect(),
-        _ => vec![decision(&ToolName::new(name.clone(), CONNECT))],
+    let ruling = |tool: &ToolName| policy.check(tool).ruling;
+    let rulings: Vec<Ruling> = match tools {
+        Some(tools) if !tools.is_empty() => tools.iter().map(|tool| ruling(&tool.name)).collect(),
+        _ => vec![ruling(&ToolName::new(name.clone(), CONNECT))],
     };
-    if decisions.iter().all(|decision| *decision == Ruling::Deny) {
+    if rulings.iter().all(|ruling| *ruling == Ruling::Deny) {
         Access::Denied
     } else if approval.is_some() {
         Access::Approved
-    } else if decisions
-        .iter()
-        .any(|decision| matches!(decision, Ruling::Ask(_)))
-    {
+    } else if rulings.iter().any(|ruling| matches!(ruling, Ruling::Ask(_))) {
         Access::Asks
     } else {
         Access::Allowed

@@ -56,7 +56,7 @@ fn the_rules_decide_as_the_readme_says() {
         let rules: Vec<_> = rules.iter().map(|(list, pattern)| rule(*list, pattern)).collect();
         let verdict = policy(&rules).check(&tool("fs:read"));
         let decided = verdict.rule.as_ref().map(|rule| rule.pattern.as_str());
-        assert_eq!((verdict.decision, decided), (expected, by), "{rules:?}");
+        assert_eq!((verdict.ruling, decided), (expected, by), "{rules:?}");
     }
 }
 
@@ -159,16 +159,16 @@ proptest! {
 
     #[test]
     fn the_policy_agrees_with_the_oracle(rules in rules(), name in "[ab]{1,3}:[ab:]{1,3}") {
-        prop_assert_eq!(of(&rules).check(&tool(&name)).decision, oracle(&rules, &name));
+        prop_assert_eq!(of(&rules).check(&tool(&name)).ruling, oracle(&rules, &name));
     }
 
     #[test]
     fn adding_a_deny_never_enables_anything(
         mut rules in rules(), denied in patterns(), at in 0usize..6, name in "[ab]{1,3}:[ab]{1,3}",
     ) {
-        let before = of(&rules).check(&tool(&name)).decision;
+        let before = of(&rules).check(&tool(&name)).ruling;
         rules.insert(at.min(rules.len()), (Deny, denied));
-        let after = of(&rules).check(&tool(&name)).decision;
+        let after = of(&rules).check(&tool(&name)).ruling;
         prop_assert!(after == before || after == Ruling::Deny);
     }
 
@@ -176,7 +176,7 @@ proptest! {
     fn the_order_of_rules_decides_nothing(rules in rules(), name in "[ab]{1,3}:[ab]{1,3}") {
         let mut turned = rules.clone();
         turned.reverse();
-        prop_assert_eq!(of(&rules).check(&tool(&name)).decision, of(&turned).check(&tool(&name)).decision);
+        prop_assert_eq!(of(&rules).check(&tool(&name)).ruling, of(&turned).check(&tool(&name)).ruling);
     }
 
     #[test]
@@ -188,7 +188,7 @@ proptest! {
         if let Some(obstacle) = obstacle {
             prop_assert_eq!(verdict.rule, Some(obstacle));
         } else {
-            prop_assert_eq!(verdict.decision, Ruling::Allow);
+            prop_assert_eq!(verdict.ruling, Ruling::Allow);
         }
     }
 }
@@ -215,9 +215,7 @@ fn a_server_is_denied_only_if_no_tool_of_it_can_run() {
 fn the_strictest_verdict_on_any_spelling_of_a_resource_counts() {
     let check = |rules: &[(RuleList, &str)], uri: &str| {
         let rules: Vec<_> = rules.iter().map(|(list, pattern)| rule(*list, pattern)).collect();
-        policy(&rules)
-            .check(&tool(&format!("fs:resources/{uri}")))
-            .decision
+        policy(&rules).check(&tool(&format!("fs:resources/{uri}"))).ruling
     };
     let narrowed = [(Allow, "fs"), (Deny, "fs:resources/file:///etc/*")];
     let listed = [(Allow, "fs:resources/file:///pub/*"), (Ask, "*")];

@@ -12,7 +12,7 @@ const TEXT_LIMIT: usize = 4_000;
 const LABEL_LIMIT: usize = 200;
 /// Room to explain a choice.
 const DESCRIPTION_LIMIT: usize = 1_000;
-/// More choices than anybody reads.
+/// The greatest number of choices: more than a person reads.
 const OPTION_LIMIT: usize = 20;
 /// A header of `ask_user`; clients cut longer ones.
 const HEADER_LIMIT: usize = 40;

@@ -1,4 +1,4 @@
-//! Where a JSON string ends: the part of the scanner in which most bytes of most messages are passed.
+//! The search for the end of a JSON string: the part of the scanner that passes most bytes of most messages.
 //!
 //! Short strings are looked at by the word: arithmetic marks the special bytes of eight at once. Long ones are looked
 //! at by blocks, with vectors that every machine has, and no block is looked at again for each escape in it.

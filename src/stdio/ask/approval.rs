@@ -10,8 +10,8 @@ use crate::proxy::{
 
 /// A call that may need an approval.
 pub(crate) struct Call<'a> {
-    pub(crate) wanted: RequestedItem<'a>,
-    pub(crate) carried: ClientRequest,
+    pub(crate) requested: RequestedItem<'a>,
+    pub(crate) client_request: ClientRequest,
     pub(crate) requester: &'a Requester,
 }
 
@@ -50,7 +50,10 @@ impl Approver<'_> {
             None => DecisionSource::Elsewhere,
         };
         let id = &continuation.workflow_id;
-        let outcome = self.proxy.resume(on, id, decided, call.carried.clone()).await;
+        let outcome = self
+            .proxy
+            .resume(on, id, decided, call.client_request.clone())
+            .await;
         match outcome {
             Outcome::Waiting(asked) if !continuation.wait.is_zero() => {
                 let workflow = WorkflowId::new(asked.workflow_id);
@@ -58,7 +61,9 @@ impl Approver<'_> {
                     .wait(call.requester, workflow, continuation.wait)
                     .await;
                 let decided = DecisionSource::Elsewhere;
-                self.proxy.resume(on, id, decided, call.carried.clone()).await
+                self.proxy
+                    .resume(on, id, decided, call.client_request.clone())
+                    .await
             }
             outcome => outcome,
         }
@@ -66,7 +71,7 @@ impl Approver<'_> {
 
     /// Asks for something for the first time, or as if it were.
     async fn first(self, call: &Call<'_>) -> Resolution {
-        match self.proxy.call(call.wanted, call.carried.clone()).await {
+        match self.proxy.call(call.requested, call.client_request.clone()).await {
             Outcome::Asked(asked) => self.ask(call, asked).await,
             Outcome::Joined(other) => self.join(call, other).await,
             outcome => Resolution::Outcome(outcome),
@@ -118,7 +123,9 @@ impl Approver<'_> {
             Some((Answer::Answers { .. }, by)) => (None, by),
             None => (None, Provenance::Dialog),
         };
-        let ended = self.proxy.dialog_ended(call.wanted, id, said, by, &call.carried);
+        let ended = self
+            .proxy
+            .dialog_ended(call.requested, id, said, by, &call.client_request);
         match ended.await {
             // A form that reached no person leaves its ask in the inbox; an ask of its own has a claim.
             Outcome::Asked(asked) if asked.claim.is_some() => Box::pin(self.ask(call, asked)).await,
@@ -148,15 +155,21 @@ impl Approver<'_> {
 
     /// Answers a retry whose form was not shown in this conversation: what it says is no person's word.
     async fn not_shown(self, call: &Call<'_>, state: &str) -> Resolution {
-        match self.proxy.asked_again(state, call.wanted, &call.carried).await {
+        match self
+            .proxy
+            .asked_again(state, call.requested, &call.client_request)
+            .await
+        {
             // A pml that was started anew asks once more; what was answered elsewhere is found on the way.
             Ok(workflow) if matches!(workflow.state, State::Pending | State::Answered { .. }) => {
                 self.first(call).await
             }
             Ok(workflow) => {
-                let (on, id) = (Carrier::Request(call.wanted), workflow.id.to_string());
-                let carried = call.carried.clone();
-                let resumed = self.proxy.resume(on, &id, DecisionSource::Elsewhere, carried);
+                let (on, id) = (Carrier::Request(call.requested), workflow.id.to_string());
+                let client_request = call.client_request.clone();
+                let resumed = self
+                    .proxy
+                    .resume(on, &id, DecisionSource::Elsewhere, client_request);
                 Resolution::Outcome(resumed.await)
             }
             Err(refusal) => Resolution::Outcome(Outcome::Refused(refusal)),

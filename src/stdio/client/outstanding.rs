@@ -112,7 +112,7 @@ impl Outstanding {
                     session.answer(&inquiry.id, line.slice_ref(payload.get().as_bytes()));
                 }
                 ResponseOutcome::Error(raw) => {
-                    session.refuse(&inquiry.id, line.slice_ref(raw.get().as_bytes()))
+                    session.refuse(&inquiry.id, line.slice_ref(raw.get().as_bytes()));
                 }
             },
             Some(Recipient::Call { call, key }) => call.collected(id, &key, outcome),

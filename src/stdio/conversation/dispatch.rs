@@ -235,8 +235,8 @@ impl Conversation {
             progress: progress.clone(),
         };
         let call = Call {
-            wanted: request::wanted(&request.method, &object, &name),
-            carried: ClientRequest {
+            requested: request::requested_item(&request.method, &object, &name),
+            client_request: ClientRequest {
                 params: request.params.clone(),
                 progress,
                 patience: match road {
@@ -261,7 +261,7 @@ impl Conversation {
                     let on = if name == CONTINUE {
                         Carrier::Continue
                     } else {
-                        Carrier::Request(call.wanted)
+                        Carrier::Request(call.requested)
                     };
                     Resolution::Outcome(Box::pin(approver.resume(on, continuation, &call)).await)
                 }

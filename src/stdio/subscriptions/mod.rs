@@ -101,12 +101,12 @@ impl Subscriptions {
         if !self.0.proxy.simply_runs(wanted).await {
             return false;
         }
-        let carried = ClientRequest {
+        let client_request = ClientRequest {
             params: Bytes::from(json!({ "uri": uri }).to_string()),
             progress: None,
             patience: WaitMode::None,
         };
-        let Outcome::Ready(ready) = self.0.proxy.call(wanted, carried).await else {
+        let Outcome::Ready(ready) = self.0.proxy.call(wanted, client_request).await else {
             return false;
         };
         let session = &ready.route.session;

@@ -194,7 +194,7 @@ pub(crate) fn name(method: &Method, params: &Object<'_>) -> Result<String, RpcEr
 }
 
 /// Says what a name stands for.
-pub(crate) fn wanted<'n>(method: &Method, params: &Object<'_>, name: &'n str) -> RequestedItem<'n> {
+pub(crate) fn requested_item<'n>(method: &Method, params: &Object<'_>, name: &'n str) -> RequestedItem<'n> {
     match method {
         Method::Call => RequestedItem::Tool(name),
         Method::Read | Method::Subscribe | Method::Unsubscribe => RequestedItem::Resource(name),

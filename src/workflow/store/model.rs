@@ -55,7 +55,7 @@ enum Standing {
     Open,
     Approved,
     Refused,
-    /// Past its deadline, but nobody has marked it.
+    /// Past its deadline, but no store has marked it.
     Dead,
     Ended(End),
 }
