@@ -153,6 +153,8 @@ pub struct AskUserSettings {
     pub mode: AskUserMode,
     /// How long a blocking question waits.
     pub timeout: Duration,
+    /// How long a question can be answered, also after its call has returned.
+    pub kept: Duration,
 }
 
 /// Whether the tools that ask a person are offered.
@@ -180,6 +182,8 @@ impl Default for AskUserSettings {
             tools: AskUserTools::Listed,
             mode: AskUserMode::Suspend,
             timeout: Duration::from_mins(5),
+            // A person who was away for some weeks still finds what was asked.
+            kept: Duration::from_hours(30 * 24),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! main -> cli -+-> stdio -+
 //!              +-> inbox -+-> proxy -+-> permissions -+
-//!                                    +-> workflow  ---+-> config, protocol   (report, disk: usable by all)
+//!                                    +-> card -> workflow -> config, protocol   (report, disk: usable by all)
 //!                                    +-> loader    ---+
 //! ```
 //!
@@ -12,6 +12,7 @@
 //! | [`protocol`] | pure data: lines, envelopes, names, patterns, the JSON shapes that are pml's own |
 //! | [`config`] | finding, reading and checking `.pml.json` |
 //! | [`permissions`] | rules to verdicts; the one writer of `.pml.json`; what a person has approved |
+//! | [`card`] | what a person is shown of an ask, what they may say, and the answer that this is |
 //! | [`workflow`] | the state machine of a suspended call, and its store |
 //! | [`loader`] | plan, install, spawn, session; the catalog of known tools |
 //! | [`proxy`] | the conductor: the only place that sees permissions, workflow and loader |
@@ -23,6 +24,7 @@
 //!
 //! `permissions`, `workflow` and `loader` do not see one another; `tests/it/architecture.rs` holds that.
 
+pub mod card;
 pub mod cli;
 pub mod config;
 pub mod disk;

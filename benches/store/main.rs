@@ -23,8 +23,8 @@ use pml::protocol::approval::ShownDependency;
 use pml::protocol::continuation::Scope;
 use pml::proxy::moment;
 use pml::workflow::{
-    Answer, Arguments, Ask, AskAttendance, Asker, NewWorkflow, Origin, Place, Provenance, RecordedAnswer,
-    SuspendedCall, ToolExpectation, Workflows,
+    Answer, Arguments, Ask, AskAttendance, Asker, AskingClient, NewWorkflow, Origin, Place, RecordedAnswer,
+    Road, SuspendedCall, ToolExpectation, Workflows,
 };
 
 /// How many processes ask at once: more clients than a person runs.
@@ -215,7 +215,7 @@ fn work(file: &Path, asks: usize) {
             let began = Instant::now();
             let given = RecordedAnswer {
                 answer,
-                by: Provenance::Continuation,
+                by: Road::Continuation.into(),
                 approves: None,
             };
             let expected = ToolExpectation::AnyTool;
@@ -263,6 +263,7 @@ fn new(asker: Asker, number: usize) -> NewWorkflow {
             config: project.join(".pml.json"),
             by: By::Client,
             asker,
+            client: AskingClient::default(),
         },
         project,
         attended: AskAttendance::ByItsCall,

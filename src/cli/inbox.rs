@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use super::failure::Hinted as _;
 use super::{CommandContext, person};
 use crate::proxy::{Desk, NotEntitled, Recorded, Refusal};
-use crate::workflow::{Answer, Ask, Provenance, Workflow, WorkflowError};
+use crate::workflow::{Answer, Ask, Provenance, Road, Workflow, WorkflowError};
 
 /// Where a person looks whose answer does not count any more.
 const TOO_LATE: &str = "to see what became of it: pml log";
@@ -17,6 +17,8 @@ const TOO_LATE: &str = "to see what became of it: pml log";
 pub(super) struct Inbox {
     desk: Desk,
     runtime: Runtime,
+    /// This terminal.
+    by: Provenance,
 }
 
 impl Inbox {
@@ -32,7 +34,8 @@ impl Inbox {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        Ok(Self { desk, runtime })
+        let by = person::provenance();
+        Ok(Self { desk, runtime, by })
     }
 
     /// Finds the ask that a person means by a code or by the beginning of an id.
@@ -52,7 +55,7 @@ impl Inbox {
 
     /// Tells before a person thinks about it that an answer would not count; `command` is what they typed.
     pub(super) fn check(&self, workflow: &Workflow, answer: &Answer, command: &str) -> anyhow::Result<()> {
-        let checked = self.desk.check(workflow, answer, Provenance::Cli);
+        let checked = self.desk.check(workflow, answer, &self.by);
         let checked = self.runtime.block_on(checked);
         checked.map_err(|refusal| not_recorded(workflow, refusal, command))
     }
@@ -64,7 +67,7 @@ impl Inbox {
         answer: Answer,
         command: &str,
     ) -> anyhow::Result<Recorded> {
-        let recording = self.desk.answer(workflow, answer, Provenance::Cli);
+        let recording = self.desk.answer(workflow, answer, self.by.clone());
         let recorded = self.runtime.block_on(recording);
         recorded.map_err(|refusal| not_recorded(workflow, refusal, command))
     }
@@ -88,7 +91,7 @@ fn spoken<T>(looked: Result<T, Refusal>) -> anyhow::Result<T> {
 /// Tells before a person thinks about it that an answer would come too late.
 pub(super) fn still_open(workflow: &Workflow) -> anyhow::Result<()> {
     let refusal = Answer::Refuse { reason: None };
-    let open = workflow.accepts(&refusal, Provenance::Cli, crate::proxy::now());
+    let open = workflow.accepts(&refusal, Road::Cli.into(), crate::proxy::now());
     open.map_err(|error| not_recorded(workflow, error.into(), "pending"))
 }
 

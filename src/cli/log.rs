@@ -99,9 +99,9 @@ fn word(workflow: &Workflow, now: Timestamp) -> &'static str {
     }
 }
 
-fn answered(state: &State) -> Option<(&Answer, Provenance, Timestamp)> {
+fn answered(state: &State) -> Option<(&Answer, &Provenance, Timestamp)> {
     match state {
-        State::Answered { answer, by, at } | State::Taken { answer, by, at, .. } => Some((answer, *by, *at)),
+        State::Answered { answer, by, at } | State::Taken { answer, by, at, .. } => Some((answer, by, *at)),
         State::Pending | State::Expired | State::Withdrawn => None,
     }
 }

@@ -10,7 +10,7 @@ use super::CommandContext;
 use crate::config::By;
 use crate::proxy::{AGENT_MARK, AnswerWeight, Effect, Relation, Runner, Terminal, may_answer};
 use crate::report::Hint;
-use crate::workflow::Provenance;
+use crate::workflow::{Provenance, Road};
 
 /// Says that a command was run by an agent and not by a person.
 #[derive(Debug, thiserror::Error)]
@@ -47,13 +47,7 @@ pub(crate) fn required(context: &CommandContext, command: &str) -> Result<(), No
     let by = context.read().map_or(By::Human, |config| config.approvals.by);
     let runner = Runner::of(&context.environment, terminal());
     // A terminal counts in every project, so how it relates to this one plays no part.
-    match may_answer(
-        by,
-        Provenance::Cli,
-        Relation::OtherProject,
-        runner,
-        Effect::Grants,
-    ) {
+    match may_answer(by, Road::Cli, Relation::OtherProject, runner, Effect::Grants) {
         Ok(AnswerWeight::Decides) => Ok(()),
         Ok(AnswerWeight::Looks) | Err(_) => Err(NotAPerson::running(command)),
     }
@@ -65,5 +59,18 @@ pub(crate) fn terminal() -> Terminal {
         Terminal::Present
     } else {
         Terminal::Missing
+    }
+}
+
+/// Names this terminal as the place an answer comes from: `cli:pts/3`.
+pub(crate) fn provenance() -> Provenance {
+    let name = rustix::termios::ttyname(std::io::stdin(), Vec::new())
+        .or_else(|_| rustix::termios::ttyname(std::io::stderr(), Vec::new()));
+    match name {
+        Ok(name) => {
+            let name = name.to_string_lossy();
+            Provenance::of(Road::Cli, name.strip_prefix("/dev/").unwrap_or(&name))
+        }
+        Err(_) => Road::Cli.into(),
     }
 }

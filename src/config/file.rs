@@ -243,6 +243,8 @@ pub(super) struct AskUserEntry {
     pub(super) mode: Option<ModeEntry>,
     /// How long a blocking question waits; 300 by default.
     pub(super) timeout_seconds: Option<Seconds<30, 900>>,
+    /// How many days a question can still be answered after its call has returned; 30 by default.
+    pub(super) keep_days: Option<Days<1, 365>>,
 }
 
 /// What a question does while nobody has answered it.
@@ -309,6 +311,17 @@ pub(super) struct Seconds<const LEAST: u64, const GREATEST: u64>(Within<LEAST, G
 impl<const LEAST: u64, const GREATEST: u64> Seconds<LEAST, GREATEST> {
     pub(super) fn duration(self) -> Duration {
         Duration::from_secs(self.0.0)
+    }
+}
+
+/// A bounded number of days.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(super) struct Days<const LEAST: u64, const GREATEST: u64>(Within<LEAST, GREATEST>);
+
+impl<const LEAST: u64, const GREATEST: u64> Days<LEAST, GREATEST> {
+    pub(super) fn duration(self) -> Duration {
+        Duration::from_hours(self.0.0 * 24)
     }
 }
 

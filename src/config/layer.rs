@@ -207,6 +207,9 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), DocumentF
     if let Some(seconds) = file.ask_user.timeout_seconds {
         config.ask_user.timeout = seconds.duration();
     }
+    if let Some(days) = file.ask_user.keep_days {
+        config.ask_user.kept = days.duration();
+    }
     if let Some(bytes) = file.limits.line_bytes {
         config.line_limit = LineLimit(usize::try_from(bytes.0).unwrap_or(usize::MAX));
     }

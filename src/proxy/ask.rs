@@ -10,9 +10,18 @@ use crate::loader::Plan;
 use crate::protocol::ToolName;
 use crate::protocol::approval::ApprovalType;
 use crate::workflow::{
-    Ask, AskAttendance, NewWorkflow, Origin, SuspendedCall, Suspension, TransitionError, Workflow,
-    WorkflowError,
+    Ask, AskAttendance, AskingClient, NewWorkflow, Origin, SuspendedCall, Suspension, TransitionError,
+    Workflow, WorkflowError,
 };
+
+/// The variable by which Claude Code names its session to the servers it starts.
+const CLIENT_SESSION: &str = "CLAUDE_CODE_SESSION_ID";
+
+/// The variable by which `pml run` names the run that an agent belongs to.
+const RUN: &str = "PML_RUN";
+
+/// The longest name of a session or a run that is kept: several times a UUID.
+const NAME_LIMIT: usize = 120;
 
 impl Proxy {
     /// Suspends a call until a person has decided; what the registry has not said yet is asked for first.
@@ -108,7 +117,18 @@ impl Proxy {
             config: self.0.files.project.clone(),
             by: view.config.approvals.by,
             asker: self.0.scope.asker(),
+            client: AskingClient {
+                name: self.0.loader.client_name(),
+                session: self.variable(CLIENT_SESSION),
+                run: self.variable(RUN),
+                process: self.0.scope.process(),
+            },
         }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let value = self.0.environment.variable(name)?.to_str()?;
+        (!value.is_empty()).then(|| value.chars().take(NAME_LIMIT).collect())
     }
 
     /// Describes a suspended call as a person is shown it.

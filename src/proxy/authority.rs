@@ -6,7 +6,7 @@
 //! the same exception. The table cannot stop a process of the same user that pretends to be another one.
 
 use crate::config::{By, Environment};
-use crate::workflow::{Answer, Provenance};
+use crate::workflow::{Answer, Road};
 
 /// What an answer would bring about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,12 +123,12 @@ pub enum NotEntitled {
 /// Decides whether an answer that came on this road may decide the ask.
 pub fn may_answer(
     by: By,
-    road: Provenance,
+    road: Road,
     relation: Relation,
     runner: Runner,
     effect: Effect,
 ) -> Result<AnswerWeight, NotEntitled> {
-    use Provenance::{Chat, Cli, Continuation, Dialog, Elicitation, Prompt, Rule, Web};
+    use Road::{Chat, Cli, Continuation, Dialog, Elicitation, Prompt, Rule, Web};
     match (road, relation, by) {
         (Continuation | Prompt, Relation::OtherProject, _) => Err(NotEntitled::OtherProject),
         (Continuation, _, By::Human) => Ok(AnswerWeight::Looks),
@@ -158,15 +158,15 @@ pub fn stricter(one: By, other: By) -> By {
 mod tests {
     use super::*;
 
-    const ROADS: [Provenance; 8] = [
-        Provenance::Continuation,
-        Provenance::Dialog,
-        Provenance::Elicitation,
-        Provenance::Prompt,
-        Provenance::Cli,
-        Provenance::Web,
-        Provenance::Chat,
-        Provenance::Rule,
+    const ROADS: [Road; 8] = [
+        Road::Continuation,
+        Road::Dialog,
+        Road::Elicitation,
+        Road::Prompt,
+        Road::Cli,
+        Road::Web,
+        Road::Chat,
+        Road::Rule,
     ];
     const RELATIONS: [Relation; 3] = [
         Relation::SameConversation,
@@ -174,7 +174,7 @@ mod tests {
         Relation::OtherProject,
     ];
 
-    fn cases() -> impl Iterator<Item = (By, Provenance, Relation, Runner)> {
+    fn cases() -> impl Iterator<Item = (By, Road, Relation, Runner)> {
         let policies = [By::Client, By::Human].into_iter();
         policies.flat_map(|by| {
             ROADS.into_iter().flat_map(move |road| {
@@ -189,8 +189,8 @@ mod tests {
     fn where_only_a_person_counts_no_word_of_a_model_or_an_agent_decides() {
         for (by, road, relation, runner) in cases().filter(|(by, ..)| *by == By::Human) {
             let worth = may_answer(by, road, relation, runner, Effect::Grants);
-            if road == Provenance::Continuation
-                || (runner == Runner::Agent && matches!(road, Provenance::Prompt | Provenance::Cli))
+            if road == Road::Continuation
+                || (runner == Runner::Agent && matches!(road, Road::Prompt | Road::Cli))
             {
                 assert_ne!(worth, Ok(AnswerWeight::Decides), "{road} {relation:?} {runner:?}");
             }
@@ -199,12 +199,7 @@ mod tests {
 
     #[test]
     fn what_comes_through_a_client_counts_in_the_project_of_the_ask_only() {
-        let through_a_client = [
-            Provenance::Continuation,
-            Provenance::Dialog,
-            Provenance::Elicitation,
-            Provenance::Prompt,
-        ];
+        let through_a_client = [Road::Continuation, Road::Dialog, Road::Elicitation, Road::Prompt];
         for (by, road, relation, runner) in cases() {
             if through_a_client.contains(&road) && relation == Relation::OtherProject {
                 assert!(
@@ -218,7 +213,7 @@ mod tests {
     #[test]
     fn a_dialog_counts_where_it_was_shown_whatever_the_policy() {
         for (by, road, relation, runner) in cases() {
-            if matches!(road, Provenance::Dialog | Provenance::Elicitation) {
+            if matches!(road, Road::Dialog | Road::Elicitation) {
                 let shown = relation == Relation::SameConversation;
                 let decides =
                     may_answer(by, road, relation, runner, Effect::Grants) == Ok(AnswerWeight::Decides);
@@ -245,7 +240,7 @@ mod tests {
             let yes = may_answer(by, road, relation, runner, Effect::Grants);
             let no = may_answer(by, road, relation, runner, Effect::Refuses);
             let expected = match road {
-                Provenance::Cli => Ok(AnswerWeight::Decides),
+                Road::Cli => Ok(AnswerWeight::Decides),
                 _ => yes,
             };
             assert_eq!(no, expected, "{by:?} {road} {relation:?} {runner:?}");

@@ -1,14 +1,17 @@
 //! The scope of one client's conversation: the name under which it asks, and the asks that its calls wait for.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::workflow::{Asker, WorkflowId};
+use super::presence;
+use crate::workflow::{Asker, ProcessName, WorkflowId};
 
 /// One client's conversation, as far as asking is concerned.
 #[derive(Debug)]
 pub(super) struct ClientScope {
     asker: Asker,
+    /// This process, read from the process table by the first ask.
+    process: OnceLock<Option<ProcessName>>,
     awaited: Mutex<HashSet<WorkflowId>>,
 }
 
@@ -18,6 +21,7 @@ impl ClientScope {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             asker: Asker::random(),
+            process: OnceLock::new(),
             awaited: Mutex::default(),
         })
     }
@@ -26,6 +30,12 @@ impl ClientScope {
     #[must_use]
     pub(super) fn asker(&self) -> Asker {
         self.asker
+    }
+
+    /// Returns the process that serves the conversation.
+    #[must_use]
+    pub(super) fn process(&self) -> Option<ProcessName> {
+        *self.process.get_or_init(presence::own_process)
     }
 
     /// Claims an ask for one call; `None` while another call waits for its answer.

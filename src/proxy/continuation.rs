@@ -11,7 +11,7 @@ use crate::loader::Content;
 use crate::protocol::continuation::Decision;
 use crate::protocol::{Json, ToolName, canonical};
 use crate::workflow::{
-    Answer, Arguments, Ask, Provenance, RecordedAnswer, State, ToolExpectation, TransitionError, Workflow,
+    Answer, Arguments, Ask, RecordedAnswer, Road, State, ToolExpectation, TransitionError, Workflow,
     WorkflowError, WorkflowId,
 };
 
@@ -28,7 +28,7 @@ pub enum Carrier<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecisionSource {
     /// It comes with this, on this road.
-    Now(Decision, Provenance),
+    Now(Decision, Road),
     /// It came on another road, or has not come yet.
     Elsewhere,
 }
@@ -95,7 +95,7 @@ impl Proxy {
             (DecisionSource::Now(Decision::Refuse, by), _) => {
                 let refused = RecordedAnswer {
                     answer: Answer::Refuse { reason: None },
-                    by,
+                    by: by.into(),
                     approves: None,
                 };
                 self.0.workflows.answer_and_take(id, expected, refused).await?;
@@ -162,7 +162,7 @@ impl Proxy {
             DecisionSource::Elsewhere if self.relation(workflow) != Relation::OtherProject => {
                 return Ok(decided);
             }
-            DecisionSource::Elsewhere => (Effect::Grants, Provenance::Continuation),
+            DecisionSource::Elsewhere => (Effect::Grants, Road::Continuation),
         };
         match door::weigh(self.source(view, workflow), workflow, effect, road)? {
             AnswerWeight::Decides => Ok(decided),

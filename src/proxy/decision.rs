@@ -17,8 +17,8 @@ use crate::permissions::writer::{FileEdit, FileKind, edit};
 use crate::protocol::continuation::Scope;
 use crate::protocol::{Pattern, Shown, ToolName};
 use crate::workflow::{
-    Answer, Ask, Provenance, RecordedAnswer, State, ToolExpectation, TransitionError, Workflow,
-    WorkflowError, WorkflowId,
+    Answer, Ask, RecordedAnswer, Road, State, ToolExpectation, TransitionError, Workflow, WorkflowError,
+    WorkflowId,
 };
 
 /// How often the answer of an ask may move between a look and a take: from none to one, and to its end.
@@ -36,7 +36,7 @@ impl Proxy {
         &self,
         id: WorkflowId,
         expected: ToolExpectation,
-        answer: Option<(Answer, Provenance)>,
+        answer: Option<(Answer, Road)>,
         plan: Arc<Plan>,
     ) -> Result<(Workflow, Vec<String>), Refusal> {
         let proxy = self.clone();
@@ -70,7 +70,7 @@ impl Proxy {
         &self,
         id: WorkflowId,
         expected: &ToolExpectation,
-        brought: Option<&(Answer, Provenance)>,
+        brought: Option<&(Answer, Road)>,
         plan: &Plan,
         abandoned: &CancellationToken,
     ) -> Result<(Workflow, Vec<String>), Refusal> {
@@ -78,8 +78,10 @@ impl Proxy {
         let found = workflows.find(id).await?;
         // The first answer counts, so its scope is the workflow's, not ours.
         let first = match &found.state {
-            State::Answered { answer, by, .. } => Some((answer.clone(), *by)),
-            State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn => brought.cloned(),
+            State::Answered { answer, by, .. } => Some((answer.clone(), by.clone())),
+            State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn => {
+                brought.cloned().map(|(answer, road)| (answer, road.into()))
+            }
         };
         found.yields_to(first.as_ref(), now())?;
         let Some((answer, by)) = first else {

@@ -3,13 +3,55 @@
 //! A terminal, a page and a chat sit here. The desk records answers and runs nothing: the process that suspended a call
 //! sees the answer in the store and goes on, or the next identical call does.
 
-use super::authority::{Relation, Runner, Terminal, stricter};
-use super::door::{self, Reach, Recorded, Source};
-use super::{Refusal, moment};
-use crate::config::{self, By, Environment, Files, Locations};
-use crate::workflow::{Answer, Place, Provenance, Workflow, WorkflowId, Workflows};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::authority::{Relation, Runner, Terminal, stricter};
+use super::door::{self, Reach, Recorded, Source};
+use super::{Refusal, moment, now, presence};
+use crate::card::{Card, CardState, Complaint, Said, decide};
+use crate::config::{self, By, Environment, Files, Locations};
+use crate::workflow::{Answer, ChangedWorkflows, Place, Provenance, Workflow, WorkflowId, Workflows};
+/// How many asks that do not wait any more a surface begins with.
+const RECENT: usize = 200;
+
+/// What a surface begins with.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The revision up to which this tells everything.
+    pub revision: u64,
+    /// What waits, the oldest first.
+    pub pending: Vec<Card>,
+    /// What does not wait any more, the newest first.
+    pub recent: Vec<Card>,
+}
+
+/// The cards that changed after a revision.
+#[derive(Debug, Clone)]
+pub enum ChangedCards {
+    /// These, the newest change last.
+    These {
+        /// The revision up to which this tells everything.
+        latest: u64,
+        /// The cards as they are now.
+        cards: Vec<Card>,
+    },
+    /// It cannot be told: a surface must begin anew.
+    ReadAnew,
+}
+
+/// Says why what a person said was not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum SayError {
+    /// It is no answer to what was asked.
+    #[error(transparent)]
+    Complaint(#[from] Complaint),
+    /// It does not count, or could not be recorded.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+}
 
 /// Answers asks of every project, under the configuration that each of them was asked under.
 #[derive(Debug, Clone)]
@@ -44,6 +86,60 @@ impl Desk {
         Ok(self.workflows.find(id).await?)
     }
 
+    /// Draws the card of an ask as it stands now.
+    #[must_use]
+    pub fn card(&self, workflow: &Workflow) -> Card {
+        Card::of(workflow, presence::of(workflow.origin.client.process), now())
+    }
+
+    /// Returns what every surface begins with: what waits, what happened lately, and the revision that this tells.
+    pub async fn snapshot(&self) -> Result<Snapshot, Refusal> {
+        // The revision is read first: what changes meanwhile is told again, and nothing is missed.
+        let revision = self.workflows.latest_revision().await?;
+        let recent = self.workflows.recent(RECENT).await?;
+        let cards: Vec<Card> = recent.iter().map(|workflow| self.card(workflow)).collect();
+        let (mut pending, recent): (Vec<_>, Vec<_>) = cards
+            .into_iter()
+            .partition(|card| card.state == CardState::Pending);
+        // A question may wait for weeks: what waits is listed whole, whatever came after it.
+        let known = pending.len();
+        for workflow in self.workflows.pending().await? {
+            if pending[..known].iter().all(|card| card.id != workflow.id) {
+                pending.push(self.card(&workflow));
+            }
+        }
+        pending.sort_by_key(|card| (card.created_at, card.id));
+        Ok(Snapshot {
+            revision,
+            pending,
+            recent,
+        })
+    }
+
+    /// Returns the cards that changed after a revision, the newest change last.
+    pub async fn changed_since(&self, revision: u64) -> Result<ChangedCards, Refusal> {
+        Ok(match self.workflows.changed_since(revision).await? {
+            ChangedWorkflows::ReadAnew => ChangedCards::ReadAnew,
+            ChangedWorkflows::These { latest, workflows } => ChangedCards::These {
+                latest,
+                cards: workflows.iter().map(|workflow| self.card(workflow)).collect(),
+            },
+        })
+    }
+
+    /// Tells the newest revision, and each newer one for as long as the receiver is kept.
+    pub async fn revisions(&self) -> Result<watch::Receiver<u64>, Refusal> {
+        Ok(self.workflows.revisions().await?)
+    }
+
+    /// Makes an answer of what a person said to an ask, and records it if it counts.
+    pub async fn say(&self, id: WorkflowId, said: Said, by: Provenance) -> Result<Card, SayError> {
+        let workflow = self.find(id).await?;
+        let answer = decide(&self.card(&workflow), said)?;
+        let recorded = self.answer(&workflow, answer, by).await?;
+        Ok(self.card(&recorded.workflow))
+    }
+
     /// Lists what waits for an answer, the oldest first.
     pub async fn pending(&self) -> Result<Vec<Workflow>, Refusal> {
         Ok(self.workflows.pending().await?)
@@ -55,7 +151,7 @@ impl Desk {
     }
 
     /// Checks that an answer would be recorded, without recording it.
-    pub async fn check(&self, workflow: &Workflow, answer: &Answer, by: Provenance) -> Result<(), Refusal> {
+    pub async fn check(&self, workflow: &Workflow, answer: &Answer, by: &Provenance) -> Result<(), Refusal> {
         door::check(self.source(workflow).await, workflow, answer, by)
     }
 
@@ -66,7 +162,7 @@ impl Desk {
         answer: Answer,
         by: Provenance,
     ) -> Result<Recorded, Refusal> {
-        self.check(workflow, &answer, by).await?;
+        self.check(workflow, &answer, &by).await?;
         // What was shown is what is granted: the launch is bound to the digest that the ask was made with.
         let reach = Reach::AsShown { package: None };
         let recorded = door::record(&self.workflows, workflow, answer, by, reach).await?;

@@ -4,7 +4,7 @@ use super::continuation::{Carrier, DecisionSource, seed_words};
 use super::{ClientRequest, Outcome, Proxy, Refusal, RequestedItem};
 use crate::protocol::Shown;
 use crate::protocol::continuation::Decision;
-use crate::workflow::{Answer, Provenance, State, TransitionError, Workflow, WorkflowError, WorkflowId};
+use crate::workflow::{Answer, Road, State, TransitionError, Workflow, WorkflowError, WorkflowId};
 
 /// How often the state of an ask may move between a look and an answer: each state moves at most twice.
 const LOOKS: usize = 4;
@@ -19,7 +19,7 @@ impl Proxy {
         requested: RequestedItem<'_>,
         id: WorkflowId,
         said: Option<Decision>,
-        by: Provenance,
+        by: Road,
         client_request: &ClientRequest,
     ) -> Outcome {
         match self.ended(requested, id, said, by, client_request).await {
@@ -33,7 +33,7 @@ impl Proxy {
         requested: RequestedItem<'_>,
         id: WorkflowId,
         said: Option<Decision>,
-        by: Provenance,
+        by: Road,
         client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         let name = id.to_string();
@@ -81,7 +81,7 @@ impl Proxy {
         requested: RequestedItem<'_>,
         asked: &Workflow,
         said: Option<Decision>,
-        by: Provenance,
+        by: Road,
         client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         match (said, &asked.state) {

@@ -13,7 +13,7 @@ use crate::config::By;
 use crate::permissions::ConfigChange;
 use crate::permissions::writer::{FileEdit, FileKind, JointError, edit_jointly};
 use crate::protocol::continuation::Scope;
-use crate::workflow::{Answer, Provenance, RecordedAnswer, Workflow, WorkflowError, Workflows};
+use crate::workflow::{Answer, Provenance, RecordedAnswer, Road, Workflow, WorkflowError, Workflows};
 
 /// Where an answer comes from: what the table looks at besides the answer and the ask.
 #[derive(Debug, Clone, Copy)]
@@ -62,9 +62,9 @@ pub(super) fn weigh(
     source: Source,
     workflow: &Workflow,
     effect: Effect,
-    by: Provenance,
+    road: Road,
 ) -> Result<AnswerWeight, Refusal> {
-    may_answer(source.policy, by, source.relation, source.runner, effect).map_err(|why| {
+    may_answer(source.policy, road, source.relation, source.runner, effect).map_err(|why| {
         Refusal::NotEntitled {
             code: workflow.code.clone(),
             why,
@@ -77,10 +77,10 @@ pub(super) fn check(
     source: Source,
     workflow: &Workflow,
     answer: &Answer,
-    by: Provenance,
+    by: &Provenance,
 ) -> Result<(), Refusal> {
-    match weigh(source, workflow, Effect::of(answer), by)? {
-        AnswerWeight::Decides => Ok(workflow.accepts(answer, by, now())?),
+    match weigh(source, workflow, Effect::of(answer), by.road)? {
+        AnswerWeight::Decides => Ok(workflow.accepts(answer, by.clone(), now())?),
         AnswerWeight::Looks => Err(Refusal::NeedsPerson {
             code: workflow.code.clone(),
         }),

@@ -25,6 +25,7 @@ mod offers;
 mod outcome;
 mod owner;
 mod person_asks;
+mod presence;
 mod route;
 mod route_lookup;
 mod rule_error;
@@ -40,7 +41,7 @@ pub use call::{ClientRequest, Progress, WaitMode};
 pub use client_scope::Claim;
 pub use clock::{moment, now};
 pub use continuation::{Carrier, DecisionSource};
-pub use desk::Desk;
+pub use desk::{ChangedCards, Desk, SayError, Snapshot};
 pub use door::Recorded;
 pub use introduction::Introduction;
 pub use list::ListBasis;
@@ -53,7 +54,7 @@ pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 // What a conversation needs of the loader, so that it need not see the loader itself.
 pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, OfferResult, Reply, Session, Urgency};
 pub use crate::permissions::Ruling;
-pub use crate::workflow::{Answer, Arguments, Ask, Provenance, State, Workflow, WorkflowId};
+pub use crate::workflow::{Answer, Arguments, Ask, Provenance, Road, State, Workflow, WorkflowId};
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

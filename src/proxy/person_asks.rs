@@ -10,12 +10,9 @@ use crate::permissions::Ruling;
 use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{DependencyName, Digest, ToolName};
 use crate::workflow::{
-    Answer, Arguments, Ask, AskAttendance, Event, NewWorkflow, Provenance, State, SuspendedCall, Suspension,
-    Workflow, WorkflowError, WorkflowId,
+    Answer, Arguments, Ask, AskAttendance, Event, NewWorkflow, Provenance, Road, State, SuspendedCall,
+    Suspension, Workflow, WorkflowError, WorkflowId,
 };
-
-/// The time for which a question can still be answered after its call has ended: over a coffee, not over a night.
-const LATE: Duration = Duration::from_hours(1);
 
 /// Where the lives of workflows are logged; names and ends, never questions or answers.
 const LIFECYCLE: &str = "pml::workflow";
@@ -31,7 +28,7 @@ pub enum QuestionStatus {
         questions: Vec<Question>,
         /// What they said, in the same order.
         answers: Vec<QuestionAnswer>,
-        /// On which road.
+        /// Where they came from.
         by: Provenance,
     },
     /// The person refused to answer.
@@ -76,16 +73,11 @@ impl Proxy {
             // Nothing is launched by an answer.
             launch: Digest::of(["questions"]),
         };
-        let time_to_live = view
-            .config
-            .approvals
-            .time_to_live
-            .max(view.config.ask_user.timeout)
-            + LATE;
         let new = NewWorkflow {
             ask: Ask::Questions { questions },
             call,
-            time_to_live,
+            // A question outlives the call that asked it: its answer is kept for the next one.
+            time_to_live: view.config.ask_user.kept,
             project: self.project().to_owned(),
             origin: self.origin(&view),
             attended: AskAttendance::ByItsCall,
@@ -135,7 +127,7 @@ impl Proxy {
                 answer: Answer::Answers { answers },
                 by,
                 ..
-            } => Ok(given(&workflow, answers.clone(), *by)),
+            } => Ok(given(&workflow, answers.clone(), by.clone())),
             State::Answered { .. } => {
                 let taken = self.0.workflows.apply(id, Event::Take).await?;
                 match taken.state.clone() {
@@ -156,10 +148,11 @@ impl Proxy {
     /// Records an answer, if it counts on this road and in this conversation.
     ///
     /// What an approval grants is recorded with it, so that it counts also where the call never comes back.
-    pub async fn answer(&self, id: WorkflowId, answer: Answer, by: Provenance) -> Result<Workflow, Refusal> {
+    pub async fn answer(&self, id: WorkflowId, answer: Answer, by: Road) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let workflow = self.0.workflows.find(id).await?;
-        door::check(self.source(&view, &workflow), &workflow, &answer, by)?;
+        let by = Provenance::from(by);
+        door::check(self.source(&view, &workflow), &workflow, &answer, &by)?;
         // What changed since the person was asked is not what they approved.
         let reach = match self.planned(&view, &workflow.call.tool) {
             Ok((_, plan)) if *plan.digest() == workflow.call.launch => Reach::AsShown {

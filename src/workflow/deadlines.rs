@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::store::Unfinished;
 use super::{Timestamp, WorkflowId};
 
 /// One moment as both clocks show it.
@@ -37,19 +38,15 @@ struct WorkflowDeadline {
 
 impl Deadlines {
     /// Takes over what the store says of the unfinished asks; what it says no more is forgotten.
-    pub(super) fn learn(&mut self, unfinished: Vec<(WorkflowId, Timestamp)>, now: Moment) {
+    pub(super) fn learn(&mut self, unfinished: &[Unfinished], now: Moment) {
         let mut before = std::mem::take(&mut self.known);
-        for (id, wall) in unfinished {
+        for Unfinished { id, expires_at, .. } in unfinished {
+            let (id, wall) = (*id, *expires_at);
             let first = before.remove(&id).and_then(|deadline| deadline.steady);
             let steady = now.steady.checked_add(wall.since(now.wall));
             let steady = first.into_iter().chain(steady).min();
             self.known.insert(id, WorkflowDeadline { wall, steady });
         }
-    }
-
-    /// Tells whether no ask is unfinished.
-    pub(super) fn is_empty(&self) -> bool {
-        self.known.is_empty()
     }
 
     /// Returns what is over by the steady clock; what is over by the wall clock the store knows itself.
@@ -84,6 +81,7 @@ impl Deadlines {
 
 #[cfg(test)]
 mod tests {
+    use super::super::store::HeldArguments;
     use super::*;
 
     const FIVE_MINUTES: Duration = Duration::from_mins(5);
@@ -92,6 +90,15 @@ mod tests {
 
     fn ask() -> WorkflowId {
         WorkflowId::new(uuid::Uuid::new_v4())
+    }
+
+    fn asks(asks: &[(WorkflowId, Timestamp)]) -> Vec<Unfinished> {
+        let asks = asks.iter().map(|(id, expires_at)| Unfinished {
+            id: *id,
+            expires_at: *expires_at,
+            arguments: HeldArguments::None,
+        });
+        asks.collect()
     }
 
     fn noon() -> Moment {
@@ -111,7 +118,7 @@ mod tests {
     #[test]
     fn both_clocks_end_an_ask_and_the_first_one_counts() {
         let (mut deadlines, id, now) = (Deadlines::default(), ask(), noon());
-        deadlines.learn(vec![(id, now.wall.plus(FIVE_MINUTES))], now);
+        deadlines.learn(&asks(&[(id, now.wall.plus(FIVE_MINUTES))]), now);
         assert_eq!(deadlines.next(now), Some(FIVE_MINUTES));
         assert!(!deadlines.due(now));
         let end = later(now, FIVE_MINUTES);
@@ -134,31 +141,31 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_back_asks_for_a_look_at_once_and_moves_no_deadline() {
         let (mut deadlines, id, now) = (Deadlines::default(), ask(), noon());
-        let unfinished = vec![(id, now.wall.plus(FIVE_MINUTES))];
-        deadlines.learn(unfinished.clone(), now);
+        let unfinished = asks(&[(id, now.wall.plus(FIVE_MINUTES))]);
+        deadlines.learn(&unfinished, now);
         assert!(!deadlines.due(now));
         let mut back = later(now, MINUTE);
         back.wall = now.wall.minus(HOUR);
         assert!(deadlines.due(back));
         assert!(!deadlines.due(back), "one look is enough");
-        deadlines.learn(unfinished, back);
+        deadlines.learn(&unfinished, back);
         assert_eq!(deadlines.next(back), Some(MINUTE * 4));
     }
 
     #[test]
     fn what_is_finished_is_forgotten_and_a_deadline_drawn_nearer_counts() {
         let (mut deadlines, id, now) = (Deadlines::default(), ask(), noon());
-        deadlines.learn(vec![(ask(), now.wall), (id, now.wall.plus(HOUR))], now);
-        deadlines.learn(vec![(id, now.wall.plus(MINUTE))], now);
+        deadlines.learn(&asks(&[(ask(), now.wall), (id, now.wall.plus(HOUR))]), now);
+        deadlines.learn(&asks(&[(id, now.wall.plus(MINUTE))]), now);
         assert_eq!(deadlines.next(now), Some(MINUTE));
-        deadlines.learn(Vec::new(), now);
-        assert!(deadlines.is_empty() && !deadlines.due(now));
+        deadlines.learn(&[], now);
+        assert!(deadlines.next(now).is_none() && !deadlines.due(now));
     }
 
     #[test]
     fn the_end_of_time_is_left_to_the_wall_clock() {
         let (mut deadlines, now) = (Deadlines::default(), noon());
-        deadlines.learn(vec![(ask(), Timestamp::from_millis(i64::MAX))], now);
+        deadlines.learn(&asks(&[(ask(), Timestamp::from_millis(i64::MAX))]), now);
         assert_eq!(deadlines.overdue(later(now, HOUR)), []);
     }
 }

@@ -12,6 +12,7 @@ use dashmap::DashMap;
 use tokio::sync::{oneshot, watch};
 
 use super::deadlines::Deadlines;
+use super::store::HeldArguments;
 use super::{
     Clock, Moment, Place, State, Store, StoreChanges, Timestamp, Traces, Workflow, WorkflowError, WorkflowId,
 };
@@ -25,6 +26,10 @@ pub(super) type Job = Box<dyn FnOnce(Result<&mut dyn Store, WorkflowError>, Time
 /// How often the keeper looks for answers from other processes while a call waits: an answer must reach a waiting
 /// call within 200 ms, also on a busy machine, and a look where nothing changed only reads a counter.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// How often the keeper looks for changes while a surface shows what waits: a person sees a new ask within a quarter of a
+/// second, the way through a server and a browser included.
+const SHOW_EVERY: Duration = Duration::from_millis(50);
 
 /// A sweep that failed is not urgent: no call runs because a row is not yet marked.
 const SWEEP_AGAIN_AFTER: Duration = Duration::from_mins(1);
@@ -49,6 +54,10 @@ pub(super) struct Keeper {
     /// When a sweep that failed, or a log that was in use, is tried again.
     again_at: Option<Instant>,
     log: Log,
+    /// Whether an unfinished ask has arguments.
+    held: HeldArguments,
+    /// Tells the newest revision to those who show asks.
+    surfaces: watch::Sender<u64>,
     /// Dropped with the thread, which is how its end is seen.
     _end: oneshot::Sender<()>,
 }
@@ -74,13 +83,21 @@ enum Occasion {
 /// Whether a call waits for an answer that another process may give.
 #[derive(Clone, Copy)]
 enum Attention {
+    /// A call waits for an answer.
     Watching,
+    /// A surface shows what waits.
+    Showing,
     Idle,
 }
 
 impl Keeper {
     /// Starts the thread; the database is opened by its first job.
-    pub(super) fn start(place: Place, clock: Clock, waiters: Arc<Waiters>) -> io::Result<Thread> {
+    pub(super) fn start(
+        place: Place,
+        clock: Clock,
+        waiters: Arc<Waiters>,
+        surfaces: watch::Sender<u64>,
+    ) -> io::Result<Thread> {
         let (sender, jobs) = mpsc::channel();
         let (end, ended) = oneshot::channel();
         let keeper = Self {
@@ -92,6 +109,8 @@ impl Keeper {
             deadlines: Deadlines::default(),
             again_at: None,
             log: Log::Clean,
+            held: HeldArguments::None,
+            surfaces,
             _end: end,
         };
         std::thread::Builder::new()
@@ -120,6 +139,7 @@ impl Keeper {
     fn next_job(&self) -> Result<Job, RecvTimeoutError> {
         let attention = match &self.store {
             Some(_) if !self.waiters.is_empty() => Attention::Watching,
+            Some(_) if self.surfaces.receiver_count() > 0 => Attention::Showing,
             _ => Attention::Idle,
         };
         let now = (self.clock)();
@@ -160,11 +180,11 @@ impl Keeper {
         self.shorten_log(now);
     }
 
-    /// Empties the log once no ask is unfinished: it holds what was erased with the last one.
+    /// Empties the log once the store holds no arguments: it has what was erased with the last ones.
     fn shorten_log(&mut self, now: Moment) {
         let waits = self.again_at.is_some_and(|at| now.steady < at);
         let Some(store) = &self.store else { return };
-        if self.log == Log::Clean || !self.deadlines.is_empty() || waits {
+        if self.log == Log::Clean || self.held == HeldArguments::Held || waits {
             return;
         }
         self.again_at = None;
@@ -224,10 +244,19 @@ impl Keeper {
                 moved.send_replace(Some(workflow));
             }
         }
-        if !self.deadlines.is_empty() {
+        let unfinished = store.unfinished()?;
+        if self.held == HeldArguments::Held {
             self.log = Log::Erased;
         }
-        self.deadlines.learn(store.deadlines()?, now);
+        self.held = if unfinished.iter().any(|ask| ask.arguments == HeldArguments::Held) {
+            HeldArguments::Held
+        } else {
+            HeldArguments::None
+        };
+        self.deadlines.learn(&unfinished, now);
+        if self.surfaces.receiver_count() > 0 {
+            self.surfaces.send_replace(store.latest_revision()?);
+        }
         if changed_elsewhere {
             // What could not be swept before may be now.
             self.again_at = None;
@@ -249,6 +278,7 @@ fn pause(attention: Attention, until_sweep: Option<Duration>) -> Option<Duration
     let until_sweep = until_sweep.map(|rest| rest.max(Duration::from_millis(1)));
     let until_look = match attention {
         Attention::Watching => Some(LOOK_EVERY),
+        Attention::Showing => Some(SHOW_EVERY),
         Attention::Idle => None,
     };
     until_sweep.into_iter().chain(until_look).min()
@@ -270,6 +300,7 @@ mod tests {
         assert_eq!(pause(Attention::Idle, after(300_000)), after(300_000));
         assert_eq!(pause(Attention::Idle, after(0)), after(1));
         assert_eq!(pause(Attention::Watching, None), after(25));
+        assert_eq!(pause(Attention::Showing, None), after(50));
         assert_eq!(pause(Attention::Watching, after(300_000)), after(25));
         assert_eq!(pause(Attention::Watching, after(20)), after(20));
     }

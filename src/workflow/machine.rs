@@ -3,11 +3,9 @@
 //! The caller passes the current time in; an event that the state does not allow is a [`TransitionError`] with its own
 //! message. Outside its lifetime a workflow is dead even if the store has not marked it as expired yet.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use super::{Lifetime, Timestamp};
+use super::{Lifetime, Provenance, Timestamp};
 use crate::protocol::Shown;
 use crate::protocol::continuation::Scope;
 use crate::protocol::question::QuestionAnswer;
@@ -33,43 +31,6 @@ pub enum Answer {
     },
 }
 
-/// The road on which an answer came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Provenance {
-    /// A continuation call, written by the model.
-    Continuation,
-    /// The client's native dialog, by `input_required`.
-    Dialog,
-    /// The client's native dialog, by `elicitation/create`.
-    Elicitation,
-    /// A slash command that only a person can run.
-    Prompt,
-    /// A terminal of the same user.
-    Cli,
-    /// The local web page.
-    Web,
-    /// A chat channel.
-    Chat,
-    /// A rule that was written meanwhile.
-    Rule,
-}
-
-impl fmt::Display for Provenance {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Continuation => "continuation",
-            Self::Dialog => "dialog",
-            Self::Elicitation => "elicitation",
-            Self::Prompt => "prompt",
-            Self::Cli => "cli",
-            Self::Web => "web",
-            Self::Chat => "chat",
-            Self::Rule => "rule",
-        })
-    }
-}
-
 /// The state of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -80,7 +41,7 @@ pub enum State {
     Answered {
         /// The first answer, which is the only one.
         answer: Answer,
-        /// The road on which it came.
+        /// Where it came from.
         by: Provenance,
         /// When it came.
         at: Timestamp,
@@ -183,7 +144,7 @@ pub enum TransitionError {
     AlreadyAnswered {
         /// The first answer.
         answer: Answer,
-        /// The road on which it came.
+        /// Where it came from.
         by: Provenance,
         /// When it came.
         at: Timestamp,
@@ -243,12 +204,12 @@ pub fn transition(
                 answer: Answer::Refuse {
                     reason: reason.clone(),
                 },
-                by: *by,
+                by: by.clone(),
                 at: *at,
             },
             Event::Take | Event::Expire | Event::Withdraw => TransitionError::Refused {
                 reason: reason.clone(),
-                by: *by,
+                by: by.clone(),
             },
         }),
         State::Pending
@@ -274,12 +235,12 @@ pub fn transition(
         } => match event {
             Event::Answer { .. } => Err(TransitionError::AlreadyAnswered {
                 answer: answer.clone(),
-                by: *by,
+                by: by.clone(),
                 at: *at,
             }),
             Event::Take => Ok(State::Taken {
                 answer: answer.clone(),
-                by: *by,
+                by: by.clone(),
                 at: *at,
                 taken_at: now,
             }),

@@ -8,6 +8,7 @@
 //! answers every 25 ms only while a call waits for one; an idle pml does not wake up.
 
 mod approvals;
+mod asking_client;
 mod capacity;
 mod deadlines;
 mod digests;
@@ -18,6 +19,7 @@ mod lifecycle;
 mod lifetime;
 mod machine;
 mod place;
+mod provenance;
 mod record;
 mod sqlite;
 mod store;
@@ -25,18 +27,20 @@ mod summary;
 
 pub use crate::protocol::continuation::Scope;
 pub use approvals::{Approvals, ApprovedLaunch, FoundContent};
+pub use asking_client::{AskingClient, ProcessName};
 pub use capacity::Cap;
 pub use deadlines::Moment;
 pub use error::{DatabaseFault, WorkflowError};
 pub use identity::{Asker, Code, NotACode, Timestamp, WorkflowId};
 pub use lifetime::Lifetime;
-pub use machine::{Answer, Event, Phase, Provenance, State, TransitionError, transition};
+pub use machine::{Answer, Event, Phase, State, TransitionError, transition};
 pub use place::Place;
+pub use provenance::{NoSuchRoad, Provenance, Road};
 pub use record::{
     Arguments, Ask, AskAttendance, NewWorkflow, Origin, SuspendedCall, Suspension, SweepReport,
     ToolExpectation, Workflow,
 };
-pub use store::{RecordedAnswer, Store, StoreChanges, Traces};
+pub use store::{ChangedWorkflows, RecordedAnswer, Store, StoreChanges, Traces};
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,6 +64,8 @@ struct Shared {
     clock: Clock,
     /// Who waits in this process for a state to leave `Pending`.
     waiters: Arc<Waiters>,
+    /// Tells the newest revision to those who show asks.
+    surfaces: watch::Sender<u64>,
     /// The approvals as they were read last.
     approvals: Mutex<Option<Arc<Approvals>>>,
     /// The thread that owns the database; started by the first use.
@@ -83,6 +89,7 @@ impl Workflows {
             place,
             clock,
             waiters: Arc::default(),
+            surfaces: watch::Sender::new(0),
             approvals: Mutex::default(),
             thread: Mutex::new(None),
         };
@@ -201,6 +208,29 @@ impl Workflows {
         self.run(move |store, _| store.recent(limit)).await
     }
 
+    /// Lists the workflows that changed after a revision; see [`Store::changed_since`].
+    pub async fn changed_since(&self, revision: u64) -> Result<ChangedWorkflows, WorkflowError> {
+        self.run(move |store, _| store.changed_since(revision)).await
+    }
+
+    /// Returns the revision of the newest change of any workflow.
+    pub async fn latest_revision(&self) -> Result<u64, WorkflowError> {
+        self.run(|store, _| store.latest_revision()).await
+    }
+
+    /// Returns the newest revision, and tells each newer one for as long as the receiver is kept.
+    pub async fn revisions(&self) -> Result<watch::Receiver<u64>, WorkflowError> {
+        // Subscribed before the look, so that no change falls between the two.
+        let receiver = self.shared.surfaces.subscribe();
+        let latest = self.latest_revision().await?;
+        self.shared.surfaces.send_if_modified(|known| {
+            let newer = latest > *known;
+            *known = latest.max(*known);
+            newer
+        });
+        Ok(receiver)
+    }
+
     /// Waits until this or another process has moved a workflow out of `Pending`.
     pub async fn wait(&self, id: WorkflowId) -> Result<Workflow, WorkflowError> {
         loop {
@@ -267,13 +297,18 @@ impl Workflows {
             place,
             clock,
             waiters,
+            surfaces,
             ..
         } = &*self.shared;
-        Keeper::start(place.clone(), Arc::clone(clock), Arc::clone(waiters)).map_err(|source| {
-            WorkflowError::Thread {
-                path: place.path().to_owned(),
-                source,
-            }
+        Keeper::start(
+            place.clone(),
+            Arc::clone(clock),
+            Arc::clone(waiters),
+            surfaces.clone(),
+        )
+        .map_err(|source| WorkflowError::Thread {
+            path: place.path().to_owned(),
+            source,
         })
     }
 
@@ -292,6 +327,6 @@ impl Place {
 }
 
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 #[cfg(test)]
 mod tests;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answer, Asker, Code, Event, Lifetime, Provenance, State, Timestamp, TransitionError, WorkflowError,
-    WorkflowId, machine,
+    Answer, Asker, AskingClient, Code, Event, Lifetime, Provenance, State, Timestamp, TransitionError,
+    WorkflowError, WorkflowId, machine,
 };
 use crate::config::By;
 use crate::protocol::approval::ShownDependency;
@@ -145,6 +145,8 @@ pub struct Origin {
     pub by: By,
     /// The conversation.
     pub asker: Asker,
+    /// Its client, for people.
+    pub client: AskingClient,
 }
 
 /// Whether a call waits for the answer to its ask.
@@ -196,6 +198,10 @@ pub struct Workflow {
     pub expires_at: Timestamp,
     /// Where it stands.
     pub state: State,
+    /// Whether its call waits for the answer.
+    pub attended: AskAttendance,
+    /// Which change of all workflows was the newest of this one.
+    pub revision: u64,
 }
 
 impl Workflow {
@@ -233,7 +239,7 @@ impl Workflow {
         let moved = match answer {
             Some((answer, by)) => {
                 let answer = self.fitting(answer)?;
-                machine::answer_and_take(&self.state, self.lifetime(), answer, *by, now)
+                machine::answer_and_take(&self.state, self.lifetime(), answer, by.clone(), now)
             }
             None => machine::transition(&self.state, self.lifetime(), Event::Take, now),
         };

@@ -4,28 +4,28 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    Answer, Arguments, Ask, AskAttendance, Asker, NewWorkflow, Origin, Provenance, RecordedAnswer, Scope,
-    SuspendedCall, Timestamp, ToolExpectation,
+    Answer, Arguments, Ask, AskAttendance, Asker, AskingClient, Code, NewWorkflow, Origin, Provenance,
+    RecordedAnswer, Scope, State, SuspendedCall, Timestamp, ToolExpectation, Workflow, WorkflowId,
 };
 use crate::config::By;
 use crate::protocol::approval::ShownDependency;
-use crate::protocol::question::{Question, QuestionAnswer, Selection};
+use crate::protocol::question::{Choice, Question, QuestionAnswer, Selection};
 use crate::protocol::{Digest, ToolName};
 
-pub(super) const NOON: Timestamp = Timestamp::from_millis(1_794_830_400_000);
-pub(super) const FIVE_MINUTES: Duration = Duration::from_mins(5);
-pub(super) const APPROVE: Answer = Answer::Approve { scope: Scope::Once };
-pub(super) const REFUSE: Answer = Answer::Refuse { reason: None };
+pub(crate) const NOON: Timestamp = Timestamp::from_millis(1_794_830_400_000);
+pub(crate) const FIVE_MINUTES: Duration = Duration::from_mins(5);
+pub(crate) const APPROVE: Answer = Answer::Approve { scope: Scope::Once };
+pub(crate) const REFUSE: Answer = Answer::Refuse { reason: None };
 
-pub(super) fn tool() -> ToolName {
+pub(crate) fn tool() -> ToolName {
     "serena:analyze".parse().unwrap()
 }
 
-pub(super) fn on_its_tool() -> ToolExpectation {
+pub(crate) fn on_its_tool() -> ToolExpectation {
     ToolExpectation::Tool(tool())
 }
 
-pub(super) fn question() -> Question {
+pub(crate) fn question() -> Question {
     Question {
         question: "Which way?".to_owned(),
         header: None,
@@ -34,8 +34,40 @@ pub(super) fn question() -> Question {
     }
 }
 
+/// A question with choices.
+pub(crate) fn choice(text: &str, labels: &[&str]) -> Question {
+    let options = labels.iter().map(|label| Choice {
+        label: (*label).to_owned(),
+        description: None,
+    });
+    Question {
+        question: text.to_owned(),
+        header: None,
+        options: options.collect(),
+        selection: Selection::One,
+    }
+}
+
+/// An ask that waits since noon.
+pub(crate) fn workflow(ask: Ask) -> Workflow {
+    let new = new("{}");
+    Workflow {
+        id: WorkflowId::new(uuid::Uuid::nil()),
+        code: Code::of_bits(0),
+        ask,
+        call: new.call,
+        project: "/pro\u{1b}ject".into(),
+        origin: new.origin,
+        created_at: NOON,
+        expires_at: NOON.plus(FIVE_MINUTES),
+        state: State::Pending,
+        attended: new.attended,
+        revision: 0,
+    }
+}
+
 /// An answer to [`question`].
-pub(super) fn answers() -> Answer {
+pub(crate) fn answers() -> Answer {
     Answer::Answers {
         answers: vec![QuestionAnswer {
             labels: Vec::new(),
@@ -45,7 +77,7 @@ pub(super) fn answers() -> Answer {
 }
 
 /// An answer that approves nothing beyond its call.
-pub(super) fn given(answer: Answer, by: Provenance) -> RecordedAnswer {
+pub(crate) fn given(answer: Answer, by: Provenance) -> RecordedAnswer {
     RecordedAnswer {
         answer,
         by,
@@ -54,7 +86,7 @@ pub(super) fn given(answer: Answer, by: Provenance) -> RecordedAnswer {
 }
 
 /// A call of `serena:analyze` that waits five minutes.
-pub(super) fn new(arguments: &str) -> NewWorkflow {
+pub(crate) fn new(arguments: &str) -> NewWorkflow {
     NewWorkflow {
         ask: Ask::Install {
             dependency: ShownDependency {
@@ -79,6 +111,7 @@ pub(super) fn new(arguments: &str) -> NewWorkflow {
             config: PathBuf::from("/project/.pml.json"),
             by: By::Client,
             asker: Asker::from(uuid::Uuid::nil()),
+            client: AskingClient::default(),
         },
         attended: AskAttendance::ByItsCall,
         twin: 0,

@@ -19,6 +19,40 @@ pub(super) const OWNERS_TURN: Duration = Duration::from_secs(2);
 /// Finished workflows are kept this long past their deadline, so that a late answer is told what happened.
 pub(super) const KEPT_AFTER_DEADLINE: Duration = Duration::from_hours(24);
 
+/// What is to be known of a workflow that was neither taken nor ended, to watch over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Its name.
+    pub id: WorkflowId,
+    /// Its deadline.
+    pub expires_at: Timestamp,
+    /// Whether the store holds arguments for it.
+    pub arguments: HeldArguments,
+}
+
+/// Whether the store holds the arguments of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldArguments {
+    /// It does, until the call is taken or ends.
+    Held,
+    /// There are none.
+    None,
+}
+
+/// What changed after a revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangedWorkflows {
+    /// These workflows, the newest change last.
+    These {
+        /// The revision up to which this tells everything.
+        latest: u64,
+        /// The workflows as they are now.
+        workflows: Vec<Workflow>,
+    },
+    /// It cannot be told: workflows that changed since have been deleted. Everything must be read anew.
+    ReadAnew,
+}
+
 /// Where workflows are kept, shared by every pml process that opens the same place; blocking.
 pub trait Store: Send {
     /// Suspends a call, or returns the workflow that already asks the very same in this conversation.
@@ -68,8 +102,14 @@ pub trait Store: Send {
     /// Lists every workflow that is still kept, the newest first.
     fn recent(&self, limit: usize) -> Result<Vec<Workflow>, WorkflowError>;
 
-    /// Returns the deadline of every workflow that was neither taken nor ended.
-    fn deadlines(&self) -> Result<Vec<(WorkflowId, Timestamp)>, WorkflowError>;
+    /// Returns the revision of the newest change of any workflow.
+    fn latest_revision(&self) -> Result<u64, WorkflowError>;
+
+    /// Lists the workflows that changed after a revision, in the order of their changes.
+    fn changed_since(&self, revision: u64) -> Result<ChangedWorkflows, WorkflowError>;
+
+    /// Lists every workflow that was neither taken nor ended.
+    fn unfinished(&self) -> Result<Vec<Unfinished>, WorkflowError>;
 
     /// Tells whether a sweep at `now` would end or delete anything; only looks.
     fn needs_sweep(&self, now: Timestamp) -> Result<bool, WorkflowError>;

@@ -152,24 +152,9 @@ fn span(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{NOON, new};
-    use super::super::{Code, State, WorkflowId};
+    use super::super::samples::{NOON, new, workflow};
     use super::*;
     use crate::protocol::question::{Choice, Selection};
-
-    fn workflow(ask: Ask) -> Workflow {
-        Workflow {
-            id: WorkflowId::new(uuid::Uuid::nil()),
-            code: Code::of_bits(0),
-            ask,
-            call: new("{}").call,
-            project: "/pro\u{1b}ject".into(),
-            origin: new("{}").origin,
-            created_at: NOON,
-            expires_at: NOON.plus(Duration::from_mins(5)),
-            state: State::Pending,
-        }
-    }
 
     #[test]
     fn what_would_run_is_told_whole() {

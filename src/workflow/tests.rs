@@ -1,3 +1,4 @@
+use crate::workflow::Road;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -118,20 +119,26 @@ fn a_call_is_suspended_answered_and_taken() {
                 .unwrap(),
             created
         );
-        let by = Provenance::Continuation;
+        let by = || Provenance::from(Road::Continuation);
         let taken = workflows
-            .answer_and_take(created.id, on_its_tool(), given(APPROVE, by))
+            .answer_and_take(created.id, on_its_tool(), given(APPROVE, by()))
             .await
             .unwrap();
         let state = State::Taken {
             answer: APPROVE,
-            by,
+            by: by(),
             at: NOON,
             taken_at: NOON,
         };
-        assert_eq!(taken, Workflow { state, ..created });
+        let revision = created.revision + 1;
+        let expected = Workflow {
+            state,
+            revision,
+            ..created
+        };
+        assert_eq!(taken, expected);
         let again = workflows
-            .answer_and_take(taken.id, on_its_tool(), given(APPROVE, by))
+            .answer_and_take(taken.id, on_its_tool(), given(APPROVE, by()))
             .await
             .unwrap_err();
         assert_eq!(
@@ -156,7 +163,7 @@ fn every_waiter_hears_an_answer_of_the_same_process() {
                     id,
                     Event::Answer {
                         answer: APPROVE,
-                        by: Provenance::Web,
+                        by: Road::Web.into(),
                     },
                 )
                 .await
@@ -187,7 +194,7 @@ fn a_waiter_hears_an_answer_of_another_process() {
                     id,
                     Event::Answer {
                         answer: REFUSE,
-                        by: Provenance::Cli,
+                        by: Road::Cli.into(),
                     },
                     NOON,
                 )
@@ -250,9 +257,9 @@ fn a_clock_set_back_within_the_life_of_an_ask_does_not_make_it_live_longer() {
         };
         let (heard, ()) = tokio::join!(workflows.wait(id), pass);
         assert_eq!(heard.unwrap().state, State::Expired, "five minutes went by");
-        let by = Provenance::Continuation;
+        let by = || Provenance::from(Road::Continuation);
         let late = workflows
-            .answer_and_take(id, on_its_tool(), given(APPROVE, by))
+            .answer_and_take(id, on_its_tool(), given(APPROVE, by()))
             .await;
         assert!(matches!(late, Err(WorkflowError::Refused { .. })), "{late:?}");
     });
@@ -313,7 +320,7 @@ fn a_waiter_outlives_the_thread_that_watched_for_it() {
                     id,
                     Event::Answer {
                         answer: APPROVE,
-                        by: Provenance::Cli,
+                        by: Road::Cli.into(),
                     },
                     NOON,
                 )
@@ -366,11 +373,11 @@ fn a_database_that_cannot_be_opened_refuses_everything_until_it_can() {
         );
         let workflows = Workflows::new(file(&directory), Hands::at_noon().clock());
         let id = WorkflowId::new(uuid::Uuid::from_u128(7));
-        let by = Provenance::Continuation;
+        let by = || Provenance::from(Road::Continuation);
         for error in [
             workflows.create(new("{}")).await.map(drop).unwrap_err(),
             workflows
-                .answer_and_take(id, on_its_tool(), given(APPROVE, by))
+                .answer_and_take(id, on_its_tool(), given(APPROVE, by()))
                 .await
                 .map(drop)
                 .unwrap_err(),

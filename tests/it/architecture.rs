@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The picture: what each folder under `src/` may use besides itself. `ARCHITECTURE.md` draws it.
-const PICTURE: [(&str, &[&str]); 12] = [
+const PICTURE: [(&str, &[&str]); 14] = [
     ("main", &["cli"]),
     (
         "cli",
@@ -14,6 +14,7 @@ const PICTURE: [(&str, &[&str]); 12] = [
             "stdio",
             "inbox",
             "proxy",
+            "card",
             "permissions",
             "workflow",
             "loader",
@@ -25,8 +26,15 @@ const PICTURE: [(&str, &[&str]); 12] = [
     ),
     ("stdio", &["proxy", "wire", "config", "protocol", "report"]),
     (
+        "inbox",
+        &[
+            "proxy", "card", "workflow", "config", "protocol", "disk", "report",
+        ],
+    ),
+    (
         "proxy",
         &[
+            "card",
             "permissions",
             "workflow",
             "loader",
@@ -36,6 +44,7 @@ const PICTURE: [(&str, &[&str]); 12] = [
             "report",
         ],
     ),
+    ("card", &["workflow", "protocol"]),
     ("permissions", &["config", "protocol", "wire", "disk", "report"]),
     ("workflow", &["config", "protocol", "wire", "disk", "report"]),
     ("loader", &["config", "protocol", "wire", "disk", "report"]),

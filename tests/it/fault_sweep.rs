@@ -19,7 +19,8 @@ use pml::protocol::question::{Question, Selection};
 use pml::protocol::{Digest, ToolName};
 use pml::proxy::now;
 use pml::workflow::{
-    Arguments, Ask, AskAttendance, Asker, NewWorkflow, Origin, Place, State, Store, SuspendedCall, Workflow,
+    Arguments, Ask, AskAttendance, Asker, AskingClient, NewWorkflow, Origin, Place, State, Store,
+    SuspendedCall, Workflow,
 };
 use rustix::io::Errno;
 use serde_json::Value;
@@ -82,6 +83,7 @@ fn put(world: &World, ask: Ask) -> Workflow {
         origin: Origin {
             config: world.path(".pml.json"),
             by: By::Client,
+            client: AskingClient::default(),
             asker: Asker::random(),
         },
         attended: AskAttendance::ByNone,

@@ -33,6 +33,12 @@ impl Loader {
         }
     }
 
+    /// Returns the name of the client for a person, if it declared one.
+    #[must_use]
+    pub fn client_name(&self) -> Option<String> {
+        lock(&self.own.declared).as_ref()?.declared.client_name()
+    }
+
     /// Tells how often the list of each kind may have changed.
     #[must_use]
     pub fn list_changes(&self) -> watch::Receiver<ListChanges> {

@@ -9,6 +9,9 @@ use crate::protocol::{Digest, Era, Json, Object, canonical};
 /// is no client yet.
 const LEGACY_VERSION: &str = "2025-11-25";
 
+/// The longest name of a client that is shown; a line has room for it.
+const CLIENT_NAME_LIMIT: usize = 60;
+
 /// What the client declared, as the texts it sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
@@ -66,6 +69,16 @@ impl Declared {
             self.version.as_deref().unwrap_or(LEGACY_VERSION),
             capabilities.as_deref().unwrap_or(&self.capabilities),
         ])
+    }
+
+    /// Returns the name and the version of the client for a person, as it says them itself.
+    #[must_use]
+    pub fn client_name(&self) -> Option<String> {
+        let client = Object::parse(self.client.as_deref()?)?;
+        let name = client.text("name").filter(|name| !name.is_empty())?;
+        let version = client.text("version").unwrap_or_default();
+        let named = format!("{name} {version}");
+        Some(named.trim_end().chars().take(CLIENT_NAME_LIMIT).collect())
     }
 
     /// Returns the raw capabilities.

@@ -123,6 +123,26 @@ pub enum QuestionError {
     },
 }
 
+impl QuestionError {
+    /// Names the field that is complained about.
+    #[must_use]
+    pub fn field(&self) -> &str {
+        match self {
+            Self::None | Self::TooMany { .. } => "questions",
+            Self::Missing { field }
+            | Self::Type { field, .. }
+            | Self::Unknown { field, .. }
+            | Self::Length { field, .. }
+            | Self::Count { field, .. }
+            | Self::Repeated { field, .. }
+            | Self::OnlyOne { field, .. }
+            | Self::NotAnOption { field, .. }
+            | Self::NoSuchNumber { field, .. }
+            | Self::Empty { field } => field,
+        }
+    }
+}
+
 impl Question {
     /// Reads the arguments of `ask_user`.
     pub fn single(arguments: &Map<String, Value>) -> Result<Self, QuestionError> {

@@ -1,11 +1,11 @@
 //! Takes a call through its approval: what a continuation decides, what a person says to its ask, what they say later.
 
-use super::ladder::{Ladder, LadderReply, Requester, Resolution, Road};
+use super::ladder::{Ladder, LadderReply, Requester, Resolution, Rung};
 use super::subject::{PersonAsk, Subject};
 use crate::protocol::continuation::{Continuation, ContinuationError, Decision};
 use crate::proxy::{
-    Answer, Carrier, ClientRequest, DecisionSource, Outcome, PendingAsk, Provenance, Proxy, Refusal,
-    RequestedItem, State, WorkflowId,
+    Answer, Carrier, ClientRequest, DecisionSource, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, Road,
+    State, WorkflowId,
 };
 
 /// A call that may need an approval.
@@ -46,7 +46,7 @@ impl Approver<'_> {
             Err(error) => return Outcome::Refused(Refusal::Continuation(error)),
         };
         let decided = match continuation.decision {
-            Some(decision) => DecisionSource::Now(decision, Provenance::Continuation),
+            Some(decision) => DecisionSource::Now(decision, Road::Continuation),
             None => DecisionSource::Elsewhere,
         };
         let id = &continuation.workflow_id;
@@ -88,7 +88,7 @@ impl Approver<'_> {
             patience: asked.expires_in,
             claim,
         };
-        let was_shown = call.requester.returns_form_of().is_some() || call.requester.road != Road::None;
+        let was_shown = call.requester.returns_form_of().is_some() || call.requester.road != Rung::None;
         let reply = self.ladder.ask(call.requester, &mut ask).await;
         let (id, claim) = (ask.id, ask.claim);
         match reply {
@@ -111,17 +111,12 @@ impl Approver<'_> {
     }
 
     /// Goes on after a form; where that leads to another question, it is asked too.
-    async fn concluded(
-        self,
-        call: &Call<'_>,
-        id: WorkflowId,
-        said: Option<(Answer, Provenance)>,
-    ) -> Resolution {
+    async fn concluded(self, call: &Call<'_>, id: WorkflowId, said: Option<(Answer, Road)>) -> Resolution {
         let (said, by) = match said {
             Some((Answer::Approve { scope }, by)) => (Some(Decision::Approve(scope)), by),
             Some((Answer::Refuse { .. }, by)) => (Some(Decision::Refuse), by),
             Some((Answer::Answers { .. }, by)) => (None, by),
-            None => (None, Provenance::Dialog),
+            None => (None, Road::Dialog),
         };
         let ended = self
             .proxy

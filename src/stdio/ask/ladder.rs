@@ -21,7 +21,7 @@ use super::open_forms::{OpenForm, OpenForms};
 use super::subject::PersonAsk;
 use crate::config;
 use crate::protocol::Object;
-use crate::proxy::{Answer, Claim, Outcome, Progress, Provenance, Proxy, Workflow, WorkflowId};
+use crate::proxy::{Answer, Claim, Outcome, Progress, Proxy, Road, Workflow, WorkflowId};
 use crate::stdio::client::answer;
 use crate::stdio::client::link::{FormStyle, Link};
 use crate::stdio::era::{self, Era};
@@ -34,7 +34,7 @@ const FORM: &str = "answer";
 
 /// How a person can be reached through the client itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Road {
+pub(crate) enum Rung {
     /// By an `input_required` result.
     Dialog,
     /// By a request while the call is open.
@@ -45,7 +45,7 @@ pub(crate) enum Road {
 
 /// The request on whose behalf a person is asked.
 pub(crate) struct Requester {
-    pub(crate) road: Road,
+    pub(crate) road: Rung,
     /// What a Modern client brings back after a form.
     pub(crate) retry: Option<Retry>,
     /// Where the client hears that its request waits, if it wants to.
@@ -80,7 +80,7 @@ pub(crate) struct Retry {
 /// What came of putting an ask to a person through the client.
 pub(crate) enum LadderReply {
     /// They answered in a form of this client.
-    Said(Answer, Provenance),
+    Said(Answer, Road),
     /// The client must show this form and call again.
     Form(ModernForm),
     /// No form brought an answer; one may have come on another road, or may still come.
@@ -145,14 +145,14 @@ impl Ladder {
     }
 
     /// Tells how a person can be reached through the client while it waits for a request with these parameters.
-    pub(crate) fn road(&self, params: &Object<'_>, era: Era) -> Road {
+    pub(crate) fn road(&self, params: &Object<'_>, era: Era) -> Rung {
         if self.proxy.approvals().dialog == config::DialogMode::Never {
-            return Road::None;
+            return Rung::None;
         }
         match era {
-            Era::Modern if era::request_shows_forms(params) => Road::Dialog,
-            Era::Legacy if self.link.forms().is_some() => Road::Elicitation,
-            Era::Modern | Era::Legacy => Road::None,
+            Era::Modern if era::request_shows_forms(params) => Rung::Dialog,
+            Era::Legacy if self.link.forms().is_some() => Rung::Elicitation,
+            Era::Modern | Era::Legacy => Rung::None,
         }
     }
 
@@ -186,9 +186,9 @@ impl Ladder {
             }
         }
         match requester.road {
-            Road::Dialog => LadderReply::Form(ModernForm::first(ask, 0)),
-            Road::Elicitation => self.show(requester, ask).await,
-            Road::None => LadderReply::Nothing,
+            Rung::Dialog => LadderReply::Form(ModernForm::first(ask, 0)),
+            Rung::Elicitation => self.show(requester, ask).await,
+            Rung::None => LadderReply::Nothing,
         }
     }
 
@@ -209,7 +209,7 @@ impl Ladder {
 
     /// Shows the forms of an ask at a Legacy client, one after the other, until what is filled in is an answer.
     async fn show(&self, requester: &Requester, ask: &PersonAsk<'_>) -> LadderReply {
-        let by = Provenance::Elicitation;
+        let by = Road::Elicitation;
         for attempt in 0..ask.attempts() {
             let first = ask.first_form(attempt);
             let mut content = match self.fill(requester, ask, first).await {
@@ -249,7 +249,7 @@ impl Ladder {
             DialogEnd::Filled(Filled::Accepted(content)) => Ok(content),
             DialogEnd::Filled(Filled::Refused) => {
                 let refusal = Answer::Refuse { reason: None };
-                Err(LadderReply::Said(refusal, Provenance::Elicitation))
+                Err(LadderReply::Said(refusal, Road::Elicitation))
             }
             DialogEnd::Filled(Filled::Unreadable) | DialogEnd::Unavailable | DialogEnd::Elsewhere(_) => {
                 Err(LadderReply::Nothing)
@@ -299,7 +299,7 @@ fn returned(filled: &Filled, form: OpenForm, ask: &mut PersonAsk<'_>) -> LadderR
     let content = match filled {
         Filled::Accepted(content) => content.clone(),
         Filled::Refused if was_read => {
-            return LadderReply::Said(Answer::Refuse { reason: None }, Provenance::Dialog);
+            return LadderReply::Said(Answer::Refuse { reason: None }, Road::Dialog);
         }
         Filled::Refused | Filled::Unreadable => return LadderReply::Nothing,
     };
@@ -317,7 +317,7 @@ fn returned(filled: &Filled, form: OpenForm, ask: &mut PersonAsk<'_>) -> LadderR
         });
     }
     match ask.answer(&all) {
-        Some(answer) => LadderReply::Said(answer, Provenance::Dialog),
+        Some(answer) => LadderReply::Said(answer, Road::Dialog),
         // Where nothing was filled in there is no slip to mend.
         None if !all.is_empty() && form.attempt + 1 < ask.attempts() => {
             LadderReply::Form(ModernForm::first(ask, form.attempt + 1))

@@ -17,7 +17,7 @@ use crate::proxy::{
     Carrier, ClientRequest, Outcome, Progress, Proxy, ReadyRequest, Refusal, Route, WaitMode,
 };
 use crate::stdio::ask::approval::{Approver, Call};
-use crate::stdio::ask::ladder::{Requester, Resolution, Road};
+use crate::stdio::ask::ladder::{Requester, Resolution, Rung};
 use crate::stdio::call::OpenCall;
 use crate::stdio::call::progress::ProgressReport;
 use crate::stdio::client::answer::own_result;
@@ -227,7 +227,7 @@ impl Conversation {
         let road = if request.method.may_ask() {
             ladder.road(&object, request.era)
         } else {
-            Road::None
+            Rung::None
         };
         let requester = Requester {
             road,
@@ -240,9 +240,9 @@ impl Conversation {
                 params: request.params.clone(),
                 progress,
                 patience: match road {
-                    Road::Elicitation => WaitMode::InTheCall,
-                    Road::Dialog => WaitMode::ForARetry,
-                    Road::None => WaitMode::None,
+                    Rung::Elicitation => WaitMode::InTheCall,
+                    Rung::Dialog => WaitMode::ForARetry,
+                    Rung::None => WaitMode::None,
                 },
             },
             requester: &requester,

@@ -14,7 +14,7 @@ use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{Json, Shown};
 use crate::proxy::{
-    Answer, Ask, Provenance, Proxy, QuestionStatus, Refusal, State, Workflow, WorkflowId, came_second, now,
+    Answer, Ask, Proxy, QuestionStatus, Refusal, Road, State, Workflow, WorkflowId, came_second, now,
 };
 use crate::report::{self, Hint as _};
 use crate::stdio::ask::ladder::{Ladder, LadderReply, Requester, Resolution};
@@ -153,7 +153,7 @@ impl AskUser<'_> {
                 Err(reason) => return refused(reason),
             };
             let answer = Answer::Answers { answers };
-            let by = Provenance::Continuation;
+            let by = Road::Continuation;
             self.proxy.answer(workflow.id, answer, by).await?;
         }
         self.stand(workflow.id, patience).await
@@ -179,12 +179,7 @@ impl AskUser<'_> {
 }
 
 /// Records what a person said in a form; where another answer was first, that one counts.
-pub(super) async fn record(
-    proxy: &Proxy,
-    id: WorkflowId,
-    answer: Answer,
-    by: Provenance,
-) -> Result<(), Refusal> {
+pub(super) async fn record(proxy: &Proxy, id: WorkflowId, answer: Answer, by: Road) -> Result<(), Refusal> {
     match proxy.answer(id, answer, by).await {
         Ok(_) => Ok(()),
         Err(refusal) if came_second(&refusal) => Ok(()),

@@ -11,7 +11,7 @@ use crate::protocol::continuation::{MEMBER, Scope};
 use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{Payload, Shown, repeated};
-use crate::proxy::{Answer as Said, Ask, Provenance, Proxy, Refusal, Workflow, now};
+use crate::proxy::{Answer as Said, Ask, Proxy, Refusal, Road, Workflow, now};
 use crate::report::render_hinted;
 use crate::stdio::client::answer::{ResponseBody, own_result};
 use crate::stdio::era::{Era, RpcError};
@@ -152,7 +152,7 @@ impl Prompt {
     }
 
     async fn carry_out(self, proxy: &Proxy) -> Result<String, Refusal> {
-        let by = Provenance::Prompt;
+        let by = Road::Prompt;
         match self {
             Self::Approve { code, scope } => {
                 let workflow = proxy.workflow_named(&code).await?;

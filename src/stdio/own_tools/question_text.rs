@@ -33,7 +33,7 @@ pub(super) fn result(tool: QuestionTool, questioned: QuestionStatus) -> Value {
             questions,
             answers,
             by,
-        } => answered(tool, &questions, &answers, by),
+        } => answered(tool, &questions, &answers, &by),
     }
 }
 
@@ -46,7 +46,12 @@ fn closed(status: &str, text: &str) -> Value {
     })
 }
 
-fn answered(tool: QuestionTool, questions: &[Question], answers: &[QuestionAnswer], by: Provenance) -> Value {
+fn answered(
+    tool: QuestionTool,
+    questions: &[Question],
+    answers: &[QuestionAnswer],
+    by: &Provenance,
+) -> Value {
     let text = match tool {
         QuestionTool::One => answers.first().map(QuestionAnswer::summary).unwrap_or_default(),
         QuestionTool::Several => {
@@ -68,7 +73,7 @@ fn answered(tool: QuestionTool, questions: &[Question], answers: &[QuestionAnswe
         .collect();
     json!({
         "content": [{ "type": "text", "text": text }],
-        "structuredContent": { "status": "answered", "message": text, "answers": keyed, "by": by },
+        "structuredContent": { "status": "answered", "message": text, "answers": keyed, "by": by.road },
     })
 }
 

@@ -1,3 +1,4 @@
+use crate::workflow::{Provenance, Road};
 use std::fmt::Write as _;
 
 use super::*;
@@ -25,7 +26,7 @@ fn states() -> [(&'static str, State); 6] {
             "approved",
             State::Answered {
                 answer: APPROVE,
-                by: Provenance::Cli,
+                by: Road::Cli.into(),
                 at,
             },
         ),
@@ -33,7 +34,7 @@ fn states() -> [(&'static str, State); 6] {
             "refused",
             State::Answered {
                 answer: refuse(),
-                by: Provenance::Web,
+                by: Road::Web.into(),
                 at,
             },
         ),
@@ -41,7 +42,7 @@ fn states() -> [(&'static str, State); 6] {
             "taken",
             State::Taken {
                 answer: APPROVE,
-                by: Provenance::Cli,
+                by: Road::Cli.into(),
                 at,
                 taken_at: Timestamp::from_millis(2_000),
             },
@@ -88,10 +89,22 @@ fn table<E: Clone>(
 
 #[test]
 fn every_state_has_one_outcome_for_every_event_before_and_at_the_deadline() {
-    let by = Provenance::Dialog;
+    let by = || Provenance::from(Road::Dialog);
     let events = [
-        ("approve", Event::Answer { answer: APPROVE, by }),
-        ("refuse", Event::Answer { answer: refuse(), by }),
+        (
+            "approve",
+            Event::Answer {
+                answer: APPROVE,
+                by: by(),
+            },
+        ),
+        (
+            "refuse",
+            Event::Answer {
+                answer: refuse(),
+                by: by(),
+            },
+        ),
         ("take", Event::Take),
         ("expire", Event::Expire),
         ("withdraw", Event::Withdraw),
@@ -164,7 +177,7 @@ fn every_state_has_one_outcome_for_every_event_before_and_at_the_deadline() {
 fn a_continuation_answers_and_takes_at_once_or_says_why_not() {
     let answers = [("approve", APPROVE), ("refuse", refuse())];
     let step =
-        |state: &State, answer, now| answer_and_take(state, LIFETIME, answer, Provenance::Continuation, now);
+        |state: &State, answer, now| answer_and_take(state, LIFETIME, answer, Road::Continuation.into(), now);
     insta::assert_snapshot!(table(&answers, step), @r"
     pending   approve  before | => taken at 1970-01-01 00:00:59Z, approved by continuation at 1970-01-01 00:00:59Z
     pending   approve  at     | expired at 1970-01-01 00:01:00Z
@@ -200,7 +213,7 @@ fn an_ask_from_before_the_clock_was_set_back_moves_as_at_its_deadline() {
         for event in [
             Event::Answer {
                 answer: APPROVE,
-                by: Provenance::Cli,
+                by: Road::Cli.into(),
             },
             Event::Take,
             Event::Expire,
@@ -209,7 +222,7 @@ fn an_ask_from_before_the_clock_was_set_back_moves_as_at_its_deadline() {
             let at = |now| transition(&state, LIFETIME, event.clone(), now);
             assert_eq!(at(early), at(DEADLINE), "{name} {event:?}");
         }
-        let resumed = |now| answer_and_take(&state, LIFETIME, APPROVE, Provenance::Continuation, now);
+        let resumed = |now| answer_and_take(&state, LIFETIME, APPROVE, Road::Continuation.into(), now);
         assert_eq!(resumed(early), resumed(DEADLINE), "{name}");
     }
 }
@@ -220,11 +233,11 @@ fn final_states_never_move() {
         let moves = [
             Event::Answer {
                 answer: APPROVE,
-                by: Provenance::Cli,
+                by: Road::Cli.into(),
             },
             Event::Answer {
                 answer: refuse(),
-                by: Provenance::Cli,
+                by: Road::Cli.into(),
             },
             Event::Take,
             Event::Expire,

@@ -4,8 +4,9 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{SqliteStore, row};
 use crate::workflow::lifetime::LIVE;
+use crate::workflow::store::{HeldArguments, Unfinished};
 use crate::workflow::store::{pick, typed_name};
-use crate::workflow::{Timestamp, Workflow, WorkflowError, WorkflowId, lifecycle};
+use crate::workflow::{ChangedWorkflows, Timestamp, Workflow, WorkflowError, WorkflowId, lifecycle};
 
 impl SqliteStore {
     pub(super) fn find_workflow(&self, id: WorkflowId) -> Result<Workflow, WorkflowError> {
@@ -28,24 +29,61 @@ impl SqliteStore {
             .map_err(|source| self.failed("list what is pending", source))
     }
 
-    pub(super) fn list_deadlines(&self) -> Result<Vec<(WorkflowId, Timestamp)>, WorkflowError> {
-        let read = || -> rusqlite::Result<Vec<(WorkflowId, Timestamp)>> {
-            let mut statement = self
-                .connection
-                .prepare_cached("SELECT id, expires_at FROM workflow WHERE phase <> 'final'")?;
-            let rows =
-                statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
-            let mut deadlines = Vec::new();
-            for row in rows {
-                let (id, expires_at) = row?;
+    pub(super) fn list_unfinished(&self) -> Result<Vec<Unfinished>, WorkflowError> {
+        let read = || -> rusqlite::Result<Vec<Unfinished>> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT id, expires_at, holds_arguments FROM workflow WHERE phase <> 'final'",
+            )?;
+            let mut rows = statement.query([])?;
+            let mut unfinished = Vec::new();
+            while let Some(row) = rows.next()? {
                 // An id that a later pml writes otherwise is swept by the clock of the wall alone.
-                if let Ok(id) = id.parse() {
-                    deadlines.push((id, Timestamp::from_millis(expires_at)));
+                if let Ok(id) = row.get::<_, String>(0)?.parse() {
+                    unfinished.push(Unfinished {
+                        id,
+                        expires_at: Timestamp::from_millis(row.get(1)?),
+                        arguments: if row.get(2)? {
+                            HeldArguments::Held
+                        } else {
+                            HeldArguments::None
+                        },
+                    });
                 }
             }
-            Ok(deadlines)
+            Ok(unfinished)
         };
         read().map_err(|source| self.failed("look for a deadline", source))
+    }
+
+    pub(super) fn newest_revision(&self) -> Result<u64, WorkflowError> {
+        let latest = self
+            .connection
+            .prepare_cached("SELECT latest FROM revision")
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)))
+            .map_err(|source| self.failed("count the changes", source))?;
+        Ok(u64::try_from(latest).unwrap_or_default())
+    }
+
+    /// Reads in one transaction, so that the revision belongs to the rows.
+    pub(super) fn list_changed(&self, revision: u64) -> Result<ChangedWorkflows, WorkflowError> {
+        let read = || -> rusqlite::Result<ChangedWorkflows> {
+            let transaction = self.connection.unchecked_transaction()?;
+            let (latest, deleted): (i64, i64) =
+                transaction.query_row("SELECT latest, deleted FROM revision", [], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })?;
+            let since = i64::try_from(revision).unwrap_or(i64::MAX);
+            // Revisions from the future are those of another database.
+            if since < deleted || since > latest {
+                return Ok(ChangedWorkflows::ReadAnew);
+            }
+            let workflows = many(&transaction, "revision > ?1 ORDER BY revision", &[&since])?;
+            Ok(ChangedWorkflows::These {
+                latest: u64::try_from(latest).unwrap_or_default(),
+                workflows,
+            })
+        };
+        read().map_err(|source| self.failed("list what changed", source))
     }
 
     pub(super) fn list_recent(&self, limit: usize) -> Result<Vec<Workflow>, WorkflowError> {

@@ -27,7 +27,7 @@ use look::one;
 use schema::database_error;
 
 use super::machine::{self, Answer, Event, Phase, State};
-use super::store::{RecordedAnswer, Store, StoreChanges, Traces, check_fit};
+use super::store::{ChangedWorkflows, RecordedAnswer, Store, StoreChanges, Traces, Unfinished, check_fit};
 use super::{
     Approvals, ApprovedLaunch, Arguments, FoundContent, NewWorkflow, Place, Suspension, SweepReport,
     Timestamp, ToolExpectation, TransitionError, Workflow, WorkflowError, WorkflowId, lifecycle,
@@ -243,8 +243,16 @@ impl Store for SqliteStore {
         self.list_recent(limit)
     }
 
-    fn deadlines(&self) -> Result<Vec<(WorkflowId, Timestamp)>, WorkflowError> {
-        self.list_deadlines()
+    fn latest_revision(&self) -> Result<u64, WorkflowError> {
+        self.newest_revision()
+    }
+
+    fn changed_since(&self, revision: u64) -> Result<ChangedWorkflows, WorkflowError> {
+        self.list_changed(revision)
+    }
+
+    fn unfinished(&self) -> Result<Vec<Unfinished>, WorkflowError> {
+        self.list_unfinished()
     }
 
     fn needs_sweep(&self, now: Timestamp) -> Result<bool, WorkflowError> {
@@ -307,6 +315,7 @@ fn advance(
         workflow.call.arguments = Arguments::Erased;
     }
     workflow.state = state;
+    workflow.revision = row::revision(transaction, workflow.id)?;
     Ok(workflow)
 }
 

@@ -17,8 +17,8 @@ use crate::workflow::{
 };
 
 /// The columns [`read`] expects, in its order.
-pub(super) const COLUMNS: &str =
-    "id, code, ask, tool, arguments, launch, project, state, created_at, expires_at, config, policy, asker";
+pub(super) const COLUMNS: &str = "id, code, ask, tool, arguments, launch, project, state, created_at, expires_at, config, policy, asker, \
+     client, attended, revision";
 
 /// Reads the row of a workflow.
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Workflow> {
@@ -46,11 +46,19 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Workflow> {
                 _ => By::Human,
             },
             asker: parsed(row, 12)?,
+            // What is only shown must not make an ask unreadable.
+            client: json(row, 13).unwrap_or_default(),
         },
         project,
         created_at: Timestamp::from_millis(row.get(8)?),
         expires_at: Timestamp::from_millis(row.get(9)?),
         state,
+        attended: if row.get(14)? {
+            AskAttendance::ByItsCall
+        } else {
+            AskAttendance::ByNone
+        },
+        revision: u64::try_from(row.get::<_, i64>(15)?).unwrap_or_default(),
     })
 }
 
@@ -59,14 +67,13 @@ pub(super) fn insert(
     transaction: &Transaction<'_>,
     workflow: &Workflow,
     digests: (&Digest, &Digest),
-    attended: AskAttendance,
 ) -> rusqlite::Result<()> {
     let (identity, likeness) = digests;
     transaction.execute(
         "INSERT INTO workflow (id, code, ask, tool, arguments, launch, project, state, phase, identity, likeness, config, policy,
-                               asker, attended, created_at, expires_at)
+                               asker, client, attended, created_at, expires_at)
          VALUES (:id, :code, :ask, :tool, :arguments, :launch, :project, :state, :phase, :identity, :likeness, :config, :policy,
-                 :asker, :attended, :created_at, :expires_at)",
+                 :asker, :client, :attended, :created_at, :expires_at)",
         named_params! {
             ":id": workflow.id.to_string(),
             ":code": workflow.code.as_str(),
@@ -85,12 +92,21 @@ pub(super) fn insert(
                 By::Human => "human",
             },
             ":asker": workflow.origin.asker.to_string(),
-            ":attended": attended == AskAttendance::ByItsCall,
+            ":client": written(&workflow.origin.client)?,
+            ":attended": workflow.attended == AskAttendance::ByItsCall,
             ":created_at": workflow.created_at.millis(),
             ":expires_at": workflow.expires_at.millis(),
         },
     )?;
     Ok(())
+}
+
+/// Returns the revision of a row, which every change of it raises.
+pub(super) fn revision(transaction: &Transaction<'_>, id: WorkflowId) -> rusqlite::Result<u64> {
+    let revision: i64 = transaction
+        .prepare_cached("SELECT revision FROM workflow WHERE id = ?1")?
+        .query_row([id.to_string()], |row| row.get(0))?;
+    Ok(u64::try_from(revision).unwrap_or_default())
 }
 
 /// Moves a row to `state`; arguments leave with the last state that could still run.

@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("1.sql"),
     include_str!("2.sql"),
     include_str!("3.sql"),
+    include_str!("4.sql"),
 ];
 
 /// The first format whose approvals are in a table.

@@ -37,7 +37,7 @@ impl SqliteStore {
             if let Some(cap) = capacity::waiting(transaction, &new, now)?.exceeded() {
                 return Err(WorkflowError::Full { cap }.into());
             }
-            let workflow = Workflow {
+            let mut workflow = Workflow {
                 id: WorkflowId::new(Uuid::new_v4()),
                 code: free_code(transaction)?,
                 ask: new.ask,
@@ -47,8 +47,11 @@ impl SqliteStore {
                 created_at: now,
                 expires_at: now.plus(new.time_to_live),
                 state: State::Pending,
+                attended: new.attended,
+                revision: 0,
             };
-            row::insert(transaction, &workflow, (&identity, &alike), new.attended)?;
+            row::insert(transaction, &workflow, (&identity, &alike))?;
+            workflow.revision = row::revision(transaction, workflow.id)?;
             Ok((Suspension::New(workflow), replaced))
         })?;
         if let Some(expired) = replaced {

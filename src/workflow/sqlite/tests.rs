@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, given, new, on_its_tool};
 use super::super::store::OWNERS_TURN;
-use super::super::{Ask, Asker, Cap, Provenance, Scope};
+use super::super::{Ask, AskAttendance, Asker, Cap, ChangedWorkflows, Provenance, Road, Scope};
 use super::*;
 use crate::protocol::Digest;
 use crate::report;
@@ -56,6 +56,8 @@ fn a_suspended_call_is_read_back_byte_for_byte() {
             origin: suspended.origin,
             created_at: NOON,
             expires_at: NOON.plus(FIVE_MINUTES),
+            attended: suspended.attended,
+            revision: created.revision,
             state: State::Pending,
         };
         assert_eq!(created, expected);
@@ -64,7 +66,7 @@ fn a_suspended_call_is_read_back_byte_for_byte() {
             .answer_and_take(
                 created.id,
                 &on_its_tool(),
-                given(APPROVE, Provenance::Continuation),
+                given(APPROVE, Road::Continuation.into()),
                 NOON,
             )
             .unwrap();
@@ -82,7 +84,7 @@ fn the_arguments_leave_the_disk_with_the_last_state_that_could_run() {
                 .answer_and_take(
                     id,
                     &ToolExpectation::AnyTool,
-                    given(APPROVE, Provenance::Cli),
+                    given(APPROVE, Road::Cli.into()),
                     NOON,
                 )
                 .unwrap();
@@ -93,7 +95,7 @@ fn the_arguments_leave_the_disk_with_the_last_state_that_could_run() {
                     id,
                     Event::Answer {
                         answer: REFUSE,
-                        by: Provenance::Cli,
+                        by: Road::Cli.into(),
                     },
                     NOON,
                 )
@@ -182,7 +184,7 @@ fn identical_asks_share_one_workflow_while_it_is_pending() {
             first.id,
             Event::Answer {
                 answer: APPROVE,
-                by: Provenance::Cli,
+                by: Road::Cli.into(),
             },
             NOON,
         )
@@ -215,7 +217,7 @@ fn an_answer_that_no_call_took_serves_the_next_identical_call_of_any_conversatio
     let first = store.create(new("{}"), NOON).unwrap().workflow();
     let answer = Event::Answer {
         answer: APPROVE,
-        by: Provenance::Cli,
+        by: Road::Cli.into(),
     };
     store.apply(first.id, answer, NOON).unwrap();
     let mut other = new("{}");
@@ -376,7 +378,12 @@ fn the_wrong_tool_leaves_the_workflow_as_it_was() {
     let workflow = store.create(new("{}"), NOON).unwrap().workflow();
     let other = ToolExpectation::Tool("serena:other".parse().unwrap());
     let error = store
-        .answer_and_take(workflow.id, &other, given(REFUSE, Provenance::Continuation), NOON)
+        .answer_and_take(
+            workflow.id,
+            &other,
+            given(REFUSE, Road::Continuation.into()),
+            NOON,
+        )
         .unwrap_err();
     let code = &workflow.code;
     assert_eq!(
@@ -394,39 +401,44 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
     let mut terminal = SqliteStore::open(file(&directory)).unwrap();
     let id = store.create(new("{}"), NOON).unwrap().workflow().id;
     let always = Answer::Approve { scope: Scope::Always };
-    let by = Provenance::Cli;
+    let by = || Provenance::from(Road::Cli);
     terminal
         .apply(
             id,
             Event::Answer {
                 answer: always.clone(),
-                by,
+                by: by(),
             },
             NOON,
         )
         .unwrap();
 
     let later = NOON.plus(Duration::from_secs(2));
-    let late = store.answer_and_take(id, &on_its_tool(), given(REFUSE, Provenance::Continuation), later);
+    let late = store.answer_and_take(
+        id,
+        &on_its_tool(),
+        given(REFUSE, Road::Continuation.into()),
+        later,
+    );
     assert_eq!(
         refused(late),
         TransitionError::AlreadyAnswered {
             answer: always.clone(),
-            by,
+            by: by(),
             at: NOON
         }
     );
     let otherwise = store.answer_and_take(
         id,
         &on_its_tool(),
-        given(APPROVE, Provenance::Continuation),
+        given(APPROVE, Road::Continuation.into()),
         later,
     );
     assert_eq!(
         refused(otherwise),
         TransitionError::AlreadyAnswered {
             answer: always.clone(),
-            by,
+            by: by(),
             at: NOON
         },
         "what was granted is another"
@@ -435,7 +447,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
         .answer_and_take(
             id,
             &on_its_tool(),
-            given(always.clone(), Provenance::Continuation),
+            given(always.clone(), Road::Continuation.into()),
             later,
         )
         .unwrap();
@@ -443,7 +455,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
         taken.state,
         State::Taken {
             answer: always,
-            by,
+            by: by(),
             at: NOON,
             taken_at: later
         }
@@ -451,7 +463,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
     let again = terminal.answer_and_take(
         id,
         &on_its_tool(),
-        given(APPROVE, Provenance::Continuation),
+        given(APPROVE, Road::Continuation.into()),
         later,
     );
     assert_eq!(refused(again), TransitionError::AlreadyUsed { taken_at: later });
@@ -461,7 +473,7 @@ fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
 fn unknown_expired_withdrawn_and_refused_are_told_apart() {
     let (_directory, mut store) = opened();
     let resume = |store: &mut SqliteStore, id, now| {
-        store.answer_and_take(id, &on_its_tool(), given(APPROVE, Provenance::Continuation), now)
+        store.answer_and_take(id, &on_its_tool(), given(APPROVE, Road::Continuation.into()), now)
     };
     let unknown = WorkflowId::new(Uuid::from_u128(1));
     assert!(matches!(resume(&mut store, unknown, NOON), Err(WorkflowError::Unknown { id }) if id == unknown));
@@ -476,17 +488,17 @@ fn unknown_expired_withdrawn_and_refused_are_told_apart() {
     assert_eq!(refused(resume(&mut store, id, NOON)), TransitionError::Withdrawn);
     let id = store.create(new("3"), NOON).unwrap().workflow().id;
     let refusal = store
-        .answer_and_take(id, &on_its_tool(), given(REFUSE, Provenance::Continuation), NOON)
+        .answer_and_take(id, &on_its_tool(), given(REFUSE, Road::Continuation.into()), NOON)
         .unwrap();
     assert_eq!(
         refusal.state,
         State::Answered {
             answer: REFUSE,
-            by: Provenance::Continuation,
+            by: Road::Continuation.into(),
             at: NOON
         }
     );
-    let by = Provenance::Continuation;
+    let by = Road::Continuation.into();
     assert_eq!(
         refused(resume(&mut store, id, NOON)),
         TransitionError::Refused { reason: None, by }
@@ -613,12 +625,12 @@ fn a_row_that_a_later_pml_wrote_hides_nothing_and_still_expires() {
     let taken = store.answer_and_take(
         strange.id,
         &on_its_tool(),
-        given(APPROVE, Provenance::Continuation),
+        given(APPROVE, Road::Continuation.into()),
         NOON,
     );
     assert!(matches!(taken, Err(WorkflowError::Database { .. })), "{taken:?}");
     assert_eq!(store.sweep(plain.expires_at, &[]).unwrap().expired.len(), 2);
-    assert_eq!(store.deadlines().unwrap(), []);
+    assert_eq!(store.unfinished().unwrap(), []);
 }
 
 #[test]
@@ -628,7 +640,7 @@ fn what_was_created_in_the_future_is_over_for_every_operation() {
         ["asked", "approved", "plain"].map(|name| store.create(new(name), NOON).unwrap().workflow());
     let approve = || Event::Answer {
         answer: APPROVE,
-        by: Provenance::Cli,
+        by: Road::Cli.into(),
     };
     store.apply(approved.id, approve(), NOON).unwrap();
     let back = NOON.minus(Duration::from_hours(1));
@@ -662,11 +674,69 @@ fn what_was_created_in_the_future_is_over_for_every_operation() {
 fn what_is_overdue_by_another_clock_is_swept_and_what_is_final_stays_as_it_is() {
     let (_directory, mut store) = opened();
     let [taken, waits] = ["taken", "waits"].map(|name| store.create(new(name), NOON).unwrap().workflow().id);
-    let by = Provenance::Cli;
+    let by = Road::Cli.into();
     let state = store
         .answer_and_take(taken, &on_its_tool(), given(APPROVE, by), NOON)
         .unwrap()
         .state;
     assert_eq!(store.sweep(NOON, &[taken, waits]).unwrap().expired, [waits]);
     assert_eq!(store.find(taken).unwrap().state, state);
+}
+
+#[test]
+fn every_change_is_told_once_to_what_has_read_less_far() {
+    let (_directory, mut store) = opened();
+    let id_of = |store: &mut SqliteStore, arguments: &str| {
+        let created = store.create(new(arguments), NOON).unwrap().workflow();
+        created.id
+    };
+    let (first, second) = (id_of(&mut store, "1"), id_of(&mut store, "2"));
+    let told = |store: &SqliteStore, since| match store.changed_since(since).unwrap() {
+        ChangedWorkflows::These { latest, workflows } => (
+            latest,
+            workflows.iter().map(|workflow| workflow.id).collect::<Vec<_>>(),
+        ),
+        ChangedWorkflows::ReadAnew => panic!("nothing was deleted"),
+    };
+    assert_eq!(told(&store, 0), (2, vec![first, second]));
+    assert_eq!(told(&store, 2), (2, vec![]));
+    store
+        .answer(first, given(APPROVE, Provenance::of(Road::Web, "laptop")), NOON)
+        .unwrap();
+    assert_eq!(told(&store, 2), (3, vec![first]));
+    assert_eq!(
+        told(&store, 0),
+        (3, vec![second, first]),
+        "the newest change is last"
+    );
+    store.leave_unattended(second).unwrap();
+    assert_eq!(told(&store, 3), (4, vec![second]));
+    assert_eq!(store.latest_revision().unwrap(), 4);
+    assert_eq!(store.find(second).unwrap().attended, AskAttendance::ByNone);
+    let answered = store.find(first).unwrap();
+    let State::Answered { by, .. } = &answered.state else {
+        panic!("{answered:?}")
+    };
+    assert_eq!(by.to_string(), "web:laptop");
+}
+
+#[test]
+fn what_was_deleted_makes_everything_be_read_anew() {
+    let (_directory, mut store) = opened();
+    store.create(new("1"), NOON).unwrap();
+    let much_later = NOON.plus(Duration::from_hours(48));
+    assert!(store.needs_sweep(much_later).unwrap());
+    assert_eq!(store.sweep(much_later, &[]).unwrap().deleted, 1);
+    assert!(!store.needs_sweep(much_later).unwrap());
+    assert_eq!(store.changed_since(0).unwrap(), ChangedWorkflows::ReadAnew);
+    let latest = store.latest_revision().unwrap();
+    assert!(matches!(
+        store.changed_since(latest).unwrap(),
+        ChangedWorkflows::These { workflows, .. } if workflows.is_empty()
+    ));
+    assert_eq!(
+        store.changed_since(latest + 1).unwrap(),
+        ChangedWorkflows::ReadAnew,
+        "a revision of another database"
+    );
 }

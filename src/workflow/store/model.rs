@@ -4,6 +4,7 @@
 //! deadline, byte for byte as it was suspended; the first answer stays, and what it approves stands with it and only
 //! with it; both processes see the same.
 
+use crate::workflow::Road;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
@@ -138,9 +139,9 @@ impl Row {
             Standing::Ended(End::Deleted) => "unknown",
             _ if wrong_tool => "wrong tool",
             _ if !self.fits(answer) => "unfit",
-            Standing::Open if *answer == REFUSE => self.answer(answer, Provenance::Continuation, now),
+            Standing::Open if *answer == REFUSE => self.answer(answer, Road::Continuation.into(), now),
             Standing::Open => {
-                self.first = Some((answer.clone(), Provenance::Continuation));
+                self.first = Some((answer.clone(), Road::Continuation.into()));
                 self.end(End::Taken, "taken")
             }
             Standing::Approved if *answer != REFUSE => self.end(End::Taken, "taken"),
@@ -280,9 +281,9 @@ impl ReferenceStateMachine for Model {
         let target = (process.clone(), 0..model.rows.len());
         let answer = prop_oneof![3 => Just(APPROVE), 2 => Just(answers()), 1 => Just(REFUSE)];
         let by = prop_oneof![
-            Just(Provenance::Cli),
-            Just(Provenance::Web),
-            Just(Provenance::Dialog)
+            Just(Road::Cli.into()),
+            Just(Road::Web.into()),
+            Just(Road::Dialog.into())
         ];
         let other = ToolExpectation::Tool("serena:other".parse().unwrap());
         let expected =
@@ -320,7 +321,9 @@ impl ReferenceStateMachine for Model {
             Step::Create {
                 arguments, seconds, ..
             } => model.create(*arguments, *seconds),
-            Step::Answer { row, answer, by, .. } => model.rows[*row].answer(answer, *by, now).to_owned(),
+            Step::Answer { row, answer, by, .. } => {
+                model.rows[*row].answer(answer, by.clone(), now).to_owned()
+            }
             Step::Take { row, .. } => model.rows[*row].take(now).to_owned(),
             Step::Withdraw { row, .. } => model.rows[*row].withdraw(now).to_owned(),
             Step::Expire { row, .. } => model.rows[*row].expire(now).to_owned(),
@@ -524,7 +527,7 @@ impl<P: SharedPlace> StateMachineTest for TwoProcesses<P> {
                 answer,
                 expected,
             } => {
-                let by = Provenance::Continuation;
+                let by = Road::Continuation.into();
                 (
                     real.stores[process].answer_and_take(
                         real.ids[row],
@@ -548,7 +551,7 @@ impl<P: SharedPlace> StateMachineTest for TwoProcesses<P> {
             assert_eq!(one, other);
             let first = one.as_ref().and_then(|workflow| match &workflow.state {
                 State::Answered { answer, by, .. } | State::Taken { answer, by, .. } => {
-                    Some((answer.clone(), *by))
+                    Some((answer.clone(), by.clone()))
                 }
                 _ => None,
             });

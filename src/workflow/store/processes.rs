@@ -1,6 +1,7 @@
 //! Tests with real processes: the test binary starts itself again with one ignored test and a file in its
 //! environment.
 
+use crate::workflow::Road;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -114,9 +115,9 @@ fn racer() {
             .map(|mut store| {
                 let ids = &ids;
                 scope.spawn(move || {
-                    let by = Provenance::Continuation;
+                    let by = || Road::Continuation.into();
                     ids.iter()
-                        .map(|id| store.answer_and_take(*id, &on_its_tool(), given(APPROVE, by), NOON))
+                        .map(|id| store.answer_and_take(*id, &on_its_tool(), given(APPROVE, by()), NOON))
                         .collect::<Vec<_>>()
                 })
             })
@@ -217,7 +218,7 @@ fn writer() {
                         id,
                         Event::Answer {
                             answer: APPROVE,
-                            by: Provenance::Cli,
+                            by: Road::Cli.into(),
                         },
                         NOON,
                     )
@@ -225,7 +226,7 @@ fn writer() {
             ),
             2 => drop(
                 store
-                    .answer_and_take(id, &on_its_tool(), given(APPROVE, Provenance::Cli), NOON)
+                    .answer_and_take(id, &on_its_tool(), given(APPROVE, Road::Cli.into()), NOON)
                     .unwrap(),
             ),
             _ => drop(store.sweep(NOON.plus(FIVE_MINUTES), &[]).unwrap()),
@@ -290,7 +291,7 @@ fn logger() {
         .answer_and_take(
             id,
             &ToolExpectation::AnyTool,
-            given(APPROVE, Provenance::Continuation),
+            given(APPROVE, Road::Continuation.into()),
             NOON,
         )
         .unwrap();
@@ -303,7 +304,7 @@ fn logger() {
             id,
             Event::Answer {
                 answer: refuse,
-                by: Provenance::Web,
+                by: Road::Web.into(),
             },
             NOON,
         )

@@ -8,8 +8,8 @@ use pml::protocol::question::{Choice, Question, QuestionAnswer, Selection};
 use pml::protocol::{Digest, ToolName};
 use pml::proxy::{moment, now};
 use pml::workflow::{
-    Answer, Arguments, Ask, AskAttendance, Asker, NewWorkflow, Origin, Place, Provenance, State,
-    SuspendedCall, Workflow, Workflows,
+    Answer, Arguments, Ask, AskAttendance, Asker, AskingClient, NewWorkflow, Origin, Place, Provenance, Road,
+    State, SuspendedCall, Workflow, Workflows,
 };
 use serde_json::json;
 
@@ -42,6 +42,7 @@ fn put_as(world: &World, tool: &str, questions: Vec<Question>) -> Workflow {
         origin: Origin {
             config: world.path(".pml.json"),
             by: By::Client,
+            client: AskingClient::default(),
             asker: Asker::random(),
         },
         attended: AskAttendance::ByNone,
@@ -289,5 +290,8 @@ fn whoever_waits_hears_an_answer_from_a_terminal() {
         text: Some("because".to_owned()),
     };
     let answers = vec![because];
-    assert_eq!((answer, by), (Answer::Answers { answers }, Provenance::Cli));
+    assert_eq!(
+        (answer, by),
+        (Answer::Answers { answers }, Provenance::from(Road::Cli))
+    );
 }

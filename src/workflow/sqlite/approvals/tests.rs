@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::workflow::samples::{APPROVE, NOON, REFUSE, new, on_its_tool};
-use crate::workflow::{Answer, Event, Provenance, RecordedAnswer, Store as _, WorkflowId};
+use crate::workflow::{Answer, Event, RecordedAnswer, Road, Store as _, WorkflowId};
 
 fn approval(dependency: &str) -> LaunchApproval {
     LaunchApproval {
@@ -143,7 +143,7 @@ fn suspended(store: &mut SqliteStore) -> WorkflowId {
 fn approving(answer: Answer) -> RecordedAnswer {
     RecordedAnswer {
         answer,
-        by: Provenance::Cli,
+        by: Road::Cli.into(),
         approves: Some(approved("one", approval("fs"))),
     }
 }

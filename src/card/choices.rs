@@ -1,0 +1,109 @@
+//! The decisions that a card offers, each with what it grants.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::{Pattern, Shown};
+use crate::workflow::{Ask, Scope, Workflow};
+
+/// What a person may decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It runs; a server is approved as it is shown, a call once.
+    Once,
+    /// It runs, also while the pml that asked runs.
+    Session,
+    /// It runs from now on: a rule is written.
+    Always,
+    /// It does not run, a question is not answered.
+    Abort,
+}
+
+impl Decision {
+    /// Returns how far an approval reaches; `None` for a refusal.
+    #[must_use]
+    pub fn scope(self) -> Option<Scope> {
+        match self {
+            Self::Once => Some(Scope::Once),
+            Self::Session => Some(Scope::Session),
+            Self::Always => Some(Scope::Always),
+            Self::Abort => None,
+        }
+    }
+}
+
+/// One decision that is offered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// What is decided.
+    pub decision: Decision,
+    /// What stands on its button.
+    pub label: &'static str,
+    /// What it grants, in words that follow the label.
+    pub grants: String,
+}
+
+/// The rule that `always` writes, and its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AlwaysRule {
+    /// The file, escaped.
+    pub file: String,
+    /// The pattern, escaped.
+    pub rule: String,
+}
+
+impl AlwaysRule {
+    /// Returns the rule that an approval of an ask writes; `None` where no rule can say it.
+    pub(super) fn of(workflow: &Workflow) -> Option<Self> {
+        match &workflow.ask {
+            Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {}
+            Ask::Questions { .. } => return None,
+        }
+        let pattern: Pattern = Pattern::exact_text(&workflow.call.tool).parse().ok()?;
+        Some(Self {
+            file: Shown::path(&workflow.origin.config),
+            rule: Shown::line(pattern.as_str()).to_string(),
+        })
+    }
+}
+
+/// Lists the decisions that an ask offers; questions are answered in other ways.
+pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<Choice> {
+    let (once, session) = match &workflow.ask {
+        Ask::Install { dependency } if dependency.version.is_some() => {
+            ("this version, from now on", "Only this session")
+        }
+        Ask::Install { .. } => ("this command, from now on", "Only this session"),
+        Ask::Connect { .. } => ("this address, from now on", "Only this session"),
+        Ask::Permit { .. } => ("this call only", "This tool, for this session"),
+        Ask::Use => ("this use only", "This tool, for this session"),
+        Ask::Questions { .. } => return Vec::new(),
+    };
+    let choice = |decision, label, grants: &str| Choice {
+        decision,
+        label,
+        grants: grants.to_owned(),
+    };
+    let mut offered = vec![
+        choice(Decision::Once, "Continue", once),
+        choice(Decision::Session, session, "until the pml of this agent ends"),
+    ];
+    offered.extend(always.map(|always| Choice {
+        decision: Decision::Always,
+        label: "Always",
+        grants: format!(
+            "writes {} into {}",
+            always.rule,
+            file_name(&workflow.origin.config)
+        ),
+    }));
+    offered.push(choice(Decision::Abort, "Abort", "nothing runs"));
+    offered
+}
+
+fn file_name(file: &Path) -> String {
+    let name = file.file_name().map(Path::new);
+    name.map_or_else(|| Shown::path(file), Shown::path)
+}

@@ -1,0 +1,15 @@
+//! The card: what a person is shown of an ask, what they may say to it, and the answer that this is.
+//!
+//! Pure. Every surface shows the same card (a terminal, a page, a chat, `pml pending`) and turns what was pressed or
+//! typed into a [`Said`]; [`decide`] is the only place that makes an [`Answer`](crate::workflow::Answer) of it. So what
+//! is shown is what is granted, and a slip is told in the same words everywhere.
+
+mod choices;
+mod content;
+mod outlook;
+mod said;
+
+pub use choices::{AlwaysRule, Choice, Decision};
+pub use content::{Card, CardAnswer, CardAsker, CardQuestion, CardState, Line, LineStyle};
+pub use outlook::{Outlook, Presence};
+pub use said::{Complaint, Said, SaidAnswer, decide};

@@ -1,0 +1,253 @@
+//! What a person said on a surface, and the answer that this is.
+
+use serde::Deserialize;
+
+use super::{Card, Decision};
+use crate::protocol::question::{QuestionAnswer, QuestionError};
+use crate::workflow::Answer;
+
+/// What a person said on a surface; a member that is not known would be an answer that is lost.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Said {
+    /// They decided.
+    Decision(SaidDecision),
+    /// They answered questions.
+    Answers(SaidAnswers),
+}
+
+/// A decision, as a surface writes it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SaidDecision {
+    /// What was decided.
+    pub decision: Decision,
+    /// Why not; a reason of a yes is nobody's question.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// One answer for each question of a card, as a surface writes them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SaidAnswers {
+    /// The answers in the order of the questions.
+    pub answers: Vec<SaidAnswer>,
+}
+
+/// What was said to one question.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SaidAnswer {
+    /// The options that were chosen, as they are written.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// What was written besides.
+    #[serde(default)]
+    pub text: Option<String>,
+}
+
+impl Said {
+    /// Says a decision without a reason.
+    #[must_use]
+    pub fn decision(decision: Decision) -> Self {
+        Self::Decision(SaidDecision {
+            decision,
+            reason: None,
+        })
+    }
+
+    /// Says no, and why.
+    #[must_use]
+    pub fn refusal(reason: Option<String>) -> Self {
+        Self::Decision(SaidDecision {
+            decision: Decision::Abort,
+            reason,
+        })
+    }
+
+    /// Says one answer for each question.
+    #[must_use]
+    pub fn answers(answers: Vec<SaidAnswer>) -> Self {
+        Self::Answers(SaidAnswers { answers })
+    }
+}
+
+/// Says why what was said is no answer to a card; the ask still waits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Complaint {
+    /// Questions were decided, or a decision was answered.
+    #[error("this asks for {wanted}")]
+    Kind {
+        /// What an answer must be.
+        wanted: &'static str,
+    },
+    /// The decision is not offered.
+    #[error("`decision` is not offered here")]
+    NotOffered,
+    /// There are more or fewer answers than questions.
+    #[error("`answers` has {given} for {wanted} questions; each needs one")]
+    Count {
+        /// How many questions there are.
+        wanted: usize,
+        /// How many answers there are.
+        given: usize,
+    },
+    /// An answer does not fit its question.
+    #[error(transparent)]
+    Unfit(#[from] QuestionError),
+}
+
+impl Complaint {
+    /// Names the field that is complained about.
+    #[must_use]
+    pub fn field(&self) -> &str {
+        match self {
+            Self::Kind { .. } | Self::NotOffered => "decision",
+            Self::Count { .. } => "answers",
+            Self::Unfit(error) => error.field(),
+        }
+    }
+}
+
+/// A reason is a few sentences; a model reads it.
+const REASON_LIMIT: usize = 2_000;
+
+/// Makes an answer of what a person said to a card, or says why it is none.
+pub fn decide(card: &Card, said: Said) -> Result<Answer, Complaint> {
+    match said {
+        Said::Decision(SaidDecision {
+            decision: Decision::Abort,
+            reason,
+        }) => Ok(Answer::Refuse {
+            reason: reason.as_deref().and_then(trimmed),
+        }),
+        Said::Decision(SaidDecision { decision, .. }) => {
+            if !card.questions.is_empty() {
+                return Err(Complaint::Kind {
+                    wanted: "an answer to each of its questions",
+                });
+            }
+            match decision.scope() {
+                Some(scope) if card.choices.iter().any(|choice| choice.decision == decision) => {
+                    Ok(Answer::Approve { scope })
+                }
+                Some(_) | None => Err(Complaint::NotOffered),
+            }
+        }
+        Said::Answers(SaidAnswers { answers }) => {
+            if card.questions.is_empty() {
+                return Err(Complaint::Kind { wanted: "a decision" });
+            }
+            if answers.len() != card.questions.len() {
+                return Err(Complaint::Count {
+                    wanted: card.questions.len(),
+                    given: answers.len(),
+                });
+            }
+            let pairs = card.questions.iter().zip(answers).enumerate();
+            let checked = pairs.map(|(index, (question, SaidAnswer { labels, text }))| {
+                let labels = labels
+                    .into_iter()
+                    .map(|label| question.asked_label(label))
+                    .collect();
+                let field = format!("answers[{index}]");
+                question
+                    .asked
+                    .check_strictly(&field, QuestionAnswer { labels, text })
+            });
+            let answers = checked.collect::<Result<_, _>>()?;
+            Ok(Answer::Answers { answers })
+        }
+    }
+}
+
+fn trimmed(reason: &str) -> Option<String> {
+    let reason = reason.trim();
+    (!reason.is_empty()).then(|| reason.chars().take(REASON_LIMIT).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::Presence;
+    use crate::workflow::samples::{self, NOON};
+    use crate::workflow::{Ask, Scope};
+    use serde_json::json;
+
+    fn card(ask: Ask) -> Card {
+        Card::of(&samples::workflow(ask), Presence::Running, NOON)
+    }
+
+    fn said(value: &serde_json::Value) -> Result<Said, serde_json::Error> {
+        serde_json::from_value(value.clone())
+    }
+
+    fn questions() -> Card {
+        card(Ask::Questions {
+            questions: vec![samples::choice("Which\u{202e}?", &["A\n", "B"])],
+        })
+    }
+
+    #[test]
+    fn a_decision_that_is_offered_is_an_approval_and_abort_always_refuses() {
+        let install = card(samples::new("{}").ask);
+        for (decision, scope) in [
+            ("once", Scope::Once),
+            ("session", Scope::Session),
+            ("always", Scope::Always),
+        ] {
+            let said = said(&json!({ "decision": decision })).unwrap();
+            assert_eq!(decide(&install, said), Ok(Answer::Approve { scope }));
+        }
+        let no = said(&json!({ "decision": "abort", "reason": "  not today " })).unwrap();
+        let reason = Some("not today".to_owned());
+        for card in [&install, &questions()] {
+            let expected = Answer::Refuse {
+                reason: reason.clone(),
+            };
+            assert_eq!(decide(card, no.clone()), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn an_option_is_named_as_it_is_shown_and_answered_as_it_was_asked() {
+        let card = questions();
+        assert_eq!(card.questions[0].shown.options[0].label, "A\\n");
+        let said = said(&json!({ "answers": [{ "labels": ["A\\n"] }] })).unwrap();
+        let Ok(Answer::Answers { answers }) = decide(&card, said) else {
+            panic!("it is an answer")
+        };
+        assert_eq!(answers[0].labels, ["A\n"]);
+    }
+
+    #[test]
+    fn a_slip_names_its_field_and_is_no_answer() {
+        let complaint = |card: &Card, value: serde_json::Value| {
+            let complaint = decide(card, said(&value).unwrap()).unwrap_err();
+            (complaint.field().to_owned(), complaint.to_string())
+        };
+        let (field, reason) = complaint(&questions(), json!({ "answers": [{ "labels": ["C"] }] }));
+        assert_eq!(field, "answers[0]");
+        assert!(reason.contains("`C` is not an option"), "{reason}");
+        let (field, _) = complaint(&questions(), json!({ "answers": [] }));
+        assert_eq!(field, "answers");
+        let (field, _) = complaint(&questions(), json!({ "answers": [{ "text": "  " }] }));
+        assert_eq!(field, "answers[0]");
+        let (field, _) = complaint(&questions(), json!({ "decision": "always" }));
+        assert_eq!(field, "decision");
+        let install = card(samples::new("{}").ask);
+        let (field, reason) = complaint(&install, json!({ "answers": [{ "text": "yes" }] }));
+        assert_eq!(
+            (field.as_str(), reason.as_str()),
+            ("decision", "this asks for a decision")
+        );
+    }
+
+    #[test]
+    fn a_member_that_is_not_known_is_no_answer() {
+        assert!(said(&json!({ "decision": "once", "scope": "always" })).is_err());
+        assert!(said(&json!({ "answers": [{ "label": "A" }] })).is_err());
+        assert!(said(&json!({ "decision": "yes" })).is_err());
+    }
+}
