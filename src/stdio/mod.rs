@@ -8,7 +8,7 @@
 //! | `conversation` | the loop over the client's lines, its handshake, and the dispatch of its requests |
 //! | `call` | a request that a server is answering, and what is asked in the middle of it |
 //! | `own_tools` | the tools and prompts of pml itself |
-//! | `ask` | how a person is asked through the client: the ladder, dialogs, forms, and their words |
+//! | `ask` | how the client is asked, for pml and for servers: the ladder, dialogs, forms, retries, and their words |
 //! | `lists` | what is listed to the client |
 //! | `subscriptions` | which changes the client wants to hear of |
 //! | `client` | the client's end of the wire: what is under way, and what it has not answered |

@@ -320,3 +320,41 @@ fn the_time_of_a_legacy_server_does_not_run_while_its_legacy_client_is_asked() {
     let late = client.answer(id)["result"].clone();
     assert_eq!(texts(&late)[0], "`fake:ask` did not answer within 1 seconds");
 }
+
+#[test]
+fn a_legacy_client_hears_that_its_call_lives_while_it_answers_a_modern_server() {
+    let world = world(&json!({ "allow": ["fake"] }), &json!({}), &["--modern"]);
+    let mut client = world.client();
+    client.initialize_with_forms();
+    // Started before, so that no start is reported.
+    client.call("fake__echo", &json!({}));
+    let params = json!({ "name": "fake__ask", "arguments": {}, "_meta": { "progressToken": "t" } });
+    let id = client.send("tools/call", &params);
+    let question = client.notified("elicitation/create");
+    let waiting = client.notified("notifications/progress");
+    assert_eq!(
+        (&waiting["params"]["progressToken"], &waiting["params"]["message"]),
+        (
+            &json!("t"),
+            &json!("waiting for the answer to a question of `fake`")
+        )
+    );
+    client.reply(
+        &question,
+        &json!({ "action": "accept", "content": { "name": "Ada" } }),
+    );
+    assert!(texts(&client.answer(id)["result"])[0].contains("Ada"));
+}
+
+#[test]
+fn what_a_modern_server_asks_a_legacy_client_is_withdrawn_with_its_call() {
+    let world = world(&json!({ "allow": ["fake"] }), &json!({}), &["--modern"]);
+    let (mut client, id, question) = collecting(&world);
+    client.notify("notifications/cancelled", &json!({ "requestId": id }));
+    let withdrawn = client.notified("notifications/cancelled");
+    assert_eq!(withdrawn["params"]["requestId"], question["id"]);
+    // An answer that comes anyway is nobody's, and the conversation goes on.
+    client.reply(&question, &json!({ "action": "decline" }));
+    assert!(texts(&client.call("fake__echo", &json!({})))[0].contains("echo"));
+    assert_eq!(client.aside.iter().find(|message| message["id"] == id), None);
+}

@@ -11,18 +11,14 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::form::Filled;
+use super::heartbeat::{self, Awaited};
+use super::open_request::OpenRequest;
 use crate::proxy::{Progress, Proxy, Workflow, WorkflowId};
 use crate::stdio::client::link::Link;
 use crate::stdio::client::outstanding::Recipient;
 
 /// Nobody reads a question and refuses it faster than this.
 pub(crate) const READING: Duration = Duration::from_millis(400);
-
-/// How often a waiting call shows that it lives; clients give up after a minute of silence.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// What clients show under a call that waits.
-const WAITING: &str = "waiting for a person; in a terminal: pml pending";
 
 /// How a dialog ended.
 #[derive(Debug)]
@@ -78,16 +74,17 @@ impl Dialog<'_> {
         }
         let shown_at = Instant::now();
         let (asking, answered) = oneshot::channel();
-        let request = self.link.outstanding().register(Recipient::Dialog(asking));
-        let mut open = OpenDialog {
-            dialog: &self,
-            request: request.clone(),
-            left: Left::ByTheCall,
-        };
+        let request = OpenRequest::register(self.link, Recipient::Dialog(asking));
         let message = format!(
-            r#"{{"jsonrpc":"2.0","id":{request},"method":"elicitation/create","params":{}}}"#,
+            r#"{{"jsonrpc":"2.0","id":{},"method":"elicitation/create","params":{}}}"#,
+            request.id(),
             self.form
         );
+        let mut open = OpenDialog {
+            dialog: &self,
+            _request: request,
+            left: Left::ByTheCall,
+        };
         if self.link.outbox().send(message).await.is_err() {
             return DialogEnd::Unavailable;
         }
@@ -131,17 +128,12 @@ impl WaitingCall<'_> {
 
     /// Shows that the call lives until time is up.
     async fn beat(&self) {
-        let end = Instant::now() + self.patience;
-        loop {
-            let rest = end.saturating_duration_since(Instant::now());
-            if rest.is_zero() {
-                return;
-            }
+        let show = || {
             if let Some(progress) = self.progress {
-                let _ = progress.try_send(Progress(WAITING.to_owned()));
+                let _ = progress.try_send(Progress(Awaited::Person.text()));
             }
-            tokio::time::sleep(rest.min(HEARTBEAT)).await;
-        }
+        };
+        heartbeat::beat(self.patience, show).await;
     }
 }
 
@@ -153,26 +145,17 @@ enum Left {
     Elsewhere,
 }
 
+/// An open dialog; its request is withdrawn with it where the client has not answered.
 struct OpenDialog<'a> {
     dialog: &'a Dialog<'a>,
-    request: String,
+    _request: OpenRequest,
     left: Left,
 }
 
 impl Drop for OpenDialog<'_> {
     fn drop(&mut self) {
-        let Dialog {
-            dialogs,
-            link,
-            waiting,
-            ..
-        } = self.dialog;
+        let Dialog { dialogs, waiting, .. } = self.dialog;
         dialogs.release(waiting.id);
-        if self.left == Left::Answered {
-            return;
-        }
-        drop(link.outstanding().take(&self.request));
-        link.withdraw(&self.request);
         if self.left == Left::ByTheCall {
             waiting.proxy.withdraw_later(waiting.id);
         }

@@ -7,27 +7,30 @@
 //! | none: the ask stands in the inbox | everything else, and a form that reached no person |
 //!
 //! What a retry says is the client's own word: it counts only where its form was shown, for the very same call, once.
+//!
+//! Questions of servers take the same rungs, with a third of their own (`forwarded.rs`).
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::dialog::{Dialog, DialogEnd, Dialogs, WaitingCall};
 use super::form::{self, Filled};
-use super::open_forms::{OpenForm, OpenForms};
+use super::input_required::InputRequired;
+use super::open_form::{self, OpenForm};
+use super::parking::{ParkedMatch, Parking};
+use super::retry::Retry;
 use super::subject::PersonAsk;
 use crate::config;
 use crate::protocol::Object;
 use crate::proxy::{Answer, Claim, Outcome, Progress, Proxy, Road, Workflow, WorkflowId};
 use crate::stdio::client::answer;
 use crate::stdio::client::link::{FormStyle, Link};
-use crate::stdio::era::{self, Era};
+use crate::stdio::era::{self, Covered, Era};
 use crate::stdio::translation::request::Request;
 use crate::stdio::translation::request_state::RequestState;
-use crate::stdio::translation::to_server::{RESPONSES, STATE};
 
 /// The name of the one form that pml asks to be filled in at a time.
 const FORM: &str = "answer";
@@ -43,11 +46,22 @@ pub(crate) enum Rung {
     None,
 }
 
+impl Rung {
+    /// Finds the rung for a client of this era, where it covers what is asked.
+    pub(crate) fn of(era: Era, covered: Covered) -> Self {
+        match (covered, era) {
+            (Covered::No, _) => Self::None,
+            (Covered::Yes | Covered::Unknown, Era::Modern) => Self::Dialog,
+            (Covered::Yes | Covered::Unknown, Era::Legacy) => Self::Elicitation,
+        }
+    }
+}
+
 /// The request on whose behalf a person is asked.
 pub(crate) struct Requester {
     pub(crate) road: Rung,
     /// What a Modern client brings back after a form.
-    pub(crate) retry: Option<Retry>,
+    pub(crate) retry: Option<ReturnedForm>,
     /// Where the client hears that its request waits, if it wants to.
     pub(crate) progress: Option<mpsc::Sender<Progress>>,
 }
@@ -67,8 +81,8 @@ impl Requester {
     }
 }
 
-/// A Modern request that goes on after a form.
-pub(crate) struct Retry {
+/// A form of pml's own that a Modern request brings back.
+pub(crate) struct ReturnedForm {
     /// The state that the client was given with the form.
     pub(crate) state: String,
     /// What was filled in; `None` where the client left it out.
@@ -126,11 +140,11 @@ pub(crate) enum Resolution {
 
 /// Asks a person through one client.
 pub(crate) struct Ladder {
-    proxy: Proxy,
-    link: Link,
+    pub(super) proxy: Proxy,
+    pub(super) link: Link,
     dialogs: Dialogs,
-    /// The forms that a Modern client was given and has not brought back.
-    forms: OpenForms,
+    /// The forms that a Modern client was given and has not brought back, by workflow.
+    forms: Parking<OpenForm>,
 }
 
 impl Ladder {
@@ -140,7 +154,7 @@ impl Ladder {
             proxy,
             link,
             dialogs: Dialogs::default(),
-            forms: OpenForms::default(),
+            forms: Parking::default(),
         }
     }
 
@@ -149,27 +163,30 @@ impl Ladder {
         if self.proxy.approvals().dialog == config::DialogMode::Never {
             return Rung::None;
         }
-        match era {
-            Era::Modern if era::request_shows_forms(params) => Rung::Dialog,
-            Era::Legacy if self.link.forms().is_some() => Rung::Elicitation,
-            Era::Modern | Era::Legacy => Rung::None,
-        }
+        let shows = match era {
+            Era::Modern => era::request_shows_forms(params),
+            Era::Legacy => self.link.forms().is_some(),
+        };
+        Rung::of(era, if shows { Covered::Yes } else { Covered::No })
     }
 
-    /// Reads what a Modern client brings back after a form.
-    pub(crate) fn retry(&self, request: &Request, params: &Object<'_>) -> Option<Retry> {
-        let RequestState::Own(state) = RequestState::read(&params.text(STATE)?) else {
+    /// Reads the form of pml's own that a Modern client brings back.
+    pub(crate) fn returned_form(&self, request: &Request, params: &Object<'_>) -> Option<ReturnedForm> {
+        let retry = Retry::read(params)?;
+        let responses = retry.responses();
+        let RequestState::Own(state) = retry.state else {
             return None;
         };
-        let responses = params.value(RESPONSES).and_then(|raw| Object::parse(raw.get()));
         let filled = responses.and_then(|responses| responses.value(FORM)).map(|raw| {
             serde_json::from_str(raw.get()).map_or(Filled::Unreadable, |value: Value| Filled::read(&value))
         });
-        let form = state
-            .parse()
-            .ok()
-            .and_then(|id| self.forms.take(id, request.gist().as_ref()));
-        Some(Retry {
+        let id = state.parse().ok().map(WorkflowId::uuid);
+        let found = id.map(|id| self.forms.take(id, Instant::now(), request.gist().as_ref()));
+        let form = match found {
+            Some(ParkedMatch::Wanted(form)) => Some(form),
+            Some(ParkedMatch::Another | ParkedMatch::Nothing) | None => None,
+        };
+        Some(ReturnedForm {
             state,
             filled,
             form: Mutex::new(form),
@@ -280,15 +297,13 @@ impl Ladder {
             earlier,
             attempt,
         } = form;
-        let open = OpenForm::new(request.gist(), claim, earlier, attempt);
-        self.forms.show(id, open);
+        let open = OpenForm::new(claim, earlier, attempt);
+        let until = Instant::now() + open_form::LIFE;
+        drop(self.forms.keep_as(id.uuid(), open, request.gist(), until));
         params["mode"] = json!("form");
-        let result = json!({
-            "resultType": "input_required",
-            "inputRequests": { FORM: { "method": "elicitation/create", "params": params } },
-            STATE: id.to_string(),
-        });
-        answer::ResponseBody::Result(vec![Bytes::from(result.to_string())])
+        let mut result = InputRequired::default();
+        result.ask(FORM, "elicitation/create", Some(&params.to_string()));
+        result.into_body(&RequestState::Own(id.to_string()))
     }
 }
 

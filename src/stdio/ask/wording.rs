@@ -4,13 +4,15 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
+use super::in_words::NamedQuestion;
 use crate::config::By;
 use crate::protocol::approval::{ApprovalContext, ApprovalType};
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::own_tool::CONTINUE;
-use crate::protocol::{Excerpt, Shown, ToolName, wire_name};
+use crate::protocol::{DependencyName, Excerpt, Shown, ToolName, wire_name};
 use crate::proxy::{Arguments, PendingAsk, PersonalRoad};
 use crate::stdio::era::RpcError;
 
@@ -53,6 +55,37 @@ pub(crate) fn waiting(asked: &PendingAsk) -> Value {
             "instructions": instruction,
             "workflow_id": asked.workflow_id,
             "code": asked.code,
+        },
+    })
+}
+
+/// Writes what a server wants to know before its call goes on, for a client that shows no forms.
+pub(crate) fn server_asks(server: &DependencyName, id: Uuid, asked: Vec<NamedQuestion>) -> Value {
+    let example: Map<String, Value> = asked.iter().map(|(key, _)| (key.clone(), json!({}))).collect();
+    let call = json!({ "workflow_id": id, "approved": true, "input": example });
+    let mut content = Vec::new();
+    for (key, form) in &asked {
+        let message = form.get("message").and_then(Value::as_str).unwrap_or_default();
+        let text = format!(
+            "`{server}` asks ({}): {}",
+            Shown::line(key),
+            Shown::block(message)
+        );
+        content.push(json!({ "type": "text", "text": text }));
+    }
+    let instructions = format!(
+        "Ask the person; do not answer for them. Then call `{CONTINUE}` with {call}, each question filled in as its \
+         `requestedSchema` says. If they refuse, send \"approved\":false and no input."
+    );
+    content.push(json!({ "type": "text", "text": instructions }));
+    let questions: Map<String, Value> = asked.into_iter().collect();
+    json!({
+        "content": content,
+        "structuredContent": {
+            "input_required": true,
+            "workflow_id": id,
+            "questions": questions,
+            "instructions": instructions,
         },
     })
 }

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use super::open_call::OpenCall;
-use super::parked::{ParkedItem, held};
-use crate::protocol::Digest;
+use super::state::held;
 use crate::proxy::{Arguments, ReadyRequest, Route};
-use crate::stdio::translation::request::Request;
+use crate::stdio::ask::parking::ParkedItem;
 
 /// A call that was let through before its dependency asked something: no more of it than the next one needs.
 pub(super) struct Granted {
-    gist: Option<Digest>,
     route: Arc<Route>,
     suspended: Option<Arguments>,
 }
@@ -19,15 +17,9 @@ impl Granted {
     /// Takes note of a call.
     pub(super) fn of(call: &OpenCall) -> Self {
         Self {
-            gist: call.request.gist(),
             route: Arc::clone(&call.route),
             suspended: call.suspended.clone(),
         }
-    }
-
-    /// Tells whether a request goes on with this very call.
-    pub(super) fn covers(&self, request: &Request) -> bool {
-        self.gist.is_some() && self.gist == request.gist()
     }
 
     /// Returns its way.

@@ -8,7 +8,6 @@ mod granted;
 mod in_result;
 mod modern_questions;
 mod open_call;
-mod parked;
 pub(crate) mod progress;
 pub(crate) mod server_requests;
 mod state;
@@ -19,10 +18,12 @@ use std::time::Instant;
 use uuid::Uuid;
 
 use granted::Granted;
-use parked::{ParkedItem, ParkedMatch, Parking};
 
 use crate::protocol::Object;
 use crate::proxy::{Proxy, ReadyRequest, Refusal, ResumedRoute};
+use crate::stdio::ask::ladder::Ladder;
+use crate::stdio::ask::parking::{self, ParkedItem, ParkedMatch, Parking};
+use crate::stdio::ask::retry::Retry;
 use crate::stdio::client::in_flight::UnderWay;
 use crate::stdio::client::link::Link;
 use crate::stdio::lists::output_schemas::OutputSchemas;
@@ -38,6 +39,7 @@ pub(crate) struct Calls(Arc<Shared>);
 
 struct Shared {
     proxy: Proxy,
+    ladder: Arc<Ladder>,
     link: Link,
     subscriptions: Subscriptions,
     output_schemas: Arc<OutputSchemas>,
@@ -51,12 +53,14 @@ impl Calls {
     /// Begins with a client that has no call open.
     pub(crate) fn new(
         proxy: Proxy,
+        ladder: Arc<Ladder>,
         link: Link,
         subscriptions: Subscriptions,
         output_schemas: Arc<OutputSchemas>,
     ) -> Self {
         Self(Arc::new(Shared {
             proxy,
+            ladder,
             link,
             subscriptions,
             output_schemas,
@@ -66,14 +70,18 @@ impl Calls {
     }
 
     /// Goes on with a parked call, whose client comes back with the answers to its server's questions.
-    pub(crate) fn go_on(&self, id: Uuid, request: &Request, object: &Object<'_>, under_way: UnderWay) {
-        let found = self
-            .0
-            .parked
-            .take(id, Instant::now(), |call| call.is_same(request));
+    pub(crate) fn go_on(
+        &self,
+        id: Uuid,
+        retry: &Retry<'_>,
+        request: &Request,
+        object: &Object<'_>,
+        under_way: UnderWay,
+    ) {
+        let found = self.0.parked.take(id, Instant::now(), request.gist().as_ref());
         let refusal = match found {
             ParkedMatch::Wanted(call) => match self.0.proxy.going_on(&call.route) {
-                Ok(_) => return call.go_on(object, under_way),
+                Ok(_) => return call.go_on(retry, object, under_way),
                 Err(refusal) => {
                     call.abandon();
                     refusal
@@ -88,8 +96,8 @@ impl Calls {
 
     /// Lets a call through that was let through before its server asked something, unless a rule forbids it now.
     pub(crate) fn let_through(&self, id: Uuid, request: &Request) -> Option<ReadyRequest> {
-        let same = |granted: &Granted| granted.covers(request);
-        let ParkedMatch::Wanted(granted) = self.0.granted.take(id, Instant::now(), same) else {
+        let gist = request.gist();
+        let ParkedMatch::Wanted(granted) = self.0.granted.take(id, Instant::now(), gist.as_ref()) else {
             return None;
         };
         let going_on = self.0.proxy.going_on(granted.route());
@@ -99,7 +107,8 @@ impl Calls {
     /// Keeps a call until its client comes back, for as long as a person is waited for.
     fn park(&self, call: Arc<OpenCall>) -> Uuid {
         let patience = self.0.proxy.approvals().time_to_live;
-        let (id, displaced) = self.0.parked.keep(call, Instant::now() + patience);
+        let gist = call.request.gist();
+        let (id, displaced) = self.0.parked.keep(call, gist, Instant::now() + patience);
         for call in displaced {
             call.abandon();
         }
@@ -115,9 +124,10 @@ impl Calls {
     }
 
     /// Remembers that a call was let through, for as long as a person is waited for.
-    fn remember(&self, granted: Granted) -> Uuid {
+    fn remember(&self, call: &OpenCall) -> Uuid {
         let patience = self.0.proxy.approvals().time_to_live;
-        let (id, _displaced) = self.0.granted.keep(granted, Instant::now() + patience);
+        let (granted, gist) = (Granted::of(call), call.request.gist());
+        let (id, _displaced) = self.0.granted.keep(granted, gist, Instant::now() + patience);
         self.sweep_later(|shared| &shared.granted, drop);
         id
     }
@@ -129,7 +139,7 @@ impl Calls {
         give_up: fn(T),
     ) {
         if let Some(at) = parking(&self.0).begin_sweep() {
-            let sweeping = parked::sweep(Arc::downgrade(&self.0), parking, at, give_up);
+            let sweeping = parking::sweep(Arc::downgrade(&self.0), parking, at, give_up);
             self.0.link.spawn(sweeping);
         }
     }

@@ -1,57 +1,45 @@
 //! Passes the questions of a server to a Modern client: labelled, their state wrapped, and only those it can answer.
 //!
-//! A Modern client declares with every request what it can answer. A server of both eras that pml opened by
-//! `initialize` knows only what was declared then, so what this request does not cover is taken out.
+//! What is asked and which of it the client can answer is the ladder's (`ask/forwarded.rs`); here the bytes of the
+//! result are changed no further than that takes.
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::json;
 
-use super::granted::Granted;
 use super::open_call::OpenCall;
 use super::state::Open;
-use crate::protocol::{Json, Object, Payload, Splice};
-use crate::proxy::{Failure, Refusal};
+use crate::protocol::{Json, Object, Splice};
 use crate::stdio::client::answer::ResponseBody;
-use crate::stdio::era::{self, Covered};
 use crate::stdio::translation::impersonation::Disguise;
 use crate::stdio::translation::request_state::RequestState;
-use crate::stdio::translation::server_label::{REQUESTS, label_all};
+use crate::stdio::translation::server_label::REQUESTS;
 use crate::stdio::translation::to_server::STATE;
 
-/// What is left of the questions of a server.
-#[derive(Debug, PartialEq, Eq)]
-enum Answerable {
-    /// All of them, but for those at these places.
-    But(Vec<Range<usize>>),
-    /// None; the first of them asks by this method.
-    None(String),
-}
-
 impl OpenCall {
-    /// Passes a question of a dependency to a Modern client, its state wrapped so that it finds its way back.
-    pub(super) fn pass_question(self: &Arc<Self>, open: &Open, line: &Bytes, payload: &Payload<'_>) {
-        let Some(object) = payload.object() else { return };
-        let cuts = match self.undeclared(object) {
-            Ok(cuts) => cuts,
-            Err(refusal) => return self.answer(&open.under_way, self.refused(&refusal)),
-        };
-        let labels = match label_all(self.route.tool.dependency(), object) {
-            Ok(labels) => labels,
-            Err(twin) => return self.fail(open, Failure::Unusable(format!("in its question {twin}"))),
-        };
-        let theirs = object.text(STATE).map(Cow::into_owned);
-        let id = self.calls.remember(Granted::of(self));
+    /// Passes the questions of a result to a Modern client, with these labels and without those it cannot answer.
+    ///
+    /// The state is wrapped so that it finds its way back.
+    pub(super) fn pass_questions(
+        &self,
+        open: &Open,
+        raw: Bytes,
+        result: &Object<'_>,
+        labels: Vec<(Range<usize>, String)>,
+        uncovered: &[Json<'_>],
+    ) {
+        let cuts = places_of(uncovered, result);
+        let theirs = result.text(STATE).map(Cow::into_owned);
+        let id = self.calls.remember(self);
         let state = json!(RequestState::OfServer(id, theirs).text()).to_string();
-        let mut splice = Splice::new(line.slice_ref(payload.get().as_bytes()));
-        match object.place(STATE) {
+        let mut splice = Splice::new(raw);
+        match result.place(STATE) {
             Some(place) => splice.replace(place, state),
-            None => splice.replace(object.front()..object.front(), format!(r#""{STATE}":{state},"#)),
+            None => splice.replace(result.front()..result.front(), format!(r#""{STATE}":{state},"#)),
         }
-        let disguise = Disguise::of_result(object, self.route.tool.dependency());
+        let disguise = Disguise::of_result(result, self.route.tool.dependency());
         // The cuts stand in the order of the text.
         let is_cut = |place: &Range<usize>| {
             let before = cuts.partition_point(|cut| cut.start <= place.start);
@@ -67,80 +55,45 @@ impl OpenCall {
         }
         self.answer(&open.under_way, ResponseBody::Result(splice.into_parts()));
     }
-
-    /// Returns the places of the questions that this request's client cannot answer; fails if that is all of them.
-    fn undeclared(&self, result: &Object<'_>) -> Result<Vec<Range<usize>>, Refusal> {
-        let params = Object::parse(self.request.text());
-        let capabilities = params.as_ref().and_then(era::capabilities_of).unwrap_or("{}");
-        let raw = result.value(REQUESTS);
-        let Some((raw, requests)) = raw.and_then(|raw| Some((raw, Object::parse(raw.get())?))) else {
-            return Ok(Vec::new());
-        };
-        let start = result.value_place(raw).start;
-        match answerable(&requests, capabilities) {
-            Answerable::But(cuts) => Ok(cuts
-                .into_iter()
-                .map(|cut| start + cut.start..start + cut.end)
-                .collect()),
-            Answerable::None(method) => Err(Refusal::Unanswerable {
-                dependency: self.route.tool.dependency().clone(),
-                method,
-            }),
-        }
-    }
 }
 
-/// Finds the questions in `requests` that `capabilities` do not cover.
-fn answerable(requests: &Object<'_>, capabilities: &str) -> Answerable {
-    let mut refused: Vec<Json<'_>> = Vec::new();
-    let mut first = None;
-    let mut all = 0;
-    for (_, raw) in requests.members() {
-        all += 1;
-        let Some(question) = Object::parse(raw.get()) else {
-            continue;
-        };
-        let method = question.text("method").unwrap_or_default();
-        let params = question.value("params").map(Json::get);
-        if era::covers(capabilities, &method, params) == Covered::No {
-            first.get_or_insert_with(|| method.into_owned());
-            refused.push(raw);
-        }
-    }
-    match first {
-        Some(method) if refused.len() == all => Answerable::None(method),
-        _ => Answerable::But(requests.cuts_of(&refused)),
-    }
+/// Returns the places in a result that hold these of its questions.
+fn places_of(questions: &[Json<'_>], result: &Object<'_>) -> Vec<Range<usize>> {
+    let raw = result.value(REQUESTS);
+    let Some((raw, requests)) = raw.and_then(|raw| Some((raw, Object::parse(raw.get())?))) else {
+        return Vec::new();
+    };
+    let start = result.value_place(raw).start;
+    let cuts = requests.cuts_of(questions).into_iter();
+    cuts.map(|cut| start + cut.start..start + cut.end).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn left(capabilities: &str) -> Result<String, String> {
-        let requests = r#"{"a":{"method":"elicitation/create"},"b":{"method":"sampling/createMessage"},"c":{"method":"roots/list"}}"#;
-        match answerable(&Object::parse(requests).unwrap(), capabilities) {
-            Answerable::None(method) => Err(method),
-            Answerable::But(cuts) => {
-                let mut text = requests.to_owned();
-                for cut in cuts.into_iter().rev() {
-                    text.replace_range(cut, "");
-                }
-                Ok(text)
-            }
-        }
-    }
+    use crate::stdio::ask::server_question::ServerQuestion;
 
     #[test]
-    fn what_the_client_declared_stays() {
-        assert_eq!(left("{}"), Err("elicitation/create".to_owned()));
+    fn what_is_cut_leaves_the_other_questions_as_they_are() {
+        let text = r#"{"x":1,"inputRequests":{"a":{"method":"elicitation/create"},"b":{"method":"sampling/createMessage"},"c":{"method":"roots/list"}}}"#;
+        let left = |cut: &[usize]| {
+            let result = Object::parse(text).unwrap();
+            let questions = ServerQuestion::all(&result);
+            let raw: Vec<Json<'_>> = cut.iter().map(|index| questions[*index].raw).collect();
+            let mut left = text.to_owned();
+            for cut in places_of(&raw, &result).into_iter().rev() {
+                left.replace_range(cut, "");
+            }
+            left
+        };
+        assert_eq!(left(&[]), text);
         assert_eq!(
-            left(r#"{"sampling":{}}"#).as_deref(),
-            Ok(r#"{"b":{"method":"sampling/createMessage"}}"#)
+            left(&[0, 2]),
+            r#"{"x":1,"inputRequests":{"b":{"method":"sampling/createMessage"}}}"#
         );
         assert_eq!(
-            left(r#"{"elicitation":{},"roots":{}}"#).as_deref(),
-            Ok(r#"{"a":{"method":"elicitation/create"},"c":{"method":"roots/list"}}"#)
+            left(&[1]),
+            r#"{"x":1,"inputRequests":{"a":{"method":"elicitation/create"},"c":{"method":"roots/list"}}}"#
         );
     }
 }

@@ -11,11 +11,13 @@ use serde_json::{Value, json};
 
 use super::Calls;
 use super::deadline::{Deadline, Progressing};
-use super::parked::{ParkedItem, held};
 use super::progress::ProgressReport;
-use super::state::{CallEnd, CallState, Open};
+use super::state::{CallEnd, CallState, Open, held};
 use crate::protocol::{Object, Payload, ResponseOutcome};
 use crate::proxy::{Arguments, Caller, Failure, Inquiry, OfferResult, ReadyRequest, Refusal, Route};
+use crate::stdio::ask::ladder::Ladder;
+use crate::stdio::ask::parking::ParkedItem;
+use crate::stdio::ask::retry::Retry;
 use crate::stdio::client::answer::ResponseBody;
 use crate::stdio::client::in_flight::{Cancel, UnderWay};
 use crate::stdio::client::link::Link;
@@ -26,7 +28,7 @@ use crate::stdio::translation::impersonation;
 use crate::stdio::translation::request::{self, Method, Request};
 use crate::stdio::translation::request_state::RequestState;
 use crate::stdio::translation::to_client::{self, Passage};
-use crate::stdio::translation::to_server::{self, Input, RequestAddress, STATE};
+use crate::stdio::translation::to_server::{self, Input, RequestAddress};
 
 /// A request of the client that a dependency is answering.
 pub(crate) struct OpenCall {
@@ -53,7 +55,7 @@ impl OpenCall {
             suspended,
             notes,
         } = ready;
-        let input = match object.text(STATE).as_deref().map(RequestState::read) {
+        let input = match Retry::read(object).map(|retry| retry.state) {
             Some(RequestState::OfServer(_, state)) => Some(Input {
                 responses: None,
                 state: state.map(|state| Value::from(state).to_string()),
@@ -166,6 +168,10 @@ impl OpenCall {
         &self.calls.0.link
     }
 
+    pub(super) fn ladder(&self) -> &Ladder {
+        &self.calls.0.ladder
+    }
+
     fn cancel_downstream(&self, id: u64, notice: Option<&str>) {
         let object = notice.and_then(Object::parse);
         let place = object.as_ref().and_then(|object| object.place("requestId"));
@@ -176,14 +182,6 @@ impl OpenCall {
             _ => json!({ "requestId": id }).to_string(),
         };
         self.route.session.cancel(id, &params);
-    }
-
-    pub(super) fn withdraw(&self, waiting: &[String]) {
-        for id in waiting {
-            if self.link().outstanding().take(id).is_some() {
-                self.link().withdraw(id);
-            }
-        }
     }
 
     /// Ends the call because its dependency took too long.
@@ -223,10 +221,7 @@ impl OpenCall {
                 && to_client::without_twins(payload).is_ok()
         };
         if to_client::requires_input(payload) && (from == Era::Modern || asks_anyway()) {
-            return match self.request.era {
-                Era::Modern => self.pass_question(&open, line, payload),
-                Era::Legacy => self.collect(open, payload),
-            };
+            return self.put_questions(open, line, payload);
         }
         let passage = Passage {
             method: &self.request.method,
@@ -296,7 +291,8 @@ impl Cancel for OpenCall {
     fn cancel(&self, notice: Option<&str>) {
         match self.end() {
             CallState::Open(open, _) => self.cancel_downstream(open.downstream, notice),
-            CallState::Collecting(collecting) => self.withdraw(&collecting.waiting),
+            // What the client was asked is withdrawn with it.
+            CallState::Collecting(collecting) => drop(collecting),
             state @ (CallState::Parked(_) | CallState::Relayed(_)) => *self.lock() = state,
             CallState::Ended => {}
         }
@@ -316,7 +312,7 @@ impl ParkedItem for Arc<OpenCall> {
 
 impl Caller for OpenCall {
     fn progressed(&self, line: &Bytes, params: &Payload<'_>) {
-        let state = self.lock();
+        let mut state = self.lock();
         if let CallState::Open(
             Open {
                 token: Some(token),
@@ -324,7 +320,7 @@ impl Caller for OpenCall {
                 ..
             },
             _,
-        ) = &*state
+        ) = &mut *state
             && let Some(parts) = report.forwarded(token, line, params)
         {
             self.link().notify("notifications/progress", parts);

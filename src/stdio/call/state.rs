@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 use super::deadline::Deadline;
 use super::progress::ProgressReport;
-use crate::proxy::{Failure, Inquiry};
+use crate::proxy::{Arguments, Failure, Inquiry};
+use crate::stdio::ask::answer_collection::AnswerCollection;
 use crate::stdio::client::in_flight::UnderWay;
 
 /// Where a call stands.
@@ -70,6 +71,14 @@ pub(super) fn weight(inquiry: &Inquiry) -> usize {
     inquiry.id.len() + inquiry.method.len() + inquiry.params.as_ref().map_or(0, Bytes::len)
 }
 
+/// Returns how many bytes suspended arguments hold.
+pub(super) fn held(arguments: Option<&Arguments>) -> usize {
+    match arguments {
+        Some(Arguments::Json(text)) => text.len(),
+        Some(Arguments::Absent | Arguments::Erased) | None => 0,
+    }
+}
+
 /// The end of a call that came while nobody waited for it.
 pub(super) enum CallEnd {
     Replied(Bytes),
@@ -79,10 +88,8 @@ pub(super) enum CallEnd {
 /// A call whose client is being asked.
 pub(super) struct Collecting {
     pub(super) open: Open,
-    /// Our ids of the requests that the client has not answered yet.
-    pub(super) waiting: Vec<String>,
-    /// What it answered, by the dependency's names.
-    pub(super) responses: Vec<(String, String)>,
+    /// What it is asked, and what it answered.
+    pub(super) collection: AnswerCollection,
     /// The dependency's own state, raw.
     pub(super) state: Option<String>,
 }

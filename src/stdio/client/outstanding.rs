@@ -20,6 +20,9 @@ pub(crate) const FILLED: [&str; 2] = ["action", "content"];
 pub(crate) trait Collector: Send + Sync {
     /// Takes the client's answer to the request with this id, which the server calls `key`.
     fn collected(self: Arc<Self>, id: &str, key: &str, outcome: &ResponseOutcome<'_>);
+
+    /// Shows the client by this text that the call lives.
+    fn waits(&self, text: &str);
 }
 
 /// What waits for the client's answer.

@@ -18,6 +18,7 @@ use crate::proxy::{
 };
 use crate::stdio::ask::approval::{Approver, Call};
 use crate::stdio::ask::ladder::{Requester, Resolution, Rung};
+use crate::stdio::ask::retry::Retry;
 use crate::stdio::call::OpenCall;
 use crate::stdio::call::progress::ProgressReport;
 use crate::stdio::client::answer::own_result;
@@ -54,19 +55,28 @@ impl Conversation {
                 };
                 return self.forward(request, object, ready, under_way, ProgressReport::default());
             }
-            let state = object.text(STATE).as_deref().map(RequestState::read);
-            let resumes = matches!(state, Some(RequestState::Parked(_) | RequestState::OfServer(..)));
-            if resumes && !proxy.knows_approvals() {
-                return self.dispatch_by_new_approvals(request, under_way);
-            }
-            match state {
-                Some(RequestState::Parked(id)) => return calls.go_on(id, &request, object, under_way),
-                Some(RequestState::OfServer(id, _)) => {
-                    if let Some(ready) = calls.let_through(id, &request) {
-                        return self.forward(request, object, ready, under_way, ProgressReport::default());
-                    }
+            if let Some(retry) = Retry::read(object) {
+                let of_server = !matches!(retry.state, RequestState::Own(_));
+                if of_server && !proxy.knows_approvals() {
+                    return self.dispatch_by_new_approvals(request, under_way);
                 }
-                Some(RequestState::Own(_)) | None => {}
+                match retry.state {
+                    RequestState::Parked(id) => {
+                        return calls.go_on(id, &retry, &request, object, under_way);
+                    }
+                    RequestState::OfServer(id, _) => {
+                        if let Some(ready) = calls.let_through(id, &request) {
+                            return self.forward(
+                                request,
+                                object,
+                                ready,
+                                under_way,
+                                ProgressReport::default(),
+                            );
+                        }
+                    }
+                    RequestState::Own(_) => {}
+                }
             }
         }
         let under_way = match object.filter(|_object| request.method == Method::Call) {
@@ -231,7 +241,7 @@ impl Conversation {
         };
         let requester = Requester {
             road,
-            retry: ladder.retry(request, &object),
+            retry: ladder.returned_form(request, &object),
             progress: progress.clone(),
         };
         let call = Call {
@@ -300,8 +310,10 @@ impl Conversation {
     ) -> T {
         let Some(token) = token else { return outcome.await };
         let mut send = |Progress(text): &Progress| {
-            let params = report.step(token, text);
-            self.0.link.notify("notifications/progress", [params.into()]);
+            let params = report.step(token, text).map(Into::into);
+            if params.is_some() {
+                self.0.link.notify("notifications/progress", params);
+            }
         };
         tokio::pin!(outcome);
         let outcome = loop {

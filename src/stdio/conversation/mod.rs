@@ -39,7 +39,7 @@ struct Shared {
     proxy: Proxy,
     link: Link,
     requests: Requests,
-    ladder: Ladder,
+    ladder: Arc<Ladder>,
     subscriptions: Subscriptions,
     calls: Calls,
     output_schemas: Arc<OutputSchemas>,
@@ -56,7 +56,9 @@ impl Conversation {
         let link = Link::new(outbox, tasks);
         let subscriptions = Subscriptions::new(proxy.clone(), link.clone());
         let output_schemas = Arc::<OutputSchemas>::default();
+        let ladder = Arc::new(Ladder::new(proxy.clone(), link.clone()));
         let server_requests = Arc::new(ServerRequests {
+            ladder: Arc::clone(&ladder),
             link: link.clone(),
             subscriptions: subscriptions.clone(),
         });
@@ -64,13 +66,14 @@ impl Conversation {
         proxy.serve(Arc::downgrade(&client));
         Self(Arc::new(Shared {
             requests: Requests::default(),
-            ladder: Ladder::new(proxy.clone(), link.clone()),
             calls: Calls::new(
                 proxy.clone(),
+                Arc::clone(&ladder),
                 link.clone(),
                 subscriptions.clone(),
                 Arc::clone(&output_schemas),
             ),
+            ladder,
             subscriptions,
             output_schemas,
             tool_list: ToolList::default(),

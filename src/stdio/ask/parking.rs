@@ -1,4 +1,7 @@
-//! Calls that wait for a client to come back: by the id it was given, for a while, once, and within bounds.
+//! What waits for a client to come back: by the id it was given, for a while, once, and within bounds.
+//!
+//! Forms of pml's own, calls whose Legacy server asked something, and calls that were let through before their Modern
+//! server did are all kept so. A retry is the client's own word: it finds only what was kept for the very same call.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
@@ -6,7 +9,7 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use crate::proxy::Arguments;
+use crate::protocol::Digest;
 
 /// More calls than a person can have forms open for; the oldest goes first.
 const LIMIT: usize = 1000;
@@ -15,21 +18,13 @@ const LIMIT: usize = 1000;
 const BUDGET: usize = 64 << 20;
 
 /// What waits for a client.
-pub(super) trait ParkedItem {
+pub(crate) trait ParkedItem {
     /// Returns how many bytes are held by keeping it.
     fn bytes(&self) -> usize;
 }
 
-/// Returns how many bytes suspended arguments hold.
-pub(super) fn held(arguments: Option<&Arguments>) -> usize {
-    match arguments {
-        Some(Arguments::Json(text)) => text.len(),
-        Some(Arguments::Absent | Arguments::Erased) | None => 0,
-    }
-}
-
 /// The calls that wait.
-pub(super) struct Parking<T>(Mutex<ParkedSlots<T>>);
+pub(crate) struct Parking<T>(Mutex<ParkedSlots<T>>);
 
 struct ParkedSlots<T> {
     calls: HashMap<Uuid, ParkedSlot<T>>,
@@ -48,6 +43,8 @@ enum Sweep {
 
 struct ParkedSlot<T> {
     number: u64,
+    /// What a retry must share with the call it is kept for; without it no retry finds it.
+    gist: Option<Digest>,
     until: Instant,
     call: T,
     /// What it held when it was last weighed.
@@ -72,6 +69,14 @@ impl<T: ParkedItem> ParkedSlots<T> {
         Some(place)
     }
 
+    /// Takes the calls whose time has come.
+    fn overdue(&mut self, now: Instant) -> Vec<T> {
+        let overdue = self.calls.iter().filter(|(_, place)| place.until <= now);
+        let overdue: Vec<Uuid> = overdue.map(|(id, _)| *id).collect();
+        let taken = overdue.into_iter().filter_map(|id| self.remove(id));
+        taken.map(|place| place.call).collect()
+    }
+
     /// Counts what a call holds now, and takes the calls that have to make room.
     fn weigh(&mut self, id: Uuid) -> Vec<T> {
         if let Some(place) = self.calls.get_mut(&id) {
@@ -94,32 +99,57 @@ impl<T: ParkedItem> ParkedSlots<T> {
 }
 
 impl<T: ParkedItem> Parking<T> {
-    /// Keeps a call until then; returns what finds it again, and the calls that had to make room for it.
-    pub(super) fn keep(&self, call: T, until: Instant) -> (Uuid, Vec<T>) {
+    /// Keeps what belongs to the call with this gist until then; returns what finds it again, and what goes.
+    pub(crate) fn keep(&self, call: T, gist: Option<Digest>, until: Instant) -> (Uuid, Vec<T>) {
         let id = Uuid::new_v4();
+        (id, self.keep_as(id, call, gist, until))
+    }
+
+    /// Keeps it under an id that the client knows; returns what was there, is overdue or had to make room for it.
+    pub(crate) fn keep_as(&self, id: Uuid, call: T, gist: Option<Digest>, until: Instant) -> Vec<T> {
         let mut places = self.lock();
         places.next += 1;
         let place = ParkedSlot {
             number: places.next,
+            gist,
             until,
             call,
             bytes: 0,
         };
+        let mut gone = places.overdue(Instant::now());
+        gone.extend(places.remove(id).map(|place| place.call));
         places.calls.insert(id, place);
-        (id, places.weigh(id))
+        gone.extend(places.weigh(id));
+        gone
     }
 
     /// Takes note that a call holds more or less than before; returns the calls that had to make room for it.
-    pub(super) fn weigh(&self, id: Uuid) -> Vec<T> {
+    pub(crate) fn weigh(&self, id: Uuid) -> Vec<T> {
         self.lock().weigh(id)
     }
 
-    /// Takes a call, if it is the one that is wanted and its time has not come.
-    pub(super) fn take(&self, id: Uuid, now: Instant, wanted: impl FnOnce(&T) -> bool) -> ParkedMatch<T> {
+    /// Takes what was kept for the call that a retry with this gist makes again, if its time has not come.
+    pub(crate) fn take(&self, id: Uuid, now: Instant, gist: Option<&Digest>) -> ParkedMatch<T> {
+        self.take_place(id, now, |place| {
+            place.gist.is_some() && place.gist.as_ref() == gist
+        })
+    }
+
+    /// Takes what is wanted, whichever call asks for it: a continuation is a call of its own.
+    pub(crate) fn take_if(&self, id: Uuid, now: Instant, wanted: impl FnOnce(&T) -> bool) -> ParkedMatch<T> {
+        self.take_place(id, now, |place| wanted(&place.call))
+    }
+
+    fn take_place(
+        &self,
+        id: Uuid,
+        now: Instant,
+        wanted: impl FnOnce(&ParkedSlot<T>) -> bool,
+    ) -> ParkedMatch<T> {
         let mut places = self.lock();
         match places.calls.get(&id).filter(|place| place.until > now) {
             None => ParkedMatch::Nothing,
-            Some(place) if !wanted(&place.call) => ParkedMatch::Another,
+            Some(place) if !wanted(place) => ParkedMatch::Another,
             Some(_) => places
                 .remove(id)
                 .map_or(ParkedMatch::Nothing, |place| ParkedMatch::Wanted(place.call)),
@@ -129,17 +159,14 @@ impl<T: ParkedItem> Parking<T> {
     /// Takes the calls whose time has come, and tells when that of the next one does; then a sweep waits for it.
     fn overdue(&self, now: Instant) -> (Vec<T>, Option<Instant>) {
         let mut places = self.lock();
-        let overdue = places.calls.iter().filter(|(_, place)| place.until <= now);
-        let overdue: Vec<Uuid> = overdue.map(|(id, _)| *id).collect();
-        let taken = overdue.into_iter().filter_map(|id| places.remove(id));
-        let taken = taken.map(|place| place.call).collect();
+        let taken = places.overdue(now);
         let next = places.calls.values().map(|place| place.until).min();
         places.sweep = next.map_or(Sweep::Idle, |_| Sweep::Waiting);
         (taken, next)
     }
 
     /// Returns when the first sweep is due; `None` where one waits already, or has nothing to wait for.
-    pub(super) fn begin_sweep(&self) -> Option<Instant> {
+    pub(crate) fn begin_sweep(&self) -> Option<Instant> {
         let mut places = self.lock();
         if places.sweep == Sweep::Waiting {
             return None;
@@ -155,7 +182,7 @@ impl<T: ParkedItem> Parking<T> {
 }
 
 /// Gives up the calls that nobody came back for in time, from `at` on and as long as any are kept.
-pub(super) async fn sweep<S, T: ParkedItem>(
+pub(crate) async fn sweep<S, T: ParkedItem>(
     owner: Weak<S>,
     parking: fn(&S) -> &Parking<T>,
     mut at: Instant,
@@ -173,7 +200,7 @@ pub(super) async fn sweep<S, T: ParkedItem>(
 
 /// What a state led to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ParkedMatch<T> {
+pub(crate) enum ParkedMatch<T> {
     /// The call that is wanted, which waits no longer.
     Wanted(T),
     /// A call that is not wanted, and waits on.
@@ -203,21 +230,59 @@ mod tests {
         let parking = Parking::default();
         let now = Instant::now();
         let second = Duration::from_secs(1);
-        let (early, _) = parking.keep(Heavy(1), now + second);
-        let (late, _) = parking.keep(Heavy(2), now + 2 * second);
-        assert_eq!(parking.take(early, now + second, |_| true), ParkedMatch::Nothing);
+        let (early, _) = parking.keep(Heavy(1), None, now + second);
+        let (late, _) = parking.keep(Heavy(2), None, now + 2 * second);
+        assert_eq!(
+            parking.take_if(early, now + second, |_| true),
+            ParkedMatch::Nothing
+        );
         assert_eq!(parking.overdue(now), (Vec::new(), Some(now + second)));
         assert_eq!(
             parking.overdue(now + second),
             (vec![Heavy(1)], Some(now + 2 * second))
         );
-        assert_eq!(parking.take(late, now + second, |_| false), ParkedMatch::Another);
         assert_eq!(
-            parking.take(late, now + second, |_| true),
+            parking.take_if(late, now + second, |_| false),
+            ParkedMatch::Another
+        );
+        assert_eq!(
+            parking.take_if(late, now + second, |_| true),
             ParkedMatch::Wanted(Heavy(2))
         );
-        assert_eq!(parking.take(late, now + second, |_| true), ParkedMatch::Nothing);
+        assert_eq!(
+            parking.take_if(late, now + second, |_| true),
+            ParkedMatch::Nothing
+        );
         assert_eq!(parking.lock().bytes, 0);
+    }
+
+    #[test]
+    fn what_is_kept_is_brought_back_once_and_by_its_own_call() {
+        let parking = Parking::default();
+        let now = Instant::now();
+        let (call, other) = (Digest::of(["call"]), Digest::of(["other"]));
+        let until = now + Duration::from_secs(1);
+        let (id, _) = parking.keep(Heavy(1), Some(call.clone()), until);
+        assert_eq!(
+            parking.take(Uuid::new_v4(), now, Some(&call)),
+            ParkedMatch::Nothing
+        );
+        assert_eq!(parking.take(id, now, Some(&other)), ParkedMatch::Another);
+        assert_eq!(parking.take(id, now, None), ParkedMatch::Another);
+        assert_eq!(parking.take(id, now, Some(&call)), ParkedMatch::Wanted(Heavy(1)));
+        assert_eq!(parking.take(id, now, Some(&call)), ParkedMatch::Nothing);
+        let (nameless, _) = parking.keep(Heavy(1), None, until);
+        assert_eq!(parking.take(nameless, now, None), ParkedMatch::Another);
+    }
+
+    #[test]
+    fn what_is_kept_under_an_id_again_replaces_what_was_there() {
+        let parking = Parking::default();
+        let until = Instant::now() + Duration::from_secs(1);
+        let id = Uuid::new_v4();
+        assert_eq!(parking.keep_as(id, Heavy(1), None, until), []);
+        assert_eq!(parking.keep_as(id, Heavy(2), None, until), [Heavy(1)]);
+        assert_eq!(parking.lock().bytes, 2);
     }
 
     #[tokio::test]
@@ -226,19 +291,19 @@ mod tests {
         let tasks = tokio_util::task::TaskTracker::new();
         let until = Instant::now() + Duration::from_millis(20);
         for _ in 0..5000 {
-            let (id, _) = lot.keep(Heavy(1), until);
+            let (id, _) = lot.keep(Heavy(1), None, until);
             if let Some(at) = lot.begin_sweep() {
                 tasks.spawn(sweep(Arc::downgrade(&lot), |lot| lot, at, drop));
             }
-            let gone = lot.take(id, Instant::now(), |_| true);
+            let gone = lot.take_if(id, Instant::now(), |_| true);
             assert!(matches!(gone, ParkedMatch::Wanted(_) | ParkedMatch::Nothing));
         }
         assert_eq!(tasks.len(), 1);
-        lot.keep(Heavy(1), until);
+        lot.keep(Heavy(1), None, until);
         tasks.close();
         tasks.wait().await;
         assert_eq!(lot.lock().bytes, 0, "what is overdue is given up");
-        lot.keep(Heavy(1), until);
+        lot.keep(Heavy(1), None, until);
         assert!(lot.begin_sweep().is_some(), "the next call has a timer again");
     }
 
@@ -247,21 +312,21 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(1);
         let parking = Parking::default();
         let displaced: Vec<Heavy> = (0..LIMIT + 2)
-            .flat_map(|size| parking.keep(Heavy(size), until).1)
+            .flat_map(|size| parking.keep(Heavy(size), None, until).1)
             .collect();
         assert_eq!(displaced, [Heavy(0), Heavy(1)]);
         let parking = Parking::default();
         for _ in 0..3 {
-            parking.keep(Heavy(BUDGET / 3), until);
+            parking.keep(Heavy(BUDGET / 3), None, until);
         }
-        let (newest, displaced) = parking.keep(Heavy(BUDGET / 2), until);
+        let (newest, displaced) = parking.keep(Heavy(BUDGET / 2), None, until);
         assert_eq!(displaced, [Heavy(BUDGET / 3), Heavy(BUDGET / 3)]);
-        let (larger, displaced) = parking.keep(Heavy(BUDGET * 2), until);
+        let (larger, displaced) = parking.keep(Heavy(BUDGET * 2), None, until);
         assert_eq!(displaced.len(), 2);
         let now = Instant::now();
-        assert_eq!(parking.take(newest, now, |_| true), ParkedMatch::Nothing);
+        assert_eq!(parking.take_if(newest, now, |_| true), ParkedMatch::Nothing);
         assert_eq!(
-            parking.take(larger, now, |_| true),
+            parking.take_if(larger, now, |_| true),
             ParkedMatch::Wanted(Heavy(BUDGET * 2))
         );
     }
@@ -282,18 +347,18 @@ mod tests {
         let parking = Parking::default();
         let weight = Arc::new(std::sync::atomic::AtomicUsize::new(1));
         let light = || Growing(Arc::default());
-        let (oldest, _) = parking.keep(light(), until);
-        let (grown, _) = parking.keep(Growing(Arc::clone(&weight)), until);
+        let (oldest, _) = parking.keep(light(), None, until);
+        let (grown, _) = parking.keep(Growing(Arc::clone(&weight)), None, until);
         assert_eq!(parking.weigh(grown).len(), 0);
         weight.store(BUDGET + 1, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(parking.lock().bytes, 1);
         assert_eq!(parking.weigh(grown).len(), 1);
         assert!(matches!(
-            parking.take(oldest, Instant::now(), |_| true),
+            parking.take_if(oldest, Instant::now(), |_| true),
             ParkedMatch::Nothing
         ));
         assert_eq!(parking.lock().bytes, BUDGET + 1);
-        let displaced = parking.keep(light(), until).1;
+        let displaced = parking.keep(light(), None, until).1;
         assert_eq!(displaced.len(), 1, "the one that grew is the oldest now");
         assert_eq!(parking.lock().bytes, 0);
     }
