@@ -3,112 +3,72 @@
 //! Nothing is read into a type that could lose something. Numbers are their text, strings are decoded where they are
 //! text, and what cannot be read exactly is the same as itself alone, byte for byte.
 
-use super::Json;
+use std::borrow::Cow;
 
-/// Values inside of more containers than this are compared as they are written.
-const DEPTH: u32 = 128;
+use super::scan::{Key, Opened, Scanner};
+use super::{Json, quoted, text};
 
 /// Returns the one text that all values share which say the same as this one.
 #[must_use]
 pub fn canonical(json: Json<'_>) -> String {
-    let mut reader = Reader {
-        text: json.get(),
-        at: 0,
-    };
-    reader.value(DEPTH).unwrap_or_else(|| json.get().to_owned())
+    let mut canonical = String::with_capacity(json.get().len());
+    match write(&mut Scanner::new(json.get()), &mut canonical) {
+        Some(()) => canonical,
+        None => json.get().to_owned(),
+    }
 }
 
-/// A place in a text that is known to be JSON.
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    /// Reads a value; `None` where it means different things to different readers, or is too deep.
-    fn value(&mut self, depth: u32) -> Option<String> {
-        match self.next()? {
-            b'{' => self.object(depth.checked_sub(1)?),
-            b'[' => self.array(depth.checked_sub(1)?),
-            b'"' => Some(self.string()),
-            _ => Some(self.word().to_owned()),
-        }
-    }
-
-    fn object(&mut self, depth: u32) -> Option<String> {
-        let mut members = Vec::new();
-        self.at += 1;
-        while self.next()? != b'}' {
-            let name = self.string();
-            self.pass(b':');
-            members.push((name, self.value(depth)?));
-            self.pass(b',');
-        }
-        self.at += 1;
-        members.sort();
-        // Which of two members of the same name counts is for every reader to choose.
-        if members.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return None;
-        }
-        let members: Vec<String> = members
-            .into_iter()
-            .map(|(name, value)| format!("{name}:{value}"))
-            .collect();
-        Some(format!("{{{}}}", members.join(",")))
-    }
-
-    fn array(&mut self, depth: u32) -> Option<String> {
-        let mut elements = Vec::new();
-        self.at += 1;
-        while self.next()? != b']' {
-            elements.push(self.value(depth)?);
-            self.pass(b',');
-        }
-        self.at += 1;
-        Some(format!("[{}]", elements.join(",")))
-    }
-
-    /// Reads a string; one that is no text, because it holds half a surrogate pair, stays as it is written.
-    fn string(&mut self) -> String {
-        let start = self.at;
-        let mut escaped = false;
-        for (place, byte) in self.text.bytes().enumerate().skip(start + 1) {
-            match byte {
-                b'"' if !escaped => {
-                    self.at = place + 1;
-                    break;
-                }
-                b'\\' => escaped = !escaped,
-                _ => escaped = false,
+/// Writes the value that comes next; `None` where it means different things to different readers.
+///
+/// The scanner bounds how deep this recurses.
+fn write(scanner: &mut Scanner<'_>, canonical: &mut String) -> Option<()> {
+    match scanner.open().ok()? {
+        Opened::Object => write_members(scanner, canonical)?,
+        Opened::Array => {
+            let mut before = "[";
+            while scanner.element().ok()? {
+                canonical.push_str(before);
+                write(scanner, canonical)?;
+                before = ",";
             }
+            canonical.push_str(if before == "[" { "[]" } else { "]" });
         }
-        let raw = &self.text[start..self.at];
-        serde_json::from_str::<String>(raw).map_or_else(|_| raw.to_owned(), |text| super::quoted(&text))
+        Opened::Scalar(json) => canonical.push_str(&scalar(json)),
     }
+    Some(())
+}
 
-    /// Takes a number or a word.
-    fn word(&mut self) -> &'a str {
-        let rest = &self.text[self.at..];
-        let end = rest.find([',', ']', '}', ' ', '\t', '\n', '\r']);
-        let word = &rest[..end.unwrap_or(rest.len())];
-        self.at += word.len();
-        word
+/// Writes the object that was entered, its members in the order of their names.
+fn write_members(scanner: &mut Scanner<'_>, canonical: &mut String) -> Option<()> {
+    let mut members = Vec::new();
+    while let Some(key) = scanner.key().ok()? {
+        let name = match key {
+            Key::Plain(name) => quoted(name),
+            Key::Escaped(written) => scalar(Json::known(written)).into_owned(),
+        };
+        let mut value = String::new();
+        write(scanner, &mut value)?;
+        members.push((name, value));
     }
-
-    /// Passes blanks and returns the byte behind them.
-    fn next(&mut self) -> Option<u8> {
-        let rest = &self.text.as_bytes()[self.at..];
-        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
-        self.at += blanks.count();
-        self.text.as_bytes().get(self.at).copied()
+    members.sort();
+    // Which of two members of the same name counts is for every reader to choose.
+    if members.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        return None;
     }
+    canonical.push('{');
+    for (at, (name, value)) in members.iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        canonical.extend([comma, name, ":", value]);
+    }
+    canonical.push('}');
+    Some(())
+}
 
-    /// Passes a sign and the blanks around it, where it stands.
-    fn pass(&mut self, sign: u8) {
-        if self.next() == Some(sign) {
-            self.at += 1;
-            self.next();
-        }
+/// Returns a string with the fewest escapes; anything else, and one that holds half a surrogate pair, as it is written.
+fn scalar(json: Json<'_>) -> Cow<'_, str> {
+    match text(json) {
+        Some(Cow::Owned(text)) => Cow::Owned(quoted(&text)),
+        Some(Cow::Borrowed(_)) | None => Cow::Borrowed(json.get()),
     }
 }
 
@@ -182,7 +142,33 @@ mod tests {
         })
     }
 
+    /// Writes a value that `serde_json` read, the members in the order of their names as they are written.
+    fn expected(value: &Value) -> String {
+        match value {
+            Value::Object(members) => {
+                let mut members: Vec<(String, String)> = members
+                    .iter()
+                    .map(|(name, value)| (Value::from(name.as_str()).to_string(), expected(value)))
+                    .collect();
+                members.sort();
+                let members = members.iter().map(|(name, value)| format!("{name}:{value}"));
+                format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+            }
+            Value::Array(elements) => {
+                let elements: Vec<String> = elements.iter().map(expected).collect();
+                format!("[{}]", elements.join(","))
+            }
+            leaf => leaf.to_string(),
+        }
+    }
+
     proptest! {
+        #[test]
+        fn the_text_is_what_serde_json_writes_of_sorted_members(value in values()) {
+            let pretty = serde_json::to_string_pretty(&value).unwrap();
+            prop_assert_eq!(canonical(Json::parse(&pretty).unwrap()), expected(&value));
+        }
+
         #[test]
         fn two_texts_are_the_same_exactly_where_their_values_are(one in values(), two in values()) {
             prop_assert_eq!(same(&one.to_string(), &two.to_string()), one == two);

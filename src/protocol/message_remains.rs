@@ -4,6 +4,10 @@
 //! deep, too long or broken. So the whole line is skimmed, piece by piece as it comes: strings and brackets are
 //! followed, nothing of the payload is kept, and only what stands in the outermost object is believed. Nothing
 //! recurses, and the memory does not depend on the line.
+//!
+//! The scanner cannot do this: it needs a whole text that is UTF-8, gives up at the first error and at depth 128, and
+//! a line that is too long is never whole in memory. Here a line is broken by definition, comes in pieces that end
+//! anywhere, and goes on behind an error. What is believed of it, a name or an id, is read by the scanner.
 
 use super::Json;
 use super::envelope::is_id;
@@ -300,7 +304,48 @@ mod tests {
         assert_eq!(skim.remains(), answer("1"));
     }
 
+    /// Tells what `serde_json` reads of a message that is valid.
+    fn read(members: &[(&str, serde_json::Value)]) -> Remains {
+        let any = |names: [&str; 2]| members.iter().any(|(name, _)| names.contains(name));
+        let mut ids = members.iter().filter(|(name, _)| *name == "id").map(|(_, id)| id);
+        let usable = ids.clone().find(|id| id.is_string() || id.is_number());
+        match usable.map(ToString::to_string) {
+            Some(id) if any(["method", "params"]) => Remains::Request(id),
+            Some(id) if any(["result", "error"]) => Remains::Answer(id),
+            Some(id) => Remains::Either(id),
+            None if any(["method", "params"]) && ids.next().is_none() => Remains::Notification,
+            None => Remains::Nothing,
+        }
+    }
+
+    fn payloads() -> impl Strategy<Value = serde_json::Value> {
+        use serde_json::Value;
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i8>().prop_map(Value::from),
+            "[a\"\\\\{}\\[\\],: \u{e4}\n]{0,5}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                proptest::collection::vec(("id|method|[\"{]", inner), 0..3)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
     proptest! {
+        #[test]
+        fn of_a_valid_message_the_same_is_told_as_serde_json_reads(
+            members in proptest::collection::vec(
+                (prop::sample::select(vec!["id", "method", "params", "result", "error", "x"]), payloads()), 0..6,
+            ),
+        ) {
+            let written = members.iter().map(|(name, value)| format!(" {name:?} : {value:#}"));
+            let line = format!("{{{}}}", written.collect::<Vec<_>>().join(","));
+            prop_assert_eq!(Remains::of(line.as_bytes()), read(&members), "{}", line);
+        }
+
         #[test]
         fn where_the_pieces_end_does_not_matter(
             line in r#"\{("(id|method|result)":[\["a\\1,\]}]{0,6},?){0,4}\}?"#, size in 1usize..9,

@@ -14,6 +14,7 @@ mod imitation;
 mod json;
 mod kind;
 mod launch_approval;
+mod lexer;
 mod line;
 mod mended_definition;
 mod message_remains;

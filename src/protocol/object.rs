@@ -10,7 +10,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::Json;
-use super::scan::{Next, Scanner, SyntaxError};
+use super::scan::{Key, Next, Scanner, SyntaxError};
 
 /// What is changed in most messages: a name and a token. They are collected without an allocation.
 const CHANGES_EXPECTED: usize = 2;
@@ -18,8 +18,52 @@ const CHANGES_EXPECTED: usize = 2;
 /// Room for the members of most payloads, so that they are collected without growing.
 const MEMBERS_EXPECTED: usize = 8;
 
-/// The name of a member; `None` where it holds half of a surrogate pair, which JSON allows and no text can be.
-type Name<'a> = Option<Cow<'a, str>>;
+/// The name of a member, as it stands in the source and as it reads.
+#[derive(Debug)]
+enum Name<'a> {
+    /// Written as it reads; this is what stands between its quotes.
+    Plain(&'a str),
+    /// Written with escapes; boxed, because it is rare and a member is moved often.
+    Escaped(Box<EscapedName<'a>>),
+}
+
+#[derive(Debug)]
+struct EscapedName<'a> {
+    /// With its quotes.
+    written: &'a str,
+    /// `None` where it holds half of a surrogate pair, which JSON allows and no text can be.
+    text: Option<String>,
+}
+
+impl<'a> Name<'a> {
+    fn of(key: Key<'a>) -> Self {
+        match key {
+            Key::Plain(name) => Self::Plain(name),
+            Key::Escaped(written) => Self::Escaped(Box::new(EscapedName {
+                written,
+                text: key.name().map(Cow::into_owned),
+            })),
+        }
+    }
+
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Plain(name) => Some(name),
+            Self::Escaped(escaped) => escaped.text.as_deref(),
+        }
+    }
+
+    /// Returns where it stands in the source, quotes included.
+    fn place(&self, source: &str) -> Range<usize> {
+        match self {
+            Self::Plain(name) => {
+                let inside = place_of(name, source);
+                inside.start - 1..inside.end + 1
+            }
+            Self::Escaped(escaped) => place_of(escaped.written, source),
+        }
+    }
+}
 
 /// The members of a JSON object, one level deep, in their order.
 #[derive(Debug)]
@@ -50,7 +94,7 @@ impl<'a> Object<'a> {
             if members.is_empty() {
                 members.reserve(MEMBERS_EXPECTED);
             }
-            members.push((key.name(), value));
+            members.push((Name::of(key), value));
         }
         let source = scanner.since(start).get();
         Ok(Self { source, members })
@@ -62,7 +106,7 @@ impl<'a> Object<'a> {
         self.members
             .iter()
             .rev()
-            .find(|(found, _)| found.as_deref() == Some(name))
+            .find(|(found, _)| found.text() == Some(name))
             .map(|(_, value)| *value)
     }
 
@@ -80,7 +124,27 @@ impl<'a> Object<'a> {
 
     /// Returns the members in their order; one whose name is no text comes without it.
     pub fn members(&self) -> impl Iterator<Item = (Option<&str>, Json<'a>)> {
-        self.members.iter().map(|(name, value)| (name.as_deref(), *value))
+        self.members.iter().map(|(name, value)| (name.text(), *value))
+    }
+
+    /// Returns where the names of its members stand in the source, quotes included, in their order.
+    pub(super) fn key_places(&self) -> impl Iterator<Item = Range<usize>> {
+        self.members.iter().map(|(name, _)| name.place(self.source))
+    }
+
+    /// Returns where the name of a member stands, quotes included; `value` is one of its members' values.
+    #[must_use]
+    pub fn key_place(&self, value: Json<'_>) -> Range<usize> {
+        let start = self.value_place(value).start;
+        // Values stand in the order of their members, so that the member of one is found without a look at all.
+        let before = |(_, value): &(Name<'_>, Json<'_>)| place_of(value.get(), self.source).start < start;
+        let member = self.members.get(self.members.partition_point(before));
+        member.map_or(start..start, |(name, _)| name.place(self.source))
+    }
+
+    /// Returns the name of a member as it is written, quotes included.
+    pub(super) fn key_of(&self, value: Json<'_>) -> &str {
+        &self.source[self.key_place(value)]
     }
 
     /// Returns the place of a member's value in the source.
@@ -198,6 +262,29 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_name_stands_where_serde_json_reads_it(
+            members in proptest::collection::vec(
+                (r#"([a1{,:]|\\["\\n]|\\u(0061|d800|00e4)|é){0,4}"#, "[ \n]{0,2}", r#"1|"\\":"|\{"a":"b"\}"#), 0..6,
+            ),
+        ) {
+            let written = members.iter().map(|(name, blank, value)| format!(r#"{blank}"{name}"{blank}:{blank}{value}"#));
+            let text = format!(" {{{}}}", written.collect::<Vec<_>>().join(","));
+            let object = Object::parse(&text).unwrap();
+            let found: Vec<_> = object
+                .members()
+                .map(|(name, value)| (name.map(str::to_owned), object.key_of(value).to_owned()))
+                .collect();
+            let expected: Vec<_> = members
+                .iter()
+                .map(|(name, ..)| format!(r#""{name}""#))
+                .map(|written| (serde_json::from_str::<String>(&written).ok(), written))
+                .collect();
+            prop_assert_eq!(found, expected);
+            let places: Vec<_> = object.members().map(|(_, value)| object.key_place(value)).collect();
+            prop_assert_eq!(object.key_places().collect::<Vec<_>>(), places);
+        }
+
         #[test]
         fn a_splice_without_changes_is_its_source(source in "\\PC{0,40}") {
             prop_assert_eq!(Splice::new(Bytes::from(source.clone())).into_text(), source);

@@ -29,23 +29,15 @@ impl Object<'_> {
         let mut cuts = Vec::new();
         let mut last_kept: Option<usize> = None;
         let mut cut: Option<Range<usize>> = None;
-        for (name, value) in self.members() {
+        for ((name, value), key) in self.members().zip(self.key_places()) {
             let place = place_of(value.get(), source);
             if takes(name, value) {
-                let start = cut
-                    .take()
-                    .map(|cut| cut.start)
-                    .or(last_kept)
-                    .unwrap_or_else(|| key_start(source, place.start));
+                let start = cut.take().map(|cut| cut.start).or(last_kept).unwrap_or(key.start);
                 cut = Some(start..place.end);
             } else {
                 if let Some(cut) = cut.take() {
                     // The first members go with the comma behind them, others with the comma before.
-                    let end = if last_kept.is_none() {
-                        key_start(source, place.start)
-                    } else {
-                        cut.end
-                    };
+                    let end = if last_kept.is_none() { key.start } else { cut.end };
                     cuts.push(cut.start..end);
                 }
                 last_kept = Some(place.end);
@@ -53,23 +45,6 @@ impl Object<'_> {
         }
         cuts.extend(cut);
         cuts
-    }
-
-    /// Returns where the name of a member stands, quotes included; `value` is one of its members' values.
-    #[must_use]
-    pub fn key_place(&self, value: Json<'_>) -> Range<usize> {
-        let source = self.source();
-        let value = place_of(value.get(), source).start;
-        let start = key_start(source, value);
-        let end = source[start..value]
-            .rfind('"')
-            .map_or(value, |quote| start + quote + 1);
-        start..end
-    }
-
-    /// Returns the name of a member as it is written, quotes included.
-    pub(super) fn key_of(&self, value: Json<'_>) -> &str {
-        &self.source()[self.key_place(value)]
     }
 
     /// Tells whether any member is not among `names`.
@@ -88,29 +63,6 @@ impl Object<'_> {
         }
         splice.into_text()
     }
-}
-
-/// Finds where the key begins whose value begins at `value`: back over the colon and the key's text.
-fn key_start(source: &str, value: usize) -> usize {
-    let bytes = source.as_bytes();
-    let mut at = value;
-    // Between a value and the end of its key there is one colon and white space.
-    while at > 0 && bytes[at - 1] != b'"' {
-        at -= 1;
-    }
-    let mut at = at.saturating_sub(1);
-    while at > 0 {
-        at -= 1;
-        if bytes[at] != b'"' {
-            continue;
-        }
-        // Counted before quotes only: a name of nothing but backslashes costs no more than its length.
-        let before = bytes[..at].iter().rev();
-        if before.take_while(|byte| **byte == b'\\').count() % 2 == 0 {
-            break;
-        }
-    }
-    at
 }
 
 #[cfg(test)]

@@ -61,14 +61,25 @@ pub(super) enum Next {
     Other,
 }
 
+/// A value that has been entered, or taken where there is nothing to enter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opened<'a> {
+    /// An object, which has been entered: its members come by [`Scanner::key`].
+    Object,
+    /// An array, which has been entered: its elements come by [`Scanner::element`].
+    Array,
+    /// A string, a number or a word, which has been taken.
+    Scalar(Json<'a>),
+}
+
 /// A place in a text; it moves over one value after the other.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
-    /// How many objects have been entered and not left.
+    /// How many containers have been entered and not left.
     depth: u32,
-    /// Nothing of the object entered last has been taken yet, so no comma stands before its next member.
+    /// Nothing of the container entered last has been taken yet, so no comma stands before what comes next in it.
     entered: bool,
 }
 
@@ -104,6 +115,41 @@ impl<'a> Scanner<'a> {
         self.at = at + 1;
         self.entered = true;
         Ok(Next::Object)
+    }
+
+    /// Enters the value that comes next, or takes it where it is no container.
+    pub(super) fn open(&mut self) -> Result<Opened<'a>, SyntaxError> {
+        if self.enter()? == Next::Object {
+            return Ok(Opened::Object);
+        }
+        if self.text.as_bytes().get(self.at) != Some(&b'[') {
+            return Ok(Opened::Scalar(self.value()?));
+        }
+        self.depth = deeper(self.depth, self.at)?;
+        self.at += 1;
+        self.entered = true;
+        Ok(Opened::Array)
+    }
+
+    /// Tells whether the array entered last has another element; leaves the array where it has none.
+    ///
+    /// Each element must be taken, or entered and left, before the next.
+    pub(super) fn element(&mut self) -> Result<bool, SyntaxError> {
+        let at = self.place();
+        let first = std::mem::take(&mut self.entered);
+        match self.text.as_bytes().get(at) {
+            Some(b']') => {
+                self.at = at + 1;
+                self.depth -= 1;
+                Ok(false)
+            }
+            Some(b',') if !first => {
+                self.at = at + 1;
+                Ok(true)
+            }
+            _ if first => Ok(true),
+            _ => wrong("expected `,` or `]`", at),
+        }
     }
 
     /// Takes the key of the next member of the object entered last; `None` leaves the object at its end.
@@ -252,7 +298,7 @@ fn colon(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
 
 /// Passes white space.
 #[inline]
-fn blank(bytes: &[u8], mut at: usize) -> usize {
+pub(super) fn blank(bytes: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\n' | b'\t' | b'\r') = bytes.get(at) {
         at += 1;
     }
@@ -347,10 +393,60 @@ mod tests {
         Some(members)
     }
 
+    /// Reads every value of a text by entering whatever can be entered, and writes it without blanks.
+    fn entered(text: &str) -> Result<String, SyntaxError> {
+        fn write(scanner: &mut Scanner<'_>, out: &mut String) -> Result<(), SyntaxError> {
+            let mut comma = "";
+            match scanner.open()? {
+                Opened::Scalar(json) => out.push_str(json.get()),
+                Opened::Array => {
+                    out.push('[');
+                    while scanner.element()? {
+                        out.push_str(std::mem::replace(&mut comma, ","));
+                        write(scanner, out)?;
+                    }
+                    out.push(']');
+                }
+                Opened::Object => {
+                    out.push('{');
+                    while let Some(key) = scanner.key()? {
+                        out.push_str(std::mem::replace(&mut comma, ","));
+                        match key {
+                            Key::Plain(name) => out.extend(["\"", name, "\":"]),
+                            Key::Escaped(written) => out.extend([written, ":"]),
+                        }
+                        write(scanner, out)?;
+                    }
+                    out.push('}');
+                }
+            }
+            Ok(())
+        }
+        let mut scanner = Scanner::new(text);
+        let mut out = String::new();
+        write(&mut scanner, &mut out)?;
+        scanner.end()?;
+        Ok(out)
+    }
+
+    /// Takes the blanks out of a text that is JSON.
+    fn without_blanks(text: &str) -> String {
+        let mut in_string = false;
+        let mut escaped = false;
+        let kept = text.chars().filter(|letter| {
+            let kept = in_string || !letter.is_ascii_whitespace();
+            in_string ^= *letter == '"' && !escaped;
+            escaped = *letter == '\\' && !escaped;
+            kept
+        });
+        kept.collect()
+    }
+
     /// Fails unless the scanner and `serde_json` say the same of a text, down to where each member stands.
     fn agree(text: &str) {
         let found = Json::parse(text).map(Json::get);
         assert_eq!(found.map(places), expected(text).map(places), "{text:?}");
+        assert_eq!(entered(text).ok(), found.map(without_blanks), "{text:?}");
         let found = Object::parse(text);
         let found: Option<Vec<_>> = found.as_ref().map(|object| {
             let members = object.members();
@@ -481,6 +577,7 @@ mod tests {
                 let text = format!("{}0{}", open.repeat(depth), close.repeat(depth));
                 let read = serde_json::from_str::<serde_json::Value>(&text).is_ok();
                 assert_eq!(Json::parse(&text).is_some(), read, "{depth} {open}");
+                assert_eq!(entered(&text).is_ok(), read, "{depth} {open}");
                 assert_eq!(Object::parse(&text).is_some(), read && open.starts_with('{'));
             }
         }

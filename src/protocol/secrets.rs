@@ -12,9 +12,11 @@ mod finder;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use self::finder::Finder;
+use super::lexer::{Lexeme, Lexer};
 use super::quoted;
 
 /// Shorter values are flags and small numbers; as secrets they are guessed in moments.
@@ -171,40 +173,10 @@ impl Secrets {
 }
 
 /// Returns where the strings, numbers and words of a JSON text stand.
-fn tokens(json: &str) -> Vec<std::ops::Range<usize>> {
-    let bytes = json.as_bytes();
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while let Some(first) = bytes.get(at) {
-        let start = at;
-        at += 1;
-        match first {
-            b'"' => {
-                while let Some(byte) = bytes.get(at) {
-                    at += if *byte == b'\\' { 2 } else { 1 };
-                    if *byte == b'"' {
-                        break;
-                    }
-                }
-            }
-            b'{' | b'}' | b'[' | b']' | b',' | b':' | b' ' | b'\t' | b'\r' | b'\n' => continue,
-            _ => {
-                while bytes
-                    .get(at)
-                    .is_some_and(|byte| !matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b':' | b'"'))
-                    && !bytes[at].is_ascii_whitespace()
-                {
-                    at += 1;
-                }
-            }
-        }
-        at = at.min(bytes.len());
-        // A text that is not JSON may be cut anywhere.
-        if json.is_char_boundary(at) {
-            tokens.push(start..at);
-        }
-    }
-    tokens
+fn tokens(json: &str) -> impl Iterator<Item = Range<usize>> {
+    Lexer::of(json)
+        .filter(|(lexeme, _)| !matches!(lexeme, Lexeme::Sign(_)))
+        .map(|(_, place)| place)
 }
 
 #[cfg(test)]

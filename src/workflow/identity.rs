@@ -202,27 +202,22 @@ impl From<SystemTime> for Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// Writes the moment in UTC to the second: `2026-11-16 04:08:25Z`.
+    /// Writes the moment in UTC to the second: `2026-11-16 04:08:25Z`; one outside of the calendar as its first or last.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.div_euclid(1000);
-        let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        // The civil calendar counted from 1 March of year 0, in eras of 400 years (146,097 days).
-        let shifted = days + 719_468;
-        let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-        let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let shifted_month = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-        let month = if shifted_month < 10 {
-            shifted_month + 3
-        } else {
-            shifted_month - 9
-        };
-        let year = year_of_era + era * 400 + i64::from(month <= 2);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let (first, last) = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
+        let second = self.0.div_euclid(1000).clamp(first.as_second(), last.as_second());
+        let moment = jiff::Timestamp::from_second(second).unwrap_or(last);
+        let utc = jiff::tz::Offset::UTC.to_datetime(moment);
+        // Not by a pattern of jiff, whose reader of patterns adds 230 kB to a binary.
         write!(
             formatter,
-            "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z"
+            "{:04}-{:02}-{:02} {:02}:{:02}:{:02}Z",
+            utc.year(),
+            utc.month(),
+            utc.day(),
+            utc.hour(),
+            utc.minute(),
+            utc.second()
         )
     }
 }
@@ -239,6 +234,10 @@ mod tests {
         assert_eq!(shown(951_782_400_000), "2000-02-29 00:00:00Z");
         assert_eq!(shown(1_794_802_105_999), "2026-11-16 04:08:25Z");
         assert_eq!(shown(-1), "1969-12-31 23:59:59Z");
+        assert_eq!(shown(253_370_764_800_000), "9999-01-01 00:00:00Z");
+        assert_eq!(shown(-99_999_999_999_999), "-1199-02-15 14:13:20Z");
+        assert_eq!(shown(i64::MAX), "9999-12-30 22:00:00Z");
+        assert_eq!(shown(i64::MIN), "-9999-01-02 01:59:59Z");
     }
 
     #[test]

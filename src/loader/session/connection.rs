@@ -205,12 +205,12 @@ impl Session {
 
     /// Sends the request that was registered under `id`.
     pub fn send(&self, id: u64, method: &str, params: impl IntoIterator<Item = Bytes>) {
-        let mut digits = [0; 20];
-        let id = written(&mut digits, id);
+        let mut digits = itoa::Buffer::new();
+        let id = digits.format(id);
         let method = escaped(method);
         let head = [
             FramePart::Copy(br#"{"jsonrpc":"2.0","id":"#),
-            FramePart::Copy(id),
+            FramePart::Copy(id.as_bytes()),
             FramePart::Copy(br#","method":""#),
             FramePart::Copy(method.as_bytes()),
             FramePart::Copy(br#"","params":"#),
@@ -307,20 +307,6 @@ impl Session {
     }
 }
 
-/// Writes a number into room that is enough for any.
-fn written(room: &mut [u8; 20], number: u64) -> &[u8] {
-    let mut at = room.len();
-    let mut rest = number;
-    loop {
-        at -= 1;
-        room[at] = b'0' + u8::try_from(rest % 10).unwrap_or_default();
-        rest /= 10;
-        if rest == 0 {
-            return &room[at..];
-        }
-    }
-}
-
 /// A request of pml's own under way.
 struct OwnRequest<'a> {
     session: &'a Session,
@@ -336,18 +322,6 @@ impl Drop for OwnRequest<'_> {
                 self.id
             );
             self.session.cancel(self.id, &params);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_number_is_written() {
-        for number in [0, 7, 10, 12_345, u64::MAX] {
-            assert_eq!(written(&mut [0; 20], number), number.to_string().as_bytes());
         }
     }
 }

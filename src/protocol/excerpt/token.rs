@@ -1,6 +1,7 @@
 //! The tokens of a JSON text, in order; what is no JSON is passed on as words.
 
 use super::secret;
+use crate::protocol::lexer::{Lexeme, Lexer};
 
 /// A part of a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub(super) enum NameMeaning {
 /// Reads a JSON text token by token.
 pub(super) struct Tokens<'a> {
     json: &'a str,
-    at: usize,
+    lexer: Lexer<'a>,
     named: NameMeaning,
 }
 
@@ -35,7 +36,7 @@ impl<'a> Tokens<'a> {
     pub(super) fn of(json: &'a str) -> Self {
         Self {
             json,
-            at: 0,
+            lexer: Lexer::of(json),
             named: NameMeaning::Otherwise,
         }
     }
@@ -45,66 +46,32 @@ impl<'a> Iterator for Tokens<'a> {
     type Item = Token<'a>;
 
     fn next(&mut self) -> Option<Token<'a>> {
-        let bytes = self.json.as_bytes();
-        self.at = skip_space(bytes, self.at);
-        let from = self.at;
-        let first = *bytes.get(from)?;
-        if first == b':' {
-            self.at += 1;
+        let (lexeme, place) = self.lexer.next()?;
+        let token = &self.json[place];
+        if lexeme == Lexeme::Sign(b':') {
             return Some(Token::Sign(": "));
         }
         let named = std::mem::replace(&mut self.named, NameMeaning::Otherwise);
-        let sign = match first {
-            b'{' => Some("{"),
-            b'}' => Some("}"),
-            b'[' => Some("["),
-            b']' => Some("]"),
-            b',' => Some(", "),
-            _ => None,
-        };
-        if let Some(sign) = sign {
-            self.at += 1;
-            return Some(Token::Sign(sign));
-        }
-        if first != b'"' {
-            self.at = end_of_word(bytes, from);
-            return Some(Token::Word(&self.json[from..self.at], named));
-        }
-        self.at = end_of_string(bytes, from);
-        let closed = bytes[..self.at].ends_with(b"\"") && self.at > from + 1;
-        let inner = &self.json[from + 1..self.at - usize::from(closed)];
-        if bytes.get(skip_space(bytes, self.at)) != Some(&b':') {
-            return Some(Token::Text(inner, named));
-        }
-        if secret::is_secret_name(inner) {
-            self.named = NameMeaning::Secret;
-        }
-        Some(Token::Name(inner))
+        Some(match lexeme {
+            Lexeme::Sign(b'{') => Token::Sign("{"),
+            Lexeme::Sign(b'}') => Token::Sign("}"),
+            Lexeme::Sign(b'[') => Token::Sign("["),
+            Lexeme::Sign(b']') => Token::Sign("]"),
+            Lexeme::Sign(_) => Token::Sign(", "),
+            Lexeme::Word => Token::Word(token, named),
+            Lexeme::String => {
+                let behind = &token[1..];
+                let inner = behind.strip_suffix('"').unwrap_or(behind);
+                if self.lexer.peek() != Some(b':') {
+                    return Some(Token::Text(inner, named));
+                }
+                if secret::is_secret_name(inner) {
+                    self.named = NameMeaning::Secret;
+                }
+                Token::Name(inner)
+            }
+        })
     }
-}
-
-/// Returns the place behind the string that begins at `at`.
-fn end_of_string(bytes: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
-        at += found;
-        if bytes[at] == b'"' {
-            return at + 1;
-        }
-        at += 2;
-    }
-    bytes.len()
-}
-
-/// Returns the place behind a number or a literal.
-fn end_of_word(bytes: &[u8], at: usize) -> usize {
-    let rest = bytes[at..].iter();
-    at + rest.take_while(|byte| !b"\",:{}[] \t\r\n".contains(byte)).count()
-}
-
-fn skip_space(bytes: &[u8], at: usize) -> usize {
-    let rest = bytes.get(at..).unwrap_or_default().iter();
-    at + rest.take_while(|byte| b" \t\r\n".contains(byte)).count()
 }
 
 #[cfg(test)]

@@ -8,56 +8,79 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::protocol::Splice;
+use crate::protocol::object::place_of;
+use crate::protocol::scan::{Key, Opened, Scanner, SyntaxError};
 
 /// Shorter numbers without an exponent are within a double.
 const SHORT: usize = 300;
 
-/// Returns a text that all readers take; `None` where they take it as it is.
+/// Returns a text that all readers take; `None` where they take it as it is, or where it is no JSON.
 pub(super) fn mended(text: &str) -> Option<String> {
-    let mut splice: Option<Splice> = None;
-    let mut replace = |range: Range<usize>, instead: &'static str| {
-        splice
-            .get_or_insert_with(|| Splice::new(Bytes::copy_from_slice(text.as_bytes())))
-            .replace(range, instead);
-    };
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => at = string(bytes, at + 1, |half| replace(half, r"\ufffd")),
-            b'-' | b'0'..=b'9' => {
-                let start = at;
-                let is_part = |byte: &&u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
-                at += bytes[at..].iter().take_while(is_part).count();
-                let number = &text[start..at];
-                let may_be_too_large = number.len() > SHORT || number.contains(['e', 'E']);
-                if may_be_too_large && number.parse().is_ok_and(f64::is_infinite) {
-                    replace(start..at, "null");
-                }
-            }
-            _ => at += 1,
-        }
-    }
-    splice.map(Splice::into_text)
+    let mut mending = Mending { text, splice: None };
+    mending.value(&mut Scanner::new(text)).ok()?;
+    mending.splice.map(Splice::into_text)
 }
 
-/// Passes a string from behind its opening quote; reports the place of each half of a pair that has no other half.
-fn string(bytes: &[u8], mut at: usize, mut half: impl FnMut(Range<usize>)) -> usize {
-    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
-        at += found;
-        if bytes[at] == b'"' {
-            return at + 1;
-        }
-        match unit(bytes, at) {
-            Some(0xd800..=0xdbff) if matches!(unit(bytes, at + 6), Some(0xdc00..=0xdfff)) => at += 12,
-            Some(0xd800..=0xdfff) => {
-                half(at..at + 6);
-                at += 6;
+/// A text and what is replaced in it.
+struct Mending<'a> {
+    text: &'a str,
+    splice: Option<Splice>,
+}
+
+impl<'a> Mending<'a> {
+    /// Looks at the value that comes next; the scanner bounds how deep this recurses.
+    fn value(&mut self, scanner: &mut Scanner<'a>) -> Result<(), SyntaxError> {
+        match scanner.open()? {
+            Opened::Scalar(json) if json.get().starts_with('"') => self.string(json.get()),
+            Opened::Scalar(json) => self.word(json.get()),
+            Opened::Array => {
+                while scanner.element()? {
+                    self.value(scanner)?;
+                }
             }
-            _ => at += 2,
+            Opened::Object => {
+                while let Some(key) = scanner.key()? {
+                    if let Key::Escaped(written) = key {
+                        self.string(written);
+                    }
+                    self.value(scanner)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces each half of a pair that has no other half.
+    fn string(&mut self, written: &'a str) {
+        let bytes = written.as_bytes();
+        let start = place_of(written, self.text).start;
+        let mut at = 0;
+        while let Some(found) = memchr::memchr(b'\\', bytes.get(at..).unwrap_or_default()) {
+            at += found;
+            match unit(bytes, at) {
+                Some(0xd800..=0xdbff) if matches!(unit(bytes, at + 6), Some(0xdc00..=0xdfff)) => at += 12,
+                Some(0xd800..=0xdfff) => {
+                    self.replace(start + at..start + at + 6, r"\ufffd");
+                    at += 6;
+                }
+                _ => at += 2,
+            }
         }
     }
-    bytes.len()
+
+    /// Replaces a number that is beyond a double.
+    fn word(&mut self, word: &'a str) {
+        let may_be_too_large = word.len() > SHORT || word.contains(['e', 'E']);
+        if may_be_too_large && word.parse().is_ok_and(f64::is_infinite) {
+            self.replace(place_of(word, self.text), "null");
+        }
+    }
+
+    fn replace(&mut self, place: Range<usize>, instead: &'static str) {
+        self.splice
+            .get_or_insert_with(|| Splice::new(Bytes::copy_from_slice(self.text.as_bytes())))
+            .replace(place, instead);
+    }
 }
 
 /// Reads the UTF-16 unit that is escaped at a place.
@@ -69,6 +92,8 @@ fn unit(bytes: &[u8], at: usize) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Json;
+    use proptest::prelude::*;
 
     #[test]
     fn halves_of_pairs_and_numbers_without_an_end_are_replaced() {
@@ -90,6 +115,36 @@ mod tests {
             r#"{"a":"\ud83e\udd80"}"#,
         ] {
             assert_eq!(mended(text), None, "{text}");
+        }
+    }
+    fn texts() -> impl Strategy<Value = String> {
+        let string = r#""([a1e\u{e4}{,:]|\\["\\n]|\\ud83e\\udd80|\\u(d800|DC00|00e4)){0,5}""#;
+        let leaf = prop_oneof![
+            string,
+            r"-?[1-9](\.5)?([eE][+-]?(2|999))?",
+            Just("null".to_owned())
+        ];
+        leaf.prop_recursive(3, 16, 4, move |inner| {
+            let member = (string, inner.clone()).prop_map(|(name, value)| format!("{name} : {value}"));
+            prop_oneof![
+                proptest::collection::vec(inner, 0..4).prop_map(|all| format!("[{}]", all.join(", "))),
+                proptest::collection::vec(member, 0..4).prop_map(|all| format!("{{{}}}", all.join(","))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_is_changed_exactly_where_serde_json_cannot_read_it(text in texts()) {
+            prop_assert!(Json::parse(&text).is_some());
+            let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
+            match mended(&text) {
+                None => prop_assert!(read(&text), "{}", text),
+                Some(mended) => {
+                    prop_assert!(!read(&text) && read(&mended), "{} {}", text, mended);
+                    prop_assert_eq!(super::mended(&mended), None);
+                }
+            }
         }
     }
 }

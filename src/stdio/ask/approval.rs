@@ -1,6 +1,6 @@
 //! Takes a call through its approval: what a continuation decides, what a person says to its ask, what they say later.
 
-use super::ladder::{Ladder, LadderReply, Requester, Resolution, Rung};
+use super::ladder::{ClientRoad, Ladder, LadderReply, Requester, Resolution};
 use super::subject::{PersonAsk, Subject};
 use crate::protocol::continuation::{Continuation, ContinuationError, Decision};
 use crate::proxy::{
@@ -88,7 +88,7 @@ impl Approver<'_> {
             patience: asked.expires_in,
             claim,
         };
-        let was_shown = call.requester.returns_form_of().is_some() || call.requester.road != Rung::None;
+        let was_shown = call.requester.returns_form_of().is_some() || call.requester.road != ClientRoad::None;
         let reply = self.ladder.ask(call.requester, &mut ask).await;
         let (id, claim) = (ask.id, ask.claim);
         match reply {

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use super::answer_collection::AnswerCollection;
 use super::in_words::{self, NamedQuestion};
 use super::input_required::InputRequired;
-use super::ladder::{Ladder, Rung};
+use super::ladder::{ClientRoad, Ladder};
 use super::server_question::ServerQuestion;
 use crate::config::By;
 use crate::protocol::{DependencyName, Object, Splice};
@@ -49,15 +49,15 @@ impl Ladder {
         let road = if self.link.is_legacy() {
             let declared = self.link.declared();
             let covered = era::covers(declared.capabilities(), &inquiry.method, text_of(inquiry));
-            Rung::of(Era::Legacy, covered)
+            ClientRoad::of(Era::Legacy, covered)
         } else {
             // What is covered each Modern request says itself.
-            Rung::Dialog
+            ClientRoad::Dialog
         };
         match road {
-            Rung::Dialog => session.offer(Arc::clone(inquiry)),
-            Rung::Elicitation => self.request(session, inquiry),
-            Rung::None => session.decline(inquiry),
+            ClientRoad::Dialog => session.offer(Arc::clone(inquiry)),
+            ClientRoad::Elicitation => self.request(session, inquiry),
+            ClientRoad::None => session.decline(inquiry),
         }
     }
 
@@ -202,7 +202,7 @@ fn uncovered(capabilities: &str, questions: &[ServerQuestion<'_>]) -> Option<Str
     asked
         .map(|question| (question.method(), question.params()))
         .find(|(method, params)| {
-            Rung::of(Era::Legacy, era::covers(capabilities, method, *params)) == Rung::None
+            ClientRoad::of(Era::Legacy, era::covers(capabilities, method, *params)) == ClientRoad::None
         })
         .map(|(method, _)| method.into_owned())
 }

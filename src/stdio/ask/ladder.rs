@@ -37,7 +37,7 @@ const FORM: &str = "answer";
 
 /// How a person can be reached through the client itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rung {
+pub(crate) enum ClientRoad {
     /// By an `input_required` result.
     Dialog,
     /// By a request while the call is open.
@@ -46,8 +46,8 @@ pub(crate) enum Rung {
     None,
 }
 
-impl Rung {
-    /// Finds the rung for a client of this era, where it covers what is asked.
+impl ClientRoad {
+    /// Finds the road to a client of this era, where it covers what is asked.
     pub(crate) fn of(era: Era, covered: Covered) -> Self {
         match (covered, era) {
             (Covered::No, _) => Self::None,
@@ -59,7 +59,7 @@ impl Rung {
 
 /// The request on whose behalf a person is asked.
 pub(crate) struct Requester {
-    pub(crate) road: Rung,
+    pub(crate) road: ClientRoad,
     /// What a Modern client brings back after a form.
     pub(crate) retry: Option<ReturnedForm>,
     /// Where the client hears that its request waits, if it wants to.
@@ -159,15 +159,15 @@ impl Ladder {
     }
 
     /// Tells how a person can be reached through the client while it waits for a request with these parameters.
-    pub(crate) fn road(&self, params: &Object<'_>, era: Era) -> Rung {
+    pub(crate) fn road(&self, params: &Object<'_>, era: Era) -> ClientRoad {
         if self.proxy.approvals().dialog == config::DialogMode::Never {
-            return Rung::None;
+            return ClientRoad::None;
         }
         let shows = match era {
             Era::Modern => era::request_shows_forms(params),
             Era::Legacy => self.link.forms().is_some(),
         };
-        Rung::of(era, if shows { Covered::Yes } else { Covered::No })
+        ClientRoad::of(era, if shows { Covered::Yes } else { Covered::No })
     }
 
     /// Reads the form of pml's own that a Modern client brings back.
@@ -203,9 +203,9 @@ impl Ladder {
             }
         }
         match requester.road {
-            Rung::Dialog => LadderReply::Form(ModernForm::first(ask, 0)),
-            Rung::Elicitation => self.show(requester, ask).await,
-            Rung::None => LadderReply::Nothing,
+            ClientRoad::Dialog => LadderReply::Form(ModernForm::first(ask, 0)),
+            ClientRoad::Elicitation => self.show(requester, ask).await,
+            ClientRoad::None => LadderReply::Nothing,
         }
     }
 

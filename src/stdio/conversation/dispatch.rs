@@ -17,7 +17,7 @@ use crate::proxy::{
     Carrier, ClientRequest, Outcome, Progress, Proxy, ReadyRequest, Refusal, Route, WaitMode,
 };
 use crate::stdio::ask::approval::{Approver, Call};
-use crate::stdio::ask::ladder::{Requester, Resolution, Rung};
+use crate::stdio::ask::ladder::{ClientRoad, Requester, Resolution};
 use crate::stdio::ask::retry::Retry;
 use crate::stdio::call::OpenCall;
 use crate::stdio::call::progress::ProgressReport;
@@ -237,7 +237,7 @@ impl Conversation {
         let road = if request.method.may_ask() {
             ladder.road(&object, request.era)
         } else {
-            Rung::None
+            ClientRoad::None
         };
         let requester = Requester {
             road,
@@ -250,9 +250,9 @@ impl Conversation {
                 params: request.params.clone(),
                 progress,
                 patience: match road {
-                    Rung::Elicitation => WaitMode::InTheCall,
-                    Rung::Dialog => WaitMode::ForARetry,
-                    Rung::None => WaitMode::None,
+                    ClientRoad::Elicitation => WaitMode::InTheCall,
+                    ClientRoad::Dialog => WaitMode::ForARetry,
+                    ClientRoad::None => WaitMode::None,
                 },
             },
             requester: &requester,
