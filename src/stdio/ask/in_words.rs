@@ -12,7 +12,7 @@ use crate::protocol::continuation::{Continuation, Decision};
 pub(crate) type NamedQuestion = (String, Value);
 
 /// What a person said, by the server's names; else why it cannot be used.
-pub(crate) type Said = Result<Map<String, Value>, String>;
+pub(crate) type InputResponses = Result<Map<String, Value>, String>;
 
 /// Returns the forms that questions ask for; `None` where one of them asks for anything else.
 pub(super) fn forms(questions: &[ServerQuestion<'_>]) -> Option<Vec<NamedQuestion>> {
@@ -28,7 +28,7 @@ pub(super) fn forms(questions: &[ServerQuestion<'_>]) -> Option<Vec<NamedQuestio
 }
 
 /// Reads what a continuation says to the questions with these names.
-pub(crate) fn responses(keys: &[String], continuation: &Continuation) -> Said {
+pub(crate) fn responses(keys: &[String], continuation: &Continuation) -> InputResponses {
     if continuation.decision == Some(Decision::Refuse) {
         let declined = json!({ "action": "decline" });
         return Ok(keys.iter().map(|key| (key.clone(), declined.clone())).collect());

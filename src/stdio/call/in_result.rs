@@ -16,7 +16,7 @@ use super::state::{CallState, Open, Relayed};
 use crate::protocol::Object;
 use crate::protocol::continuation::Continuation;
 use crate::proxy::Refusal;
-use crate::stdio::ask::in_words::{NamedQuestion, Said, responses};
+use crate::stdio::ask::in_words::{InputResponses, NamedQuestion, responses};
 use crate::stdio::ask::parking::ParkedMatch;
 use crate::stdio::ask::wording;
 use crate::stdio::client::answer::{error_result, own_result};
@@ -41,7 +41,7 @@ impl OpenCall {
     }
 
     /// Reads what a person said to the questions that were told; `None` where none were.
-    fn said(&self, continuation: &Continuation) -> Option<Said> {
+    fn said(&self, continuation: &Continuation) -> Option<InputResponses> {
         match &*self.lock() {
             CallState::Relayed(relayed) => Some(responses(&relayed.keys, continuation)),
             _ => None,
