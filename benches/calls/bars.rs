@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use crate::Results;
 use crate::idle;
+use crate::lists::{self, Relisted};
 use crate::payload::Case;
 use crate::peer::Link;
+use crate::process::Promise;
 use crate::rounds::{Arm, Load, Measured};
 use crate::starts::Crowd;
 use crate::statistics::{megabytes, ratio, shown, thousands};
@@ -132,6 +134,12 @@ fn of_link(link: Link, measured: &Measured) -> Vec<Bar> {
 /// What pml may hold at most with fifty servers and a thousand tools.
 const MEMORY: u64 = 12_000_000;
 
+/// What an idle pml may hold at most.
+const IDLE_MEMORY: u64 = 6_000_000;
+
+/// How much longer a first call may take than starting its server directly.
+const FIRST_CALL: Duration = Duration::from_millis(5);
+
 fn of_starts(results: &Results) -> Vec<Bar> {
     let mut bars = Vec::new();
     if let (Some(one), Some(fifty)) = (results.starts.with(Crowd::ONE), results.starts.with(Crowd::FIFTY)) {
@@ -150,8 +158,26 @@ fn of_starts(results: &Results) -> Vec<Bar> {
             verdict: Verdict::of(fifty.memory <= MEMORY),
         });
     }
+    let first = &results.first_call;
+    bars.push(Bar {
+        what: format!(
+            "first call of a server that does not run: through pml {}, starting it directly {}",
+            shown(first.pml),
+            shown(first.direct)
+        ),
+        limit: format!("≤ {} more", shown(FIRST_CALL)),
+        found: shown(first.added()),
+        verdict: Verdict::of(first.added() <= FIRST_CALL),
+    });
+    bars.extend(results.lists.iter().map(of_list));
+    bars.push(Bar {
+        what: "memory of an idle pml with one running server, its supervisor included (PSS)".to_owned(),
+        limit: "≤ 6 MB".to_owned(),
+        found: megabytes(results.idle.memory),
+        verdict: Verdict::of(results.idle.memory <= IDLE_MEMORY),
+    });
     let what = format!("wake-ups of an idle pml in {} s", idle::COUNTED.as_secs());
-    bars.push(match results.wake_ups {
+    bars.push(match results.idle.wake_ups {
         Some(count) => Bar {
             what,
             limit: "0".to_owned(),
@@ -166,6 +192,20 @@ fn of_starts(results: &Results) -> Vec<Bar> {
         None => Bar::not_measured(what, "≤ 0.5 × `npx -y`"),
     });
     bars
+}
+
+fn of_list(list: &Relisted) -> Bar {
+    let server = match list.promise {
+        Promise::TellsChanges => "a server that tells changes",
+        Promise::Nothing => "a server that has to be asked",
+    };
+    let what = format!(
+        "`tools/list` again, {} tools of {server}: pml {}, relay {}",
+        thousands(lists::TOOLS as u64),
+        shown(list.pml),
+        shown(list.relay)
+    );
+    Bar::at_most(what, 1.5, ratio(list.pml, list.relay), "relay")
 }
 
 fn managed(what: &str, pml: Duration, npx: Duration) -> Bar {

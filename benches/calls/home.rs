@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::process;
+use crate::process::{self, Promise};
 
 /// What of the machine is let in: where programs are and how to reach the network.
 const VARIABLES: [&str; 7] = [
@@ -83,8 +83,8 @@ impl Home {
 }
 
 /// The entry of a server of the benchmark in `.pml.json`.
-pub(crate) fn entry(name: &str, tools: usize) -> anyhow::Result<(String, Value)> {
-    let server = process::server(tools)?;
+pub(crate) fn entry(name: &str, tools: usize, promise: Promise) -> anyhow::Result<(String, Value)> {
+    let server = process::server(tools, promise)?;
     let arguments: Vec<_> = server
         .get_args()
         .map(|argument| argument.to_string_lossy().into_owned())

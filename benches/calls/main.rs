@@ -7,8 +7,10 @@
 //! process costs is read from `/proc`.
 
 mod bars;
+mod first_calls;
 mod home;
 mod idle;
+mod lists;
 mod payload;
 mod peer;
 mod process;
@@ -27,7 +29,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use first_calls::FirstCall;
+use idle::Idle;
+use lists::Relisted;
 use peer::Link;
+use process::Promise;
 use rounds::Measured;
 use starts::Starts;
 
@@ -68,8 +74,9 @@ struct Results {
     load: String,
     links: Vec<(Link, Measured)>,
     starts: Starts,
-    /// `None` in a quick run.
-    wake_ups: Option<u64>,
+    first_call: FirstCall,
+    lists: Vec<Relisted>,
+    idle: Idle,
     /// `None` without npm.
     real: Option<real::Real>,
 }
@@ -79,8 +86,11 @@ fn main() -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         // The last word is only there to tell servers apart.
-        [process::ROLE, "server", tools, ..] => server::run(tools.parse()?),
-        [process::ROLE, "relay"] => relay::run(),
+        [process::ROLE, role @ ("server" | "relay"), tools, promise, ..] => {
+            let promise = Promise::read(promise).with_context(|| format!("no server `{promise}`"))?;
+            let run = if *role == "relay" { relay::run } else { server::run };
+            run(tools.parse()?, promise)
+        }
         [process::ROLE, "rmcp"] => sdk_proxy::run(),
         words => {
             let (mut effort, mut destination) = (Effort::Full, Destination::Screen);
@@ -113,20 +123,21 @@ fn benchmark(effort: Effort, destination: Destination) -> anyhow::Result<()> {
     }
     tell("starts …");
     let starts = starts::measure(effort).context("measuring starts")?;
+    tell("first calls …");
+    let first_call = first_calls::measure(effort).context("measuring first calls")?;
+    tell("lists …");
+    let lists = lists::measure(effort).context("measuring lists")?;
     tell("real servers …");
     let real = real::measure(effort).context("measuring real servers")?;
-    let wake_ups = match effort {
-        Effort::Full => {
-            tell("an idle minute …");
-            Some(idle::wake_ups().context("counting wake-ups")?)
-        }
-        Effort::Quick => None,
-    };
+    tell("idleness …");
+    let idle = idle::measure(effort).context("measuring an idle pml")?;
     let results = Results {
         load,
         links,
         starts,
-        wake_ups,
+        first_call,
+        lists,
+        idle,
         real,
     };
     let page = report::page(&results, effort);

@@ -23,11 +23,43 @@ pub(crate) fn role(name: &str) -> anyhow::Result<Command> {
     Ok(command)
 }
 
+/// What a server promises of its list of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Promise {
+    /// It tells when the list changes.
+    TellsChanges,
+    /// A client has to ask again.
+    Nothing,
+}
+
+impl Promise {
+    pub(crate) const ALL: [Self; 2] = [Self::TellsChanges, Self::Nothing];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::TellsChanges => "tells-changes",
+            Self::Nothing => "promises-nothing",
+        }
+    }
+
+    pub(crate) fn read(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|promise| promise.word() == word)
+    }
+}
+
 /// This program as the server, with so many tools.
-pub(crate) fn server(tools: usize) -> anyhow::Result<Command> {
-    let mut command = role("server")?;
-    command.arg(tools.to_string());
-    Ok(command)
+pub(crate) fn server(tools: usize, promise: Promise) -> anyhow::Result<Command> {
+    Ok(with_server(role("server")?, tools, promise))
+}
+
+/// This program as the relay in front of such a server.
+pub(crate) fn relay(tools: usize, promise: Promise) -> anyhow::Result<Command> {
+    Ok(with_server(role("relay")?, tools, promise))
+}
+
+fn with_server(mut command: Command, tools: usize, promise: Promise) -> Command {
+    command.args([&tools.to_string(), promise.word()]);
+    command
 }
 
 /// The processor time of all threads that live, to the nanosecond while they sleep.
@@ -60,6 +92,25 @@ pub(crate) fn peak_memory(process: u32) -> anyhow::Result<u64> {
     let path = format!("/proc/{process}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{path}`"))?;
     Ok(field(&text, "VmHWM:")? * 1024)
+}
+
+/// The memory it holds now, in bytes; of what it shares with other processes its part alone.
+pub(crate) fn held_memory(process: u32) -> anyhow::Result<u64> {
+    let path = format!("/proc/{process}/smaps_rollup");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{path}`"))?;
+    Ok(field(&text, "Pss:")? * 1024)
+}
+
+/// The processes that any of its threads started and that still run.
+pub(crate) fn children(process: u32) -> anyhow::Result<Vec<u32>> {
+    let mut children = Vec::new();
+    for_each_thread(process, "children", |text| {
+        for child in text.split_whitespace() {
+            children.push(child.parse()?);
+        }
+        Ok(())
+    })?;
+    Ok(children)
 }
 
 /// How many processes wanted to run in the last minute, in the system's own words.

@@ -10,14 +10,14 @@ use std::process::Stdio;
 
 use anyhow::Context as _;
 
-use crate::process;
+use crate::process::{self, Promise};
 
 /// What a pipe holds: more would never come at once.
 const CHUNK: usize = 64 * 1024;
 
 /// Starts the server and copies until either side closes.
-pub(crate) fn run() -> anyhow::Result<()> {
-    let mut server = process::server(crate::TOOLS)?
+pub(crate) fn run(tools: usize, promise: Promise) -> anyhow::Result<()> {
+    let mut server = process::server(tools, promise)?
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use crate::bars::{self, Verdict};
 use crate::payload::Case;
 use crate::peer::Link;
+use crate::process::{self, Promise};
 use crate::rounds::{Arm, Load, Measured};
 use crate::statistics::{megabytes, ratio, shown, thousands};
-use crate::{Effort, Results, process, real};
+use crate::{Effort, Results, lists, real};
 
 /// Writes the page.
 pub(crate) fn page(results: &Results, effort: Effort) -> String {
@@ -35,6 +36,7 @@ pub(crate) fn page(results: &Results, effort: Effort) -> String {
         say(&link_tables(*link, measured));
     }
     say(&start_tables(results));
+    say(&list_table(results));
     say(METHOD);
     page
 }
@@ -49,6 +51,8 @@ const METHOD: &str = "\
 - `pipes` and `socket pairs` are what lies between client and proxy (shells and Python give pipes, Node gives sockets);
   the proxies talk to the server over pipes in both.
 - Every call carries a progress token, which a proxy has to translate.
+- The memory of an idle pml is what `/proc/PID/smaps_rollup` calls PSS, of pml and of the supervisor of its server, after
+  a hundred calls and fifteen seconds of rest.
 - Processor time is that of the proxy's process alone (`/proc/PID/task/*/schedstat`); for `direct` it is the server's own.
 - Text has an escape every 40 bytes and letters outside ASCII; `nested` is many small members.
 - With many small calls in flight a relay copies dozens of messages per system call and looks at none, so its processor
@@ -159,6 +163,14 @@ fn start_tables(results: &Results) -> String {
         "\nThe server of the benchmark itself, without pml: {}.\n",
         shown(results.starts.bare)
     );
+    let first = &results.first_call;
+    let _ = writeln!(
+        text,
+        "The first call of a server that is known and does not run: {} through a pml that runs; {} from the start of the \
+        server's process without pml.\n",
+        shown(first.pml),
+        shown(first.direct)
+    );
     let Some(real) = &results.real else {
         text.push_str("Real servers were not measured: there is no npm.\n");
         return text;
@@ -183,6 +195,29 @@ fn start_tables(results: &Results) -> String {
         shown(echoed.pml),
         ratio(echoed.pml, echoed.direct)
     );
+    text
+}
+
+fn list_table(results: &Results) -> String {
+    let mut text = format!(
+        "## Lists\n\n`tools/list` asked again, {} tools, over pipes, p50:\n\n\
+        | the server | direct | relay | pml | pml : relay |\n|---|---|---|---|---|\n",
+        thousands(lists::TOOLS as u64)
+    );
+    for list in &results.lists {
+        let server = match list.promise {
+            Promise::TellsChanges => "tells changes",
+            Promise::Nothing => "has to be asked each time",
+        };
+        let _ = writeln!(
+            text,
+            "| {server} | {} | {} | {} | {:.2} |",
+            shown(list.direct),
+            shown(list.relay),
+            shown(list.pml),
+            ratio(list.pml, list.relay)
+        );
+    }
     text
 }
 

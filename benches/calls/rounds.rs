@@ -7,8 +7,9 @@ use std::time::Duration;
 use crate::home::{self, Home};
 use crate::payload::Case;
 use crate::peer::{Call, Link, Peer};
+use crate::process::{self, Promise};
 use crate::statistics::{median, percentile};
-use crate::{Effort, TOOLS, process};
+use crate::{Effort, TOOLS};
 
 /// Calls in flight when calls per second are counted.
 pub(crate) const WINDOW: u64 = 64;
@@ -42,8 +43,8 @@ impl Arm {
 
     fn command(self, home: &Home) -> anyhow::Result<Command> {
         Ok(match self {
-            Self::Direct => home.at_home(process::server(TOOLS)?),
-            Self::Relay => home.at_home(process::role("relay")?),
+            Self::Direct => home.at_home(process::server(TOOLS, Promise::Nothing)?),
+            Self::Relay => home.at_home(process::relay(TOOLS, Promise::Nothing)?),
             Self::Pml => home.pml(),
             Self::Rmcp => home.at_home(process::role("rmcp")?),
         })
@@ -154,7 +155,7 @@ struct Runner {
 
 /// Measures all arms and all loads over one kind of link.
 pub(crate) fn measure(link: Link, effort: Effort) -> anyhow::Result<Measured> {
-    let home = Home::with_servers(&[home::entry("bench", TOOLS)?])?;
+    let home = Home::with_servers(&[home::entry("bench", TOOLS, Promise::Nothing)?])?;
     let mut runners = Vec::new();
     for arm in Arm::ALL {
         let mut peer = Peer::start(arm.command(&home)?, link)?;

@@ -14,7 +14,7 @@ use rmcp::service::{RequestContext, RoleClient, RunningService};
 use rmcp::transport::{TokioChildProcess, stdio_pipes};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 
-use crate::process;
+use crate::process::{self, Promise};
 
 /// Serves the client on standard input and output until it leaves.
 pub(crate) fn run() -> anyhow::Result<()> {
@@ -22,7 +22,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let server = tokio::process::Command::from(process::server(crate::TOOLS)?);
+        let server = tokio::process::Command::from(process::server(crate::TOOLS, Promise::Nothing)?);
         let behind = ().serve(TokioChildProcess::new(server)?).await?;
         let serving = Forward { behind }.serve(stdio_pipes()).await?;
         serving.waiting().await.context("the proxy ended badly")?;

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::payload::Case;
+use crate::process::Promise;
 
 /// Where the id and the tool's name stand in what clients and proxies send.
 const HEAD: usize = 512;
@@ -26,12 +27,13 @@ const BUFFER: usize = 256 * 1024;
 const COPIED: usize = 64 * 1024;
 
 /// Answers on standard output what comes on standard input, until that ends. Lists `tools` tools.
-pub(crate) fn run(tools: usize) -> anyhow::Result<()> {
+pub(crate) fn run(tools: usize, promise: Promise) -> anyhow::Result<()> {
     let mut server = Server {
         output: File::from(io::stdout().as_fd().try_clone_to_owned()?),
         answers: Vec::with_capacity(BUFFER),
         results: std::array::from_fn(|_| OnceCell::new()),
         tools: definitions(tools),
+        promise,
     };
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut buffer = vec![0; BUFFER];
@@ -65,6 +67,7 @@ struct Server {
     results: [OnceCell<String>; Case::ALL.len()],
     /// The list of tools, as JSON.
     tools: String,
+    promise: Promise,
 }
 
 impl Server {
@@ -88,7 +91,7 @@ impl Server {
             "initialize" => {
                 let result = json!({
                     "protocolVersion": params["protocolVersion"],
-                    "capabilities": { "tools": {} },
+                    "capabilities": { "tools": { "listChanged": self.promise == Promise::TellsChanges } },
                     "serverInfo": { "name": "bench", "version": "1.0.0" },
                 });
                 self.write(id, "result", &result.to_string());

@@ -8,8 +8,9 @@ use serde_json::json;
 
 use crate::home::{self, Home};
 use crate::peer::{Call, Link, Peer};
+use crate::process::{self, Promise};
 use crate::statistics::median;
-use crate::{Effort, TOOLS, process};
+use crate::{Effort, TOOLS};
 
 /// Fresh starts of each.
 const STARTS: usize = 25;
@@ -82,7 +83,7 @@ pub(crate) fn measure(effort: Effort) -> anyhow::Result<Starts> {
     let mut last = Vec::new();
     for _ in 0..effort.rounds(STARTS) {
         last.clear();
-        let (took, _, _) = start(process::server(TOOLS)?)?;
+        let (took, _, _) = start(process::server(TOOLS, Promise::Nothing)?)?;
         bare.push(took);
         for (crowd, home, samples) in &mut homes {
             let (took, bytes, memory) = start(home.pml())?;
@@ -108,7 +109,7 @@ pub(crate) fn measure(effort: Effort) -> anyhow::Result<Starts> {
 fn known(crowd: Crowd) -> anyhow::Result<Home> {
     let names = (0..crowd.servers).map(|number| format!("s{number:02}"));
     let servers: Vec<_> = names
-        .map(|name| home::entry(&name, crowd.tools))
+        .map(|name| home::entry(&name, crowd.tools, Promise::Nothing))
         .collect::<anyhow::Result<_>>()?;
     let home = Home::with_servers(&servers)?;
     let mut pml = Peer::start(home.pml(), Link::Pipes)?;

@@ -19,6 +19,7 @@ mod init;
 mod install;
 mod list;
 mod log;
+mod logging;
 mod output;
 mod pending;
 mod person;
@@ -36,17 +37,18 @@ mod uses;
 #[cfg(debug_assertions)]
 mod watchdog;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use tracing_subscriber::filter::filter_fn;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
 
 use self::commands::{Command, InternalCommand};
 use self::failure::Hinted as _;
 use crate::config::{self, Config, ConfigError, Environment, Files, Locations};
+
+/// Names the configuration where no option does.
+const CONFIG_VARIABLE: &str = "PML_CONFIG";
 
 /// One MCP server in front of many: every install gated by a rule or a person.
 #[derive(Debug, Parser)]
@@ -72,7 +74,7 @@ struct GlobalOptions {
         long,
         global = true,
         value_name = "FILE",
-        env = "PML_CONFIG",
+        env = CONFIG_VARIABLE,
         hide_env_values = true
     )]
     config: Option<PathBuf>,
@@ -84,6 +86,25 @@ enum AnyCommand {
     Command(Command),
     #[command(flatten)]
     Inner(InternalCommand),
+}
+
+impl CommandLine {
+    /// Reads the command line of a client, which is `pml stdio`; anything else is left to clap.
+    ///
+    /// The command line of pml is large: built once, its text stays in memory for as long as a client is served.
+    fn read(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
+        if !words.into_iter().eq(["stdio"]) {
+            return None;
+        }
+        let environment = Environment::of_process().ok()?;
+        let config = environment.variable(CONFIG_VARIABLE).map(PathBuf::from);
+        // What an empty name means is for clap to say.
+        let is_plain = config.as_ref().is_none_or(|file| !file.as_os_str().is_empty());
+        is_plain.then_some(Self {
+            places: GlobalOptions { config },
+            command: AnyCommand::Command(Command::Stdio),
+        })
+    }
 }
 
 /// The context of a command: environment, directories and configuration file.
@@ -115,23 +136,14 @@ pub fn run() -> ExitCode {
     if let Some(command) = supervise::read(std::env::args_os().skip(1)) {
         return command.run();
     }
-    let arguments = match CommandLine::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            // Help that could not be written was wanted; a reader that went away has seen enough.
-            let unwritten = error.print().err();
-            let failed = unwritten.is_some_and(|failed| failed.kind() != std::io::ErrorKind::BrokenPipe);
-            return ExitCode::from(if error.use_stderr() || failed { 2 } else { 0 });
-        }
-    };
-    let config = arguments.places.config;
+    let arguments =
+        match CommandLine::read(std::env::args_os().skip(1)).map_or_else(CommandLine::try_parse, Ok) {
+            Ok(arguments) => arguments,
+            Err(error) => return explain(&error),
+        };
     let outcome = match arguments.command {
         AnyCommand::Inner(inner) => inner.run(),
-        AnyCommand::Command(command) => context(config).and_then(|context| {
-            log_to_stderr(&context.environment, command.logs());
-            file_size_limit::fail_writes();
-            command.run(&context)
-        }),
+        AnyCommand::Command(command) => run_command(command, arguments.places.config),
     };
     match outcome {
         Ok(code) => code,
@@ -141,6 +153,21 @@ pub fn run() -> ExitCode {
             ExitCode::from(failure::code(&error))
         }
     }
+}
+
+fn run_command(command: Command, config: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+    let context = context(config)?;
+    logging::to_stderr(&context.environment, command.logs());
+    file_size_limit::fail_writes();
+    command.run(&context)
+}
+
+/// Prints what clap has to say: the help that was wanted, or what is wrong with the command line.
+fn explain(error: &clap::Error) -> ExitCode {
+    // Help that could not be written was wanted; a reader that went away has seen enough.
+    let unwritten = error.print().err();
+    let failed = unwritten.is_some_and(|failed| failed.kind() != std::io::ErrorKind::BrokenPipe);
+    ExitCode::from(if error.use_stderr() || failed { 2 } else { 0 })
 }
 
 /// Returns the command line as a person sees it: without what pml starts of itself.
@@ -165,24 +192,33 @@ fn context(config: Option<PathBuf>) -> anyhow::Result<CommandContext> {
     })
 }
 
-/// Logs to stderr: stdout is data, or the wire.
-fn log_to_stderr(environment: &Environment, usually: &str) {
-    let wanted = environment
-        .variable("PML_LOG")
-        .and_then(|filter| filter.to_str())
-        .unwrap_or(usually);
-    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
-    // What libraries log was not looked through for secrets.
-    let own = filter_fn(|event| event.target() == "pml" || event.target().starts_with("pml::"));
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        // It would write of a full stderr to stderr, and panic.
-        .log_internal_errors(false)
-        .with_ansi(rustix::termios::isatty(std::io::stderr()));
-    // Only the first call of a process counts; there is only one.
-    let _ = tracing_subscriber::registry()
-        .with(filter)
-        .with(own)
-        .with(lines)
-        .try_init();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn what_a_client_starts_is_read_as_the_command_line_reads_it() {
+        let read = CommandLine::read(words("stdio")).unwrap();
+        let parsed = CommandLine::parse_from(words("pml stdio"));
+        assert_eq!(format!("{read:?}"), format!("{parsed:?}"));
+    }
+
+    #[test]
+    fn any_other_command_line_is_left_to_clap() {
+        for line in [
+            "",
+            "stdio --help",
+            "stdio x",
+            "--config a stdio",
+            "stdio --config a",
+            "list",
+            "--version",
+        ] {
+            assert!(CommandLine::read(words(line)).is_none(), "{line}");
+        }
+    }
 }

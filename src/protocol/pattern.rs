@@ -69,6 +69,23 @@ enum Matcher {
     Glob(GlobMatcher),
 }
 
+impl Matcher {
+    /// Reads a glob; fails with what globset says about it.
+    fn parse(glob: &str) -> Result<Self, String> {
+        let parsed = GlobBuilder::new(glob)
+            .backslash_escape(true)
+            .literal_separator(false)
+            .case_insensitive(false)
+            .empty_alternates(true)
+            .build()
+            .map_err(|error| error.kind().to_string())?;
+        Ok(match specificity(glob) {
+            Specificity::Exact => Self::Name(unescape(glob)),
+            Specificity::Wild(_) => Self::Glob(parsed.compile_matcher()),
+        })
+    }
+}
+
 impl Pattern {
     /// Returns the pattern that matches `tool` and nothing else.
     #[must_use]
@@ -157,31 +174,19 @@ impl FromStr for Pattern {
         } else {
             format!("{text}:*")
         };
-        let parsed = GlobBuilder::new(&glob)
-            .backslash_escape(true)
-            .literal_separator(false)
-            .case_insensitive(false)
-            .empty_alternates(true)
-            .build()
-            .map_err(|error| PatternError::Glob {
+        let matcher = match glob.strip_suffix('*') {
+            _ if text == "*" => Matcher::Everything,
+            None if !glob.contains(is_special) => Matcher::Name(glob.clone()),
+            Some(beginning) if !beginning.contains(is_special) => Matcher::Beginning(beginning.to_owned()),
+            _ => Matcher::parse(&glob).map_err(|reason| PatternError::Glob {
                 pattern: shown,
-                reason: error.kind().to_string(),
-            })?;
-        let specificity = specificity(&glob);
-        let matcher = match specificity {
-            Specificity::Exact => Matcher::Name(unescape(&glob)),
-            Specificity::Wild(_) if text == "*" => Matcher::Everything,
-            Specificity::Wild(_) => match glob.strip_suffix('*') {
-                Some(beginning) if !beginning.contains(is_special) => {
-                    Matcher::Beginning(beginning.to_owned())
-                }
-                _ => Matcher::Glob(parsed.compile_matcher()),
-            },
+                reason,
+            })?,
         };
         Ok(Self {
             text: text.to_owned(),
             matcher,
-            specificity,
+            specificity: specificity(&glob),
         })
     }
 }

@@ -144,6 +144,17 @@ fn a_server_is_called_where_the_log_cannot_be_written() {
 }
 
 #[test]
+fn what_cannot_be_read_of_the_wanted_log_is_told_and_the_command_runs() {
+    let world = World::new();
+    let mut command = world.command(&["rules"]);
+    let output = command.env("PML_LOG", "pml=debug,verbose").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("`verbose` in `PML_LOG` is ignored"), "{said}");
+    assert!(!said.contains("`pml=debug`"), "{said}");
+}
+
+#[test]
 fn data_that_was_wanted_and_cannot_be_written_is_an_error() {
     let world = World::with_fake(&json!({ "allow": ["fake"] }), &[]);
     for arguments in [

@@ -54,11 +54,12 @@ impl<I: Identity> Collection<I> {
         deserializer.end()
     }
 
-    fn add(&mut self, text: &RawValue) {
-        match Definition::try_from(text.to_owned()) {
+    fn add(&mut self, text: Box<RawValue>) {
+        let length = text.get().len();
+        match Definition::try_from(text) {
             Err(error) => self.leave_out(1, || error.to_string()),
             Ok(definition) => {
-                let bytes = self.bytes + text.get().len();
+                let bytes = self.bytes + length;
                 let name_bytes = self.name_bytes + definition.name().len();
                 if bytes > BYTES || name_bytes > NAME_BYTES {
                     self.is_full = true;
@@ -127,7 +128,7 @@ impl<'de, I: Identity> Visitor<'de> for ListElements<'_, I> {
             let Some(element) = elements.next_element_seed(PhantomData::<Box<RawValue>>)? else {
                 return Ok(());
             };
-            collection.add(&element);
+            collection.add(element);
         }
         let mut rest = 0;
         while elements.next_element::<IgnoredAny>()?.is_some() {

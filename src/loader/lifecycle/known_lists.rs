@@ -99,6 +99,7 @@ impl Loader {
             Ok(Ok((known, before))) if known.tells_changes(kind) => {
                 self.relearned(plan, kind, &known, &before);
             }
+            Ok(Ok((known, before))) if Arc::ptr_eq(&known, &before) => {}
             Ok(Ok((known, _before))) => drop(self.remember(plan, &known)),
             Ok(Err(error)) => {
                 tracing::info!(dependency = %plan.dependency(), %error, "a list could not be asked for again");

@@ -93,7 +93,10 @@ impl Started {
         lock(&self.learned).catch_up(kind, now);
         let mut known = lock(&self.known);
         let before = Arc::clone(&known);
-        part.put_into(Arc::make_mut(&mut known));
+        // A list that is the same stays the same object: what follows from it need not be made again.
+        if !part.is_in(&known) {
+            part.put_into(Arc::make_mut(&mut known));
+        }
         Ok((Arc::clone(&known), before))
     }
 

@@ -57,6 +57,20 @@ pub(in crate::loader) struct Pages<D> {
 }
 
 impl LearnedList {
+    /// Tells whether it is what was known.
+    pub(in crate::loader) fn is_in(&self, known: &Known) -> bool {
+        let left_out = known.left_out;
+        match self {
+            Self::Tools(tools) => tools.are(&known.tools, left_out.tools),
+            Self::Prompts(prompts) => prompts.are(&known.prompts, left_out.prompts),
+            Self::Resources(resources, templates) => {
+                resources.definitions == known.resources
+                    && templates.definitions == known.templates
+                    && resources.left_out + templates.left_out == left_out.resources
+            }
+        }
+    }
+
     /// Puts it in the place of what was known.
     pub(in crate::loader) fn put_into(self, known: &mut Known) {
         match self {
@@ -74,6 +88,12 @@ impl LearnedList {
                 known.left_out.resources = resources.left_out + templates.left_out;
             }
         }
+    }
+}
+
+impl<D: PartialEq> Pages<D> {
+    fn are(&self, definitions: &[D], left_out: usize) -> bool {
+        self.definitions == definitions && self.left_out == left_out
     }
 }
 
@@ -169,5 +189,32 @@ impl IntroducedSession {
             definitions,
             left_out: left_out.map_or(0, |(count, _)| count),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(tools: &[&str], left_out: usize) -> LearnedList {
+        let mut collection = Collection::new();
+        collection.add_all(&format!("[{}]", tools.join(","))).unwrap();
+        let (definitions, _) = collection.finish();
+        LearnedList::Tools(Pages {
+            definitions,
+            left_out,
+        })
+    }
+
+    #[test]
+    fn a_list_is_what_was_known_only_where_every_byte_and_all_that_was_left_out_is() {
+        let tools = [r#"{"name":"a"}"#, r#"{"name":"b"}"#];
+        let mut known = Known::default();
+        listed(&tools, 1).put_into(&mut known);
+        assert!(listed(&tools, 1).is_in(&known));
+        assert!(!listed(&tools, 0).is_in(&known));
+        assert!(!listed(&tools[..1], 1).is_in(&known));
+        assert!(!listed(&[tools[0], r#"{"name":"b" }"#], 1).is_in(&known));
+        assert!(!listed(&[tools[1], tools[0]], 1).is_in(&known));
     }
 }
