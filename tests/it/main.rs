@@ -15,6 +15,7 @@ mod approval;
 mod architecture;
 mod ask_user;
 mod authority;
+mod browser;
 mod capacity;
 mod cells;
 mod changes;

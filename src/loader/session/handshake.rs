@@ -3,6 +3,8 @@
 //! Uses a [`Session`] and nothing of processes: whether a server that refused is started again is decided by the
 //! lifecycle, which opened it.
 
+use std::sync::{Arc, Mutex};
+
 use bytes::Bytes;
 use serde_json::json;
 
@@ -19,6 +21,8 @@ pub(in crate::loader) struct IntroducedSession {
     pub(super) session: Session,
     era: Era,
     declared: Declared,
+    /// The last list of tools that came on one page, as it came: most servers are asked again and say the same.
+    pub(super) last_tools: Arc<Mutex<Option<Bytes>>>,
 }
 
 /// Opens the conversation in one era; returns what the dependency said of itself, with nothing listed yet.
@@ -31,6 +35,7 @@ pub(in crate::loader) async fn introduce(
         session: session.clone(),
         era,
         declared: declared.clone(),
+        last_tools: Arc::default(),
     };
     let mut known = match era {
         Era::Legacy => {

@@ -3,8 +3,10 @@
 //! Only its tools are a condition for a server to run; a list of another kind that cannot be had is empty, and that is
 //! logged.
 
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::json;
 
 use super::error::HandshakeError;
@@ -48,12 +50,15 @@ pub(in crate::loader) enum LearnedList {
     Tools(Pages<KnownTool>),
     Prompts(Pages<KnownPrompt>),
     Resources(Pages<KnownResource>, Pages<KnownTemplate>),
+    /// The tools, byte for byte as they were listed last.
+    SameTools,
 }
 
 /// What all pages of a list hold together.
 pub(in crate::loader) struct Pages<D> {
     definitions: Vec<D>,
     left_out: usize,
+    is_one_page: bool,
 }
 
 impl LearnedList {
@@ -61,6 +66,7 @@ impl LearnedList {
     pub(in crate::loader) fn is_in(&self, known: &Known) -> bool {
         let left_out = known.left_out;
         match self {
+            Self::SameTools => true,
             Self::Tools(tools) => tools.are(&known.tools, left_out.tools),
             Self::Prompts(prompts) => prompts.are(&known.prompts, left_out.prompts),
             Self::Resources(resources, templates) => {
@@ -87,6 +93,7 @@ impl LearnedList {
                 known.templates = templates.definitions;
                 known.left_out.resources = resources.left_out + templates.left_out;
             }
+            Self::SameTools => {}
         }
     }
 }
@@ -140,7 +147,7 @@ impl IntroducedSession {
     /// Lists what the dependency has of one kind.
     pub(in crate::loader) async fn list(&self, kind: ListKind) -> Result<LearnedList, HandshakeError> {
         match kind {
-            ListKind::Tools => self.pages(&TOOLS).await.map(LearnedList::Tools),
+            ListKind::Tools => self.tools().await,
             ListKind::Prompts => self.pages(&PROMPTS).await.map(LearnedList::Prompts),
             ListKind::Resources => {
                 let (resources, templates) = tokio::join!(self.pages(&RESOURCES), self.pages(&TEMPLATES));
@@ -150,6 +157,7 @@ impl IntroducedSession {
                     Pages {
                         definitions: Vec::new(),
                         left_out: 0,
+                        is_one_page: true,
                     }
                 });
                 Ok(LearnedList::Resources(resources?, templates))
@@ -157,14 +165,36 @@ impl IntroducedSession {
         }
     }
 
-    /// Reads a list page by page; what is over the bounds, or lacks what it is known by, is left out.
+    /// Lists the tools; a server that says again what it said last costs no reading of it.
+    async fn tools(&self) -> Result<LearnedList, HandshakeError> {
+        let first = self.ask(TOOLS.method, "").await?;
+        if self.last_tools().as_ref() == Some(&first) {
+            return Ok(LearnedList::SameTools);
+        }
+        let tools = self.pages_from(&TOOLS, first.clone()).await?;
+        *self.last_tools() = tools.is_one_page.then_some(first);
+        Ok(LearnedList::Tools(tools))
+    }
+
+    fn last_tools(&self) -> MutexGuard<'_, Option<Bytes>> {
+        self.last_tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn pages<I: Identity>(&self, list: &ListMethod) -> Result<Pages<Definition<I>>, HandshakeError> {
+        let first = self.ask(list.method, "").await?;
+        self.pages_from(list, first).await
+    }
+
+    /// Reads a list page by page; what is over the bounds, or lacks what it is known by, is left out.
+    async fn pages_from<I: Identity>(
+        &self,
+        list: &ListMethod,
+        mut page: Bytes,
+    ) -> Result<Pages<Definition<I>>, HandshakeError> {
         let dependency = self.session.dependency();
         let mut collection = Collection::new();
-        let mut members = String::new();
         let mut pages = 0;
         loop {
-            let page = self.ask(list.method, &members).await?;
             let object = text_of(&page).and_then(Object::parse);
             let object = object.ok_or_else(|| unfit(list.method, "its result is not an object"))?;
             object
@@ -179,7 +209,8 @@ impl IntroducedSession {
                 tracing::warn!(%dependency, list = list.method, pages, "a list does not end; its further pages are left out");
                 break;
             }
-            members = format!(r#""cursor":{}"#, json!(cursor));
+            let members = format!(r#""cursor":{}"#, json!(cursor));
+            page = self.ask(list.method, &members).await?;
         }
         let (definitions, left_out) = collection.finish();
         if let Some((count, reason)) = &left_out {
@@ -188,6 +219,7 @@ impl IntroducedSession {
         Ok(Pages {
             definitions,
             left_out: left_out.map_or(0, |(count, _)| count),
+            is_one_page: pages == 0,
         })
     }
 }
@@ -203,6 +235,7 @@ mod tests {
         LearnedList::Tools(Pages {
             definitions,
             left_out,
+            is_one_page: true,
         })
     }
 

@@ -1,5 +1,6 @@
 //! What several behaviours need: the binaries, and a look at what runs.
 
+pub(crate) mod browser;
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
 pub(crate) mod packages;
