@@ -18,6 +18,7 @@
 //! | [`proxy`] | the conductor: the only place that sees permissions, workflow and loader |
 //! | [`wire`] | one line reader and one bounded writer per peer |
 //! | [`stdio`] | the conversation with the client |
+//! | [`inbox`] | the surfaces on which a person answers outside any client: the page of `pml serve` |
 //! | [`cli`] | one file per command; the only place that prints |
 //! | [`disk`] | every way in which files are replaced, locked, compared and removed |
 //! | [`report`] | how errors speak |
@@ -28,6 +29,7 @@ pub mod card;
 pub mod cli;
 pub mod config;
 pub mod disk;
+pub mod inbox;
 pub mod loader;
 pub mod permissions;
 pub mod protocol;

@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::{
     CommandContext, add, answer, approve, check, completions, demo, init, install, list, log, output,
-    pending, person, refuse, remove, rule, rules, sample_server, stdio, supervise, uninstall,
+    pending, person, refuse, remove, rule, rules, sample_server, serve, stdio, supervise, uninstall,
 };
 use crate::config::{self, RuleList};
 
@@ -181,6 +181,20 @@ Examples:
   pml log --limit 5
   pml log --json                       with reasons, and answers to questions")]
     Log(log::LogArguments),
+    /// Show what waits on a page in your browser, and take your answers there
+    #[command(after_help = "\
+Examples:
+  pml serve --open                     serves the page and opens it; Ctrl+C ends it
+  pml serve --port 4100                always at the same port
+  pml serve --json                     one line of JSON: url, port, pid
+  pml serve --allow-host inbox.example.org
+                                       behind your own TLS proxy of that name
+  pml serve token --pid 4711           lets a process put questions over HTTP while it lives
+
+One runs for each user, on 127.0.0.1 alone. The address opens the page once, within five minutes; while it runs,
+`pml serve --open` opens it again. Scripts use the token in ~/.local/state/pml/serve.token: see docs/INBOX.md.
+Exit code: 0 ended, or opened the page of the one that runs; 1 one runs already; 2 error.")]
+    Serve(serve::ServeArguments),
     /// Print the JSON Schema of `.pml.json`
     #[command(after_help = "\
 Examples:
@@ -234,6 +248,7 @@ impl Command {
                 | Self::Refuse(_)
                 | Self::Answer(_)
                 | Self::Log(_)
+                | Self::Serve(_)
                 | Self::Schema
                 | Self::Demo(_)
                 | Self::Completions(_)
@@ -280,6 +295,7 @@ impl Command {
             Self::Refuse(arguments) => refuse::run(context, &arguments),
             Self::Answer(arguments) => answer::run(context, &arguments),
             Self::Log(arguments) => log::run(context, &arguments),
+            Self::Serve(arguments) => serve::run(context, arguments),
             Self::Check(arguments) => check::run(context, &arguments),
             Self::Rules(arguments) => rules::run(context, &arguments),
             Self::Demo(arguments) => demo::run(context, &arguments),

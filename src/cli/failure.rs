@@ -129,6 +129,7 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
     first_of![
         crate::config::ConfigError,
         crate::config::ExpandError,
+        crate::inbox::web::ServeError,
         crate::loader::InstallError,
         crate::loader::LoadError,
         crate::loader::PlanError,

@@ -28,6 +28,7 @@ mod remove;
 mod rule;
 mod rules;
 mod sample_server;
+mod serve;
 mod server_display;
 mod stdio;
 mod supervise;

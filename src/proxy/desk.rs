@@ -5,15 +5,22 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
 use super::authority::{Relation, Runner, Terminal, stricter};
 use super::door::{self, Reach, Recorded, Source};
+use super::person_asks::{self, QuestionStatus};
 use super::{Refusal, moment, now, presence};
 use crate::card::{Card, CardState, Complaint, Said, decide};
 use crate::config::{self, By, Environment, Files, Locations};
-use crate::workflow::{Answer, ChangedWorkflows, Place, Provenance, Workflow, WorkflowId, Workflows};
+use crate::protocol::question::Question;
+use crate::workflow::{
+    Answer, Asker, AskingClient, ChangedWorkflows, Event, Origin, Place, Provenance, Workflow, WorkflowId,
+    Workflows,
+};
+
 /// How many asks that do not wait any more a surface begins with.
 const RECENT: usize = 200;
 
@@ -40,6 +47,19 @@ pub enum ChangedCards {
     },
     /// It cannot be told: a surface must begin anew.
     ReadAnew,
+}
+
+/// A program that asks and is no client of pml.
+#[derive(Debug, Clone)]
+pub struct AskingProgram {
+    /// The conversation that its questions belong to.
+    pub asker: Asker,
+    /// The directory of the project that it asks for.
+    pub project: PathBuf,
+    /// The project's file of the configuration that it asks under.
+    pub config: PathBuf,
+    /// What people are told of it.
+    pub client: AskingClient,
 }
 
 /// Says why what a person said was not recorded.
@@ -89,7 +109,11 @@ impl Desk {
     /// Draws the card of an ask as it stands now.
     #[must_use]
     pub fn card(&self, workflow: &Workflow) -> Card {
-        Card::of(workflow, presence::of(workflow.origin.client.process), now())
+        Card::of(
+            workflow,
+            presence::presence_of(workflow.origin.client.process),
+            now(),
+        )
     }
 
     /// Returns what every surface begins with: what waits, what happened lately, and the revision that this tells.
@@ -170,6 +194,38 @@ impl Desk {
         // log now shortens it later.
         let _ = self.workflows.erase_traces().await;
         Ok(recorded)
+    }
+
+    /// Puts a question of a program to the person; the very same question is put once.
+    pub async fn ask(&self, program: AskingProgram, question: Question) -> Result<Workflow, Refusal> {
+        let files = Files::new(program.config.clone(), self.user_config.clone());
+        let read = tokio::task::spawn_blocking(move || config::read(&files)).await;
+        let read = read.map_err(|panicked| Refusal::NotRecorded(panicked.into()))?;
+        let config = read.map_err(|error| Refusal::Config(Arc::new(error)))?;
+        let origin = Origin {
+            config: program.config,
+            by: config.approvals.by,
+            asker: program.asker,
+            client: program.client,
+        };
+        let new = person_asks::new_question(
+            "ask_user",
+            vec![question],
+            config.ask_user.kept,
+            program.project,
+            origin,
+        );
+        Ok(self.workflows.create(new).await?.workflow())
+    }
+
+    /// Returns how the question of a program stands; an answer that is returned counts as taken.
+    pub async fn question_status(&self, id: WorkflowId) -> Result<QuestionStatus, Refusal> {
+        person_asks::read_status(&self.workflows, id, Duration::ZERO).await
+    }
+
+    /// Withdraws the question of a program that no longer waits for it; one that was taken stays.
+    pub async fn withdraw(&self, id: WorkflowId) {
+        let _ = self.workflows.apply(id, Event::Withdraw).await;
     }
 
     /// Closes the store.

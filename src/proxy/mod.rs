@@ -41,13 +41,14 @@ pub use call::{ClientRequest, Progress, WaitMode};
 pub use client_scope::Claim;
 pub use clock::{moment, now};
 pub use continuation::{Carrier, DecisionSource};
-pub use desk::{ChangedCards, Desk, SayError, Snapshot};
+pub use desk::{AskingProgram, ChangedCards, Desk, SayError, Snapshot};
 pub use door::Recorded;
 pub use introduction::Introduction;
 pub use list::ListBasis;
 pub use offers::ListedItem;
 pub use outcome::{AskPossibility, ListedTool, Outcome, PendingAsk, Refusal};
 pub use person_asks::{QuestionStatus, came_second};
+pub use presence::{presence_of, process_name};
 pub use route::{ReadyRequest, RequestedItem, ResumedRoute, Route, UnknownItem};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 

@@ -1,5 +1,6 @@
 //! Asks of a person outside a call of a server, and the answers that prompts and dialogs bring to them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::decision::package_of;
@@ -10,8 +11,8 @@ use crate::permissions::Ruling;
 use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{DependencyName, Digest, ToolName};
 use crate::workflow::{
-    Answer, Arguments, Ask, AskAttendance, Event, NewWorkflow, Provenance, Road, State, SuspendedCall,
-    Suspension, Workflow, WorkflowError, WorkflowId,
+    Answer, Arguments, Ask, AskAttendance, Event, NewWorkflow, Origin, Provenance, Road, State,
+    SuspendedCall, Suspension, Workflow, WorkflowError, WorkflowId, Workflows,
 };
 
 /// Where the lives of workflows are logged; names and ends, never questions or answers.
@@ -67,22 +68,8 @@ impl Proxy {
     /// Puts questions to a person; the very same questions are put once, and a second call for them gets the same answer.
     pub async fn question(&self, tool: &str, questions: Vec<Question>) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
-        let call = SuspendedCall {
-            tool: ToolName::new(DependencyName::own(), tool),
-            arguments: Arguments::Absent,
-            // Nothing is launched by an answer.
-            launch: Digest::of(["questions"]),
-        };
-        let new = NewWorkflow {
-            ask: Ask::Questions { questions },
-            call,
-            // A question outlives the call that asked it: its answer is kept for the next one.
-            time_to_live: view.config.ask_user.kept,
-            project: self.project().to_owned(),
-            origin: self.origin(&view),
-            attended: AskAttendance::ByItsCall,
-            twin: 0,
-        };
+        let (kept, project) = (view.config.ask_user.kept, self.project().to_owned());
+        let new = new_question(tool, questions, kept, project, self.origin(&view));
         Ok(self.0.workflows.create(new).await?.workflow())
     }
 
@@ -92,7 +79,7 @@ impl Proxy {
         id: WorkflowId,
         patience: Duration,
     ) -> Result<QuestionStatus, Refusal> {
-        let stands = self.read_status(id, patience).await;
+        let stands = read_status(&self.0.workflows, id, patience).await;
         let failed = |error: &str| tracing::info!(target: LIFECYCLE, session = %id, error, "Session failed");
         match &stands {
             Ok(QuestionStatus::Answered { .. }) => {
@@ -104,45 +91,6 @@ impl Proxy {
             Ok(QuestionStatus::Pending(_)) | Err(_) => {}
         }
         stands
-    }
-
-    async fn read_status(&self, id: WorkflowId, patience: Duration) -> Result<QuestionStatus, Refusal> {
-        let mut workflow = self.0.workflows.find(id).await?;
-        if workflow.state == State::Pending && !patience.is_zero() {
-            let waited = tokio::time::timeout(patience, self.0.workflows.wait(id)).await;
-            if let Ok(moved) = waited {
-                workflow = moved?;
-            }
-        }
-        match &workflow.state {
-            State::Pending if workflow.is_live_at(now()) => Ok(QuestionStatus::Pending(Box::new(workflow))),
-            State::Answered {
-                answer: Answer::Refuse { reason },
-                ..
-            } => Ok(QuestionStatus::Rejected {
-                reason: reason.clone(),
-            }),
-            // An answer may be asked for again: it is the same answer.
-            State::Taken {
-                answer: Answer::Answers { answers },
-                by,
-                ..
-            } => Ok(given(&workflow, answers.clone(), by.clone())),
-            State::Answered { .. } => {
-                let taken = self.0.workflows.apply(id, Event::Take).await?;
-                match taken.state.clone() {
-                    State::Taken {
-                        answer: Answer::Answers { answers },
-                        by,
-                        ..
-                    } => Ok(given(&taken, answers, by)),
-                    _ => Err(Refusal::Expired),
-                }
-            }
-            State::Pending | State::Expired => Ok(QuestionStatus::TimedOut),
-            State::Withdrawn => Ok(QuestionStatus::Withdrawn),
-            State::Taken { .. } => Err(Refusal::Expired),
-        }
     }
 
     /// Records an answer, if it counts on this road and in this conversation.
@@ -262,6 +210,75 @@ impl Proxy {
                 }
             }
         }
+    }
+}
+
+/// Describes questions that are to be put to a person, asked by one of pml's own tools.
+pub(super) fn new_question(
+    tool: &str,
+    questions: Vec<Question>,
+    kept: Duration,
+    project: PathBuf,
+    origin: Origin,
+) -> NewWorkflow {
+    NewWorkflow {
+        ask: Ask::Questions { questions },
+        call: SuspendedCall {
+            tool: ToolName::new(DependencyName::own(), tool),
+            arguments: Arguments::Absent,
+            // Nothing is launched by an answer.
+            launch: Digest::of(["questions"]),
+        },
+        // A question outlives the call that asked it: its answer is kept for the next one.
+        time_to_live: kept,
+        project,
+        origin,
+        attended: AskAttendance::ByItsCall,
+        twin: 0,
+    }
+}
+
+/// Returns the status of questions after waiting up to `patience`; an answer that is returned counts as taken.
+pub(super) async fn read_status(
+    workflows: &Workflows,
+    id: WorkflowId,
+    patience: Duration,
+) -> Result<QuestionStatus, Refusal> {
+    let mut workflow = workflows.find(id).await?;
+    if workflow.state == State::Pending && !patience.is_zero() {
+        let waited = tokio::time::timeout(patience, workflows.wait(id)).await;
+        if let Ok(moved) = waited {
+            workflow = moved?;
+        }
+    }
+    match &workflow.state {
+        State::Pending if workflow.is_live_at(now()) => Ok(QuestionStatus::Pending(Box::new(workflow))),
+        State::Answered {
+            answer: Answer::Refuse { reason },
+            ..
+        } => Ok(QuestionStatus::Rejected {
+            reason: reason.clone(),
+        }),
+        // An answer may be asked for again: it is the same answer.
+        State::Taken {
+            answer: Answer::Answers { answers },
+            by,
+            ..
+        } => Ok(given(&workflow, answers.clone(), by.clone())),
+        State::Answered { .. } => {
+            let taken = workflows.apply(id, Event::Take).await?;
+            match taken.state.clone() {
+                State::Taken {
+                    answer: Answer::Answers { answers },
+                    by,
+                    ..
+                } => Ok(given(&taken, answers, by)),
+                _ => Err(Refusal::Expired),
+            }
+        }
+        State::Pending | State::Expired => Ok(QuestionStatus::TimedOut),
+        State::Withdrawn => Ok(QuestionStatus::Withdrawn),
+        State::Taken { .. } => Err(Refusal::Expired),
     }
 }
 

@@ -5,7 +5,12 @@ use crate::workflow::ProcessName;
 
 /// Names this process.
 pub(super) fn own_process() -> Option<ProcessName> {
-    let pid = std::process::id();
+    process_name(std::process::id())
+}
+
+/// Names a process that runs.
+#[must_use]
+pub fn process_name(pid: u32) -> Option<ProcessName> {
     Some(ProcessName {
         pid,
         started: started_at(pid)?,
@@ -13,7 +18,8 @@ pub(super) fn own_process() -> Option<ProcessName> {
 }
 
 /// Tells whether a process still runs; one that was never named counts as gone.
-pub(super) fn of(process: Option<ProcessName>) -> Presence {
+#[must_use]
+pub fn presence_of(process: Option<ProcessName>) -> Presence {
     match process {
         Some(ProcessName { pid, started }) if started_at(pid) == Some(started) => Presence::Running,
         Some(_) | None => Presence::Gone,
@@ -44,13 +50,13 @@ mod tests {
     #[test]
     fn this_process_runs_and_one_with_its_number_from_another_time_does_not() {
         let own = own_process().unwrap();
-        assert_eq!(of(Some(own)), Presence::Running);
+        assert_eq!(presence_of(Some(own)), Presence::Running);
         let other = ProcessName {
             started: own.started + 1,
             ..own
         };
-        assert_eq!(of(Some(other)), Presence::Gone);
-        assert_eq!(of(None), Presence::Gone);
+        assert_eq!(presence_of(Some(other)), Presence::Gone);
+        assert_eq!(presence_of(None), Presence::Gone);
     }
 
     #[test]

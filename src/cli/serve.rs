@@ -1,0 +1,184 @@
+//! `pml serve`: the page of the inbox in a browser; `pml serve token`: the right of a process to ask over HTTP.
+
+mod browser;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::failure::{Hinted as _, Refused};
+#[cfg(debug_assertions)]
+use super::watchdog::Watchdog;
+use super::{CommandContext, output, person, terminal};
+use crate::inbox::web::{Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamTokens, fresh_key};
+use crate::proxy::Desk;
+
+/// How the page is served.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ServeArguments {
+    /// Listen on this port of 127.0.0.1; without it on any that is free
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+    /// Print one line of JSON: url, port and pid
+    #[arg(long)]
+    json: bool,
+    /// Also answer under this name, the one of your own TLS proxy in front
+    #[arg(long, value_name = "NAME", value_parser = host_name)]
+    allow_host: Option<String>,
+    #[command(subcommand)]
+    command: Option<ServeCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum ServeCommand {
+    /// Print a token with which a process may put questions over HTTP while it lives
+    Token(TokenArguments),
+}
+
+/// Whose token, and how to print it.
+#[derive(Debug, Args)]
+struct TokenArguments {
+    /// The process that asks; without it the one that runs this command
+    #[arg(long, value_name = "N")]
+    pid: Option<u32>,
+    /// Print what a program needs besides the token, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Serves the page until a signal comes, or opens the page of the server that runs.
+pub(crate) fn run(context: &CommandContext, arguments: ServeArguments) -> anyhow::Result<ExitCode> {
+    if let Some(ServeCommand::Token(arguments)) = &arguments.command {
+        return token(context, arguments);
+    }
+    // What is said on the page counts as a person's word.
+    person::required(context, "serve")?;
+    match OnlyServer::claim(context.locations.state())? {
+        Claim::Own(only) => serve(context, only, &arguments),
+        Claim::Other(running) => join(context, running, &arguments),
+    }
+}
+
+/// Opens the page of the server that runs.
+fn join(
+    context: &CommandContext,
+    running: RunningServer,
+    arguments: &ServeArguments,
+) -> anyhow::Result<ExitCode> {
+    if !arguments.open {
+        if arguments.json {
+            let written = output::data(&json!(running).to_string());
+            return Ok(output::verdict(1, written)?);
+        }
+        let RunningServer { url, pid, .. } = running;
+        let refused = Refused(format!("`pml serve` runs already, as process {pid}, at {url}"));
+        return Err(refused).hint("to open its page: pml serve --open");
+    }
+    let url = fresh_key(context.locations.state(), &running)?;
+    show(context, &running, &url, arguments)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the address in a browser if that is wanted, and prints it where it has to be opened by hand.
+fn show(
+    context: &CommandContext,
+    running: &RunningServer,
+    url: &str,
+    arguments: &ServeArguments,
+) -> anyhow::Result<()> {
+    let opened = arguments.open && browser::open(&context.environment, url);
+    if arguments.open && !opened {
+        output::note("no browser could be started; open the address by hand");
+    }
+    // A key that the browser uses is used up.
+    let url = if opened { &running.url } else { url };
+    if arguments.json {
+        let line = json!({ "url": url, "port": running.port, "pid": running.pid });
+        output::data(&line.to_string())?;
+    } else {
+        output::data(url)?;
+    }
+    Ok(())
+}
+
+fn serve(context: &CommandContext, only: OnlyServer, arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all();
+    #[cfg(debug_assertions)]
+    if let Some(watchdog) = Watchdog::wanted_by(&context.environment) {
+        watchdog.prepare(&mut builder);
+        let runtime = builder.build()?;
+        runtime.block_on(watchdog.watch(serve_page(context, only, arguments)))?;
+        runtime.shutdown_background();
+        return Ok(ExitCode::SUCCESS);
+    }
+    let runtime = builder.build()?;
+    runtime.block_on(serve_page(context, only, arguments))?;
+    // A thread that still waits for a lock or the disk must not keep pml alive.
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve_page(
+    context: &CommandContext,
+    only: OnlyServer,
+    arguments: &ServeArguments,
+) -> anyhow::Result<()> {
+    // Heard from the beginning: a signal that comes before the first request ends it as well.
+    let asked_to_go = tokio::spawn(terminal::interrupted());
+    let desk = Desk::new(
+        &context.environment,
+        &context.locations,
+        context.files(),
+        person::terminal(),
+    );
+    let options = ServeOptions {
+        port: arguments.port,
+        allowed_host: arguments.allow_host.clone(),
+    };
+    let tokens = StreamTokens::new(context.locations.state());
+    let server = Server::open(desk, only, tokens, &options).await?;
+    show(context, server.running(), &server.url_with_key(), arguments)?;
+    server.run(async move { drop(asked_to_go.await) }).await?;
+    Ok(())
+}
+
+fn token(context: &CommandContext, arguments: &TokenArguments) -> anyhow::Result<ExitCode> {
+    let state = context.locations.state();
+    let running = arguments.json.then(|| OnlyServer::find(state)).transpose()?;
+    let pid = arguments.pid.unwrap_or_else(std::os::unix::process::parent_id);
+    let file = context.files().project;
+    let project = file
+        .parent()
+        .unwrap_or_else(|| context.environment.working_directory());
+    let token = StreamTokens::new(state).make(pid, project, &file)?;
+    match running {
+        Some(running) => {
+            let config = json!({
+                "apiUrl": running.url.trim_end_matches('/'),
+                "streamToken": token,
+                "userId": 0,
+                "projectId": 0,
+                "csrfToken": "",
+                "timeout": 300,
+            });
+            output::data(&config.to_string())?;
+        }
+        None => output::data(&token.to_string())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the name of a host, with a port or without.
+fn host_name(text: &str) -> Result<String, String> {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-.:".contains(letter);
+    if text.is_empty() || !text.chars().all(allowed) {
+        return Err("a host name is letters, digits, `-` and `.`, and maybe `:` and a port".to_owned());
+    }
+    Ok(text.to_ascii_lowercase())
+}
