@@ -26,6 +26,7 @@ mod outcome;
 mod owner;
 mod person_asks;
 mod presence;
+mod relayed_questions;
 mod route;
 mod route_lookup;
 mod rule_error;
@@ -54,6 +55,7 @@ pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 // What a conversation needs of the loader, so that it need not see the loader itself.
 pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, OfferResult, Reply, Session, Urgency};
 pub use crate::permissions::Ruling;
+pub use crate::relay::RelayError;
 pub use crate::workflow::{Answer, Arguments, Ask, Provenance, Road, State, Workflow, WorkflowId};
 
 use std::path::Path;
@@ -67,6 +69,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::{ConfigError, Environment, Files, Locations, Startup, WatchedConfig};
 use crate::loader::{Content, Lease, Loader};
 use crate::protocol::{ListChanges, ListKind};
+use crate::relay::Relay;
 use crate::workflow::{Place, Workflows};
 
 use client_scope::ClientScope;
@@ -93,6 +96,8 @@ struct Shared {
     view: Mutex<CachedView>,
     loader: Loader,
     workflows: Workflows,
+    /// The host that shows questions instead, where one started this conversation.
+    relay: Arc<Relay>,
     /// The name under which this client asks, and the asks that its calls wait for.
     scope: Arc<ClientScope>,
     /// What a person granted to this client for its session.
@@ -120,6 +125,7 @@ impl Proxy {
         Self(Arc::new(Shared {
             loader: Loader::new(&environment, locations, tasks.clone()),
             workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
+            relay: Arc::new(Relay::of(&environment)),
             scope: ClientScope::new(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
@@ -143,12 +149,14 @@ impl Proxy {
             files,
             loader,
             workflows,
+            relay,
             tasks,
             ..
         } = &*self.0;
         Self(Arc::new(Shared {
             loader: loader.for_another_client(),
             workflows: workflows.clone(),
+            relay: Arc::clone(relay),
             scope: ClientScope::new(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
