@@ -72,8 +72,7 @@ fn label(index: &Value, question: &Question) -> Option<String> {
 fn named(text: &str, question: &Question) -> Vec<String> {
     let is_label = |part: &&str| question.options.iter().any(|option| option.label == *part);
     let parts: Vec<&str> = text.split(", ").collect();
-    if question.selection == Selection::Several && parts.len() > 1 && parts.iter().all(|part| is_label(&part))
-    {
+    if question.selection == Selection::Several && parts.len() > 1 && parts.iter().all(is_label) {
         return parts.into_iter().map(str::to_owned).collect();
     }
     vec![text.to_owned()]

@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(settings.stream_token, TOKEN);
         assert_eq!(settings.project_id, 5);
         assert_eq!(settings.csrf_token.unwrap(), "abc123");
-        assert_eq!(settings.timeout, Duration::from_secs(60));
+        assert_eq!(settings.timeout, Duration::from_mins(1));
     }
 
     #[test]

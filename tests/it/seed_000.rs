@@ -359,11 +359,16 @@ fn test_06_every_other_tool_behaves_as_without_a_host() {
         let tools = client.request("tools/list", &json!({}))["result"].clone();
         let echo = client.call("fake__echo", &json!({ "text": "x" }));
         let refused = client.call("fake__add", &json!({}));
-        let mut status = client.call("pml_status", &json!({}))["structuredContent"].clone();
-        status["config"]["file"] = Value::Null;
+        let status = client.call("pml_status", &json!({}))["structuredContent"].to_string();
+        let status = status.replace(world.home().to_str().unwrap(), "HOME");
+        let environment = client.call("fake__environment", &json!({})).to_string();
+        assert!(
+            environment.contains("PATH") && !environment.contains("ASK_USER_CONFIG"),
+            "{environment}"
+        );
         (tools, echo, refused["isError"].clone(), status)
     };
-    let rules = json!({ "allow": ["fake:echo"], "deny": ["fake:add"] });
+    let rules = json!({ "allow": ["fake:echo", "fake:environment"], "deny": ["fake:add"] });
     let without = behaviour(&World::with_fake(&rules, &[]));
     let world = World::with_fake(&rules, &[]);
     let host = Host::start();
