@@ -46,6 +46,7 @@ mod init;
 mod install;
 #[cfg(target_os = "linux")]
 mod kills;
+mod late_answers;
 mod lifecycle;
 mod links;
 mod list;

@@ -103,7 +103,7 @@ fn listed(questions: &[Question], answers: &[QuestionAnswer]) -> String {
 }
 
 /// Returns the answers by their questions.
-fn keyed(questions: &[Question], answers: &[QuestionAnswer]) -> Map<String, Value> {
+pub(super) fn keyed(questions: &[Question], answers: &[QuestionAnswer]) -> Map<String, Value> {
     let pairs = questions.iter().zip(answers);
     pairs
         .map(|(question, given)| (question.question.clone(), json!(given.values())))
