@@ -22,7 +22,7 @@ pub use environment::Environment;
 pub use error::{ConfigError, Problem};
 pub use expansion::{ExpandError, ExpandedText, expand};
 pub use file::schema;
-pub(crate) use layer::load as load_text;
+pub(crate) use layer::{load as load_text, load_owned as load_owned_text};
 pub use locations::{Locations, LocationsError};
 pub use notices::{Notices, WatchedPath};
 pub use ownership::{Distrust, Unowned};
@@ -151,8 +151,8 @@ pub struct AskUserSettings {
     pub tools: AskUserTools,
     /// What a question does that no dialog can show.
     pub mode: AskUserMode,
-    /// How long a blocking question waits.
-    pub timeout: Duration,
+    /// How long a question waits for a person, where a file says so.
+    pub timeout: Option<Duration>,
     /// How long a question can be answered, also after its call has returned.
     pub kept: Duration,
 }
@@ -175,13 +175,20 @@ pub enum AskUserMode {
     Blocking,
 }
 
+impl AskUserSettings {
+    /// Returns how long a question waits for a person; where no file says so, as long as an approval lives.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.timeout.unwrap_or(Duration::from_mins(5))
+    }
+}
+
 impl Default for AskUserSettings {
     fn default() -> Self {
-        // As long as an approval lives.
         Self {
             tools: AskUserTools::Listed,
             mode: AskUserMode::Suspend,
-            timeout: Duration::from_mins(5),
+            timeout: None,
             // A person who was away for some weeks still finds what was asked.
             kept: Duration::from_hours(30 * 24),
         }

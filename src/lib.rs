@@ -5,6 +5,7 @@
 //!              +-> inbox -+-> proxy -+-> permissions -+
 //!                                    +-> card -> workflow -> config, protocol   (report, disk: usable by all)
 //!                                    +-> loader    ---+
+//!                                    +-> relay     ---+
 //! ```
 //!
 //! | module | owns |
@@ -15,6 +16,7 @@
 //! | [`card`] | what a person is shown of an ask, what they may say, and the answer that this is |
 //! | [`workflow`] | the state machine of a suspended call, and its store |
 //! | [`loader`] | plan, install, spawn, session; the catalog of known tools |
+//! | [`relay`] | questions that the host of a conversation shows, and their answers |
 //! | [`proxy`] | the conductor: the only place that sees permissions, workflow and loader |
 //! | [`wire`] | one line reader and one bounded writer per peer |
 //! | [`stdio`] | the conversation with the client |
@@ -34,6 +36,7 @@ pub mod loader;
 pub mod permissions;
 pub mod protocol;
 pub mod proxy;
+pub mod relay;
 pub mod report;
 pub mod stdio;
 pub mod wire;

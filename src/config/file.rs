@@ -241,7 +241,7 @@ pub(super) struct AskUserEntry {
     pub(super) enabled: Option<bool>,
     /// Whether a question that no dialog can show returns at once (`suspend`, default) or holds the call (`blocking`).
     pub(super) mode: Option<ModeEntry>,
-    /// How long a blocking question waits; 300 by default.
+    /// How long a blocking question waits; 300 by default. A question that is relayed to a host (`ASK_USER_CONFIG`) waits no longer than this either.
     pub(super) timeout_seconds: Option<Seconds<30, 900>>,
     /// How many days a question can still be answered after its call has returned; 30 by default.
     pub(super) keep_days: Option<Days<1, 365>>,

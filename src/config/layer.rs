@@ -36,7 +36,7 @@ pub(crate) fn load(path: &Path) -> Result<Option<String>, ConfigError> {
 }
 
 /// Reads a file that is obeyed: it belongs to the user or root, and no other user may write it.
-pub(super) fn load_owned(path: &Path) -> Result<Option<String>, ConfigError> {
+pub(crate) fn load_owned(path: &Path) -> Result<Option<String>, ConfigError> {
     read(path, |opened| {
         ownership::check(path, opened).map_err(|unowned| ConfigError::NotObeyed {
             path: path.to_owned(),
@@ -205,7 +205,7 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), DocumentF
         };
     }
     if let Some(seconds) = file.ask_user.timeout_seconds {
-        config.ask_user.timeout = seconds.duration();
+        config.ask_user.timeout = Some(seconds.duration());
     }
     if let Some(days) = file.ask_user.keep_days {
         config.ask_user.kept = days.duration();

@@ -18,6 +18,7 @@ mod dialog;
 mod door;
 mod grants;
 mod introduction;
+mod late_answers;
 mod launch_approvals;
 mod list;
 mod list_changes;
@@ -26,6 +27,7 @@ mod outcome;
 mod owner;
 mod person_asks;
 mod presence;
+mod relayed_questions;
 mod route;
 mod route_lookup;
 mod rule_error;
@@ -44,6 +46,7 @@ pub use continuation::{Carrier, DecisionSource};
 pub use desk::{AskingProgram, ChangedCards, Desk, SayError, Snapshot};
 pub use door::Recorded;
 pub use introduction::Introduction;
+pub use late_answers::LateAnswer;
 pub use list::ListBasis;
 pub use offers::ListedItem;
 pub use outcome::{AskPossibility, ListedTool, Outcome, PendingAsk, Refusal};
@@ -55,6 +58,7 @@ pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 // What a conversation needs of the loader, so that it need not see the loader itself.
 pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, OfferResult, Reply, Session, Urgency};
 pub use crate::permissions::Ruling;
+pub use crate::relay::RelayError;
 pub use crate::workflow::{Answer, Arguments, Ask, Provenance, Road, State, Workflow, WorkflowId};
 
 use std::path::Path;
@@ -68,6 +72,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::{ConfigError, Environment, Files, Locations, Startup, WatchedConfig};
 use crate::loader::{Content, Lease, Loader};
 use crate::protocol::{ListChanges, ListKind};
+use crate::relay::Relay;
 use crate::workflow::{Place, Workflows};
 
 use client_scope::ClientScope;
@@ -94,6 +99,8 @@ struct Shared {
     view: Mutex<CachedView>,
     loader: Loader,
     workflows: Workflows,
+    /// The host that shows questions instead, where one started this conversation.
+    relay: Arc<Relay>,
     /// The name under which this client asks, and the asks that its calls wait for.
     scope: Arc<ClientScope>,
     /// What a person granted to this client for its session.
@@ -121,6 +128,7 @@ impl Proxy {
         Self(Arc::new(Shared {
             loader: Loader::new(&environment, locations, tasks.clone()),
             workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
+            relay: Arc::new(Relay::of(&environment)),
             scope: ClientScope::new(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
@@ -144,12 +152,14 @@ impl Proxy {
             files,
             loader,
             workflows,
+            relay,
             tasks,
             ..
         } = &*self.0;
         Self(Arc::new(Shared {
             loader: loader.for_another_client(),
             workflows: workflows.clone(),
+            relay: Arc::clone(relay),
             scope: ClientScope::new(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{Proxy, View, now};
+use super::{LateAnswer, Proxy, View, now};
 use crate::config::RuleList;
 use crate::protocol::{DependencyName, ToolName};
 
@@ -19,6 +19,8 @@ pub struct Status {
     pub servers: Vec<ServerStatus>,
     /// What waits for a person.
     pub pending: Vec<PendingStatus>,
+    /// The answers that came after their call had returned; they count as taken.
+    pub answered: Vec<LateAnswer>,
     /// The rules that forbid something, with their place.
     pub denied: Vec<String>,
 }
@@ -66,8 +68,9 @@ pub struct PendingStatus {
 }
 
 impl Proxy {
-    /// Returns the status of pml.
+    /// Returns the status of pml; the late answers that it tells count as taken.
     pub async fn status(&self) -> Status {
+        let answered = self.take_late_answers().await;
         let pending = self.0.workflows.pending().await.unwrap_or_default();
         self.learn_approvals().await;
         let pending = pending
@@ -84,6 +87,7 @@ impl Proxy {
             problem: None,
             servers: Vec::new(),
             pending,
+            answered,
             denied: Vec::new(),
         };
         match self.view() {

@@ -40,7 +40,7 @@ pub use record::{
     Arguments, Ask, AskAttendance, NewWorkflow, Origin, SuspendedCall, Suspension, SweepReport,
     ToolExpectation, Workflow,
 };
-pub use store::{ChangedWorkflows, RecordedAnswer, Store, StoreChanges, Traces};
+pub use store::{ChangedWorkflows, RecordedAnswer, Store, StoreChanges, Traces, is_left_by_its_owner};
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

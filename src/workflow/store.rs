@@ -227,7 +227,8 @@ fn no_match(text: &str) -> WorkflowError {
 }
 
 /// Tells whether an answer may be taken by an identical call of another conversation, though its own call waits.
-pub(super) fn is_left_by_its_owner(workflow: &Workflow, now: Timestamp) -> bool {
+#[must_use]
+pub fn is_left_by_its_owner(workflow: &Workflow, now: Timestamp) -> bool {
     match &workflow.state {
         State::Answered { at, .. } => at.plus(OWNERS_TURN) <= now,
         State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn => false,

@@ -47,6 +47,7 @@ mod init;
 mod install;
 #[cfg(target_os = "linux")]
 mod kills;
+mod late_answers;
 mod lifecycle;
 mod links;
 mod list;
@@ -81,6 +82,7 @@ mod rule_commands;
 mod rule_writers;
 mod sample_server;
 mod secrets;
+mod seed_000;
 #[cfg(target_os = "linux")]
 mod short_question;
 mod sloppy;

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::protocol::DependencyName;
+use crate::proxy::Progress;
 use crate::stdio::client::link::Link;
 
 /// How often a waiting call shows that it lives; clients give up after a minute of silence.
@@ -17,6 +19,8 @@ pub(crate) enum Awaited<'a> {
     Person,
     /// The client's answer to a question of this server, which no other road brings.
     AnswerFor(&'a DependencyName),
+    /// A person, whom the host of this conversation asks.
+    Host,
 }
 
 impl Awaited<'_> {
@@ -24,6 +28,7 @@ impl Awaited<'_> {
     pub(crate) fn text(self) -> String {
         match self {
             Self::Person => "waiting for a person; in a terminal: pml pending".to_owned(),
+            Self::Host => "waiting for a person, where this conversation was started".to_owned(),
             Self::AnswerFor(server) => format!("waiting for the answer to a question of `{server}`"),
         }
     }
@@ -39,6 +44,27 @@ pub(crate) async fn beat(patience: Duration, mut show: impl FnMut()) {
         }
         show();
         tokio::time::sleep(rest.min(HEARTBEAT)).await;
+    }
+}
+
+/// Waits for work that a person is part of, and shows meanwhile that its call lives.
+pub(crate) async fn kept_alive<T>(
+    progress: Option<&mpsc::Sender<Progress>>,
+    awaited: Awaited<'_>,
+    work: impl Future<Output = T>,
+) -> T {
+    let show = || {
+        if let Some(progress) = progress {
+            let _ = progress.try_send(Progress(awaited.text()));
+        }
+    };
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            // The work knows its own end.
+            () = beat(HEARTBEAT, show) => {}
+        }
     }
 }
 

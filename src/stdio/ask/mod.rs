@@ -7,7 +7,7 @@ pub(crate) mod approval;
 mod dialog;
 mod form;
 pub(crate) mod forwarded;
-mod heartbeat;
+pub(crate) mod heartbeat;
 pub(crate) mod in_words;
 mod input_required;
 pub(crate) mod ladder;

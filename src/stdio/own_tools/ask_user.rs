@@ -2,6 +2,7 @@
 //!
 //! They climb the same ladder as approvals; where it reaches no person they return an id at once or, in blocking mode,
 //! wait. Silence is never turned into an answer, and an answer that comes late is kept for the next call that asks.
+//! Where a host shows the questions of this conversation, they go there instead (`relayed.rs`).
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::question_text::{result, timed_out};
 use super::question_tool::QuestionTool;
+use super::relayed;
 use crate::config::AskUserMode;
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::question::{Question, QuestionAnswer};
@@ -57,6 +59,10 @@ impl AskUser<'_> {
             Ok(questions) => questions,
             Err(error) => return Ok(Resolution::OwnResult(error_result(&error.to_string(), None))),
         };
+        if self.proxy.relays_questions() {
+            let asking = relayed::ask(self.proxy, self.requester, self.tool, &questions);
+            return Ok(Resolution::OwnResult(Box::pin(asking).await));
+        }
         let workflow = self.proxy.question(self.tool.name(), questions.clone()).await?;
         self.put(workflow, &questions).await
     }
@@ -71,7 +77,7 @@ impl AskUser<'_> {
             id: workflow.id,
             code: workflow.code.to_string(),
             subject: Subject::Questions(questions),
-            patience: self.proxy.ask_user().timeout,
+            patience: self.proxy.ask_user().patience(),
             claim: None,
         };
         match self.ladder.ask(self.requester, &mut ask).await {
@@ -101,7 +107,7 @@ impl AskUser<'_> {
             return self.stand(workflow.id, Duration::ZERO).await;
         }
         self.ladder
-            .wait(self.requester, workflow.id, settings.timeout)
+            .wait(self.requester, workflow.id, settings.patience())
             .await;
         Ok(Resolution::OwnResult(
             match self.proxy.question_status(workflow.id, Duration::ZERO).await? {

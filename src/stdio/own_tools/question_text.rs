@@ -7,10 +7,14 @@ use serde_json::{Map, Value, json};
 use super::question_tool::QuestionTool;
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::question::{Question, QuestionAnswer};
-use crate::proxy::{Provenance, QuestionStatus, Workflow};
+use crate::proxy::{QuestionStatus, RelayError, Workflow};
+use crate::report::{self, Hint as _};
 
 /// The seed's words for a question that nobody answered in time.
 const TIMED_OUT: &str = "User did not respond within the timeout period. Proceeding with your best judgment.";
+
+/// Says that silence and failure are no answer.
+const NO_ANSWER: &str = "Nobody refused. Do not assume an answer.";
 
 /// Tells how questions stand.
 pub(super) fn result(tool: QuestionTool, questioned: QuestionStatus) -> Value {
@@ -33,7 +37,7 @@ pub(super) fn result(tool: QuestionTool, questioned: QuestionStatus) -> Value {
             questions,
             answers,
             by,
-        } => answered(tool, &questions, &answers, &by),
+        } => answered(tool, &questions, &answers, &json!(by.road)),
     }
 }
 
@@ -46,35 +50,64 @@ fn closed(status: &str, text: &str) -> Value {
     })
 }
 
-fn answered(
+/// Tells what a person answered, on the road `by`.
+pub(super) fn answered(
     tool: QuestionTool,
     questions: &[Question],
     answers: &[QuestionAnswer],
-    by: &Provenance,
+    by: &Value,
 ) -> Value {
     let text = match tool {
         QuestionTool::One => answers.first().map(QuestionAnswer::summary).unwrap_or_default(),
-        QuestionTool::Several => {
-            let line = |(question, given): (&Question, &QuestionAnswer)| {
-                format!("{}\n{}", question.question, given.summary())
-            };
-            questions
-                .iter()
-                .zip(answers)
-                .map(line)
-                .collect::<Vec<_>>()
-                .join("\n\n")
-        }
+        QuestionTool::Several => listed(questions, answers),
     };
-    let keyed: Map<String, Value> = questions
-        .iter()
-        .zip(answers)
-        .map(|(question, given)| (question.question.clone(), json!(given.values())))
-        .collect();
     json!({
         "content": [{ "type": "text", "text": text }],
-        "structuredContent": { "status": "answered", "message": text, "answers": keyed, "by": by.road },
+        "structuredContent": {
+            "status": "answered",
+            "message": text,
+            "answers": keyed(questions, answers),
+            "by": by,
+        },
     })
+}
+
+/// Tells why a relayed question has no answer, and what was answered before it.
+pub(super) fn unanswered(questions: &[Question], answers: &[QuestionAnswer], error: &RelayError) -> Value {
+    let message = report::render(error, None);
+    let status = match error {
+        RelayError::TimedOut => "timed_out",
+        _ => "failed",
+    };
+    let mut texts = vec![message.clone(), NO_ANSWER.to_owned()];
+    texts.extend(error.hint().map(|hint| format!("hint: {hint}")));
+    let mut structured = json!({ "status": status, "message": message, "instructions": NO_ANSWER });
+    if !answers.is_empty() {
+        texts.push(format!("Answered before that:\n\n{}", listed(questions, answers)));
+        structured["answers"] = json!(keyed(questions, answers));
+    }
+    let content: Vec<Value> = texts
+        .iter()
+        .map(|text| json!({ "type": "text", "text": text }))
+        .collect();
+    json!({ "content": content, "structuredContent": structured, "isError": true })
+}
+
+/// Writes each question that has an answer, and its answer below it.
+fn listed(questions: &[Question], answers: &[QuestionAnswer]) -> String {
+    let pairs = questions.iter().zip(answers);
+    let texts: Vec<String> = pairs
+        .map(|(question, given)| format!("{}\n{}", question.question, given.summary()))
+        .collect();
+    texts.join("\n\n")
+}
+
+/// Returns the answers by their questions.
+pub(super) fn keyed(questions: &[Question], answers: &[QuestionAnswer]) -> Map<String, Value> {
+    let pairs = questions.iter().zip(answers);
+    pairs
+        .map(|(question, given)| (question.question.clone(), json!(given.values())))
+        .collect()
 }
 
 /// Tells that nobody has answered yet, and how to go on.

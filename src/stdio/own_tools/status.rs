@@ -1,12 +1,13 @@
-//! `pml_status`: what is installed, running, pending and denied, for a model that wonders.
+//! `pml_status`: what is installed, running, pending, answered late and denied, for a model that wonders.
 
 use serde_json::{Value, json};
 
+use super::question_text::keyed;
 use crate::protocol::own_tool::STATUS;
 use crate::protocol::{Shown, wire_name};
 use crate::proxy::Proxy;
 
-/// Reports how things stand; never arguments, values of variables or answers.
+/// Reports how things stand; never arguments, values of variables, or answers that a call has taken.
 pub(super) async fn status(proxy: &Proxy) -> Value {
     let status = proxy.status().await;
     let servers: Vec<Value> = status
@@ -22,10 +23,23 @@ pub(super) async fn status(proxy: &Proxy) -> Value {
             })
         })
         .collect();
+    let answered: Vec<Value> = status
+        .answered
+        .iter()
+        .map(|late| {
+            json!({
+                "code": late.code,
+                "workflow_id": late.id.uuid(),
+                "answers": keyed(&late.questions, &late.answers),
+                "by": late.by.road,
+            })
+        })
+        .collect();
     let structured = json!({
         "config": { "file": status.file, "problem": status.problem },
         "servers": servers,
         "pending": status.pending,
+        "answered": answered,
         "denied": status.denied,
     });
     let text = Shown::json(&format!("{structured:#}"));
@@ -38,7 +52,7 @@ pub(super) fn definition() -> Value {
         "name": STATUS,
         "title": "How pml stands",
         "description": "Tells which servers stand behind pml, whether they are installed, running and approved, what waits \
-            for a person, and what is denied by which rule. Use it when a tool you expect is missing or refused.",
+            for a person, what they answered after a call had returned, and what is denied by which rule. Use it when a tool you expect is missing or refused.",
         "inputSchema": { "type": "object", "properties": {} },
         "annotations": { "readOnlyHint": true, "openWorldHint": false },
     })

@@ -38,6 +38,10 @@ pub(crate) enum Answer {
     Events(String),
     /// A stream of events that stays open.
     Open(String),
+    /// A status and a body that never ends.
+    Endless(u16),
+    /// Nothing: the connection is closed.
+    Gone,
 }
 
 impl Answer {
@@ -169,6 +173,16 @@ fn serve(stream: &TcpStream, asked: &Mutex<Vec<Request>>, answer: &dyn Fn(&Reque
                 let _ = write!(writer, "{head}{events}");
                 // Open until the other side goes.
                 let _ = reader.read(&mut [0; 1]);
+                return;
+            }
+            Answer::Endless(status) => {
+                let _ = write!(writer, "HTTP/1.1 {status} Told\r\nconnection: close\r\n\r\n");
+                // Until the other side has enough.
+                while writer.write_all(&[b' '; 4096]).is_ok() {}
+                return;
+            }
+            Answer::Gone => {
+                let _ = stream.shutdown(std::net::Shutdown::Both);
                 return;
             }
         };
