@@ -28,6 +28,7 @@ pub mod card;
 pub mod cli;
 pub mod config;
 pub mod disk;
+pub mod inbox;
 pub mod loader;
 pub mod permissions;
 pub mod protocol;
