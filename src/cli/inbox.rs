@@ -2,11 +2,11 @@
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 use super::desk::TerminalDesk;
 use super::failure::hinted;
@@ -17,6 +17,9 @@ use crate::protocol::Shown;
 use crate::proxy::{ChangedCards, Desk, now};
 use crate::report::Hint;
 use crate::workflow::{Answer, Ask, Scope, Workflow};
+
+/// How often a watcher without anything to write looks whether anybody reads.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How the asks are shown.
 #[derive(Debug, Args)]
@@ -127,11 +130,17 @@ fn print_line(value: &Value) -> Result<(), output::StdoutError> {
     output::data(&Shown::json(&value.to_string()))
 }
 
-/// Waits until the reader of stdout is gone; for ever where that cannot be told, as with a file.
+/// Waits until the reader of stdout is gone; a pipe that breaks wakes nobody who does not write.
 async fn without_reader() {
-    match AsyncFd::register_with_interest(std::io::stdout(), Interest::ERROR) {
-        Ok(stdout) => drop(stdout.ready(Interest::ERROR).await),
-        Err(_) => std::future::pending().await,
+    let mut looks = tokio::time::interval(LOOK);
+    loop {
+        looks.tick().await;
+        let stdout = std::io::stdout();
+        let mut pipe = [PollFd::new(&stdout, PollFlags::empty())];
+        let looked = rustix::event::poll(&mut pipe, Some(&Timespec::default()));
+        if looked.is_ok() && pipe[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            return;
+        }
     }
 }
 

@@ -55,21 +55,21 @@ pub(super) fn changed(screen: &mut Screen, cards: Vec<Card>) {
 
 /// Takes over that an answer was recorded, or why it was not; then nothing that was typed is lost.
 pub(super) fn recorded(screen: &mut Screen, id: WorkflowId, outcome: Result<Box<Card>, String>) {
-    if screen.sending == Some(id) {
-        screen.sending = None;
-    }
     match outcome {
         Ok(card) => {
             screen.drafts.remove(&id);
-            let answer = card
-                .answered
-                .as_ref()
-                .map_or("answered", |answer| answer.text.as_str());
+            let answer = card.answered.as_ref();
+            let answer = answer.map_or("answered", |answer| answer.text.as_str());
             let first = answer.lines().next().unwrap_or_default();
-            screen.note = Some(format!("{} is sent: {first}", card.code));
+            let note = format!("{} is sent: {first}", card.code);
             take_over(screen, *card);
+            screen.note = Some(note);
         }
         Err(reason) => screen.note = Some(format!("Not recorded: {reason}")),
+    }
+    // Only now: while it is on its way, a card that closes was closed by this answer.
+    if screen.sending == Some(id) {
+        screen.sending = None;
     }
     finish(screen);
 }

@@ -8,7 +8,7 @@ use super::draft::{Draft, LEFT_UNANSWERED, QuestionDraft, written};
 use super::state::{Focus, Mode, Screen};
 use super::text::{short, wrap};
 use super::theme::Tone;
-use crate::card::{Card, CardState, LineStyle};
+use crate::card::{Card, CardState, Choice, Decision, LineStyle};
 use crate::protocol::Shown;
 use crate::protocol::question::{Question, Selection};
 use crate::workflow::Timestamp;
@@ -41,6 +41,11 @@ impl Body {
     /// Writes a value beside its name, or under it where it is narrow.
     fn named(&mut self, name: &str, column: usize, tone: Tone, text: &str, width: usize) {
         if width < NARROW {
+            if name.width() + 2 + text.width() <= width && !text.contains('\n') {
+                self.rows
+                    .push(vec![(Tone::Label, format!("{name}: ")), (tone, text.to_owned())]);
+                return;
+            }
             self.rows.push(vec![(Tone::Label, format!("{name}:"))]);
             let lines = wrap(text, width.saturating_sub(2)).into_iter();
             self.rows
@@ -78,7 +83,10 @@ pub(super) fn body(screen: &Screen, width: usize) -> Body {
             } else {
                 let asks = matches!(screen.mode(), Mode::Options | Mode::Text);
                 questions(&mut body, card, draft, asks, width);
-                about(&mut body, card, screen.wall(), 12, width);
+                if !asks {
+                    body.blank();
+                    about(&mut body, card, screen.wall(), 12, width);
+                }
             }
         }
     }
@@ -133,24 +141,27 @@ fn decision(body: &mut Body, card: &Card, now: Timestamp, width: usize) {
     body.blank();
     for choice in &card.choices {
         let key = match choice.decision {
-            crate::card::Decision::Once => 'c',
-            crate::card::Decision::Session => 's',
-            crate::card::Decision::Always => 'a',
-            crate::card::Decision::Abort => 'x',
+            Decision::Once => 'c',
+            Decision::Session => 's',
+            Decision::Always => 'a',
+            Decision::Abort => 'x',
         };
-        let lines = wrap(
-            &format!("{}: {}", choice.label, choice.grants),
-            width.saturating_sub(3),
-        );
+        let lines = wrap(&grants(card, choice), width.saturating_sub(3));
         for (index, line) in lines.into_iter().enumerate() {
             let key = if index == 0 { key } else { ' ' };
             body.rows
                 .push(vec![(Tone::Command, format!("{key}  ")), (Tone::Plain, line)]);
         }
     }
-    if let Some(always) = &card.always_writes {
-        let text = format!("\"{}\" into {}", always.rule, always.file);
-        body.named("a writes", column, Tone::Plain, &text, width);
+}
+
+/// Says what a choice grants; of a rule that it writes, the whole file.
+pub(super) fn grants(card: &Card, choice: &Choice) -> String {
+    match &card.always_writes {
+        Some(always) if choice.decision == Decision::Always => {
+            format!("{}: writes {} into {}", choice.label, always.rule, always.file)
+        }
+        _ => format!("{}: {}", choice.label, choice.grants),
     }
 }
 
@@ -186,7 +197,6 @@ fn questions(body: &mut Body, card: &Card, draft: Option<&Draft>, asks: bool, wi
             one_question(body, &question.shown, answer, width, OptionRows::NoCursor);
         }
     }
-    body.blank();
 }
 
 /// The questions by name, the one in sight in brackets, those that have an answer with a sign.

@@ -4,7 +4,7 @@
 
 use ratatui::layout::Rect;
 
-use super::body::{Body, Row, body};
+use super::body::{Body, Row, body, grants};
 use super::draft::Draft;
 use super::keys::help;
 use super::queue::listed;
@@ -60,29 +60,40 @@ impl Layout {
         let reading = !matches!(screen.focus, Focus::Pane(Pane::Queue) | Focus::History);
         let low = screen.size.height < LOW;
         let (cards, _) = listed(screen);
-        let most = match (low, reading) {
-            (true, true) => 0,
-            (true, false) => usize::from(left) / 3,
-            (false, _) => usize::from(left) / 3,
-        };
+        let most = if low && reading { 0 } else { usize::from(left) / 3 };
         let heading = take(&mut left, 1);
         let queue = take(&mut left, cards.len().min(most));
         let rule = take(&mut left, usize::from(!low || !reading));
+        let body = body(screen, columns);
+        // An answer is typed right below its question, a reason right below the decision at the bottom.
+        let card = match screen.mode() {
+            Mode::Text | Mode::Options if field > 0 => take(&mut left, body.rows.len()),
+            _ => std::mem::take(&mut left),
+        };
         let mut top = 0;
         let mut part = |height: u16| {
             let area = Rect::new(0, top, width, height);
             top += height;
             area
         };
+        let (heading, queue, rule, card) = (part(heading), part(queue), part(rule), part(card));
+        let (field, prompt) = if screen.mode() == Mode::Reason {
+            let prompt = part(prompt);
+            (part(field), prompt)
+        } else {
+            let field = part(field);
+            part(left);
+            (field, part(prompt))
+        };
         Self {
-            heading: part(heading),
-            queue: part(queue),
-            rule: part(rule),
-            card: part(left),
-            field: part(field),
-            prompt: part(prompt),
+            heading,
+            queue,
+            rule,
+            card,
+            field,
+            prompt,
             footer: part(footer),
-            body: body(screen, columns),
+            body,
             prompt_rows,
             footer_rows,
         }
@@ -121,30 +132,28 @@ fn field_rows(screen: &Screen, width: usize) -> usize {
 
 /// Says what the next key makes final, and what was noted.
 fn prompt(screen: &Screen, width: usize) -> Vec<Row> {
-    let mut rows = Vec::new();
-    if let (Focus::Armed { decision, .. }, Some(card)) = (screen.focus, screen.shown()) {
-        let choice = card.choices.iter().find(|choice| choice.decision == decision);
-        let what = match (choice, decision) {
-            (Some(choice), Decision::Abort) => {
-                format!("{}: {}. Why? (optional)", choice.label, choice.grants)
+    let lines = final_key(screen).into_iter().chain(screen.note.clone());
+    let lines = lines.flat_map(|text| wrap(&text, width));
+    lines.map(|line| vec![(Tone::Warning, line)]).collect()
+}
+
+/// Says what the next key makes final; the key itself once it counts.
+fn final_key(screen: &Screen) -> Option<String> {
+    let key = |key: &'static str| if screen.in_grace() { "…" } else { key };
+    let card = screen.shown()?;
+    Some(match (screen.focus, screen.mode()) {
+        (Focus::Armed { decision, .. }, _) => {
+            let choice = card.choices.iter().find(|choice| choice.decision == decision);
+            match (choice, decision) {
+                (Some(choice), Decision::Abort) => format!("{}. Why? (optional)", grants(card, choice)),
+                (Some(choice), _) => format!("{}? {}", grants(card, choice), key("Enter says yes.")),
+                (None, _) => "Abort: the questions stay unanswered. Why? (optional)".to_owned(),
             }
-            (None, _) => "Abort: the questions stay unanswered. Why? (optional)".to_owned(),
-            (Some(choice), _) => format!("{}: {}?", choice.label, choice.grants),
-        };
-        rows.extend(
-            wrap(&what, width)
-                .into_iter()
-                .map(|line| vec![(Tone::Warning, line)]),
-        );
-    }
-    if let Some(note) = &screen.note {
-        rows.extend(
-            wrap(note, width)
-                .into_iter()
-                .map(|line| vec![(Tone::Warning, line)]),
-        );
-    }
-    rows
+        }
+        (Focus::Review, Mode::Review) => key("Enter sends this.").to_owned(),
+        (Focus::Review, _) => key("Enter goes back, s sends it so.").to_owned(),
+        _ => return None,
+    })
 }
 
 /// Lists every key, in as many rows as it takes.
@@ -180,7 +189,7 @@ pub(super) fn position(screen: &Screen, layout: &Layout) -> String {
             (true, false) => "↑",
             (false, _) => "↓",
         };
-        format!(" {arrows} lines {}-{last} of {all} ", first + 1)
+        format!(" {arrows} {}-{last} of {all} ", first + 1)
     } else {
         String::new()
     };

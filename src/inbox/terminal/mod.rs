@@ -19,5 +19,12 @@ mod session;
 mod text;
 mod theme;
 
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod snapshots;
+#[cfg(test)]
+mod tests;
+
 pub use run::{ScreenError, run};
 pub use theme::Palette;

@@ -21,7 +21,7 @@ fn wrap_line(line: &str, width: usize) -> Vec<String> {
     for letter in line.chars() {
         let wide = letter.width().unwrap_or(0);
         // A space at the end of a line hangs over it: it is not seen there, and would be odd at the next beginning.
-        if columns + wide > width && letter != ' ' {
+        while columns > 0 && columns + wide > width && letter != ' ' {
             // What stands after the last space goes to the next line, unless that would leave nothing here.
             let rest = match current.rfind(' ') {
                 Some(space) if !current[..space].trim().is_empty() => current.split_off(space + 1),

@@ -22,14 +22,13 @@ pub fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     let palette = screen.palette;
     let low = layout.rule.height == 0;
     let heading = if low {
-        position(screen, &layout)
+        // The list gave way: its place tells where in it the card is.
+        let (cards, selected) = queue::listed(screen);
+        let place = cards.iter().position(|card| Some(card.id) == selected);
+        let place = place.map_or(0, |place| place + 1);
+        format!("{place}/{}{}", cards.len(), position(screen, &layout))
     } else {
         queue::heading(screen, width)
-    };
-    let heading = if low {
-        format!("pml inbox, {} wait:{}", screen.waiting(), heading)
-    } else {
-        heading
     };
     frame.render_widget(
         Paragraph::new(Line::styled(fit(&heading, width), palette.style(Tone::Title))),
