@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Deserialize;
 
+use super::desk::TerminalDesk;
 use super::failure::{Refused, hinted};
-use super::inbox::Inbox;
 use super::{CommandContext, output};
 use crate::protocol::Shown;
 use crate::protocol::question::{Question, QuestionAnswer, QuestionError};
@@ -105,24 +105,39 @@ impl Hint for AnswerError {
 
 /// Answers, and shows what was said.
 pub(crate) fn run(context: &CommandContext, arguments: &AnswerArguments) -> anyhow::Result<ExitCode> {
-    let inbox = Inbox::open(context)?;
+    let inbox = TerminalDesk::open(context)?;
     let workflow = inbox.named(&arguments.code)?;
-    let command = format!("answer {}", workflow.code);
     let questions = match &workflow.ask {
         Ask::Questions { questions } => questions.as_slice(),
         // The desk says what is asked instead.
         Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => &[],
     };
-    // An answer that cannot count is not even asked for.
-    let some = vec![QuestionAnswer::default(); questions.len()];
-    inbox.check(&workflow, &Answer::Answers { answers: some }, &command)?;
+    check(&inbox, &workflow, questions)?;
     let answers = answers(&workflow, questions, arguments)?;
+    record(&inbox, &workflow, answers)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks that an answer can count: one that cannot is not even asked for.
+pub(super) fn check(inbox: &TerminalDesk, workflow: &Workflow, questions: &[Question]) -> anyhow::Result<()> {
+    let answers = vec![QuestionAnswer::default(); questions.len()];
+    let command = format!("answer {}", workflow.code);
+    inbox.check(workflow, &Answer::Answers { answers }, &command)
+}
+
+/// Records answers, and shows what was said.
+pub(super) fn record(
+    inbox: &TerminalDesk,
+    workflow: &Workflow,
+    answers: Vec<QuestionAnswer>,
+) -> anyhow::Result<()> {
+    let command = format!("answer {}", workflow.code);
     let told: Vec<_> = answers.iter().map(QuestionAnswer::summary).collect();
-    inbox.answer(&workflow, Answer::Answers { answers }, &command)?;
+    inbox.answer(workflow, Answer::Answers { answers }, &command)?;
     for told in &told {
         output::say(&format!("answered `{}`: {}", workflow.code, Shown::line(told)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn answers(
@@ -184,7 +199,7 @@ fn checked(
 }
 
 /// Puts questions to the person at the terminal until they agree to send what they said, or leave.
-fn ask_all(code: &Code, questions: &[Question]) -> anyhow::Result<Vec<QuestionAnswer>> {
+pub(super) fn ask_all(code: &Code, questions: &[Question]) -> anyhow::Result<Vec<QuestionAnswer>> {
     loop {
         let answers = questions.iter().map(|question| ask(code, question));
         let answers = answers.collect::<anyhow::Result<Vec<QuestionAnswer>>>()?;
@@ -217,15 +232,20 @@ fn ask(code: &Code, question: &Question) -> anyhow::Result<QuestionAnswer> {
 }
 
 /// Reads a line from the person; their leaving leaves the question open.
-fn typed(code: &Code, prompt: &str) -> anyhow::Result<String> {
+pub(super) fn typed(code: &Code, prompt: &str) -> anyhow::Result<String> {
     let mut out = anstream::stderr();
     write!(out, "{prompt}")?;
     out.flush()?;
     let mut line = String::new();
     if std::io::stdin().read_line(&mut line)? == 0 {
-        return Err(Refused(format!("`{code}` is not answered: it still waits")).into());
+        return Err(left(code));
     }
     Ok(line)
+}
+
+/// Says that the person left an ask as it was.
+pub(super) fn left(code: &Code) -> anyhow::Error {
+    Refused(format!("`{code}` is not answered: it still waits")).into()
 }
 
 #[cfg(test)]

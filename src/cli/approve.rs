@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::inbox::Inbox;
+use super::desk::TerminalDesk;
 use super::{CommandContext, output};
 use crate::protocol::Shown;
 use crate::proxy::approval::{self, LastingGrant};
@@ -30,19 +30,30 @@ pub(crate) struct ApproveArguments {
 
 /// Approves, and says what was granted.
 pub(crate) fn run(context: &CommandContext, arguments: &ApproveArguments) -> anyhow::Result<ExitCode> {
-    let inbox = Inbox::open(context)?;
+    let inbox = TerminalDesk::open(context)?;
     let workflow = inbox.named(&arguments.code)?;
     let scope = match (arguments.session, arguments.always) {
         (_, true) => Scope::Always,
         (true, false) => Scope::Session,
         (false, false) => Scope::Once,
     };
+    record(context, &inbox, &workflow, scope)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Records an approval, and says what it grants.
+pub(super) fn record(
+    context: &CommandContext,
+    inbox: &TerminalDesk,
+    workflow: &Workflow,
+    scope: Scope,
+) -> anyhow::Result<()> {
     let answer = Answer::Approve { scope };
     let command = format!("approve {}", workflow.code);
     let Recorded {
         workflow: answered,
         rule,
-    } = inbox.answer(&workflow, answer.clone(), &command)?;
+    } = inbox.answer(workflow, answer.clone(), &command)?;
     output::say(&format!("approved:\n{}", answered.summary(now())));
     if let Some(edited) = rule {
         output::warn(&edited.durability);
@@ -63,7 +74,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &ApproveArguments) -> any
             "a call that waits goes on by itself, or when its dialog is closed; otherwise the next identical call runs"
         }
     });
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Says what the answer grants, no more and no less.

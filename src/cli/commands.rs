@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    CommandContext, add, answer, approve, check, completions, demo, init, install, list, log, output,
+    CommandContext, add, answer, approve, check, completions, demo, inbox, init, install, list, log, output,
     pending, person, refuse, remove, rule, rules, sample_server, serve, stdio, supervise, uninstall,
 };
 use crate::config::{self, RuleList};
@@ -128,6 +128,21 @@ Examples:
   pml rules
   pml rules --json")]
     Rules(rules::RulesArguments),
+    /// Answer every agent on one screen: approvals and questions, in every project of yours
+    #[command(after_help = "\
+Keys: arrows choose an ask, Enter opens it, Esc goes back, PgUp and PgDn scroll, h shows the history, q leaves.
+A decision takes two keys: c continue, s session, a always or x abort, then Enter. On a question: arrows or 1-9
+choose, Space marks, letters begin an answer in your own words, Ctrl-J begins a new line, Tab goes to the next
+question, Enter goes on to the review, Ctrl-X aborts. The bottom of the screen lists the keys that count.
+Nothing counts in the first 0.3 seconds after the screen changed, and silence is never an answer.
+
+Examples:
+  pml inbox
+  pml inbox --once                     asks about the oldest in plain lines
+  pml inbox --json                     for scripts: all asks, then each change, one JSON value per line
+
+Exit code of --once: 0 answered, 1 nothing waits or you left it waiting, 2 error.")]
+    Inbox(inbox::InboxArguments),
     /// List what waits for your answer: calls to approve, questions of a model
     #[command(after_help = "\
 Shows what would run, in every project of yours, the oldest first. Of long
@@ -243,6 +258,7 @@ impl Command {
         !matches!(
             self,
             Self::Stdio
+                | Self::Inbox(_)
                 | Self::Pending(_)
                 | Self::Approve(_)
                 | Self::Refuse(_)
@@ -290,6 +306,7 @@ impl Command {
                 person::required(context, "forget")?;
                 rule::forget(context, &arguments)
             }
+            Self::Inbox(arguments) => inbox::run(context, &arguments),
             Self::Pending(arguments) => pending::run(context, &arguments),
             Self::Approve(arguments) => approve::run(context, &arguments),
             Self::Refuse(arguments) => refuse::run(context, &arguments),

@@ -1,138 +1,214 @@
-//! The desk of a person at a terminal, as the commands of the inbox share it.
-//!
-//! It needs no running pml: the store is shared by every process of the user, and a call that waits looks there.
+//! `pml inbox`: the screen where a person answers every agent; `--once` asks in plain lines, `--json` only watches.
 
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
-use super::failure::Hinted as _;
-use super::{CommandContext, person};
-use crate::proxy::{Desk, NotEntitled, Recorded, Refusal};
-use crate::workflow::{Answer, Ask, Provenance, Road, Workflow, WorkflowError};
+use super::desk::TerminalDesk;
+use super::failure::hinted;
+use super::{CommandContext, answer, approve, output, refuse, terminal};
+use crate::card::Decision;
+use crate::inbox::terminal::{self as screen, Palette};
+use crate::protocol::Shown;
+use crate::proxy::{ChangedCards, Desk, now};
+use crate::report::Hint;
+use crate::workflow::{Answer, Ask, Scope, Workflow};
 
-/// Where a person looks whose answer does not count any more.
-const TOO_LATE: &str = "to see what became of it: pml log";
+/// How often a watcher without anything to write looks whether anybody reads.
+const LOOK: Duration = Duration::from_secs(1);
 
-/// The desk, and the runtime that it needs.
-pub(super) struct Inbox {
-    desk: Desk,
-    runtime: Runtime,
-    /// This terminal.
-    by: Provenance,
+/// How the asks are shown.
+#[derive(Debug, Args)]
+pub(crate) struct InboxArguments {
+    /// Ask about the oldest ask in plain lines, then end
+    #[arg(long, conflicts_with = "json")]
+    once: bool,
+    /// Print the asks and each change of them as JSON lines, until interrupted
+    #[arg(long)]
+    json: bool,
 }
 
-impl Inbox {
-    /// Sits down at the desk of the user.
-    pub(super) fn open(context: &CommandContext) -> anyhow::Result<Self> {
-        let terminal = person::terminal();
-        let desk = Desk::new(
-            &context.environment,
-            &context.locations,
-            context.files(),
-            terminal,
-        );
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let by = person::provenance();
-        Ok(Self { desk, runtime, by })
-    }
+/// Says why there is no screen.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoScreen {
+    /// Nobody would see it, or could type.
+    #[error("`pml inbox` is for a terminal, and there is none here")]
+    NotATerminal,
+    /// It can only write line after line.
+    #[error("this terminal cannot show a screen: `TERM` is \"dumb\"")]
+    Dumb,
+}
 
-    /// Finds the ask that a person means by a code or by the beginning of an id.
-    pub(super) fn named(&self, text: &str) -> anyhow::Result<Workflow> {
-        spoken(self.runtime.block_on(self.desk.named(text)))
-    }
-
-    /// Lists what waits for an answer, the oldest first.
-    pub(super) fn pending(&self) -> anyhow::Result<Vec<Workflow>> {
-        spoken(self.runtime.block_on(self.desk.pending()))
-    }
-
-    /// Lists every ask that is still kept, the newest first.
-    pub(super) fn recent(&self, limit: usize) -> anyhow::Result<Vec<Workflow>> {
-        spoken(self.runtime.block_on(self.desk.recent(limit)))
-    }
-
-    /// Tells before a person thinks about it that an answer would not count; `command` is what they typed.
-    pub(super) fn check(&self, workflow: &Workflow, answer: &Answer, command: &str) -> anyhow::Result<()> {
-        let checked = self.desk.check(workflow, answer, &self.by);
-        let checked = self.runtime.block_on(checked);
-        checked.map_err(|refusal| not_recorded(workflow, refusal, command))
-    }
-
-    /// Records the answer of the person at this terminal, or says why it does not count.
-    pub(super) fn answer(
-        &self,
-        workflow: &Workflow,
-        answer: Answer,
-        command: &str,
-    ) -> anyhow::Result<Recorded> {
-        let recording = self.desk.answer(workflow, answer, self.by.clone());
-        let recorded = self.runtime.block_on(recording);
-        recorded.map_err(|refusal| not_recorded(workflow, refusal, command))
+impl Hint for NoScreen {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotATerminal => {
+                "to see what waits: pml pending\nto be asked in plain lines, in a terminal: pml inbox --once\n\
+                 to follow it in a script: pml inbox --json"
+            }
+            Self::Dumb => "to be asked in plain lines: pml inbox --once\nto see what waits: pml pending",
+        };
+        Some(hint.to_owned())
     }
 }
 
-impl Drop for Inbox {
-    fn drop(&mut self) {
-        // The last process that closes the store leaves no log of it behind.
-        self.runtime.block_on(self.desk.close());
+/// Opens the inbox.
+pub(crate) fn run(context: &CommandContext, arguments: &InboxArguments) -> anyhow::Result<ExitCode> {
+    if arguments.json {
+        let desk = TerminalDesk::open(context)?;
+        desk.wait_for(follow(desk.desk()))?;
+        return Ok(ExitCode::SUCCESS);
     }
-}
-
-/// Returns what the store said as an error of a command: its words, without those for a model.
-fn spoken<T>(looked: Result<T, Refusal>) -> anyhow::Result<T> {
-    looked.map_err(|refusal| match refusal {
-        Refusal::Workflow(error) => error.into(),
-        refusal => refusal.into(),
-    })
-}
-
-/// Tells before a person thinks about it that an answer would come too late.
-pub(super) fn still_open(workflow: &Workflow) -> anyhow::Result<()> {
-    let refusal = Answer::Refuse { reason: None };
-    let open = workflow.accepts(&refusal, Road::Cli.into(), crate::proxy::now());
-    open.map_err(|error| not_recorded(workflow, error.into(), "pending"))
-}
-
-/// Says what to do instead where an answer does not count.
-fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow::Error {
-    let code = &workflow.code;
-    let hinted = |error: WorkflowError, hint: String| match Err::<(), _>(error).hint(hint) {
-        Err(error) => error,
-        Ok(()) => anyhow::anyhow!("`{code}` was not answered"),
+    if arguments.once {
+        return once(context);
+    }
+    let variable = |name| {
+        context
+            .environment
+            .variable(name)
+            .and_then(|value| value.to_str())
     };
-    match refusal {
-        Refusal::Workflow(error @ WorkflowError::Unfit { .. }) => {
-            let hint = match &workflow.ask {
-                Ask::Questions { .. } => format!("to answer it: pml answer {code}"),
-                Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
-                    format!("to decide it: pml approve {code}, or pml refuse {code}")
-                }
-            };
-            hinted(error, hint)
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(hinted(NoScreen::NotATerminal));
+    }
+    if variable("TERM") == Some("dumb") {
+        return Err(hinted(NoScreen::Dumb));
+    }
+    let palette = Palette::of(variable("NO_COLOR"), variable("TERM"));
+    let desk = TerminalDesk::open(context)?;
+    desk.wait_for(screen::run(desk.desk(), desk.by(), palette))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints all asks, then each change, until a signal comes or nobody reads any more.
+async fn follow(desk: &Desk) -> anyhow::Result<()> {
+    let mut revisions = desk.revisions().await?;
+    let mut revision = print_snapshot(desk).await?;
+    let mut ended = std::pin::pin!(async {
+        tokio::select! {
+            () = terminal::interrupted() => {}
+            () = without_reader() => {}
         }
-        Refusal::Workflow(error @ WorkflowError::Refused { .. }) => hinted(error, TOO_LATE.to_owned()),
-        Refusal::Workflow(error) => error.into(),
-        Refusal::NotEntitled {
-            why: NotEntitled::Agent,
-            ..
-        } => person::NotAPerson::running(command).into(),
-        // Its cause says it: here no call was to run.
-        Refusal::NotRecorded(cause) => anyhow::Error::from_boxed(cause),
-        refusal => refusal.into(),
+    });
+    loop {
+        tokio::select! {
+            () = &mut ended => return Ok(()),
+            changed = revisions.changed() => changed?,
+        }
+        revisions.borrow_and_update();
+        match desk.changed_since(revision).await? {
+            ChangedCards::These { latest, cards } => {
+                for card in cards {
+                    print_line(&json!({ "type": "card", "card": card }))?;
+                }
+                revision = latest;
+            }
+            ChangedCards::ReadAnew => {
+                print_line(&json!({ "type": "reset" }))?;
+                revision = print_snapshot(desk).await?;
+            }
+        }
     }
 }
 
-/// Returns what scripts need to know a workflow again, without what is asked.
-pub(super) fn json(workflow: &Workflow) -> Value {
-    json!({
-        "code": workflow.code,
-        "id": workflow.id,
-        "tool": workflow.call.tool,
-        "kind": workflow.ask.kind(),
-        "project": workflow.project.to_string_lossy(),
-        "createdAt": workflow.created_at,
-        "expiresAt": workflow.expires_at,
-    })
+async fn print_snapshot(desk: &Desk) -> anyhow::Result<u64> {
+    let snapshot = desk.snapshot().await?;
+    print_line(&json!({
+        "type": "snapshot",
+        "rev": snapshot.revision,
+        "pending": snapshot.pending,
+        "recent": snapshot.recent,
+    }))?;
+    Ok(snapshot.revision)
+}
+
+fn print_line(value: &Value) -> Result<(), output::StdoutError> {
+    output::data(&Shown::json(&value.to_string()))
+}
+
+/// Waits until the reader of stdout is gone; a pipe that breaks wakes nobody who does not write.
+async fn without_reader() {
+    let mut looks = tokio::time::interval(LOOK);
+    loop {
+        looks.tick().await;
+        let stdout = std::io::stdout();
+        let mut pipe = [PollFd::new(&stdout, PollFlags::empty())];
+        let looked = rustix::event::poll(&mut pipe, Some(&Timespec::default()));
+        if looked.is_ok() && pipe[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            return;
+        }
+    }
+}
+
+/// Puts the oldest ask to the person in plain lines.
+fn once(context: &CommandContext) -> anyhow::Result<ExitCode> {
+    let desk = TerminalDesk::open(context)?;
+    let Some(workflow) = desk.pending()?.into_iter().next() else {
+        output::say("nothing waits for an answer");
+        return Ok(ExitCode::from(1));
+    };
+    if !terminal::is_there() {
+        return Err(hinted(NoScreen::NotATerminal));
+    }
+    output::say(&workflow.full_summary(now()));
+    match &workflow.ask {
+        Ask::Questions { questions } => {
+            answer::check(&desk, &workflow, questions)?;
+            let answers = answer::ask_all(&workflow.code, questions)?;
+            answer::record(&desk, &workflow, answers)?;
+        }
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
+            decide(context, &desk, &workflow)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn decide(context: &CommandContext, desk: &TerminalDesk, workflow: &Workflow) -> anyhow::Result<()> {
+    let once = Answer::Approve { scope: Scope::Once };
+    desk.check(workflow, &once, "inbox --once")?;
+    let card = desk.desk().card(workflow);
+    for choice in &card.choices {
+        let letter = letter(choice.decision);
+        output::say(&format!("  {letter}  {}: {}", choice.label, choice.grants));
+    }
+    if let Some(always) = &card.always_writes {
+        output::say(&format!(
+            "     always writes \"{}\" into {}",
+            always.rule, always.file
+        ));
+    }
+    loop {
+        let typed = answer::typed(&workflow.code, "Which letter? (Enter leaves it waiting) ")?;
+        let typed = typed.trim();
+        let choice = card
+            .choices
+            .iter()
+            .find(|choice| letter(choice.decision) == typed);
+        match choice.map(|choice| choice.decision) {
+            None if typed.is_empty() => return Err(answer::left(&workflow.code)),
+            None => output::note("that is none of these letters"),
+            Some(Decision::Abort) => {
+                let reason = answer::typed(&workflow.code, "Why? (optional) ")?;
+                return refuse::record(desk, workflow, Some(&reason));
+            }
+            Some(decision) => {
+                let scope = decision.scope().unwrap_or(Scope::Once);
+                return approve::record(context, desk, workflow, scope);
+            }
+        }
+    }
+}
+
+fn letter(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Once => "c",
+        Decision::Session => "s",
+        Decision::Always => "a",
+        Decision::Abort => "x",
+    }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::inbox::{self, Inbox};
+use super::desk::{self, TerminalDesk};
 use super::{CommandContext, output};
 use crate::protocol::Shown;
 use crate::proxy::now;
@@ -27,7 +27,7 @@ pub(crate) struct LogArguments {
 /// Prints every workflow that is still kept, the newest first.
 pub(crate) fn run(context: &CommandContext, arguments: &LogArguments) -> anyhow::Result<ExitCode> {
     let now = now();
-    let kept = Inbox::open(context)?.recent(arguments.limit.unwrap_or(usize::MAX))?;
+    let kept = TerminalDesk::open(context)?.recent(arguments.limit.unwrap_or(usize::MAX))?;
     if arguments.json {
         let kept: Vec<_> = kept.iter().map(|workflow| whole(workflow, now)).collect();
         output::json(&json!({ "workflows": kept }))?;
@@ -63,7 +63,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &LogArguments) -> anyhow:
 }
 
 fn whole(workflow: &Workflow, now: Timestamp) -> Value {
-    let mut value = inbox::json(workflow);
+    let mut value = desk::json(workflow);
     value["state"] = json!(word(workflow, now));
     let Some((answer, by, at)) = answered(&workflow.state) else {
         return value;

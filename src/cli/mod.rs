@@ -11,6 +11,7 @@ mod check;
 mod commands;
 mod completions;
 mod demo;
+mod desk;
 mod failure;
 mod file_size_limit;
 mod forecast;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::inbox::{self, Inbox};
+use super::desk::{self, TerminalDesk};
 use super::{CommandContext, output};
 use crate::proxy::now;
 use crate::workflow::{Ask, Workflow};
@@ -24,11 +24,11 @@ pub(crate) struct PendingArguments {
 /// Prints what waits, with everything a person must see before they decide.
 pub(crate) fn run(context: &CommandContext, arguments: &PendingArguments) -> anyhow::Result<ExitCode> {
     let now = now();
-    let inbox = Inbox::open(context)?;
+    let inbox = TerminalDesk::open(context)?;
     let pending = match &arguments.code {
         Some(code) => {
             let workflow = inbox.named(code)?;
-            inbox::still_open(&workflow)?;
+            desk::still_open(&workflow)?;
             vec![workflow]
         }
         None => inbox.pending()?,
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &PendingArguments) -> any
 }
 
 fn whole(workflow: &Workflow) -> serde_json::Value {
-    let mut value = inbox::json(workflow);
+    let mut value = desk::json(workflow);
     match &workflow.ask {
         Ask::Install { dependency } | Ask::Connect { dependency } | Ask::Permit { dependency } => {
             value["dependency"] = json!(dependency);

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::inbox::Inbox;
+use super::desk::TerminalDesk;
 use super::{CommandContext, output};
 use crate::proxy::now;
-use crate::workflow::Answer;
+use crate::workflow::{Answer, Workflow};
 
 /// Which call, and why not.
 #[derive(Debug, Args)]
@@ -22,12 +22,18 @@ pub(crate) struct RefuseArguments {
 
 /// Refuses, and shows what was refused. An agent may refuse too: a refusal grants nothing.
 pub(crate) fn run(context: &CommandContext, arguments: &RefuseArguments) -> anyhow::Result<ExitCode> {
-    let inbox = Inbox::open(context)?;
+    let inbox = TerminalDesk::open(context)?;
     let workflow = inbox.named(&arguments.code)?;
-    let reason = arguments.reason.as_deref().map(str::trim);
+    record(&inbox, &workflow, arguments.reason.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Records a refusal, and shows what was refused.
+pub(super) fn record(inbox: &TerminalDesk, workflow: &Workflow, reason: Option<&str>) -> anyhow::Result<()> {
+    let reason = reason.map(str::trim);
     let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
     let command = format!("refuse {}", workflow.code);
-    let refused = inbox.answer(&workflow, Answer::Refuse { reason }, &command)?;
+    let refused = inbox.answer(workflow, Answer::Refuse { reason }, &command)?;
     output::say(&format!("refused:\n{}", refused.workflow.summary(now())));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

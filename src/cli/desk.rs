@@ -1,0 +1,153 @@
+//! The desk of a person at a terminal, as the commands of the inbox share it.
+//!
+//! It needs no running pml: the store is shared by every process of the user, and a call that waits looks there.
+
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::failure::Hinted as _;
+use super::{CommandContext, person};
+use crate::proxy::{Desk, NotEntitled, Recorded, Refusal};
+use crate::workflow::{Answer, Ask, Provenance, Road, Workflow, WorkflowError};
+
+/// Where a person looks whose answer does not count any more.
+const TOO_LATE: &str = "to see what became of it: pml log";
+
+/// The desk, and the runtime that it needs.
+pub(super) struct TerminalDesk {
+    desk: Desk,
+    runtime: Runtime,
+    /// This terminal.
+    by: Provenance,
+}
+
+impl TerminalDesk {
+    /// Sits down at the desk of the user.
+    pub(super) fn open(context: &CommandContext) -> anyhow::Result<Self> {
+        let terminal = person::terminal();
+        let desk = Desk::new(
+            &context.environment,
+            &context.locations,
+            context.files(),
+            terminal,
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let by = person::provenance();
+        Ok(Self { desk, runtime, by })
+    }
+
+    /// Returns the desk itself.
+    pub(super) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// Names this terminal.
+    pub(super) fn by(&self) -> &Provenance {
+        &self.by
+    }
+
+    /// Waits for something that the desk does.
+    pub(super) fn wait_for<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// Finds the ask that a person means by a code or by the beginning of an id.
+    pub(super) fn named(&self, text: &str) -> anyhow::Result<Workflow> {
+        spoken(self.runtime.block_on(self.desk.named(text)))
+    }
+
+    /// Lists what waits for an answer, the oldest first.
+    pub(super) fn pending(&self) -> anyhow::Result<Vec<Workflow>> {
+        spoken(self.runtime.block_on(self.desk.pending()))
+    }
+
+    /// Lists every ask that is still kept, the newest first.
+    pub(super) fn recent(&self, limit: usize) -> anyhow::Result<Vec<Workflow>> {
+        spoken(self.runtime.block_on(self.desk.recent(limit)))
+    }
+
+    /// Tells before a person thinks about it that an answer would not count; `command` is what they typed.
+    pub(super) fn check(&self, workflow: &Workflow, answer: &Answer, command: &str) -> anyhow::Result<()> {
+        let checked = self.desk.check(workflow, answer, &self.by);
+        let checked = self.runtime.block_on(checked);
+        checked.map_err(|refusal| not_recorded(workflow, refusal, command))
+    }
+
+    /// Records the answer of the person at this terminal, or says why it does not count.
+    pub(super) fn answer(
+        &self,
+        workflow: &Workflow,
+        answer: Answer,
+        command: &str,
+    ) -> anyhow::Result<Recorded> {
+        let recording = self.desk.answer(workflow, answer, self.by.clone());
+        let recorded = self.runtime.block_on(recording);
+        recorded.map_err(|refusal| not_recorded(workflow, refusal, command))
+    }
+}
+
+impl Drop for TerminalDesk {
+    fn drop(&mut self) {
+        // The last process that closes the store leaves no log of it behind.
+        self.runtime.block_on(self.desk.close());
+    }
+}
+
+/// Returns what the store said as an error of a command: its words, without those for a model.
+fn spoken<T>(looked: Result<T, Refusal>) -> anyhow::Result<T> {
+    looked.map_err(|refusal| match refusal {
+        Refusal::Workflow(error) => error.into(),
+        refusal => refusal.into(),
+    })
+}
+
+/// Tells before a person thinks about it that an answer would come too late.
+pub(super) fn still_open(workflow: &Workflow) -> anyhow::Result<()> {
+    let refusal = Answer::Refuse { reason: None };
+    let open = workflow.accepts(&refusal, Road::Cli.into(), crate::proxy::now());
+    open.map_err(|error| not_recorded(workflow, error.into(), "pending"))
+}
+
+/// Says what to do instead where an answer does not count.
+fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow::Error {
+    let code = &workflow.code;
+    let hinted = |error: WorkflowError, hint: String| match Err::<(), _>(error).hint(hint) {
+        Err(error) => error,
+        Ok(()) => anyhow::anyhow!("`{code}` was not answered"),
+    };
+    match refusal {
+        Refusal::Workflow(error @ WorkflowError::Unfit { .. }) => {
+            let hint = match &workflow.ask {
+                Ask::Questions { .. } => format!("to answer it: pml answer {code}"),
+                Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
+                    format!("to decide it: pml approve {code}, or pml refuse {code}")
+                }
+            };
+            hinted(error, hint)
+        }
+        Refusal::Workflow(error @ WorkflowError::Refused { .. }) => hinted(error, TOO_LATE.to_owned()),
+        Refusal::Workflow(error) => error.into(),
+        Refusal::NotEntitled {
+            why: NotEntitled::Agent,
+            ..
+        } => person::NotAPerson::running(command).into(),
+        // Its cause says it: here no call was to run.
+        Refusal::NotRecorded(cause) => anyhow::Error::from_boxed(cause),
+        refusal => refusal.into(),
+    }
+}
+
+/// Returns what scripts need to know a workflow again, without what is asked.
+pub(super) fn json(workflow: &Workflow) -> Value {
+    json!({
+        "code": workflow.code,
+        "id": workflow.id,
+        "tool": workflow.call.tool,
+        "kind": workflow.ask.kind(),
+        "project": workflow.project.to_string_lossy(),
+        "createdAt": workflow.created_at,
+        "expiresAt": workflow.expires_at,
+    })
+}

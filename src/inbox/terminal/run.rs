@@ -1,0 +1,184 @@
+//! The edge of the screen: reads keys and changes, draws, and does what the update wants done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossterm::event::{self, Event};
+use ratatui::layout::Size;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::keys;
+use super::messages::{Effect, Message};
+use super::session::Session;
+use super::state::Screen;
+use super::theme::Palette;
+use super::update::update;
+use super::view::draw;
+use crate::proxy::{ChangedCards, Desk, Refusal, SayError, moment};
+use crate::report;
+use crate::workflow::{Provenance, WorkflowId};
+
+/// How long the thread that reads keys may outlive the screen.
+const KEY_WAIT: Duration = Duration::from_millis(100);
+
+/// Says why the screen ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ScreenError {
+    /// The terminal cannot be read or drawn on.
+    #[error("cannot use this terminal")]
+    Terminal(#[from] std::io::Error),
+    /// The asks cannot be read.
+    #[error(transparent)]
+    Desk(#[from] Refusal),
+}
+
+/// Shows the asks of the desk and records what the person says, until they leave.
+pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), ScreenError> {
+    // Read before the terminal is taken over: what is wrong with the store is told in plain text.
+    let mut revisions = desk.revisions().await?;
+    let snapshot = desk.snapshot().await?;
+    let mut revision = snapshot.revision;
+    let mut ends = [
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::hangup())?,
+    ];
+    let mut session = Session::begin()?;
+    let size = session.terminal.size()?;
+    let mut screen = Screen::new(size, palette, moment());
+    let mut keys = Keys::read();
+    let mut saying: JoinSet<(WorkflowId, Result<_, String>)> = JoinSet::new();
+    let mut message = Message::Snapshot {
+        pending: snapshot.pending,
+        recent: snapshot.recent,
+    };
+    loop {
+        for effect in update(&mut screen, message, moment()) {
+            match effect {
+                Effect::Quit => return Ok(()),
+                Effect::Ring { title } => session.ring(&title)?,
+                Effect::Say { id, said } => {
+                    let (desk, by) = (desk.clone(), by.clone());
+                    saying.spawn(async move {
+                        let outcome = desk.say(id, said, by).await;
+                        (id, outcome.map(Box::new).map_err(|error| words(&error)))
+                    });
+                }
+            }
+        }
+        session.terminal.draw(|frame| draw(&screen, frame))?;
+        let [interrupt, terminate, hangup] = &mut ends;
+        message = tokio::select! {
+            _ = interrupt.recv() => return Ok(()),
+            _ = terminate.recv() => return Ok(()),
+            _ = hangup.recv() => return Ok(()),
+            event = keys.events.recv() => match event {
+                Some(event) => match translate(&screen, event?) {
+                    Some(message) => message,
+                    None => Message::Tick,
+                },
+                None => return Ok(()),
+            },
+            Some(said) = saying.join_next() => match said {
+                Ok((id, outcome)) => Message::Recorded { id, outcome },
+                Err(error) => Message::Trouble(error.to_string()),
+            },
+            Ok(()) = revisions.changed() => {
+                revisions.borrow_and_update();
+                changes(desk, &mut revision).await
+            }
+            () = tokio::time::sleep_until(screen.wakes_at().into()) => Message::Tick,
+        };
+    }
+}
+
+/// Reads what changed, or everything where that cannot be told.
+async fn changes(desk: &Desk, revision: &mut u64) -> Message {
+    let changed = match desk.changed_since(*revision).await {
+        Ok(ChangedCards::These { latest, cards }) => {
+            *revision = latest;
+            return Message::Changed(cards);
+        }
+        Ok(ChangedCards::ReadAnew) => desk.snapshot().await,
+        Err(error) => Err(error),
+    };
+    match changed {
+        Ok(snapshot) => {
+            *revision = snapshot.revision;
+            Message::Snapshot {
+                pending: snapshot.pending,
+                recent: snapshot.recent,
+            }
+        }
+        Err(error) => Message::Trouble(format!("The asks cannot be read: {error}")),
+    }
+}
+
+fn translate(screen: &Screen, event: Event) -> Option<Message> {
+    match event {
+        Event::Key(key) => keys::command(screen.mode(), key).map(Message::Command),
+        Event::Paste(text) => Some(Message::Paste(text)),
+        Event::Resize(width, height) => Some(Message::Resized(Size::new(width, height))),
+        Event::FocusGained | Event::FocusLost | Event::Mouse(_) => None,
+    }
+}
+
+/// Says why an answer was not recorded, in the words for a person.
+fn words(error: &SayError) -> String {
+    match error {
+        SayError::Refusal(Refusal::Workflow(error)) => report::render(error, None),
+        SayError::Refusal(error) => report::render(error, None),
+        SayError::Complaint(error) => error.to_string(),
+    }
+}
+
+/// The keys that a person presses, read by a thread of their own: reading blocks.
+struct Keys {
+    events: mpsc::UnboundedReceiver<std::io::Result<Event>>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Keys {
+    fn read() -> Self {
+        let (sender, events) = mpsc::unbounded_channel();
+        let ended = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&ended);
+        // It is not waited for: where the terminal goes away while it reads, it may never return, and it ends with pml.
+        std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) && !has_hung_up() {
+                let read = match event::poll(KEY_WAIT) {
+                    Ok(true) => event::read(),
+                    Ok(false) => continue,
+                    Err(error) => Err(error),
+                };
+                let failed = read.is_err();
+                if sender.send(read).is_err() || failed {
+                    return;
+                }
+            }
+        });
+        Self { events, ended }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Tells whether the terminal is gone: reading on would find its end again and again.
+fn has_hung_up() -> bool {
+    let stdin = std::io::stdin();
+    let mut terminal = [PollFd::new(&stdin, PollFlags::empty())];
+    match rustix::event::poll(&mut terminal, Some(&Timespec::default())) {
+        Ok(_) => terminal[0]
+            .revents()
+            .intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL),
+        Err(_) => false,
+    }
+}
