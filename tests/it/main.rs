@@ -80,6 +80,7 @@ mod rule_commands;
 mod rule_writers;
 mod sample_server;
 mod secrets;
+mod serve;
 #[cfg(target_os = "linux")]
 mod short_question;
 mod sloppy;
