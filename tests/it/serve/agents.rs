@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::http::Reply;
 use super::{Served, colour};
+use crate::support::have;
 use crate::support::world::{World, json_of, stderr, stdout};
-use crate::support::{DEADLINE, eventually, have};
 
 /// A process whose only purpose is to live.
 struct Living(Child);
@@ -332,18 +332,18 @@ fn the_agent_of_a_stranger_asks_and_is_answered() {
             .status,
         200
     );
-    let next = || {
-        served
-            .pending()
-            .into_iter()
-            .find(|card| card["title"] == "Anything else?")
+    let mut events = served.script("GET", "/api/events?since=0").events();
+    let second = loop {
+        let event = events.next().unwrap();
+        if event.data["title"] == "Anything else?" {
+            break event.data;
+        }
     };
-    eventually("the second question", DEADLINE, || next().is_some());
-    let code = next().unwrap()["code"].as_str().unwrap().to_owned();
+    let code = second["code"].as_str().unwrap();
     // From a terminal, as any other ask.
     assert!(
         world
-            .run(&["answer", &code, "--text", "no, thanks"])
+            .run(&["answer", code, "--text", "no, thanks"])
             .status
             .success()
     );
