@@ -91,7 +91,7 @@ impl Served {
         };
         let inbox = browser.request("GET", "/api/inbox").send();
         assert_eq!(inbox.status, 200, "{inbox:?}");
-        browser.csrf = inbox.json()["csrf"].as_str().unwrap().to_owned();
+        browser.csrf = inbox.json()["csrf"].as_str().map(str::to_owned).unwrap();
         browser
     }
 

@@ -141,7 +141,7 @@ fn open(app: &App, method: &Method, query: &str, headers: &HeaderMap, tag: &str)
         }
         // The same address opened again in a browser that is in already.
         _ if inside() => reply,
-        _ => refuse(&app, now),
+        _ => refuse(app, now),
     }
 }
 

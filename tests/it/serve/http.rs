@@ -54,17 +54,20 @@ impl Request {
     }
 
     fn write(&self, stream: &mut TcpStream) {
-        let mut head = format!("{} {} {}\r\n", self.method, self.path, self.version);
-        for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        if !self.body.is_empty() {
-            head.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
-        }
-        if self.version == "HTTP/1.1" {
-            head.push_str("Connection: close\r\n");
-        }
-        head.push_str("\r\n");
+        let length =
+            (!self.body.is_empty()).then(|| ("Content-Length".to_owned(), self.body.len().to_string()));
+        let close = (self.version == "HTTP/1.1").then(|| ("Connection".to_owned(), "close".to_owned()));
+        let headers = self.headers.iter().chain(&length).chain(&close);
+        let lines: Vec<String> = headers
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        let head = format!(
+            "{} {} {}\r\n{}\r\n",
+            self.method,
+            self.path,
+            self.version,
+            lines.concat()
+        );
         // A server may refuse before it has read everything.
         let _ = stream.write_all(head.as_bytes());
         let _ = stream.write_all(&self.body);
@@ -174,9 +177,8 @@ impl Events {
                 Some(("id", value)) => id = value.parse().unwrap(),
                 Some(("event", value)) => value.clone_into(&mut name),
                 Some(("data", value)) => data = serde_json::from_str(value).unwrap(),
-                Some(_) => {}
                 None if line == "\n" && !name.is_empty() => return Some(Event { id, name, data }),
-                None => {}
+                Some(_) | None => {}
             }
         }
     }
