@@ -312,7 +312,7 @@ impl Command {
             Self::Refuse(arguments) => refuse::run(context, &arguments),
             Self::Answer(arguments) => answer::run(context, &arguments),
             Self::Log(arguments) => log::run(context, &arguments),
-            Self::Serve(arguments) => serve::run(context, arguments),
+            Self::Serve(arguments) => serve::run(context, &arguments),
             Self::Check(arguments) => check::run(context, &arguments),
             Self::Rules(arguments) => rules::run(context, &arguments),
             Self::Demo(arguments) => demo::run(context, &arguments),

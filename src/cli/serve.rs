@@ -52,15 +52,15 @@ struct TokenArguments {
 }
 
 /// Serves the page until a signal comes, or opens the page of the server that runs.
-pub(crate) fn run(context: &CommandContext, arguments: ServeArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(context: &CommandContext, arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     if let Some(ServeCommand::Token(arguments)) = &arguments.command {
         return token(context, arguments);
     }
     // What is said on the page counts as a person's word.
     person::required(context, "serve")?;
     match OnlyServer::claim(context.locations.state())? {
-        Claim::Own(only) => serve(context, only, &arguments),
-        Claim::Other(running) => join(context, running, &arguments),
+        Claim::Own(only) => serve(context, only, arguments),
+        Claim::Other(running) => join(context, running, arguments),
     }
 }
 

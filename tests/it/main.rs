@@ -83,6 +83,7 @@ mod rule_writers;
 mod sample_server;
 mod secrets;
 mod seed_000;
+mod serve;
 #[cfg(target_os = "linux")]
 mod short_question;
 mod sloppy;

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use super::hosts::Hosts;
 use super::limits::Limits;
-use super::seed_questions::StreamQuestions;
+use super::stream_questions::StreamQuestions;
 use super::streams::StreamTokens;
 use crate::proxy::Desk;
 

@@ -27,7 +27,7 @@ const CONNECTIONS: usize = 128;
 const FIRST_HEAD: Duration = Duration::from_secs(10);
 
 /// How long a connection may wait for its next request, its head included.
-const NEXT_HEAD: Duration = Duration::from_secs(60);
+const NEXT_HEAD: Duration = Duration::from_mins(1);
 
 /// How long a peer may read nothing of what is written to it.
 const STUCK: Duration = Duration::from_secs(30);

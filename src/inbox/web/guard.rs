@@ -72,14 +72,12 @@ enum Caller {
 }
 
 impl Caller {
-    fn of(app: &SharedApp, headers: &HeaderMap) -> Result<Self, Response> {
+    fn of(app: &SharedApp, headers: &HeaderMap) -> Result<Self, Box<Response>> {
         let now = Instant::now();
         // What a page of another site sends never counts, whatever it carries.
         if fetch_site(headers) == Site::Other {
-            return Err(reply::error(
-                StatusCode::FORBIDDEN,
-                "requests of other sites are refused",
-            ));
+            let text = "requests of other sites are refused";
+            return Err(Box::new(reply::error(StatusCode::FORBIDDEN, text)));
         }
         let known = match headers.get(header::AUTHORIZATION) {
             Some(value) => {
@@ -101,12 +99,14 @@ impl Caller {
                 Some(Self::Page { csrf, device })
             }),
         };
-        known.ok_or_else(|| match app.limits.strangers.take(now) {
-            Ok(()) => {
-                let text = "the key is missing or no longer valid; run `pml serve --open` in a terminal";
-                reply::error(StatusCode::UNAUTHORIZED, text)
-            }
-            Err(after) => reply::too_many(after),
+        known.ok_or_else(|| {
+            Box::new(match app.limits.strangers.take(now) {
+                Ok(()) => {
+                    let text = "the key is missing or no longer valid; run `pml serve --open` in a terminal";
+                    reply::error(StatusCode::UNAUTHORIZED, text)
+                }
+                Err(after) => reply::too_many(after),
+            })
         })
     }
 
@@ -128,7 +128,7 @@ impl FromRequestParts<SharedApp> for Reader {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Response> {
-        let caller = Caller::of(app, &parts.headers)?;
+        let caller = Caller::of(app, &parts.headers).map_err(|reply| *reply)?;
         app.limits.reads.take(Instant::now()).map_err(reply::too_many)?;
         Ok(Self {
             csrf: match caller {
@@ -149,7 +149,7 @@ impl FromRequestParts<SharedApp> for Writer {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Response> {
-        let caller = Caller::of(app, &parts.headers)?;
+        let caller = Caller::of(app, &parts.headers).map_err(|reply| *reply)?;
         if let Caller::Page { csrf, .. } = &caller {
             let given = parts.headers.get(CSRF).and_then(|value| value.to_str().ok());
             if !given.is_some_and(|given| csrf.is(given)) {
@@ -171,7 +171,7 @@ impl FromRequestParts<SharedApp> for Script {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Response> {
-        match Caller::of(app, &parts.headers)? {
+        match Caller::of(app, &parts.headers).map_err(|reply| *reply)? {
             Caller::Script => {
                 app.limits.writes.take(Instant::now()).map_err(reply::too_many)?;
                 Ok(Self)

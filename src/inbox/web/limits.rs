@@ -55,11 +55,13 @@ impl Bucket {
         let then = (*full_at).max(now) + self.each;
         let missing = then.duration_since(now);
         let most = self.each * self.size;
-        if missing > most {
-            return Err(missing - most);
+        match missing.checked_sub(most) {
+            Some(after) if !after.is_zero() => Err(after),
+            Some(_) | None => {
+                *full_at = then;
+                Ok(())
+            }
         }
-        *full_at = then;
-        Ok(())
     }
 }
 

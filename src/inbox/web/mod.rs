@@ -7,6 +7,7 @@
 //! Tokens, bodies and answers reach no log.
 
 mod access;
+mod agent_host;
 mod answers;
 mod app;
 mod body;
@@ -23,9 +24,8 @@ mod page;
 mod reply;
 mod routes;
 mod secret;
-mod seed_host;
-mod seed_questions;
 mod server;
+mod stream_questions;
 mod streams;
 
 pub use client::fresh_key;

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sha2::{Digest as _, Sha256};
 
-use super::app::SharedApp;
+use super::app::{App, SharedApp};
 use super::reply;
 
 /// A file of the page.
@@ -66,7 +66,11 @@ const PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 /// Routes the files; none of them holds anything of the user, so none needs a key.
 pub(super) fn routes() -> Router<SharedApp> {
     let tag = tag(&INDEX);
-    let index = move |state, method, query, headers| open(state, method, query, headers, tag.clone());
+    let index =
+        move |State(app): State<SharedApp>, method: Method, RawQuery(query): RawQuery, headers: HeaderMap| {
+            let query = query.unwrap_or_default();
+            std::future::ready(open(&app, &method, &query, &headers, &tag))
+        };
     let mut router = Router::new().route(INDEX.path, get(index));
     for file in FILES {
         let (path, tag) = (file.path, self::tag(&file));
@@ -105,21 +109,14 @@ fn serve(file: &PageFile, tag: &str, headers: &HeaderMap) -> Response {
 }
 
 /// Serves the first page; a key in its address is used up for a cookie, and leaves the address.
-async fn open(
-    State(app): State<SharedApp>,
-    method: Method,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-    tag: String,
-) -> Response {
-    let query = query.unwrap_or_default();
+fn open(app: &App, method: &Method, query: &str, headers: &HeaderMap, tag: &str) -> Response {
     let key = query.split('&').find_map(|pair| pair.strip_prefix("key="));
     let Some(key) = key else {
-        return serve(&INDEX, &tag, &headers);
+        return serve(&INDEX, tag, headers);
     };
     let now = Instant::now();
     // A browser that fetches a page in advance, and a program that looks at the head only, must not use the key up.
-    if method != Method::GET || headers.contains_key(PURPOSE) {
+    if *method != Method::GET || headers.contains_key(PURPOSE) {
         return reply::error(
             StatusCode::SERVICE_UNAVAILABLE,
             "a key is used by opening the page",
@@ -130,7 +127,7 @@ async fn open(
         .open(key, now)
         .map(|cookie| app.cookie.set(cookie.text()));
     let inside = || {
-        let cookie = app.cookie.value(&headers);
+        let cookie = app.cookie.value(headers);
         cookie.is_some_and(|cookie| app.access.csrf_of(cookie, now).is_some())
     };
     let mut reply = StatusCode::SEE_OTHER.into_response();
@@ -144,13 +141,16 @@ async fn open(
         }
         // The same address opened again in a browser that is in already.
         _ if inside() => reply,
-        _ => match app.limits.strangers.take(now) {
-            Err(after) => reply::too_many(after),
-            Ok(()) => {
-                let text = "This key is used or no longer valid. Run `pml serve --open` in a terminal.\n";
-                let media_type = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-                (StatusCode::FORBIDDEN, media_type, text).into_response()
-            }
-        },
+        _ => refuse(app, now),
     }
+}
+
+/// Refuses a key that opens nothing, in words for the person who opened it.
+fn refuse(app: &App, now: Instant) -> Response {
+    if let Err(after) = app.limits.strangers.take(now) {
+        return reply::too_many(after);
+    }
+    let text = "This key is used or no longer valid. Run `pml serve --open` in a terminal.\n";
+    let media_type = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    (StatusCode::FORBIDDEN, media_type, text).into_response()
 }

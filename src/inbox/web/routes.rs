@@ -16,7 +16,8 @@ use serde_json::json;
 use super::app::SharedApp;
 use super::connections::ConnectionHandle;
 use super::guard::{Reader, Script, Writer, guard};
-use super::{answers, body, events, page, reply, seed_host};
+use super::secret::Secret;
+use super::{agent_host, answers, body, events, page, reply};
 use crate::card::Said;
 use crate::workflow::WorkflowId;
 
@@ -30,7 +31,7 @@ pub(super) fn routes(app: &SharedApp) -> Router {
         .route("/api/keys", post(key));
     page::routes()
         .merge(api)
-        .merge(seed_host::routes())
+        .merge(agent_host::routes())
         .fallback(|| async { reply::not_found() })
         .method_not_allowed_fallback(|| async {
             reply::error(StatusCode::METHOD_NOT_ALLOWED, "this is not done that way")
@@ -44,7 +45,7 @@ async fn inbox(State(app): State<SharedApp>, reader: Reader) -> Response {
         Ok(snapshot) => snapshot,
         Err(refusal) => return answers::refused(&refusal),
     };
-    let csrf = reader.csrf.as_ref().map(|csrf| csrf.text());
+    let csrf = reader.csrf.as_ref().map(Secret::text);
     let body = json!({
         "rev": snapshot.revision,
         "pending": snapshot.pending,

@@ -15,7 +15,7 @@ use super::hosts::Hosts;
 use super::limits::Limits;
 use super::only_server::{OnlyServer, RunningServer};
 use super::routes::routes;
-use super::seed_questions::StreamQuestions;
+use super::stream_questions::StreamQuestions;
 use super::streams::StreamTokens;
 use crate::proxy::Desk;
 

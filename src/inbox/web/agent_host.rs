@@ -23,9 +23,9 @@ use super::events::{self, EventWriter, Wake};
 use super::guard::Writer;
 use super::streams::StreamToken;
 use super::{answers, body, reply};
-use crate::card::{Card, CardState, Said, SaidAnswer};
+use crate::card::{Card, CardState, Presence, Said, SaidAnswer};
 use crate::protocol::question::{Question, QuestionAnswer, Selection};
-use crate::proxy::{AskingProgram, QuestionStatus};
+use crate::proxy::{AskingProgram, QuestionStatus, presence_of};
 use crate::workflow::{State as AskState, WorkflowId};
 
 /// Members of a relayed question that are not part of it.
@@ -185,14 +185,14 @@ async fn submit(State(app): State<SharedApp>, writer: Writer, headers: HeaderMap
         let nothing = || reply::error(StatusCode::GONE, "this stream asks nothing");
         let id = stream.question(&app, None).await?.ok_or_else(nothing)?;
         let card = answers::find(&app, id).await?;
-        let said = said(&card, given)?;
+        let said = said(&card, given).map_err(|reason| reply::unfit("selectedOptions", &reason))?;
         Ok(answers::record(&app, id, said, writer.by).await)
     };
     done.await.unwrap_or_else(|reply: Response| reply)
 }
 
 /// Makes labels of the numbers that were chosen; what was written and is none of them is free text.
-fn said(card: &Card, given: Submitted) -> Result<Said, Response> {
+fn said(card: &Card, given: Submitted) -> Result<Said, String> {
     let options = card
         .questions
         .first()
@@ -201,9 +201,7 @@ fn said(card: &Card, given: Submitted) -> Result<Said, Response> {
     let mut labels = Vec::new();
     for number in given.selected_options.unwrap_or_default() {
         let reason = || format!("there is no option {number}; they are counted from 0");
-        let option = options
-            .get(number)
-            .ok_or_else(|| reply::unfit("selectedOptions", &reason()))?;
+        let option = options.get(number).ok_or_else(reason)?;
         labels.push(option.label.clone());
     }
     let written = given.answer.trim();
@@ -248,7 +246,8 @@ async fn tell(app: SharedApp, stream: LivingStream, mut events: EventWriter) -> 
             }
             told = Some(id);
         }
-        if let Wake::Ended = events.wait(&mut revisions).await? {
+        let ended = matches!(events.wait(&mut revisions).await?, Wake::Ended);
+        if ended || presence_of(stream.program.client.process) == Presence::Gone {
             return Ok(());
         }
     }
