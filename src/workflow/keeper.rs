@@ -255,7 +255,10 @@ impl Keeper {
         };
         self.deadlines.learn(&unfinished, now);
         if self.surfaces.receiver_count() > 0 {
-            self.surfaces.send_replace(store.latest_revision()?);
+            let latest = store.latest_revision()?;
+            // A look of a surface is a job as well: told without a change, it would look again for ever.
+            self.surfaces
+                .send_if_modified(|known| std::mem::replace(known, latest) != latest);
         }
         if changed_elsewhere {
             // What could not be swept before may be now.

@@ -1,4 +1,3 @@
-use crate::workflow::Road;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -202,6 +201,24 @@ fn a_waiter_hears_an_answer_of_another_process() {
         };
         let (heard, answered) = tokio::join!(workflows.wait(id), answer);
         assert_eq!(heard.unwrap(), answered);
+    });
+}
+
+#[test]
+fn a_surface_hears_every_change_and_its_own_looks_are_none() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let workflows = Workflows::new(file(&directory), Hands::at_noon().clock());
+        let mut revisions = workflows.revisions().await.unwrap();
+        revisions.borrow_and_update();
+        workflows.changed_since(0).await.unwrap();
+        // Whatever the look above brought about has happened once the next one is answered.
+        workflows.pending().await.unwrap();
+        assert!(!revisions.has_changed().unwrap());
+        let mut elsewhere = SqliteStore::open(file(&directory)).unwrap();
+        elsewhere.create(new("{}"), NOON).unwrap();
+        revisions.changed().await.unwrap();
+        assert_eq!(*revisions.borrow_and_update(), 1);
     });
 }
 
