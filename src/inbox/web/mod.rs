@@ -2,7 +2,7 @@
 //!
 //! Threats: any web page can send requests to a port of this machine (cross-site posts, DNS rebinding), any process can
 //! connect to it, and a peer may send slowly or without end. So the server listens on the loopback interface alone;
-//! every request names a known host and comes from no other origin ([`guard`]); every answer needs a token, or a cookie
+//! every request names a known host and comes from no other origin (`guard.rs`); every answer needs a token, or a cookie
 //! together with a value that only the page itself can read; connections, bodies, streams and rates are bounded.
 //! Tokens, bodies and answers reach no log.
 
