@@ -17,6 +17,7 @@
 //! | [`loader`] | plan, install, spawn, session; the catalog of known tools |
 //! | [`proxy`] | the conductor: the only place that sees permissions, workflow and loader |
 //! | [`wire`] | one line reader and one bounded writer per peer |
+//! | [`inbox`] | the surfaces on which a person answers outside a client |
 //! | [`stdio`] | the conversation with the client |
 //! | [`cli`] | one file per command; the only place that prints |
 //! | [`disk`] | every way in which files are replaced, locked, compared and removed |
