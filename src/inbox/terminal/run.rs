@@ -12,11 +12,12 @@ use tokio::task::JoinSet;
 
 use super::keys;
 use super::messages::{Effect, Message};
-use super::session::Session;
+use super::session::{Session, ring};
 use super::state::Screen;
 use super::theme::Palette;
 use super::update::update;
 use super::view::draw;
+use crate::card::Card;
 use crate::proxy::{ChangedCards, Desk, Refusal, SayError, moment};
 use crate::report;
 use crate::workflow::{Provenance, WorkflowId};
@@ -30,6 +31,9 @@ pub enum ScreenError {
     /// The terminal cannot be read or drawn on.
     #[error("cannot use this terminal")]
     Terminal(#[from] std::io::Error),
+    /// The person left while their last answer was on its way, and it does not count.
+    #[error("the last answer is not recorded: {0}")]
+    NotRecorded(String),
     /// The asks cannot be read.
     #[error(transparent)]
     Desk(#[from] Refusal),
@@ -50,7 +54,7 @@ pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), S
     let size = session.terminal.size()?;
     let mut screen = Screen::new(size, palette, moment());
     let mut keys = Keys::read();
-    let mut saying: JoinSet<(WorkflowId, Result<_, String>)> = JoinSet::new();
+    let mut saying = Saying::new();
     let mut message = Message::Snapshot {
         pending: snapshot.pending,
         recent: snapshot.recent,
@@ -58,8 +62,8 @@ pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), S
     loop {
         for effect in update(&mut screen, message, moment()) {
             match effect {
-                Effect::Quit => return Ok(()),
-                Effect::Ring { title } => session.ring(&title)?,
+                Effect::Quit => return said(saying).await,
+                Effect::Ring { title } => ring(&title)?,
                 Effect::Say { id, said } => {
                     let (desk, by) = (desk.clone(), by.clone());
                     saying.spawn(async move {
@@ -72,15 +76,15 @@ pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), S
         session.terminal.draw(|frame| draw(&screen, frame))?;
         let [interrupt, terminate, hangup] = &mut ends;
         message = tokio::select! {
-            _ = interrupt.recv() => return Ok(()),
-            _ = terminate.recv() => return Ok(()),
-            _ = hangup.recv() => return Ok(()),
+            _ = interrupt.recv() => return said(saying).await,
+            _ = terminate.recv() => return said(saying).await,
+            _ = hangup.recv() => return said(saying).await,
             event = keys.events.recv() => match event {
                 Some(event) => match translate(&screen, event?) {
                     Some(message) => message,
                     None => Message::Tick,
                 },
-                None => return Ok(()),
+                None => return said(saying).await,
             },
             Some(said) = saying.join_next() => match said {
                 Ok((id, outcome)) => Message::Recorded { id, outcome },
@@ -93,6 +97,21 @@ pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), S
             () = tokio::time::sleep_until(screen.wakes_at().into()) => Message::Tick,
         };
     }
+}
+
+/// An answer, recorded or not.
+type Saying = JoinSet<(WorkflowId, Result<Box<Card>, String>)>;
+
+/// Waits for the answers that are on their way: a person who leaves has said them.
+async fn said(mut saying: Saying) -> Result<(), ScreenError> {
+    while let Some(said) = saying.join_next().await {
+        match said {
+            Ok((_, Ok(_))) => {}
+            Ok((_, Err(reason))) => return Err(ScreenError::NotRecorded(reason)),
+            Err(error) => return Err(ScreenError::NotRecorded(error.to_string())),
+        }
+    }
+    Ok(())
 }
 
 /// Reads what changed, or everything where that cannot be told.
