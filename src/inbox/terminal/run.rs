@@ -25,6 +25,9 @@ use crate::workflow::{Provenance, WorkflowId};
 /// How long the thread that reads keys may outlive the screen.
 const KEY_WAIT: Duration = Duration::from_millis(100);
 
+/// How often everything is read again: that an agent is gone changes nothing in the store, but what an answer reaches.
+const REREAD: Duration = Duration::from_secs(5);
+
 /// Says why the screen ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ScreenError {
@@ -55,6 +58,8 @@ pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), S
     let mut screen = Screen::new(size, palette, moment());
     let mut keys = Keys::read();
     let mut saying = Saying::new();
+    let mut reread = tokio::time::interval(REREAD);
+    reread.reset();
     let mut message = Message::Snapshot {
         pending: snapshot.pending,
         recent: snapshot.recent,
@@ -94,6 +99,7 @@ pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), S
                 revisions.borrow_and_update();
                 changes(desk, &mut revision).await
             }
+            _ = reread.tick() => anew(desk, &mut revision).await,
             () = tokio::time::sleep_until(screen.wakes_at().into()) => Message::Tick,
         };
     }
@@ -116,15 +122,19 @@ async fn said(mut saying: Saying) -> Result<(), ScreenError> {
 
 /// Reads what changed, or everything where that cannot be told.
 async fn changes(desk: &Desk, revision: &mut u64) -> Message {
-    let changed = match desk.changed_since(*revision).await {
+    match desk.changed_since(*revision).await {
         Ok(ChangedCards::These { latest, cards }) => {
             *revision = latest;
-            return Message::Changed(cards);
+            Message::Changed(cards)
         }
-        Ok(ChangedCards::ReadAnew) => desk.snapshot().await,
-        Err(error) => Err(error),
-    };
-    match changed {
+        Ok(ChangedCards::ReadAnew) => anew(desk, revision).await,
+        Err(error) => unread(&error),
+    }
+}
+
+/// Reads everything.
+async fn anew(desk: &Desk, revision: &mut u64) -> Message {
+    match desk.snapshot().await {
         Ok(snapshot) => {
             *revision = snapshot.revision;
             Message::Snapshot {
@@ -132,8 +142,12 @@ async fn changes(desk: &Desk, revision: &mut u64) -> Message {
                 recent: snapshot.recent,
             }
         }
-        Err(error) => Message::Trouble(format!("The asks cannot be read: {error}")),
+        Err(error) => unread(&error),
     }
+}
+
+fn unread(error: &Refusal) -> Message {
+    Message::Trouble(format!("The asks cannot be read: {error}"))
 }
 
 fn translate(screen: &Screen, event: Event) -> Option<Message> {
