@@ -255,7 +255,13 @@ impl Keeper {
         };
         self.deadlines.learn(&unfinished, now);
         if self.surfaces.receiver_count() > 0 {
-            self.surfaces.send_replace(store.latest_revision()?);
+            let latest = store.latest_revision()?;
+            // Only what is newer: a surface reads when it is told, and reading is a job too.
+            self.surfaces.send_if_modified(|known| {
+                let newer = latest > *known;
+                *known = latest.max(*known);
+                newer
+            });
         }
         if changed_elsewhere {
             // What could not be swept before may be now.
