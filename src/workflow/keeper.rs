@@ -256,12 +256,9 @@ impl Keeper {
         self.deadlines.learn(&unfinished, now);
         if self.surfaces.receiver_count() > 0 {
             let latest = store.latest_revision()?;
-            // Only what is newer: a surface reads when it is told, and reading is a job too.
-            self.surfaces.send_if_modified(|known| {
-                let newer = latest > *known;
-                *known = latest.max(*known);
-                newer
-            });
+            // A look of a surface is a job as well: told without a change, it would look again for ever.
+            self.surfaces
+                .send_if_modified(|known| std::mem::replace(known, latest) != latest);
         }
         if changed_elsewhere {
             // What could not be swept before may be now.
