@@ -19,6 +19,7 @@
 //! | [`relay`] | questions that the host of a conversation shows, and their answers |
 //! | [`proxy`] | the conductor: the only place that sees permissions, workflow and loader |
 //! | [`wire`] | one line reader and one bounded writer per peer |
+//! | [`inbox`] | the surfaces on which a person answers outside a client |
 //! | [`stdio`] | the conversation with the client |
 //! | [`inbox`] | the surfaces on which a person answers outside any client: the page of `pml serve` |
 //! | [`cli`] | one file per command; the only place that prints |

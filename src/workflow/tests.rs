@@ -408,3 +408,22 @@ fn a_database_that_cannot_be_opened_refuses_everything_until_it_can() {
         assert_eq!(workflows.pending().await.unwrap(), []);
     });
 }
+
+#[test]
+fn a_surface_is_told_what_is_newer_and_nothing_because_it_looked() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let workflows = Workflows::new(file(&directory), Hands::at_noon().clock());
+        workflows.create(new("{}")).await.unwrap();
+        let mut revisions = workflows.revisions().await.unwrap();
+        let seen = *revisions.borrow_and_update();
+        // What follows a job is done before the next one.
+        for _ in 0..3 {
+            workflows.changed_since(seen).await.unwrap();
+        }
+        assert!(!revisions.has_changed().unwrap(), "reading is no news");
+        workflows.create(new("{\"a\":1}")).await.unwrap();
+        revisions.changed().await.unwrap();
+        assert!(*revisions.borrow_and_update() > seen);
+    });
+}

@@ -2,6 +2,7 @@
 
 mod prompts;
 mod questions;
+mod screen;
 
 use std::process::Output;
 

@@ -28,6 +28,13 @@ pub(super) struct Body {
     pub(super) cursor: Option<Range<usize>>,
 }
 
+/// Whether one question is being answered, a row of it marked, or all of them are only shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OptionRows {
+    Cursor,
+    NoCursor,
+}
+
 impl Body {
     fn text(&mut self, tone: Tone, text: &str, width: usize) {
         self.rows
@@ -81,9 +88,12 @@ pub(super) fn body(screen: &Screen, width: usize) -> Body {
             if card.questions.is_empty() {
                 decision(&mut body, card, screen.wall(), width);
             } else {
-                let asks = matches!(screen.mode(), Mode::Options | Mode::Text);
-                questions(&mut body, card, draft, asks, width);
-                if !asks {
+                let rows = match screen.mode() {
+                    Mode::Options | Mode::Text => OptionRows::Cursor,
+                    _ => OptionRows::NoCursor,
+                };
+                questions(&mut body, card, draft, rows, width);
+                if rows == OptionRows::NoCursor {
                     body.blank();
                     about(&mut body, card, screen.wall(), 12, width);
                 }
@@ -182,9 +192,9 @@ fn about(body: &mut Body, card: &Card, now: Timestamp, column: usize, width: usi
     }
 }
 
-fn questions(body: &mut Body, card: &Card, draft: Option<&Draft>, asks: bool, width: usize) {
+fn questions(body: &mut Body, card: &Card, draft: Option<&Draft>, rows: OptionRows, width: usize) {
     let draft = draft.cloned().unwrap_or_else(|| Draft::of(card));
-    if asks {
+    if rows == OptionRows::Cursor {
         let Some((question, answer)) = card.questions.get(draft.tab).zip(draft.current()) else {
             return;
         };
@@ -214,13 +224,6 @@ fn tabs(body: &mut Body, card: &Card, draft: &Draft, width: usize) {
     });
     let tabs: Vec<String> = tabs.collect();
     body.text(Tone::Title, &format!("{}  Review", tabs.join(" ")), width);
-}
-
-/// Whether a row of options is marked as the one that the keys act on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OptionRows {
-    Cursor,
-    NoCursor,
 }
 
 fn one_question(

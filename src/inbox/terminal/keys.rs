@@ -8,7 +8,7 @@ use super::state::{CardKind, Mode};
 use crate::card::Decision;
 
 /// What a person does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// Leaves the screen.
     Quit,
@@ -59,7 +59,7 @@ pub fn command(mode: Mode, key: KeyEvent) -> Option<Command> {
     if key.kind == KeyEventKind::Release {
         return None;
     }
-    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    let control = is_control(key);
     match (key.code, control) {
         (KeyCode::Char('c'), true) => return Some(Command::Quit),
         (KeyCode::PageUp, _) => return Some(Command::ScrollPage(Step::Back)),
@@ -68,16 +68,16 @@ pub fn command(mode: Mode, key: KeyEvent) -> Option<Command> {
         _ => {}
     }
     match mode {
-        Mode::Queue(kind) => in_queue(kind, key, control),
-        Mode::Decision { always } => in_decision(CardKind::Decision { always }, key, control),
+        Mode::Queue(kind) => in_queue(kind, key),
+        Mode::Decision { always } => in_decision(CardKind::Decision { always }, key),
         Mode::Closed => match key.code {
             KeyCode::Up => Some(Command::Scroll(Step::Back)),
             KeyCode::Down => Some(Command::Scroll(Step::Forward)),
             KeyCode::Enter => Some(Command::Open),
             _ => None,
         },
-        Mode::Options => in_options(key, control),
-        Mode::Text => in_text(key, control),
+        Mode::Options => in_options(key),
+        Mode::Text => Some(in_text(key)),
         Mode::Armed => match key.code {
             KeyCode::Enter => Some(Command::Confirm),
             // Another letter prepares another decision; everything else takes this one back.
@@ -110,24 +110,24 @@ pub fn command(mode: Mode, key: KeyEvent) -> Option<Command> {
     }
 }
 
-fn in_queue(kind: CardKind, key: KeyEvent, control: bool) -> Option<Command> {
+fn in_queue(kind: CardKind, key: KeyEvent) -> Option<Command> {
     match key.code {
         KeyCode::Up | KeyCode::Char('k') => Some(Command::Move(Step::Back)),
         KeyCode::Down | KeyCode::Char('j') => Some(Command::Move(Step::Forward)),
         KeyCode::Enter | KeyCode::Right | KeyCode::Tab => Some(Command::Open),
         KeyCode::Char('x') => refusal(kind),
-        KeyCode::Char(letter) if !control => plain_letter(kind, letter),
+        KeyCode::Char(letter) if !is_control(key) => plain_letter(kind, letter),
         _ => None,
     }
 }
 
-fn in_decision(kind: CardKind, key: KeyEvent, control: bool) -> Option<Command> {
+fn in_decision(kind: CardKind, key: KeyEvent) -> Option<Command> {
     match key.code {
         KeyCode::Up | KeyCode::Char('k') => Some(Command::Scroll(Step::Back)),
         KeyCode::Down | KeyCode::Char('j') => Some(Command::Scroll(Step::Forward)),
         KeyCode::Left | KeyCode::BackTab => Some(Command::Back),
         KeyCode::Char('x') => refusal(kind),
-        KeyCode::Char(letter) if !control => plain_letter(kind, letter),
+        KeyCode::Char(letter) if !is_control(key) => plain_letter(kind, letter),
         _ => None,
     }
 }
@@ -158,15 +158,15 @@ fn decision(letter: char) -> Option<Decision> {
     }
 }
 
-fn in_options(key: KeyEvent, control: bool) -> Option<Command> {
+fn in_options(key: KeyEvent) -> Option<Command> {
     match key.code {
         KeyCode::Up => Some(Command::Move(Step::Back)),
         KeyCode::Down => Some(Command::Move(Step::Forward)),
         KeyCode::Tab | KeyCode::Right => Some(Command::Turn(Step::Forward)),
         KeyCode::BackTab | KeyCode::Left => Some(Command::Turn(Step::Back)),
         KeyCode::Enter => Some(Command::Answer),
-        KeyCode::Char('x') if control => Some(Command::Arm(Decision::Abort)),
-        KeyCode::Char(_) if control => None,
+        KeyCode::Char('x') if is_control(key) => Some(Command::Arm(Decision::Abort)),
+        KeyCode::Char(_) if is_control(key) => None,
         KeyCode::Char(' ') => Some(Command::Choose),
         KeyCode::Char(digit @ '1'..='9') => Some(Command::ChooseNumber(usize::from(digit as u8 - b'1'))),
         KeyCode::Char(_) => Some(Command::Edit(key)),
@@ -174,23 +174,27 @@ fn in_options(key: KeyEvent, control: bool) -> Option<Command> {
     }
 }
 
-fn in_text(key: KeyEvent, control: bool) -> Option<Command> {
+fn in_text(key: KeyEvent) -> Command {
     match key.code {
-        _ if is_new_line(key) => Some(Command::NewLine),
-        KeyCode::Enter => Some(Command::Answer),
-        KeyCode::Tab => Some(Command::Turn(Step::Forward)),
-        KeyCode::BackTab => Some(Command::Turn(Step::Back)),
-        KeyCode::Up => Some(Command::Move(Step::Back)),
-        KeyCode::Down => Some(Command::Move(Step::Forward)),
-        KeyCode::Char('x') if control => Some(Command::Arm(Decision::Abort)),
-        _ => Some(Command::Edit(key)),
+        _ if is_new_line(key) => Command::NewLine,
+        KeyCode::Enter => Command::Answer,
+        KeyCode::Tab => Command::Turn(Step::Forward),
+        KeyCode::BackTab => Command::Turn(Step::Back),
+        KeyCode::Up => Command::Move(Step::Back),
+        KeyCode::Down => Command::Move(Step::Forward),
+        KeyCode::Char('x') if is_control(key) => Command::Arm(Decision::Abort),
+        _ => Command::Edit(key),
     }
+}
+
+fn is_control(key: KeyEvent) -> bool {
+    key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 /// Few terminals tell Shift-Enter from Enter; all of them have Ctrl-J, and most Alt-Enter.
 fn is_new_line(key: KeyEvent) -> bool {
     match key.code {
-        KeyCode::Char('j') => key.modifiers.contains(KeyModifiers::CONTROL),
+        KeyCode::Char('j') => is_control(key),
         KeyCode::Enter => key.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::SHIFT),
         _ => false,
     }

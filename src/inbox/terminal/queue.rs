@@ -24,11 +24,11 @@ pub(super) fn rows(screen: &Screen, width: usize, height: usize) -> Vec<Row> {
         .unwrap_or(0);
     let first = place.saturating_sub(height.saturating_sub(1));
     let seen = cards.iter().skip(first).take(height);
-    seen.map(|card| row(screen, card, Some(card.id) == selected, width))
-        .collect()
+    seen.map(|card| row(screen, card, selected, width)).collect()
 }
 
-fn row(screen: &Screen, card: &Card, selected: bool, width: usize) -> Row {
+fn row(screen: &Screen, card: &Card, selected: Option<WorkflowId>, width: usize) -> Row {
+    let selected = Some(card.id) == selected;
     let mark = if selected { ">" } else { " " };
     let typed = screen.drafts.get(&card.id).is_some_and(|draft| !draft.is_empty());
     let typed = if typed { "*" } else { " " };

@@ -13,11 +13,12 @@ use tokio::task::JoinSet;
 
 use super::keys;
 use super::messages::{Effect, Message};
-use super::session::Session;
+use super::session::{Session, ring};
 use super::state::Screen;
 use super::theme::Palette;
 use super::update::update;
 use super::view::draw;
+use crate::card::Card;
 use crate::proxy::{ChangedCards, Desk, Refusal, SayError, moment};
 use crate::report;
 use crate::workflow::{Provenance, WorkflowId};
@@ -25,12 +26,18 @@ use crate::workflow::{Provenance, WorkflowId};
 /// How long the thread that reads keys may outlive the screen.
 const KEY_WAIT: Duration = Duration::from_millis(100);
 
+/// How often everything is read again: that an agent is gone changes nothing in the store, but what an answer reaches.
+const REREAD: Duration = Duration::from_secs(5);
+
 /// Says why the screen ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ScreenError {
     /// The terminal cannot be read or drawn on.
     #[error("cannot use this terminal")]
     Terminal(#[from] std::io::Error),
+    /// The person left while their last answer was on its way, and it does not count.
+    #[error("the last answer is not recorded: {0}")]
+    NotRecorded(String),
     /// The asks cannot be read.
     #[error(transparent)]
     Desk(#[from] Refusal),
@@ -51,7 +58,9 @@ pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), S
     let size = session.terminal.size()?;
     let mut screen = Screen::new(size, palette, moment());
     let mut keys = Keys::read();
-    let mut saying: JoinSet<(WorkflowId, Result<_, String>)> = JoinSet::new();
+    let mut saying = Saying::new();
+    let mut reread = tokio::time::interval(REREAD);
+    reread.reset();
     let mut message = Message::Snapshot {
         pending: snapshot.pending,
         recent: snapshot.recent,
@@ -59,8 +68,8 @@ pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), S
     loop {
         for effect in update(&mut screen, message, moment()) {
             match effect {
-                Effect::Quit => return Ok(()),
-                Effect::Ring { title } => session.ring(&title)?,
+                Effect::Quit => return said(saying).await,
+                Effect::Ring { title } => ring(&title)?,
                 Effect::Say { id, said } => {
                     let (desk, by) = (desk.clone(), by.clone());
                     saying.spawn(async move {
@@ -73,15 +82,15 @@ pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), S
         session.terminal.draw(|frame| draw(&screen, frame))?;
         let [interrupt, terminate, hangup] = &mut ends;
         message = tokio::select! {
-            _ = interrupt.recv() => return Ok(()),
-            _ = terminate.recv() => return Ok(()),
-            _ = hangup.recv() => return Ok(()),
+            _ = interrupt.recv() => return said(saying).await,
+            _ = terminate.recv() => return said(saying).await,
+            _ = hangup.recv() => return said(saying).await,
             event = keys.events.recv() => match event {
                 Some(event) => match translate(&screen, event?) {
                     Some(message) => message,
                     None => Message::Tick,
                 },
-                None => return Ok(()),
+                None => return said(saying).await,
             },
             Some(said) = saying.join_next() => match said {
                 Ok((id, outcome)) => Message::Recorded { id, outcome },
@@ -91,22 +100,42 @@ pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), S
                 revisions.borrow_and_update();
                 changes(desk, &mut revision).await
             }
+            _ = reread.tick() => anew(desk, &mut revision).await,
             () = tokio::time::sleep_until(screen.wakes_at().into()) => Message::Tick,
         };
     }
 }
 
+/// An answer, recorded or not.
+type Saying = JoinSet<(WorkflowId, Result<Box<Card>, String>)>;
+
+/// Waits for the answers that are on their way: a person who leaves has said them.
+async fn said(mut saying: Saying) -> Result<(), ScreenError> {
+    while let Some(said) = saying.join_next().await {
+        match said {
+            Ok((_, Ok(_))) => {}
+            Ok((_, Err(reason))) => return Err(ScreenError::NotRecorded(reason)),
+            Err(error) => return Err(ScreenError::NotRecorded(error.to_string())),
+        }
+    }
+    Ok(())
+}
+
 /// Reads what changed, or everything where that cannot be told.
 async fn changes(desk: &Desk, revision: &mut u64) -> Message {
-    let changed = match desk.changed_since(*revision).await {
+    match desk.changed_since(*revision).await {
         Ok(ChangedCards::These { latest, cards }) => {
             *revision = latest;
-            return Message::Changed(cards);
+            Message::Changed(cards)
         }
-        Ok(ChangedCards::ReadAnew) => desk.snapshot().await,
-        Err(error) => Err(error),
-    };
-    match changed {
+        Ok(ChangedCards::ReadAnew) => anew(desk, revision).await,
+        Err(error) => unread(&error),
+    }
+}
+
+/// Reads everything.
+async fn anew(desk: &Desk, revision: &mut u64) -> Message {
+    match desk.snapshot().await {
         Ok(snapshot) => {
             *revision = snapshot.revision;
             Message::Snapshot {
@@ -114,8 +143,12 @@ async fn changes(desk: &Desk, revision: &mut u64) -> Message {
                 recent: snapshot.recent,
             }
         }
-        Err(error) => Message::Trouble(format!("The asks cannot be read: {error}")),
+        Err(error) => unread(&error),
     }
+}
+
+fn unread(error: &Refusal) -> Message {
+    Message::Trouble(format!("The asks cannot be read: {error}"))
 }
 
 fn translate(screen: &Screen, event: Event) -> Option<Message> {

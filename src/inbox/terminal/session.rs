@@ -33,14 +33,14 @@ impl Session {
         execute!(std::io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
         Ok(session)
     }
+}
 
-    /// Calls the person: the bell, and a notification where the terminal knows how.
-    pub(super) fn ring(&mut self, title: &str) -> std::io::Result<()> {
-        let mut out = std::io::stdout();
-        // The name before it keeps a title from being read as one of the commands that some terminals put there.
-        write!(out, "\x1b]9;pml: {}\x07\x07", Shown::line(title))?;
-        out.flush()
-    }
+/// Calls the person: the bell, and a notification where the terminal knows how.
+pub(super) fn ring(title: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout();
+    // The name before it keeps a title from being read as one of the commands that some terminals put there.
+    write!(out, "\x1b]9;pml: {}\x07\x07", Shown::line(title))?;
+    out.flush()
 }
 
 impl Drop for Session {

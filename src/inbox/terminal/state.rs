@@ -199,9 +199,10 @@ impl Screen {
                 CardKind::Decision { always } => Mode::Decision { always },
                 CardKind::Questions => {
                     let current = self.draft().and_then(Draft::current);
-                    match current.is_some_and(QuestionDraft::is_in_text) {
-                        true => Mode::Text,
-                        false => Mode::Options,
+                    if current.is_some_and(QuestionDraft::is_in_text) {
+                        Mode::Text
+                    } else {
+                        Mode::Options
                     }
                 }
             },

@@ -6,7 +6,7 @@ use ratatui::layout::Size;
 use super::messages::{Effect, Message};
 use super::samples::{Bench, answered, ask, database, features, id, install, install_of};
 use super::state::{Focus, Pane};
-use crate::card::{CardState, Decision, Said, SaidAnswer};
+use crate::card::{Card, CardState, Decision, Outlook, Said, SaidAnswer};
 
 fn said(labels: &[&str], text: Option<&str>) -> SaidAnswer {
     SaidAnswer {
@@ -413,4 +413,27 @@ fn every_size_of_a_terminal_can_be_drawn() {
             bench.picture();
         }
     }
+}
+
+#[test]
+fn that_the_agent_is_gone_is_told_while_the_card_is_open_and_moves_nothing() {
+    let card = install(1);
+    let mut bench = Bench::new(80, 24, vec![card.clone(), install(2)]);
+    bench.letter('c');
+    let gone = Card {
+        keeps_text: Outlook::NextCall.text(),
+        ..card
+    };
+    bench.send(Message::Snapshot {
+        pending: vec![gone, install(2)],
+        recent: Vec::new(),
+    });
+    assert!(matches!(bench.screen.focus, Focus::Armed { .. }));
+    assert!(
+        bench.picture().contains("the agent is gone"),
+        "{}",
+        bench.picture()
+    );
+    bench.wait(1_000);
+    assert_eq!(bench.effects, [], "nothing is new, so nothing rings");
 }
