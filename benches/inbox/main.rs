@@ -38,7 +38,10 @@ fn main() -> std::process::ExitCode {
     let said: Value = serde_json::from_str(&line).expect("one line of JSON");
     let port = said["port"].as_u64().expect("its port");
     let token = home.path().join(".local/state/pml/serve.token");
-    let token = std::fs::read_to_string(token).expect("its token").trim().to_owned();
+    let token = std::fs::read_to_string(token)
+        .expect("its token")
+        .trim()
+        .to_owned();
     let page = Page { port, token };
     let mut events = page.events();
     let mut agent = Agent::start(home.path(), &project);
@@ -129,7 +132,10 @@ impl Agent {
 
     fn ask(&mut self, question: &str) -> u64 {
         let arguments = json!({ "question": question });
-        self.send("tools/call", &json!({ "name": "ask_user", "arguments": arguments }))
+        self.send(
+            "tools/call",
+            &json!({ "name": "ask_user", "arguments": arguments }),
+        )
     }
 
     fn result(&mut self, id: u64) -> Value {
@@ -199,7 +205,11 @@ impl Events {
     fn line_that(&mut self, is_it: impl Fn(&str) -> bool) -> String {
         loop {
             let mut line = String::new();
-            assert_ne!(self.0.read_line(&mut line).expect("a line"), 0, "the stream ended");
+            assert_ne!(
+                self.0.read_line(&mut line).expect("a line"),
+                0,
+                "the stream ended"
+            );
             if is_it(&line) {
                 return line;
             }

@@ -115,6 +115,14 @@ impl Browser {
         });
     }
 
+    /// Clicks if what is to be clicked is there and can be; a card may go away under the pointer.
+    pub(crate) fn try_click(&self, css: &str) {
+        let _ = self.runtime.block_on(async {
+            let element = self.client.find(Locator::Css(css)).await?;
+            element.click().await
+        });
+    }
+
     /// Types into a field.
     pub(crate) fn type_into(&self, css: &str, text: &str) {
         self.wait_for_element(css);
@@ -203,8 +211,9 @@ fn port_of(driver: &mut Child) -> u16 {
     let stdout = BufReader::new(driver.stdout.take().unwrap());
     let mut lines = stdout.lines();
     let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
+        // Its first line repeats the port that was asked for, which is none.
         let (_, port) = line.rsplit_once(" on port ")?;
-        port.trim_end_matches('.').parse().ok()
+        port.trim_end_matches('.').parse().ok().filter(|port| *port != 0)
     });
     // What it prints later has a reader too.
     std::thread::spawn(move || lines.for_each(drop));
