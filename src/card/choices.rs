@@ -1,7 +1,5 @@
 //! The decisions that a card offers, each with what it grants.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{Pattern, Shown};
@@ -90,20 +88,8 @@ pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<C
         choice(Decision::Once, "Continue", once),
         choice(Decision::Session, session, "until the pml of this agent ends"),
     ];
-    offered.extend(always.map(|always| Choice {
-        decision: Decision::Always,
-        label: "Always",
-        grants: format!(
-            "writes {} into {}",
-            always.rule,
-            file_name(&workflow.origin.config)
-        ),
-    }));
+    // What is written stands beside it on every surface, whole.
+    offered.extend(always.map(|_| choice(Decision::Always, "Always", "from now on")));
     offered.push(choice(Decision::Abort, "Abort", "nothing runs"));
     offered
-}
-
-fn file_name(file: &Path) -> String {
-    let name = file.file_name().map(Path::new);
-    name.map_or_else(|| Shown::path(file), Shown::path)
 }

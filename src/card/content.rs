@@ -350,7 +350,7 @@ mod tests {
                 "choices": [
                     { "decision": "once", "label": "Continue", "grants": "this version, from now on" },
                     { "decision": "session", "label": "Only this session", "grants": "until the pml of this agent ends" },
-                    { "decision": "always", "label": "Always", "grants": "writes serena:analyze into .pml.json" },
+                    { "decision": "always", "label": "Always", "grants": "from now on" },
                     { "decision": "abort", "label": "Abort", "grants": "nothing runs" },
                 ],
                 "alwaysWrites": { "file": "/project/.pml.json", "rule": "serena:analyze" },

@@ -112,6 +112,11 @@ impl Proxy {
         Ok(recorded.workflow)
     }
 
+    /// Takes note that the call which asked has returned without an answer, which is kept for whichever call comes next.
+    pub async fn leave_unattended(&self, id: WorkflowId) -> Result<(), Refusal> {
+        Ok(self.0.workflows.leave_unattended(id).await?)
+    }
+
     /// Takes the answer to a workflow, so that it is used once; `None` where there is none to take.
     pub async fn take_answer(&self, id: WorkflowId) -> Result<Option<Answer>, Refusal> {
         let workflow = self.0.workflows.find(id).await?;

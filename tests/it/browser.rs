@@ -4,6 +4,13 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use pml::config::By;
+use pml::protocol::Digest;
+use pml::protocol::approval::ShownDependency;
+use pml::protocol::question::{Choice, Question, Selection};
+use pml::workflow::{
+    Arguments, Ask, AskAttendance, Asker, AskingClient, NewWorkflow, Origin, Place, SuspendedCall,
+};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -374,6 +381,8 @@ fn a_reader_of_the_screen_meets_no_serious_obstacle() {
             &json!({ "question": "Which?", "options": [{ "label": "A" }, { "label": "B", "description": "b" }] }),
         );
         browser.wait_for_element(&card("pending"));
+        // What is still fading in has less contrast than it will have.
+        browser.wait_for("both cards stand still", "return document.querySelectorAll('#waiting article').length >= 2 && document.getAnimations().every(one => one.playState !== 'running')");
         browser.eval(&axe);
         let serious = browser.eval_async(
             "const done = arguments[arguments.length - 1];
@@ -388,19 +397,8 @@ fn a_reader_of_the_screen_meets_no_serious_obstacle() {
 #[test]
 #[ignore = "draws the pictures of the documentation; run it by hand"]
 fn pictures_for_the_documentation() {
-    let world = World::with_fake(&json!({ "ask": ["*", "fake:echo"] }), &[]);
-    let mut agent = world.legacy();
-    agent.call("fake__echo", &json!({ "text": "hi" }));
-    agent.call(
-        "ask_user",
-        &json!({
-            "question": "Which database should the migration target?", "header": "Database",
-            "options": [
-                { "label": "PostgreSQL 16", "description": "What production runs; needs the new driver" },
-                { "label": "SQLite", "description": "Keeps the tests fast, no server" },
-            ],
-        }),
-    );
+    let world = World::new();
+    put_examples(&world);
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     for (look, name) in [
         (Look::Light, "inbox-light.png"),
@@ -410,5 +408,64 @@ fn pictures_for_the_documentation() {
         let (_server, browser) = opened(&world, look);
         browser.wait_for_element(&card("pending"));
         std::fs::write(directory.join(name), browser.screenshot()).unwrap();
+    }
+}
+
+/// Puts an install and a question into the store, as an agent in a project of a person would.
+fn put_examples(world: &World) {
+    let install = Ask::Install {
+        dependency: ShownDependency {
+            name: "filesystem".to_owned(),
+            version: Some("2026.8.31".to_owned()),
+            install: "npx @modelcontextprotocol/server-filesystem@2026.8.31 .".to_owned(),
+            integrity: Some("sha512-kKaFkyAh6oipvc9XUWyDw1vRjdF3kT1ZqOeZ0vVv6l5a==".to_owned()),
+            scripts: false,
+            surroundings: Box::default(),
+            installation: Box::default(),
+            remote: None,
+        },
+    };
+    let option = |label: &str, description: &str| Choice {
+        label: label.to_owned(),
+        description: Some(description.to_owned()),
+    };
+    let question = Ask::Questions {
+        questions: vec![Question {
+            question: "Which database should the migration target?".to_owned(),
+            header: Some("Database".to_owned()),
+            options: vec![
+                option("PostgreSQL 16", "What production runs; needs the new driver"),
+                option("SQLite", "Keeps the tests fast, no server"),
+            ],
+            selection: Selection::One,
+        }],
+    };
+    let place = Place::File(world.home().join(".local/state/pml/workflows.db"));
+    let mut store = place.open().unwrap();
+    let process = pml::proxy::process_name(std::process::id());
+    for (ask, tool) in [(install, "filesystem:read_file"), (question, "pml:ask_user")] {
+        let new = NewWorkflow {
+            ask,
+            call: SuspendedCall {
+                tool: tool.parse().unwrap(),
+                arguments: Arguments::Absent,
+                launch: Digest::of(["example"]),
+            },
+            time_to_live: Duration::from_mins(5),
+            project: "/home/me/shop".into(),
+            origin: Origin {
+                config: "/home/me/shop/.pml.json".into(),
+                by: By::Client,
+                client: AskingClient {
+                    name: Some("Claude Code 2.1".to_owned()),
+                    process,
+                    ..AskingClient::default()
+                },
+                asker: Asker::random(),
+            },
+            attended: AskAttendance::ByItsCall,
+            twin: 0,
+        };
+        store.create(new, pml::proxy::now()).unwrap();
     }
 }

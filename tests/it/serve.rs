@@ -3,6 +3,7 @@
 mod agents;
 mod events;
 mod http;
+mod kills;
 mod one_server;
 mod roundtrip;
 mod security;

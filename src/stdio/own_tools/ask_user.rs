@@ -110,7 +110,7 @@ impl AskUser<'_> {
             .wait(self.requester, workflow.id, settings.patience())
             .await;
         Ok(Resolution::OwnResult(
-            match self.proxy.question_status(workflow.id, Duration::ZERO).await? {
+            match self.status(workflow.id, Duration::ZERO).await? {
                 QuestionStatus::Pending(workflow) => timed_out(self.tool, &workflow),
                 questioned => result(self.tool, questioned),
             },
@@ -167,8 +167,17 @@ impl AskUser<'_> {
 
     /// Reports how questions stand, waiting up to `patience` for an answer.
     async fn stand(&self, id: WorkflowId, patience: Duration) -> Result<Resolution, Refusal> {
-        let questioned = self.proxy.question_status(id, patience).await?;
+        let questioned = self.status(id, patience).await?;
         Ok(Resolution::OwnResult(result(self.tool, questioned)))
+    }
+
+    /// Returns the status of questions for a call that ends with it: an answer that comes later is for the next call.
+    async fn status(&self, id: WorkflowId, patience: Duration) -> Result<QuestionStatus, Refusal> {
+        let status = self.proxy.question_status(id, patience).await?;
+        if let QuestionStatus::Pending(_) = &status {
+            self.proxy.leave_unattended(id).await?;
+        }
+        Ok(status)
     }
 
     /// Finds the questions behind an id; those of the other tool are not this one's business.

@@ -222,7 +222,10 @@ impl Store for SqliteStore {
 
     fn leave_unattended(&mut self, id: WorkflowId) -> Result<(), WorkflowError> {
         self.write("leave a workflow", CommitDurability::Process, |transaction| {
-            transaction.execute("UPDATE workflow SET attended = 0 WHERE id = ?1", [id.to_string()])?;
+            transaction.execute(
+                "UPDATE workflow SET attended = 0 WHERE id = ?1 AND attended = 1",
+                [id.to_string()],
+            )?;
             Ok(())
         })
     }

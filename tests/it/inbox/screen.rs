@@ -258,7 +258,9 @@ fn once_answers_the_oldest_in_plain_lines() {
     let (approved, screen) = typed(&world, "inbox --once", "c\n");
     assert_eq!(approved, Some(0), "{screen}");
     assert!(
-        screen.contains("  a  Always: writes") && screen.contains("approved:"),
+        screen.contains("  a  Always: from now on")
+            && screen.contains("always writes")
+            && screen.contains("approved:"),
         "{screen}"
     );
     let (answered, screen) = typed(&world, "inbox --once", "2\n\n");
