@@ -126,7 +126,9 @@ impl Keeper {
                     let now = (self.clock)();
                     // What is over by either clock is over for the job too.
                     self.sweep_if_due(now);
-                    job(self.open(now), now.wall);
+                    let clock = Arc::clone(&self.clock);
+                    let store = self.open();
+                    job(store, clock().wall);
                     Occasion::Job
                 }
                 Err(RecvTimeoutError::Timeout) => Occasion::Time,
@@ -151,9 +153,11 @@ impl Keeper {
     }
 
     /// Returns the store, opening it if there is none; what dead processes left behind is swept first.
-    fn open(&mut self, now: Moment) -> Result<&mut dyn Store, WorkflowError> {
+    fn open(&mut self) -> Result<&mut dyn Store, WorkflowError> {
         if self.store.is_none() {
             let store = self.place.open()?;
+            // Opening may wait for other processes, which go on asking meanwhile.
+            let now = (self.clock)();
             // Most commands only look or answer: they do not wait for their turn to write what is no news.
             let needs_sweep = store.needs_sweep(now.wall)?;
             self.store = Some(store);

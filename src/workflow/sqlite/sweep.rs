@@ -1,5 +1,7 @@
 //! Ends the workflows whose life is over, and deletes what finished long ago.
 
+use std::time::{Duration, Instant};
+
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
 
@@ -21,6 +23,9 @@ fn long_ago(now: Timestamp) -> [i64; 2] {
     ]
 }
 
+/// What the clocks of two processes differ by where both are read to the millisecond, and some more.
+const ROUNDING: Duration = Duration::from_millis(5);
+
 impl SqliteStore {
     pub(super) fn rows_to_sweep(&self, now: Timestamp) -> Result<bool, WorkflowError> {
         let look = || -> rusqlite::Result<bool> {
@@ -40,8 +45,13 @@ impl SqliteStore {
         now: Timestamp,
         overdue: &[WorkflowId],
     ) -> Result<SweepReport, WorkflowError> {
+        let asked_at = Instant::now();
         let (expired, deleted) = self.write("sweep", CommitDurability::Process, |transaction| {
-            let mut expired = expire(transaction, &format!("NOT {LIVE}"), &now.millis().into())?;
+            // Other processes go on asking while this one waits for its turn: what they wrote meanwhile is new, and not
+            // from before the clock was set back.
+            let newest = now.plus(asked_at.elapsed() + ROUNDING).millis();
+            let over = format!("(created_at > {newest} OR expires_at <= ?1)");
+            let mut expired = expire(transaction, &over, &now.millis().into())?;
             for id in overdue {
                 expired.extend(expire(transaction, "id = ?1", &id.to_string().into())?);
             }

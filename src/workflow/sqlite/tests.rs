@@ -740,3 +740,14 @@ fn what_was_deleted_makes_everything_be_read_anew() {
         "a revision of another database"
     );
 }
+
+#[test]
+fn what_another_process_asks_while_a_sweep_waits_for_its_turn_is_not_swept() {
+    let (_directory, mut store) = opened();
+    // The sweep read the clock a moment before the other process did.
+    let asked_at = NOON.plus(Duration::from_millis(3));
+    let id = store.create(new("{}"), asked_at).unwrap().workflow().id;
+    assert_eq!(store.sweep(NOON, &[]).unwrap().expired, []);
+    let set_back = NOON.minus(Duration::from_hours(1));
+    assert_eq!(store.sweep(set_back, &[]).unwrap().expired, [id]);
+}
