@@ -232,6 +232,8 @@ fn capabilities(profile: &std::path::Path, look: Look) -> serde_json::Map<String
         "--disable-component-update".to_owned(),
         "--disable-sync".to_owned(),
         "--lang=en".to_owned(),
+        // What fades in has less contrast at first: a page is judged as it stands.
+        "--force-prefers-reduced-motion".to_owned(),
         format!("--user-data-dir={}", profile.display()),
     ];
     if matches!(look, Look::Dark) {
