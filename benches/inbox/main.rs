@@ -24,6 +24,9 @@ const ROUNDS: usize = 200;
 /// What both ways may take in 99 of 100 cases.
 const BAR: Duration = Duration::from_millis(250);
 
+/// How long a round waits for the next one.
+const PAUSE: Duration = Duration::from_millis(150);
+
 fn main() -> std::process::ExitCode {
     let home = tempfile::tempdir().expect("a home");
     let project = home.path().join("project");
@@ -55,6 +58,8 @@ fn main() -> std::process::ExitCode {
         page.answer(card["id"].as_str().expect("its id"));
         agent.result(id);
         answered.push(said_at.elapsed());
+        // A person is slower still; the server bounds how often a script may write.
+        std::thread::sleep(PAUSE);
     }
     let _ = server.kill();
     let _ = server.wait();
@@ -173,7 +178,7 @@ impl Page {
         let (port, token) = (self.port, &self.token);
         write!(
             stream,
-            "GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
+            "GET /api/events HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
         )
         .expect("it reads");
         let mut events = Events(BufReader::new(stream));
