@@ -141,7 +141,7 @@ pub enum LineStyle {
     Command,
     /// As JSON.
     Arguments,
-    /// As a long value that nobody reads aloud.
+    /// As a long value, shortened until a person asks for all of it.
     Hash,
     /// So that it is not overlooked.
     Warning,

@@ -22,7 +22,7 @@ pub enum Said {
 pub struct SaidDecision {
     /// What was decided.
     pub decision: Decision,
-    /// Why not; a reason of a yes is nobody's question.
+    /// Why not; the reason of an approval is dropped.
     #[serde(default)]
     pub reason: Option<String>,
 }

@@ -20,7 +20,8 @@ mod init;
 mod install;
 mod list;
 mod log;
-mod logging;
+mod log_filter;
+
 mod output;
 mod pending;
 mod person;
@@ -159,7 +160,7 @@ pub fn run() -> ExitCode {
 
 fn run_command(command: Command, config: Option<PathBuf>) -> anyhow::Result<ExitCode> {
     let context = context(config)?;
-    logging::to_stderr(&context.environment, command.logs());
+    log_filter::to_stderr(&context.environment, command.logs());
     file_size_limit::fail_writes();
     command.run(&context)
 }

@@ -9,9 +9,9 @@ use crate::protocol::question::{Question, QuestionAnswer, Selection};
 /// What a host says to a poll.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Polled {
-    /// Nobody has answered yet.
+    /// The question waits for a person.
     Waiting,
-    /// Somebody has.
+    /// A person answered it.
     Answered(QuestionAnswer),
 }
 

@@ -190,7 +190,7 @@ pub(super) fn features() -> Question {
     question("Features", "Which features first?", &labels, Selection::Several)
 }
 
-/// The same card, answered by somebody else in a dialog.
+/// The same card, answered in a dialog of the client.
 pub(super) fn answered(card: &Card, text: &str) -> Card {
     Card {
         state: CardState::Answered,

@@ -41,7 +41,7 @@ struct Session {
 }
 
 impl Access {
-    /// Draws a new token and lets nobody in yet.
+    /// Draws a new token; no browser has a session yet.
     pub(super) fn new() -> Self {
         Self {
             token: Secret::random(),

@@ -15,7 +15,7 @@ use crate::disk;
 use crate::proxy::{AskingProgram, presence_of, process_name};
 use crate::workflow::{Asker, AskingClient, ProcessName};
 
-/// A token, which is a capability: whoever holds it asks in the name of its process.
+/// A token, which is a capability: a program that holds it asks in the name of its process.
 pub type StreamToken = Uuid;
 
 /// The tokens of the user.

@@ -1,4 +1,4 @@
-//! What a Modern client brings back after a question, read in one place whoever asked it.
+//! The retry of a Modern client after a question, of pml itself or of a server.
 //!
 //! | state | who asked | what it finds |
 //! |---|---|---|

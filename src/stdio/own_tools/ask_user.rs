@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::question_text::{result, timed_out};
 use super::question_tool::QuestionTool;
-use super::relayed;
+use super::relayed_question;
 use crate::config::AskUserMode;
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::question::{Question, QuestionAnswer};
@@ -60,7 +60,7 @@ impl AskUser<'_> {
             Err(error) => return Ok(Resolution::OwnResult(error_result(&error.to_string(), None))),
         };
         if self.proxy.relays_questions() {
-            let asking = relayed::ask(self.proxy, self.requester, self.tool, &questions);
+            let asking = relayed_question::ask(self.proxy, self.requester, self.tool, &questions);
             return Ok(Resolution::OwnResult(Box::pin(asking).await));
         }
         let workflow = self.proxy.question(self.tool.name(), questions.clone()).await?;

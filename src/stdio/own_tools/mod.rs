@@ -6,7 +6,7 @@ mod permission_prompt;
 pub(crate) mod prompts;
 mod question_text;
 mod question_tool;
-mod relayed;
+mod relayed_question;
 mod status;
 
 use ask_user::AskUser;
