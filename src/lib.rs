@@ -19,12 +19,12 @@
 //! | [`relay`] | questions that the host of a conversation shows, and their answers |
 //! | [`proxy`] | the conductor: the only place that sees permissions, workflow and loader |
 //! | [`wire`] | one line reader and one bounded writer per peer |
-//! | [`inbox`] | the surfaces on which a person answers outside a client |
 //! | [`stdio`] | the conversation with the client |
-//! | [`inbox`] | the surfaces on which a person answers outside any client: the page of `pml serve` |
+//! | [`inbox`] | the surfaces on which a person answers outside any client: the screen of `pml inbox`, the page of `pml serve` |
 //! | [`cli`] | one file per command; the only place that prints |
 //! | [`disk`] | every way in which files are replaced, locked, compared and removed |
 //! | [`report`] | how errors speak |
+//! | `footprint` | what a process keeps mapped while it has nothing to do |
 //!
 //! `permissions`, `workflow` and `loader` do not see one another; `tests/it/architecture.rs` holds that.
 
@@ -32,6 +32,7 @@ pub mod card;
 pub mod cli;
 pub mod config;
 pub mod disk;
+mod footprint;
 pub mod inbox;
 pub mod loader;
 pub mod permissions;

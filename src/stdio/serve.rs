@@ -1,10 +1,14 @@
 //! The life of a conversation: it opens, reads until somebody ends it, and leaves nothing behind.
 
+use std::io;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
+use crate::footprint;
+use crate::protocol::Line;
 use crate::proxy::{Proxy, Urgency};
 use crate::stdio::client::in_flight::Requests;
 use crate::stdio::conversation::Conversation;
@@ -17,6 +21,10 @@ const LAST_ANSWERS: Duration = Duration::from_millis(300);
 /// How long a client that has closed its end may leave the rest unread. Clients ask a server to go by a signal two
 /// seconds after they closed its input; this is before that.
 const UNREAD: Duration = Duration::from_millis(1500);
+
+/// How long a client says nothing until pml takes itself for idle: as long as the runtime keeps threads without work,
+/// whose code is released with the rest.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Why the conversation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +54,7 @@ pub async fn serve(
     let announcing = tasks.spawn(conversation.subscriptions().clone().announce_lists());
     let mut reader = LineReader::new(source, proxy.line_limit());
     let reading = async {
-        while let Ok(Some(line)) = reader.next_line().await {
+        while let Ok(Some(line)) = next_line(&mut reader).await {
             conversation.receive(line, reader.batch());
             // Who does not read its answers is not read from either.
             if outbox.is_crowded() {
@@ -94,6 +102,17 @@ pub async fn serve(
     writing.close();
     let _ = tokio::time::timeout(Duration::from_millis(50), writing.wait()).await;
     shutdown
+}
+
+/// Waits for the next line; while none comes the process makes itself small.
+async fn next_line<R: AsyncRead + Unpin>(reader: &mut LineReader<R>) -> io::Result<Option<Line>> {
+    let mut line = pin!(reader.next_line());
+    // Only a line that is waited for starts the clock.
+    if let Ok(line) = tokio::time::timeout(IDLE, &mut line).await {
+        return line;
+    }
+    footprint::release_program_text();
+    line.await
 }
 
 /// Waits until the client has closed its end and reads nothing of what is queued for it.

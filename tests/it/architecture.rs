@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The picture: what each folder under `src/` may use besides itself. `ARCHITECTURE.md` draws it.
-const PICTURE: [(&str, &[&str]); 15] = [
+const PICTURE: [(&str, &[&str]); 16] = [
     ("main", &["cli"]),
     (
         "cli",
@@ -24,7 +24,10 @@ const PICTURE: [(&str, &[&str]); 15] = [
             "report",
         ],
     ),
-    ("stdio", &["proxy", "wire", "config", "protocol", "report"]),
+    (
+        "stdio",
+        &["proxy", "wire", "config", "protocol", "report", "footprint"],
+    ),
     (
         "inbox",
         &[
@@ -48,7 +51,10 @@ const PICTURE: [(&str, &[&str]); 15] = [
     ("card", &["workflow", "protocol"]),
     ("permissions", &["config", "protocol", "wire", "disk", "report"]),
     ("workflow", &["config", "protocol", "wire", "disk", "report"]),
-    ("loader", &["config", "protocol", "wire", "disk", "report"]),
+    (
+        "loader",
+        &["config", "protocol", "wire", "disk", "report", "footprint"],
+    ),
     // A host is no server: it is spoken to over HTTP, but nothing is planned, approved or started for it.
     ("relay", &["config", "protocol", "report"]),
     ("wire", &["protocol"]),
@@ -57,6 +63,7 @@ const PICTURE: [(&str, &[&str]); 15] = [
     ("disk", &["protocol", "report"]),
     ("protocol", &[]),
     ("report", &[]),
+    ("footprint", &[]),
 ];
 
 /// Longer files hold more than one idea; tests apart.

@@ -38,6 +38,7 @@ use tokio::time::Instant;
 
 use self::descendants::Descendants;
 use self::phase::{EndEvent, EndPhase};
+use crate::footprint;
 
 /// Runs `program` until it and everything it started is gone; returns its exit code, or 128 + its signal.
 pub fn run(life: Life, program: &OsStr, arguments: &[OsString]) -> Result<u8, SuperviseError> {
@@ -59,6 +60,8 @@ pub fn run(life: Life, program: &OsStr, arguments: &[OsString]) -> Result<u8, Su
         // The server holds the only other copies: when it closes one, pml sees that.
         life.release().map_err(setup)?;
         let descendants = Descendants::of(server);
+        // From here on it waits; one such process stands beside each server.
+        footprint::release_program_text();
         watch(hung_up, &mut signals, &descendants).await;
         Ok(descendants.kill())
     })
