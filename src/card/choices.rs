@@ -1,5 +1,7 @@
 //! The decisions that a card offers, each with what it grants.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{Pattern, Shown};
@@ -29,6 +31,18 @@ impl Decision {
             Self::Always => Some(Scope::Always),
             Self::Abort => None,
         }
+    }
+}
+
+impl fmt::Display for Decision {
+    /// Writes it as surfaces do.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Once => "once",
+            Self::Session => "session",
+            Self::Always => "always",
+            Self::Abort => "abort",
+        })
     }
 }
 

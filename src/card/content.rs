@@ -76,6 +76,15 @@ impl CardQuestion {
         }
     }
 
+    /// Returns how an option of the ask is shown; what is no option stays as it is.
+    pub(super) fn shown_label(&self, label: String) -> String {
+        let asked = self.asked.options.iter().position(|option| option.label == label);
+        match asked.and_then(|index| self.shown.options.get(index)) {
+            Some(option) => option.label.clone(),
+            None => label,
+        }
+    }
+
     /// Returns the label of the ask that is shown as `label`; what is no option stays as it is.
     pub(super) fn asked_label(&self, label: String) -> String {
         let shown = self.shown.options.iter().position(|option| option.label == label);

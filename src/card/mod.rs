@@ -12,4 +12,4 @@ mod said;
 pub use choices::{AlwaysRule, Choice, Decision};
 pub use content::{Card, CardAnswer, CardAsker, CardQuestion, CardState, Line, LineStyle};
 pub use outlook::{Outlook, Presence};
-pub use said::{Complaint, Said, SaidAnswer, decide};
+pub use said::{Complaint, Said, SaidAnswer, SaidAnswers, SaidDecision, decide};

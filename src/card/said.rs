@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Card, Decision};
+use super::{Card, CardQuestion, Decision};
 use crate::protocol::question::{QuestionAnswer, QuestionError};
 use crate::workflow::Answer;
 
@@ -73,6 +73,25 @@ impl Said {
     }
 }
 
+impl SaidAnswer {
+    /// Reads the line that a person typed: numbers of options or their labels, else their own words.
+    pub fn typed(question: &CardQuestion, field: &str, line: &str) -> Result<Self, QuestionError> {
+        let QuestionAnswer { labels, text } = question.asked.read(field, line)?;
+        let labels = labels.into_iter().map(|label| question.shown_label(label));
+        Ok(Self {
+            labels: labels.collect(),
+            text,
+        })
+    }
+
+    /// Returns the choices and the own words as one list.
+    #[must_use]
+    pub fn values(&self) -> Vec<&str> {
+        let labels = self.labels.iter().map(String::as_str);
+        labels.chain(self.text.as_deref()).collect()
+    }
+}
+
 /// Says why what was said is no answer to a card; the ask still waits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Complaint {
@@ -83,10 +102,13 @@ pub enum Complaint {
         wanted: &'static str,
     },
     /// The decision is not offered.
-    #[error("`decision` is not offered here")]
-    NotOffered,
+    #[error("\"{decision}\" is not offered here")]
+    NotOffered {
+        /// What was decided.
+        decision: Decision,
+    },
     /// There are more or fewer answers than questions.
-    #[error("`answers` has {given} for {wanted} questions; each needs one")]
+    #[error("this needs one answer for each of its questions: {wanted}, not {given}")]
     Count {
         /// How many questions there are.
         wanted: usize,
@@ -94,18 +116,23 @@ pub enum Complaint {
         given: usize,
     },
     /// An answer does not fit its question.
-    #[error(transparent)]
-    Unfit(#[from] QuestionError),
+    #[error("{error}")]
+    Unfit {
+        /// Which question, counted from 0.
+        index: usize,
+        /// What does not fit.
+        error: QuestionError,
+    },
 }
 
 impl Complaint {
     /// Names the field that is complained about.
     #[must_use]
-    pub fn field(&self) -> &str {
+    pub fn field(&self) -> String {
         match self {
-            Self::Kind { .. } | Self::NotOffered => "decision",
-            Self::Count { .. } => "answers",
-            Self::Unfit(error) => error.field(),
+            Self::Kind { .. } | Self::NotOffered { .. } => "decision".to_owned(),
+            Self::Count { .. } => "answers".to_owned(),
+            Self::Unfit { index, .. } => format!("answers[{index}]"),
         }
     }
 }
@@ -132,7 +159,7 @@ pub fn decide(card: &Card, said: Said) -> Result<Answer, Complaint> {
                 Some(scope) if card.choices.iter().any(|choice| choice.decision == decision) => {
                     Ok(Answer::Approve { scope })
                 }
-                Some(_) | None => Err(Complaint::NotOffered),
+                Some(_) | None => Err(Complaint::NotOffered { decision }),
             }
         }
         Said::Answers(SaidAnswers { answers }) => {
@@ -146,20 +173,27 @@ pub fn decide(card: &Card, said: Said) -> Result<Answer, Complaint> {
                 });
             }
             let pairs = card.questions.iter().zip(answers).enumerate();
-            let checked = pairs.map(|(index, (question, SaidAnswer { labels, text }))| {
-                let labels = labels
-                    .into_iter()
-                    .map(|label| question.asked_label(label))
-                    .collect();
-                let field = format!("answers[{index}]");
-                question
-                    .asked
-                    .check_strictly(&field, QuestionAnswer { labels, text })
+            let checked = pairs.map(|(index, (question, said))| {
+                // A person who is asked one thing does not count.
+                let name = match card.questions.len() {
+                    1 => "answer".to_owned(),
+                    _ => format!("answers[{index}]"),
+                };
+                checked(question, &name, said).map_err(|error| Complaint::Unfit { index, error })
             });
             let answers = checked.collect::<Result<_, _>>()?;
             Ok(Answer::Answers { answers })
         }
     }
+}
+
+fn checked(question: &CardQuestion, name: &str, said: SaidAnswer) -> Result<QuestionAnswer, QuestionError> {
+    let SaidAnswer { labels, text } = said;
+    let labels = labels.into_iter().map(|label| question.asked_label(label));
+    let labels = labels.collect();
+    question
+        .asked
+        .check_strictly(name, QuestionAnswer { labels, text })
 }
 
 fn trimmed(reason: &str) -> Option<String> {
@@ -225,7 +259,7 @@ mod tests {
     fn a_slip_names_its_field_and_is_no_answer() {
         let complaint = |card: &Card, value: serde_json::Value| {
             let complaint = decide(card, said(&value).unwrap()).unwrap_err();
-            (complaint.field().to_owned(), complaint.to_string())
+            (complaint.field(), complaint.to_string())
         };
         let (field, reason) = complaint(&questions(), json!({ "answers": [{ "labels": ["C"] }] }));
         assert_eq!(field, "answers[0]");
@@ -242,6 +276,52 @@ mod tests {
             (field.as_str(), reason.as_str()),
             ("decision", "this asks for a decision")
         );
+    }
+
+    #[test]
+    fn every_question_needs_its_own_answer() {
+        let two = card(Ask::Questions {
+            questions: vec![
+                samples::choice("a", &["Yes", "No"]),
+                samples::choice("b", &["Yes"]),
+            ],
+        });
+        let yes = || SaidAnswer {
+            labels: vec!["Yes".to_owned()],
+            text: None,
+        };
+        assert!(decide(&two, Said::answers(vec![yes(), yes()])).is_ok());
+        let complaint = |answers| decide(&two, Said::answers(answers)).unwrap_err();
+        let few = complaint(vec![yes()]);
+        assert_eq!(
+            (few.field().as_str(), few.to_string().as_str()),
+            (
+                "answers",
+                "this needs one answer for each of its questions: 2, not 1"
+            )
+        );
+        let empty = complaint(vec![yes(), SaidAnswer::default()]);
+        assert_eq!(
+            (empty.field().as_str(), empty.to_string().as_str()),
+            (
+                "answers[1]",
+                "`answers[1]` is empty; choose an option or write something"
+            )
+        );
+    }
+
+    #[test]
+    fn a_typed_line_names_options_as_they_are_shown() {
+        let card = questions();
+        let typed = |line: &str| SaidAnswer::typed(&card.questions[0], "answer", line);
+        let option = typed("1").unwrap();
+        assert_eq!(option.labels, ["A\\n"]);
+        let Ok(Answer::Answers { answers }) = decide(&card, Said::answers(vec![option])) else {
+            panic!("it is an answer")
+        };
+        assert_eq!(answers[0].labels, ["A\n"]);
+        assert_eq!(typed("mine").unwrap().text.as_deref(), Some("mine"));
+        assert!(typed("3").is_err());
     }
 
     #[test]

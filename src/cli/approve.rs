@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::desk::TerminalDesk;
 use super::{CommandContext, output};
+use crate::card::{Decision, Said};
 use crate::protocol::Shown;
 use crate::proxy::approval::{self, LastingGrant};
 use crate::proxy::{Recorded, now};
@@ -32,12 +33,12 @@ pub(crate) struct ApproveArguments {
 pub(crate) fn run(context: &CommandContext, arguments: &ApproveArguments) -> anyhow::Result<ExitCode> {
     let inbox = TerminalDesk::open(context)?;
     let workflow = inbox.named(&arguments.code)?;
-    let scope = match (arguments.session, arguments.always) {
-        (_, true) => Scope::Always,
-        (true, false) => Scope::Session,
-        (false, false) => Scope::Once,
+    let decision = match (arguments.session, arguments.always) {
+        (_, true) => Decision::Always,
+        (true, false) => Decision::Session,
+        (false, false) => Decision::Once,
     };
-    record(context, &inbox, &workflow, scope)?;
+    record(context, &inbox, &workflow, decision)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -46,14 +47,13 @@ pub(super) fn record(
     context: &CommandContext,
     inbox: &TerminalDesk,
     workflow: &Workflow,
-    scope: Scope,
+    decision: Decision,
 ) -> anyhow::Result<()> {
-    let answer = Answer::Approve { scope };
     let command = format!("approve {}", workflow.code);
     let Recorded {
         workflow: answered,
         rule,
-    } = inbox.answer(workflow, answer.clone(), &command)?;
+    } = inbox.record(workflow, Said::decision(decision), &command)?;
     output::say(&format!("approved:\n{}", answered.summary(now())));
     if let Some(edited) = rule {
         output::warn(&edited.durability);
@@ -63,11 +63,10 @@ pub(super) fn record(
             context.path(&edited.file)
         ));
     }
-    output::say(&granted(
-        &answered,
-        scope,
-        approval::lasting_grant(&answered.ask, &answer),
-    ));
+    if let Some(answer @ Answer::Approve { scope }) = answered.answer() {
+        let kept = approval::lasting_grant(&answered.ask, answer);
+        output::say(&granted(&answered, *scope, kept));
+    }
     output::say(match &answered.ask {
         Ask::Use => "the client that waits for it goes on by itself",
         _ => {

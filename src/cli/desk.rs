@@ -5,10 +5,13 @@
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::failure::Hinted as _;
+use super::failure::{Hinted as _, hinted};
 use super::{CommandContext, person};
-use crate::proxy::{Desk, NotEntitled, Recorded, Refusal};
-use crate::workflow::{Answer, Ask, Provenance, Road, Workflow, WorkflowError};
+use crate::card::{Complaint, Said};
+use crate::protocol::question::QuestionError;
+use crate::proxy::{Desk, Effect, NotEntitled, Recorded, Refusal, SayError};
+use crate::report::Hint;
+use crate::workflow::{Ask, Code, Provenance, Workflow, WorkflowError};
 
 /// Where a person looks whose answer does not count any more.
 const TOO_LATE: &str = "to see what became of it: pml log";
@@ -69,22 +72,55 @@ impl TerminalDesk {
     }
 
     /// Tells before a person thinks about it that an answer would not count; `command` is what they typed.
-    pub(super) fn check(&self, workflow: &Workflow, answer: &Answer, command: &str) -> anyhow::Result<()> {
-        let checked = self.desk.check(workflow, answer, &self.by);
+    pub(super) fn check(&self, workflow: &Workflow, command: &str) -> anyhow::Result<()> {
+        let checked = self.desk.check(workflow, Effect::Grants, &self.by);
         let checked = self.runtime.block_on(checked);
         checked.map_err(|refusal| not_recorded(workflow, refusal, command))
     }
 
-    /// Records the answer of the person at this terminal, or says why it does not count.
-    pub(super) fn answer(
-        &self,
-        workflow: &Workflow,
-        answer: Answer,
-        command: &str,
-    ) -> anyhow::Result<Recorded> {
-        let recording = self.desk.answer(workflow, answer, self.by.clone());
-        let recorded = self.runtime.block_on(recording);
-        recorded.map_err(|refusal| not_recorded(workflow, refusal, command))
+    /// Records what the person at this terminal says, or says why it does not count.
+    pub(super) fn record(&self, workflow: &Workflow, said: Said, command: &str) -> anyhow::Result<Recorded> {
+        let recording = self.desk.record(workflow, said, self.by.clone());
+        self.runtime.block_on(recording).map_err(|error| match error {
+            SayError::Refusal(refusal) => not_recorded(workflow, refusal, command),
+            SayError::Complaint(Complaint::Kind { wanted }) => {
+                let code = workflow.code.clone();
+                not_recorded(workflow, WorkflowError::Unfit { code, wanted }.into(), command)
+            }
+            SayError::Complaint(source) => {
+                let code = workflow.code.clone();
+                hinted(NotAnAnswer { code, source })
+            }
+        })
+    }
+}
+
+/// Says why what a person said is no answer; the ask still waits.
+#[derive(Debug, thiserror::Error)]
+#[error("`{code}` cannot be answered so")]
+struct NotAnAnswer {
+    code: Code,
+    source: Complaint,
+}
+
+impl Hint for NotAnAnswer {
+    fn hint(&self) -> Option<String> {
+        let code = &self.code;
+        Some(match &self.source {
+            Complaint::Count { .. } => {
+                format!("to be asked one after the other, in a terminal: pml answer {code}")
+            }
+            Complaint::Unfit {
+                error: QuestionError::NotAnOption { .. },
+                ..
+            } => format!("to answer in your own words: pml answer {code} --text '…'"),
+            Complaint::Unfit { .. } => {
+                format!("to choose an option: pml answer {code} LABEL\nto see them: pml pending")
+            }
+            Complaint::NotOffered { .. } | Complaint::Kind { .. } => {
+                format!("to see what is offered: pml pending {code}")
+            }
+        })
     }
 }
 
@@ -105,15 +141,14 @@ fn spoken<T>(looked: Result<T, Refusal>) -> anyhow::Result<T> {
 
 /// Tells before a person thinks about it that an answer would come too late.
 pub(super) fn still_open(workflow: &Workflow) -> anyhow::Result<()> {
-    let refusal = Answer::Refuse { reason: None };
-    let open = workflow.accepts(&refusal, Road::Cli.into(), crate::proxy::now());
+    let open = workflow.takes_answers_at(crate::proxy::now());
     open.map_err(|error| not_recorded(workflow, error.into(), "pending"))
 }
 
 /// Says what to do instead where an answer does not count.
 fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow::Error {
     let code = &workflow.code;
-    let hinted = |error: WorkflowError, hint: String| match Err::<(), _>(error).hint(hint) {
+    let with_hint = |error: WorkflowError, hint: String| match Err::<(), _>(error).hint(hint) {
         Err(error) => error,
         Ok(()) => anyhow::anyhow!("`{code}` was not answered"),
     };
@@ -125,9 +160,9 @@ fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow:
                     format!("to decide it: pml approve {code}, or pml refuse {code}")
                 }
             };
-            hinted(error, hint)
+            with_hint(error, hint)
         }
-        Refusal::Workflow(error @ WorkflowError::Refused { .. }) => hinted(error, TOO_LATE.to_owned()),
+        Refusal::Workflow(error @ WorkflowError::Refused { .. }) => with_hint(error, TOO_LATE.to_owned()),
         Refusal::Workflow(error) => error.into(),
         Refusal::NotEntitled {
             why: NotEntitled::Agent,

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::desk::TerminalDesk;
 use super::failure::hinted;
 use super::{CommandContext, answer, approve, output, refuse, terminal};
-use crate::card::Decision;
+use crate::card::{Card, Decision};
 use crate::inbox::terminal::{self as screen, Palette};
 use crate::protocol::Shown;
 use crate::proxy::{ChangedCards, Desk, now};
 use crate::report::Hint;
-use crate::workflow::{Answer, Ask, Scope, Workflow};
+use crate::workflow::Workflow;
 
 /// How often a watcher without anything to write looks whether anybody reads.
 const LOOK: Duration = Duration::from_secs(1);
@@ -155,23 +155,23 @@ fn once(context: &CommandContext) -> anyhow::Result<ExitCode> {
         return Err(hinted(NoScreen::NotATerminal));
     }
     output::say(&workflow.full_summary(now()));
-    match &workflow.ask {
-        Ask::Questions { questions } => {
-            answer::check(&desk, &workflow, questions)?;
-            let answers = answer::ask_all(&workflow.code, questions)?;
-            answer::record(&desk, &workflow, answers)?;
-        }
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
-            decide(context, &desk, &workflow)?;
-        }
+    desk.check(&workflow, "inbox --once")?;
+    let card = desk.desk().card(&workflow);
+    if card.questions.is_empty() {
+        decide(context, &desk, &workflow, &card)?;
+    } else {
+        let answers = answer::ask_all(&card)?;
+        answer::record(&desk, &workflow, answers)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn decide(context: &CommandContext, desk: &TerminalDesk, workflow: &Workflow) -> anyhow::Result<()> {
-    let once = Answer::Approve { scope: Scope::Once };
-    desk.check(workflow, &once, "inbox --once")?;
-    let card = desk.desk().card(workflow);
+fn decide(
+    context: &CommandContext,
+    desk: &TerminalDesk,
+    workflow: &Workflow,
+    card: &Card,
+) -> anyhow::Result<()> {
     for choice in &card.choices {
         let letter = letter(choice.decision);
         output::say(&format!("  {letter}  {}: {}", choice.label, choice.grants));
@@ -194,12 +194,9 @@ fn decide(context: &CommandContext, desk: &TerminalDesk, workflow: &Workflow) ->
             None => output::note("that is none of these letters"),
             Some(Decision::Abort) => {
                 let reason = answer::typed(&workflow.code, "Why? (optional) ")?;
-                return refuse::record(desk, workflow, Some(&reason));
+                return refuse::record(desk, workflow, Some(reason));
             }
-            Some(decision) => {
-                let scope = decision.scope().unwrap_or(Scope::Once);
-                return approve::record(context, desk, workflow, scope);
-            }
+            Some(decision) => return approve::record(context, desk, workflow, decision),
         }
     }
 }

@@ -6,8 +6,9 @@ use clap::Args;
 
 use super::desk::TerminalDesk;
 use super::{CommandContext, output};
+use crate::card::Said;
 use crate::proxy::now;
-use crate::workflow::{Answer, Workflow};
+use crate::workflow::Workflow;
 
 /// Which call, and why not.
 #[derive(Debug, Args)]
@@ -24,16 +25,18 @@ pub(crate) struct RefuseArguments {
 pub(crate) fn run(context: &CommandContext, arguments: &RefuseArguments) -> anyhow::Result<ExitCode> {
     let inbox = TerminalDesk::open(context)?;
     let workflow = inbox.named(&arguments.code)?;
-    record(&inbox, &workflow, arguments.reason.as_deref())?;
+    record(&inbox, &workflow, arguments.reason.clone())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Records a refusal, and shows what was refused.
-pub(super) fn record(inbox: &TerminalDesk, workflow: &Workflow, reason: Option<&str>) -> anyhow::Result<()> {
-    let reason = reason.map(str::trim);
-    let reason = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
+pub(super) fn record(
+    inbox: &TerminalDesk,
+    workflow: &Workflow,
+    reason: Option<String>,
+) -> anyhow::Result<()> {
     let command = format!("refuse {}", workflow.code);
-    let refused = inbox.answer(workflow, Answer::Refuse { reason }, &command)?;
+    let refused = inbox.record(workflow, Said::refusal(reason), &command)?;
     output::say(&format!("refused:\n{}", refused.workflow.summary(now())));
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! asks of its own conversation, unless an agent runs the process. A terminal counts for every ask of the user, with
 //! the same exception. The table cannot stop a process of the same user that pretends to be another one.
 
+use crate::card::{Decision, Said, SaidDecision};
 use crate::config::{By, Environment};
 use crate::workflow::{Answer, Road};
 
@@ -24,6 +25,18 @@ impl Effect {
         match answer {
             Answer::Approve { .. } | Answer::Answers { .. } => Self::Grants,
             Answer::Refuse { .. } => Self::Refuses,
+        }
+    }
+
+    /// Tells what something said would bring about if it is an answer.
+    #[must_use]
+    pub fn of_said(said: &Said) -> Self {
+        match said {
+            Said::Decision(SaidDecision {
+                decision: Decision::Abort,
+                ..
+            }) => Self::Refuses,
+            Said::Decision(_) | Said::Answers(_) => Self::Grants,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::authority::{Relation, Runner, Terminal, stricter};
+use super::authority::{Effect, Relation, Runner, Terminal, stricter};
 use super::door::{self, Reach, Recorded, Source};
 use super::person_asks::{self, QuestionStatus};
 use super::{Refusal, moment, now, presence};
@@ -17,8 +17,7 @@ use crate::card::{Card, CardState, Complaint, Said, decide};
 use crate::config::{self, By, Environment, Files, Locations};
 use crate::protocol::question::Question;
 use crate::workflow::{
-    Answer, Asker, AskingClient, ChangedWorkflows, Event, Origin, Place, Provenance, Workflow, WorkflowId,
-    Workflows,
+    Asker, AskingClient, ChangedWorkflows, Event, Origin, Place, Provenance, Workflow, WorkflowId, Workflows,
 };
 
 /// How many asks that do not wait any more a surface begins with.
@@ -158,10 +157,26 @@ impl Desk {
 
     /// Makes an answer of what a person said to an ask, and records it if it counts.
     pub async fn say(&self, id: WorkflowId, said: Said, by: Provenance) -> Result<Card, SayError> {
-        let workflow = self.find(id).await?;
-        let answer = decide(&self.card(&workflow), said)?;
-        let recorded = self.answer(&workflow, answer, by).await?;
+        let recorded = self.record(&self.find(id).await?, said, by).await?;
         Ok(self.card(&recorded.workflow))
+    }
+
+    /// Makes an answer of what a person said to an ask, and records it with everything that it grants, if it counts.
+    pub async fn record(
+        &self,
+        workflow: &Workflow,
+        said: Said,
+        by: Provenance,
+    ) -> Result<Recorded, SayError> {
+        self.check(workflow, Effect::of_said(&said), &by).await?;
+        let answer = decide(&self.card(workflow), said)?;
+        // What was shown is what is granted: the launch is bound to the digest that the ask was made with.
+        let reach = Reach::AsShown { package: None };
+        let recorded = door::record(&self.workflows, workflow, answer, by, reach).await?;
+        // A refusal erases the arguments, and the log of the store must not keep them. A process that is reading the
+        // log now shortens it later.
+        let _ = self.workflows.erase_traces().await;
+        Ok(recorded)
     }
 
     /// Lists what waits for an answer, the oldest first.
@@ -174,26 +189,9 @@ impl Desk {
         Ok(self.workflows.recent(limit).await?)
     }
 
-    /// Checks that an answer would be recorded, without recording it.
-    pub async fn check(&self, workflow: &Workflow, answer: &Answer, by: &Provenance) -> Result<(), Refusal> {
-        door::check(self.source(workflow).await, workflow, answer, by)
-    }
-
-    /// Records an answer with everything that it grants, if it counts.
-    pub async fn answer(
-        &self,
-        workflow: &Workflow,
-        answer: Answer,
-        by: Provenance,
-    ) -> Result<Recorded, Refusal> {
-        self.check(workflow, &answer, &by).await?;
-        // What was shown is what is granted: the launch is bound to the digest that the ask was made with.
-        let reach = Reach::AsShown { package: None };
-        let recorded = door::record(&self.workflows, workflow, answer, by, reach).await?;
-        // A refusal erases the arguments, and the log of the store must not keep them. A process that is reading the
-        // log now shortens it later.
-        let _ = self.workflows.erase_traces().await;
-        Ok(recorded)
+    /// Checks before anything is said that an answer with this effect would count.
+    pub async fn check(&self, workflow: &Workflow, effect: Effect, by: &Provenance) -> Result<(), Refusal> {
+        door::check(self.source(workflow).await, workflow, effect, by)
     }
 
     /// Puts a question of a program to the person; the very same question is put once.

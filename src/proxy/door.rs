@@ -72,15 +72,15 @@ pub(super) fn weigh(
     })
 }
 
-/// Checks that an answer counts and fits, without recording it.
+/// Checks that an answer with this effect would count now, and that the ask still takes one.
 pub(super) fn check(
     source: Source,
     workflow: &Workflow,
-    answer: &Answer,
+    effect: Effect,
     by: &Provenance,
 ) -> Result<(), Refusal> {
-    match weigh(source, workflow, Effect::of(answer), by.road)? {
-        AnswerWeight::Decides => Ok(workflow.accepts(answer, by.clone(), now())?),
+    match weigh(source, workflow, effect, by.road)? {
+        AnswerWeight::Decides => Ok(workflow.takes_answers_at(now())?),
         AnswerWeight::Looks => Err(Refusal::NeedsPerson {
             code: workflow.code.clone(),
         }),

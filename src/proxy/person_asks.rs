@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::authority::Effect;
 use super::decision::package_of;
 use super::door::{self, Reach};
 use super::{Claim, Proxy, Refusal, now};
@@ -100,7 +101,7 @@ impl Proxy {
         let view = self.view().map_err(Refusal::Config)?;
         let workflow = self.0.workflows.find(id).await?;
         let by = Provenance::from(by);
-        door::check(self.source(&view, &workflow), &workflow, &answer, &by)?;
+        door::check(self.source(&view, &workflow), &workflow, Effect::of(&answer), &by)?;
         // What changed since the person was asked is not what they approved.
         let reach = match self.planned(&view, &workflow.call.tool) {
             Ok((_, plan)) if *plan.digest() == workflow.call.launch => Reach::AsShown {

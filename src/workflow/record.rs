@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answer, Asker, AskingClient, Code, Event, Lifetime, Provenance, State, Timestamp, TransitionError,
+    Answer, Asker, AskingClient, Code, Event, Lifetime, Provenance, Road, State, Timestamp, TransitionError,
     WorkflowError, WorkflowId, machine,
 };
 use crate::config::By;
@@ -223,10 +223,14 @@ impl Workflow {
         }
     }
 
-    /// Checks that `answer` would be recorded at `now`, without recording it.
-    pub fn accepts(&self, answer: &Answer, by: Provenance, now: Timestamp) -> Result<(), WorkflowError> {
-        let answer = self.fitting(answer)?;
-        let moved = machine::transition(&self.state, self.lifetime(), Event::Answer { answer, by }, now);
+    /// Checks that an answer would still be recorded at `now`; whether it fits is not asked.
+    pub fn takes_answers_at(&self, now: Timestamp) -> Result<(), WorkflowError> {
+        // A refusal is an answer to every ask.
+        let event = Event::Answer {
+            answer: Answer::Refuse { reason: None },
+            by: Road::Rule.into(),
+        };
+        let moved = machine::transition(&self.state, self.lifetime(), event, now);
         moved.map(drop).map_err(|refusal| self.refused(refusal))
     }
 

@@ -205,6 +205,22 @@ fn an_approval_outlives_the_process_that_asked() {
 }
 
 #[test]
+fn words_are_no_answer_to_what_must_be_decided() {
+    let world = asking("human");
+    world.legacy().call("fake__echo", &json!({}));
+    let code = code(&world);
+    for arguments in [vec!["answer", &code], vec!["answer", &code, "yes"]] {
+        assert_eq!(
+            refused(&world.run(&arguments)),
+            format!(
+                "error: workflow `{code}` asks for a decision\n\n\
+                 hint: to decide it: pml approve {code}, or pml refuse {code}\n"
+            )
+        );
+    }
+}
+
+#[test]
 fn a_late_answer_is_told_why_it_does_not_count() {
     let world = asking("human");
     let mut client = world.legacy();

@@ -22,7 +22,7 @@ pub(super) async fn record(app: &App, id: WorkflowId, said: Said, by: Provenance
         return reply::json(status, &card);
     }
     match error {
-        SayError::Complaint(complaint) => reply::unfit(complaint.field(), &complaint.to_string()),
+        SayError::Complaint(complaint) => reply::unfit(&complaint.field(), &complaint.to_string()),
         SayError::Refusal(refusal) => refused(&refusal),
     }
 }

@@ -193,6 +193,19 @@ fn an_answer_that_does_not_fit_is_refused_and_the_question_still_waits() {
 }
 
 #[test]
+fn an_option_may_be_named_as_it_is_shown() {
+    let world = World::new();
+    let asked = choice("Which?", &["a\u{202e}b", "c"], Selection::One);
+    let code = put(&world, vec![asked]).code;
+    let answered = world.run(&["answer", code.as_str(), "a\\u{202e}b"]);
+    assert!(answered.status.success(), "{}", stderr(&answered));
+    assert_eq!(
+        log(&world)[0]["answer"]["answers"],
+        json!([{ "labels": ["a\u{202e}b"] }])
+    );
+}
+
+#[test]
 fn nothing_that_came_from_outside_can_move_the_cursor_or_turn_the_text() {
     let evil = "a\u{1b}[2J\u{202e}b\u{200b}\u{9b}c\u{7f}\u{e0041}";
     let world = World::new();
