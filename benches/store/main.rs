@@ -23,8 +23,8 @@ use pml::protocol::approval::ShownDependency;
 use pml::protocol::continuation::Scope;
 use pml::proxy::moment;
 use pml::workflow::{
-    Answer, Arguments, Ask, AskAttendance, Asker, AskingClient, NewWorkflow, Origin, Place, RecordedAnswer,
-    Road, SuspendedCall, ToolExpectation, Workflows,
+    Answer, Arguments, Ask, AskAttendance, Asker, AskingClient, LastCheck, NewWorkflow, Origin, Place,
+    RecordedAnswer, Road, SuspendedCall, ToolExpectation, Workflows,
 };
 
 /// How many processes ask at once: more clients than a person runs.
@@ -217,6 +217,7 @@ fn work(file: &Path, asks: usize) {
                 answer,
                 by: Road::Continuation.into(),
                 approves: None,
+                check: LastCheck::none(),
             };
             let expected = ToolExpectation::AnyTool;
             workflows.answer_and_take(id, expected, given).await.unwrap();

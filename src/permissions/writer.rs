@@ -118,6 +118,12 @@ pub enum WriteError {
         /// Whose file it would be.
         kind: FileKind,
     },
+    /// The file was saved by somebody else after it was edited, so the edit is not taken back.
+    #[error("`{}` was changed meanwhile and is left as it is", Shown::path(path))]
+    Overtaken {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file cannot be written.
     #[error("cannot write `{}`", Shown::path(path))]
     Write {
@@ -157,7 +163,7 @@ impl Hint for WriteError {
                     }
                 })
             }
-            Self::Edit { .. } | Self::Breaking { .. } => None,
+            Self::Edit { .. } | Self::Breaking { .. } | Self::Overtaken { .. } => None,
         }
     }
 }

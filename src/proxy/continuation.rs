@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::authority::{AnswerWeight, Effect, NotEntitled, Relation, Runner, Terminal, stricter};
 use super::call::{PermittedCall, RunResult, arguments_of};
+use super::decision::BroughtAnswer;
 use super::door::{self, Source};
 use super::route::{GrantKind, PROMPTS, RESOURCES, Target};
 use super::{ClientRequest, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View};
@@ -91,14 +92,24 @@ impl Proxy {
                     notes: Vec::new(),
                 });
             }
-            (DecisionSource::Now(Decision::Approve(scope), by), _) => Some((Answer::Approve { scope }, by)),
-            (DecisionSource::Now(Decision::Refuse, by), _) => {
+            (DecisionSource::Now(Decision::Approve(scope), road), _) => {
+                let source = self.source(&view, &suspended);
+                Some(BroughtAnswer {
+                    answer: Answer::Approve { scope },
+                    road,
+                    check: source.last_check(Effect::Grants, road),
+                })
+            }
+            (DecisionSource::Now(Decision::Refuse, road), _) => {
+                let source = self.source(&view, &suspended);
                 let refused = RecordedAnswer {
                     answer: Answer::Refuse { reason: None },
-                    by: by.into(),
+                    by: road.into(),
                     approves: None,
+                    check: source.last_check(Effect::Refuses, road),
                 };
-                self.0.workflows.answer_and_take(id, expected, refused).await?;
+                let refusing = self.0.workflows.answer_and_take(id, expected, refused);
+                refusing.await.map_err(door::not_recorded)?;
                 return Ok(Outcome::Aborted {
                     reason: None,
                     notes: Vec::new(),
@@ -164,7 +175,7 @@ impl Proxy {
             }
             DecisionSource::Elsewhere => (Effect::Grants, Road::Continuation),
         };
-        match door::weigh(self.source(view, workflow), workflow, effect, road)? {
+        match door::weigh(&self.source(view, workflow), workflow, effect, road)? {
             AnswerWeight::Decides => Ok(decided),
             AnswerWeight::Looks => Ok(DecisionSource::Elsewhere),
         }
@@ -179,6 +190,7 @@ impl Proxy {
         };
         Source {
             policy: stricter(view.config.approvals.by, workflow.origin.by),
+            configurations: vec![self.0.files.clone()],
             relation: self.relation(workflow),
             runner: Runner::of(&self.0.environment, terminal),
         }

@@ -17,8 +17,8 @@ use crate::permissions::writer::{FileEdit, FileKind, edit};
 use crate::protocol::continuation::Scope;
 use crate::protocol::{Pattern, Shown, ToolName};
 use crate::workflow::{
-    Answer, Ask, RecordedAnswer, Road, State, ToolExpectation, TransitionError, Workflow, WorkflowError,
-    WorkflowId,
+    Answer, Ask, LastCheck, RecordedAnswer, Road, State, ToolExpectation, TransitionError, Workflow,
+    WorkflowError, WorkflowId,
 };
 
 /// How often the answer of an ask may move between a look and a take: from none to one, and to its end.
@@ -26,6 +26,14 @@ const LOOKS: usize = 3;
 
 /// The result of writing a rule.
 type RuleResult = Result<FileEdit, RuleError>;
+
+/// An answer that a request brings with it.
+pub(super) struct BroughtAnswer {
+    pub(super) answer: Answer,
+    pub(super) road: Road,
+    /// Whether it still counts when it is recorded.
+    pub(super) check: LastCheck,
+}
 
 impl Proxy {
     /// Records what was granted and takes the call, both or neither.
@@ -36,7 +44,7 @@ impl Proxy {
         &self,
         id: WorkflowId,
         expected: ToolExpectation,
-        answer: Option<(Answer, Road)>,
+        answer: Option<BroughtAnswer>,
         plan: Arc<Plan>,
     ) -> Result<(Workflow, Vec<String>), Refusal> {
         let proxy = self.clone();
@@ -70,7 +78,7 @@ impl Proxy {
         &self,
         id: WorkflowId,
         expected: &ToolExpectation,
-        brought: Option<&(Answer, Road)>,
+        brought: Option<&BroughtAnswer>,
         plan: &Plan,
         abandoned: &CancellationToken,
     ) -> Result<(Workflow, Vec<String>), Refusal> {
@@ -80,7 +88,7 @@ impl Proxy {
         let first = match &found.state {
             State::Answered { answer, by, .. } => Some((answer.clone(), by.clone())),
             State::Pending | State::Taken { .. } | State::Expired | State::Withdrawn => {
-                brought.cloned().map(|(answer, road)| (answer, road.into()))
+                brought.map(|brought| (brought.answer.clone(), brought.road.into()))
             }
         };
         found.yields_to(first.as_ref(), now())?;
@@ -91,7 +99,12 @@ impl Proxy {
             return Err(Refusal::Expired);
         };
         let approves = approved_launch(&found, &answer, package_of(plan), now());
-        let given = RecordedAnswer { answer, by, approves };
+        let given = RecordedAnswer {
+            answer,
+            by,
+            approves,
+            check: brought.map_or_else(LastCheck::none, |brought| brought.check.clone()),
+        };
         if scope == Scope::Always {
             let (expects, brought) = (expected.clone(), given.clone());
             let taking = self.clone();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::authority::{Effect, Relation, Runner, Terminal, stricter};
+use super::authority::{Effect, Relation, Runner, Terminal};
 use super::door::{self, Reach, Recorded, Source};
 use super::person_asks::{self, QuestionStatus};
 use super::{Refusal, moment, now, presence};
@@ -168,11 +168,12 @@ impl Desk {
         said: Said,
         by: Provenance,
     ) -> Result<Recorded, SayError> {
-        self.check(workflow, Effect::of_said(&said), &by).await?;
+        let source = self.source(workflow).await;
+        door::check(&source, workflow, Effect::of_said(&said), &by)?;
         let answer = decide(&self.card(workflow), said)?;
         // What was shown is what is granted: the launch is bound to the digest that the ask was made with.
         let reach = Reach::AsShown { package: None };
-        let recorded = door::record(&self.workflows, workflow, answer, by, reach).await?;
+        let recorded = door::record(&self.workflows, &source, workflow, answer, by, reach).await?;
         // A refusal erases the arguments, and the log of the store must not keep them. A process that is reading the
         // log now shortens it later.
         let _ = self.workflows.erase_traces().await;
@@ -191,7 +192,7 @@ impl Desk {
 
     /// Checks before anything is said that an answer with this effect would count.
     pub async fn check(&self, workflow: &Workflow, effect: Effect, by: &Provenance) -> Result<(), Refusal> {
-        door::check(self.source(workflow).await, workflow, effect, by)
+        door::check(&self.source(workflow).await, workflow, effect, by)
     }
 
     /// Puts a question of a program to the person; the very same question is put once.
@@ -235,22 +236,15 @@ impl Desk {
     /// one that stands in its configuration now, and the one of this place; an agent chooses where it stands.
     async fn source(&self, workflow: &Workflow) -> Source {
         let asking = Files::new(workflow.origin.config.clone(), self.user_config.clone());
-        let (here, asked_by) = (self.here.clone(), workflow.origin.by);
-        let read = tokio::task::spawn_blocking(move || {
-            [policy(&asking), policy(&here)]
-                .into_iter()
-                .fold(asked_by, stricter)
-        });
+        let configurations = vec![asking, self.here.clone()];
+        let (read, asked) = (configurations.clone(), workflow.origin.by);
+        let read = tokio::task::spawn_blocking(move || door::policy(&read, asked));
         Source {
             policy: read.await.unwrap_or(By::Human),
+            configurations,
             // What is said outside a client counts for every ask of the user, so it has no project of its own.
             relation: Relation::OtherProject,
             runner: self.runner,
         }
     }
-}
-
-/// Returns who may approve; a configuration that cannot be read takes a person's word only.
-fn policy(files: &Files) -> By {
-    config::read(files).map_or(By::Human, |config| config.approvals.by)
 }

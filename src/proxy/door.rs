@@ -6,24 +6,50 @@
 use tokio_util::sync::CancellationToken;
 
 use super::approval::approved_launch;
-use super::authority::{AnswerWeight, Effect, Relation, Runner, may_answer};
+use super::authority::{AnswerWeight, Effect, Relation, Runner, may_answer, stricter};
 use super::rule_error::RuleError;
 use super::{Refusal, now};
-use crate::config::By;
+use crate::config::{self, By, Files};
 use crate::permissions::ConfigChange;
 use crate::permissions::writer::{FileEdit, FileKind, JointError, edit_jointly};
 use crate::protocol::continuation::Scope;
-use crate::workflow::{Answer, Provenance, RecordedAnswer, Road, Workflow, WorkflowError, Workflows};
+use crate::workflow::{
+    Answer, LastCheck, Provenance, RecordedAnswer, Road, State, Workflow, WorkflowError, Workflows,
+};
 
 /// Where an answer comes from: what the table looks at besides the answer and the ask.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Source {
     /// Who may answer, by the strictest configuration that has a say.
     pub(super) policy: By,
+    /// The configurations that have a say; they are read again when the answer is recorded.
+    pub(super) configurations: Vec<Files>,
     /// How the place of the answer relates to the conversation that asked.
     pub(super) relation: Relation,
     /// Who runs the process that brings it.
     pub(super) runner: Runner,
+}
+
+impl Source {
+    /// Looks once more, inside the transaction that records an answer, whether it counts under the policy of then.
+    pub(super) fn last_check(&self, effect: Effect, road: Road) -> LastCheck {
+        let source = self.clone();
+        LastCheck::new(move |workflow| {
+            let policy = policy(&source.configurations, workflow.origin.by);
+            let source = Self {
+                policy,
+                ..source.clone()
+            };
+            Ok(counts(&source, workflow, effect, road)?)
+        })
+    }
+}
+
+/// Returns the strictest of the policy that an ask was made under and of those that stand in files now. It blocks; a
+/// configuration that cannot be read takes a person's word only.
+pub(super) fn policy(configurations: &[Files], asked: By) -> By {
+    let read = |files| config::read(files).map_or(By::Human, |config| config.approvals.by);
+    configurations.iter().map(read).fold(asked, stricter)
 }
 
 /// What an approval may grant beyond its call.
@@ -59,7 +85,7 @@ pub(super) enum AnswerRuleError {
 
 /// Tells what an answer to an ask is worth on the road it comes on.
 pub(super) fn weigh(
-    source: Source,
+    source: &Source,
     workflow: &Workflow,
     effect: Effect,
     road: Road,
@@ -74,13 +100,19 @@ pub(super) fn weigh(
 
 /// Checks that an answer with this effect would count now, and that the ask still takes one.
 pub(super) fn check(
-    source: Source,
+    source: &Source,
     workflow: &Workflow,
     effect: Effect,
     by: &Provenance,
 ) -> Result<(), Refusal> {
-    match weigh(source, workflow, effect, by.road)? {
-        AnswerWeight::Decides => Ok(workflow.takes_answers_at(now())?),
+    counts(source, workflow, effect, by.road)?;
+    Ok(workflow.takes_answers_at(now())?)
+}
+
+/// Checks that an answer with this effect counts on the road it comes on.
+fn counts(source: &Source, workflow: &Workflow, effect: Effect, road: Road) -> Result<(), Refusal> {
+    match weigh(source, workflow, effect, road)? {
+        AnswerWeight::Decides => Ok(()),
         AnswerWeight::Looks => Err(Refusal::NeedsPerson {
             code: workflow.code.clone(),
         }),
@@ -88,8 +120,11 @@ pub(super) fn check(
 }
 
 /// Records an answer and everything that it grants beyond its call, or nothing of it.
+///
+/// Whether it counts is asked again at that moment: recording may wait for other processes and for the disk.
 pub(super) async fn record(
     workflows: &Workflows,
+    source: &Source,
     workflow: &Workflow,
     answer: Answer,
     by: Provenance,
@@ -103,7 +138,13 @@ pub(super) async fn record(
         (Answer::Approve { scope: Scope::Always }, Reach::AsShown { .. }) => true,
         (Answer::Approve { .. } | Answer::Refuse { .. } | Answer::Answers { .. }, _) => false,
     };
-    let given = RecordedAnswer { answer, by, approves };
+    let check = source.last_check(Effect::of(&answer), by.road);
+    let given = RecordedAnswer {
+        answer,
+        by,
+        approves,
+        check,
+    };
     let answered = {
         let (workflows, given, id) = (workflows.clone(), given.clone(), workflow.id);
         async move { workflows.answer(id, given).await }
@@ -144,9 +185,16 @@ pub(super) async fn with_rule(
                 return Err(Box::new(None));
             }
             let found = runtime.block_on(workflows.find(id)).map_err(boxed)?;
-            found
-                .yields_to(Some(&(given.answer, given.by)), now())
-                .map_err(boxed)
+            let brought = (given.answer, given.by);
+            found.yields_to(Some(&brought), now()).map_err(boxed)?;
+            // An answer that does not count any more writes nothing that would have to be put back.
+            match found.state {
+                State::Pending => given.check.look(&found).map_err(|reason| {
+                    let code = found.code.clone();
+                    boxed(WorkflowError::Vetoed { code, reason })
+                }),
+                State::Answered { .. } | State::Taken { .. } | State::Expired | State::Withdrawn => Ok(()),
+            }
         };
         let changes = [ConfigChange::AllowTool { tool }];
         let then = || runtime.block_on(then).map_err(boxed);
@@ -169,6 +217,11 @@ pub(super) async fn with_rule(
 
 /// An answer that the store could not keep is told as such: its ask still waits.
 pub(super) fn not_recorded(error: WorkflowError) -> Refusal {
+    if let WorkflowError::Vetoed { reason, .. } = error {
+        return reason
+            .downcast()
+            .map_or_else(Refusal::NotRecorded, |refusal| *refusal);
+    }
     if error.is_of_the_store() {
         Refusal::NotRecorded(Box::new(error))
     } else {

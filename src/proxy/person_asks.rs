@@ -101,7 +101,8 @@ impl Proxy {
         let view = self.view().map_err(Refusal::Config)?;
         let workflow = self.0.workflows.find(id).await?;
         let by = Provenance::from(by);
-        door::check(self.source(&view, &workflow), &workflow, Effect::of(&answer), &by)?;
+        let source = self.source(&view, &workflow);
+        door::check(&source, &workflow, Effect::of(&answer), &by)?;
         // What changed since the person was asked is not what they approved.
         let reach = match self.planned(&view, &workflow.call.tool) {
             Ok((_, plan)) if *plan.digest() == workflow.call.launch => Reach::AsShown {
@@ -109,7 +110,7 @@ impl Proxy {
             },
             Ok(_) | Err(_) => Reach::CallOnly,
         };
-        let recorded = door::record(&self.0.workflows, &workflow, answer, by, reach).await?;
+        let recorded = door::record(&self.0.workflows, &source, &workflow, answer, by, reach).await?;
         Ok(recorded.workflow)
     }
 

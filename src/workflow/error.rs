@@ -56,6 +56,15 @@ pub enum WorkflowError {
         /// What would be an answer to it.
         wanted: &'static str,
     },
+    /// The answer counted when it was given, and did not any more when it was to be recorded; nothing was.
+    #[error("workflow `{code}` does not take this answer any more")]
+    Vetoed {
+        /// The workflow.
+        code: Code,
+        /// Why not.
+        #[source]
+        reason: DatabaseFault,
+    },
     /// Too many calls wait already.
     #[error("{} {cap} already wait for an answer, and no more may", .cap.limit())]
     Full {
@@ -156,6 +165,7 @@ impl WorkflowError {
             | Self::WrongTool { .. }
             | Self::Refused { .. }
             | Self::Unfit { .. }
+            | Self::Vetoed { .. }
             | Self::Full { .. }
             | Self::Erased { .. } => false,
             Self::Directory { .. }
@@ -208,6 +218,7 @@ impl Hint for WorkflowError {
             | Self::Refused { .. }
             | Self::Erased { .. }
             | Self::Unfit { .. }
+            | Self::Vetoed { .. }
             | Self::Database { .. }
             | Self::Thread { .. }
             | Self::Stopped { .. } => None,

@@ -113,17 +113,6 @@ pub enum Event {
     Withdraw,
 }
 
-impl Event {
-    /// Returns the answer, if it is one.
-    #[must_use]
-    pub fn answer(&self) -> Option<&Answer> {
-        match self {
-            Self::Answer { answer, .. } => Some(answer),
-            Self::Take | Self::Expire | Self::Withdraw => None,
-        }
-    }
-}
-
 /// Says why a workflow did not move; reads on after "workflow `abcde`".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransitionError {

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    Answer, Arguments, Ask, AskAttendance, Asker, AskingClient, Code, NewWorkflow, Origin, Provenance,
-    RecordedAnswer, Scope, State, SuspendedCall, Timestamp, ToolExpectation, Workflow, WorkflowId,
+    Answer, Arguments, Ask, AskAttendance, Asker, AskingClient, Code, LastCheck, NewWorkflow, Origin,
+    Provenance, RecordedAnswer, Scope, State, SuspendedCall, Timestamp, ToolExpectation, Workflow,
+    WorkflowId,
 };
 use crate::config::By;
 use crate::protocol::approval::ShownDependency;
@@ -82,6 +83,7 @@ pub(crate) fn given(answer: Answer, by: Provenance) -> RecordedAnswer {
         answer,
         by,
         approves: None,
+        check: LastCheck::none(),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::{
-    Answer, Approvals, ApprovedLaunch, Event, FoundContent, NewWorkflow, Phase, Provenance, State,
+    Answer, Approvals, ApprovedLaunch, Event, FoundContent, LastCheck, NewWorkflow, Phase, Provenance, State,
     Suspension, SweepReport, Timestamp, ToolExpectation, Workflow, WorkflowError, WorkflowId,
 };
 use crate::protocol::{DependencyName, Digest, LaunchApproval, Shown};
@@ -143,7 +143,7 @@ pub trait Store: Send {
 }
 
 /// An answer as it is recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct RecordedAnswer {
     /// What was answered.
     pub answer: Answer,
@@ -151,6 +151,8 @@ pub struct RecordedAnswer {
     pub by: Provenance,
     /// The launch that it approves beyond the call it was asked for.
     pub approves: Option<ApprovedLaunch>,
+    /// What is asked once more before it is written, where the ask still waits.
+    pub check: LastCheck,
 }
 
 /// What other processes did to a store.

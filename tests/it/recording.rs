@@ -407,3 +407,72 @@ fn pings_and_calls_are_answered_while_another_process_holds_the_database() {
     let asked = client.answer(asking)["result"].clone();
     assert!(asks(&asked), "{asked}");
 }
+
+/// A world in which the client speaks for the person, until its file says otherwise.
+fn lenient() -> (World, Value) {
+    let world = World::new();
+    let mut config = json!({
+        "approvals": { "by": "client" },
+        "permissions": { "ask": ["*"] },
+        "mcpServers": { "fake": world.fake(&[]) },
+    });
+    world.configure(&config);
+    config["approvals"]["by"] = json!("human");
+    (world, config)
+}
+
+#[test]
+fn an_answer_that_waits_for_its_turn_counts_under_the_policy_of_then() {
+    for scope in [None, Some("--session"), Some("--always")] {
+        let (world, strict) = lenient();
+        world.legacy().call("fake__echo", &json!({}));
+        let code = pending(&world)[0]["code"].as_str().unwrap().to_owned();
+        let held = hold_database(&world);
+        let mut command = world.command(&["approve", &code]);
+        let approve = command
+            .args(scope)
+            .env("CLAUDECODE", "1")
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        waits_for(approve.id(), &turns(&world));
+        world.configure(&strict);
+        let saved = world.read(".pml.json");
+        drop(held);
+        let approve = approve.wait_with_output().unwrap();
+        let told = stderr(&approve);
+        assert_eq!(approve.status.code(), Some(1), "{scope:?}: {told}");
+        assert!(told.contains("is for a person, and an agent runs it"), "{told}");
+        assert_eq!(pending(&world).len(), 1, "it still waits");
+        assert_eq!(approvals(&world), Vec::<Value>::new());
+        assert_eq!(world.read(".pml.json"), saved, "what the person saved stands");
+    }
+}
+
+#[test]
+fn a_continuation_that_waits_for_its_turn_counts_under_the_policy_of_then() {
+    for decision in [
+        json!({ "approved": true }),
+        json!({ "approved": true, "scope": "session" }),
+        json!({ "approved": true, "always": true }),
+        json!({ "approved": false }),
+    ] {
+        let (world, strict) = lenient();
+        let mut client = world.legacy();
+        let asked = client.call("fake__echo", &json!({}));
+        let held = hold_database(&world);
+        let request = proceed(&mut client, &asked["approval_context"]["workflow_id"], &decision);
+        waits_for(client.id(), &turns(&world));
+        world.configure(&strict);
+        let saved = world.read(".pml.json");
+        drop(held);
+        let result = client.answer(request)["result"].clone();
+        let told = texts(&result).join("\n");
+        assert_eq!(result["isError"], true, "{decision}: {result}");
+        assert!(told.contains("waiting for a person"), "{told}");
+        assert_eq!(pending(&world).len(), 1, "it still waits");
+        assert_eq!(approvals(&world), Vec::<Value>::new());
+        assert_eq!(world.read(".pml.json"), saved, "what the person saved stands");
+    }
+}

@@ -23,7 +23,7 @@ pub enum JointError<E> {
 }
 
 /// Edits a file together with something else: while no other writer can, `check` is asked first, then the file is
-/// edited, then `other` is done; where that fails, the file is put back.
+/// edited, then `other` is done; where that fails, the file is put back, unless somebody has saved it meanwhile.
 ///
 /// What happens while the lock is waited for is thus seen before anything is written.
 pub fn edit_jointly<T, E>(
@@ -59,16 +59,19 @@ pub fn edit_jointly<T, E>(
         Ok(done) => Ok((edited, done)),
         Err(error) if !edited.changed() => Err(JointError::Other(error)),
         Err(error) => {
-            let put_back = match &edited.before {
-                Some(before) => replace(&locked, name, before.as_bytes(), Audience::Usual).map(drop),
-                None => locked.remove(&[name.to_owned()]),
+            let put_back = match previewed(&target, kind, changes) {
+                Ok(now) if now.before.as_ref() == Some(&edited.after) => match &edited.before {
+                    Some(before) => replace(&locked, name, before.as_bytes(), Audience::Usual).map(drop),
+                    None => locked.remove(&[name.to_owned()]),
+                }
+                .map_err(failed),
+                // An editor takes no lock: what a person saved meanwhile is theirs, and does not say it.
+                Ok(now) if now.changed() => Ok(()),
+                Ok(_) | Err(_) => Err(WriteError::Overtaken { path: target }),
             };
             Err(match put_back {
                 Ok(()) => JointError::Other(error),
-                Err(source) => JointError::Stands {
-                    error,
-                    source: failed(source),
-                },
+                Err(source) => JointError::Stands { error, source },
             })
         }
     }

@@ -229,6 +229,33 @@ fn an_edit_that_falls_with_something_else_leaves_the_old_bytes() {
 }
 
 #[test]
+fn what_a_person_saves_while_an_edit_may_still_fall_is_not_overwritten() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join(".pml.json");
+    let failing = |saved: &str| {
+        write(&path, "{}");
+        let other = || {
+            write(&path, saved);
+            Err::<(), _>("no")
+        };
+        let outcome = edit_jointly(&path, FileKind::Pml, &allow("a:b"), || Ok(()), other);
+        assert_eq!(read(&path), saved);
+        outcome.unwrap_err()
+    };
+    let theirs = r#"{ "approvals": { "by": "human" } }"#;
+    assert!(matches!(failing(theirs), JointError::Other("no")));
+    for with_it in [r#"{ "permissions": { "allow": ["a:b", "c"] } }"#, "{ half a fi"] {
+        assert!(matches!(
+            failing(with_it),
+            JointError::Stands {
+                error: "no",
+                source: WriteError::Overtaken { .. }
+            }
+        ));
+    }
+}
+
+#[test]
 fn what_happens_while_the_lock_is_waited_for_is_seen_before_anything_is_written() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(".pml.json");

@@ -26,11 +26,11 @@ use durability::CommitDurability;
 use look::one;
 use schema::database_error;
 
-use super::machine::{self, Answer, Event, Phase, State};
+use super::machine::{self, Event, Phase, State};
 use super::store::{ChangedWorkflows, RecordedAnswer, Store, StoreChanges, Traces, Unfinished, check_fit};
 use super::{
-    Approvals, ApprovedLaunch, Arguments, FoundContent, NewWorkflow, Place, Suspension, SweepReport,
-    Timestamp, ToolExpectation, TransitionError, Workflow, WorkflowError, WorkflowId, lifecycle,
+    Approvals, ApprovedLaunch, Arguments, FoundContent, LastCheck, NewWorkflow, Place, Suspension,
+    SweepReport, Timestamp, ToolExpectation, TransitionError, Workflow, WorkflowError, WorkflowId, lifecycle,
 };
 use crate::disk::TurnQueue;
 use crate::protocol::{DependencyName, Digest, LaunchApproval};
@@ -114,8 +114,7 @@ impl SqliteStore {
         &mut self,
         id: WorkflowId,
         expected: &ToolExpectation,
-        answer: Option<&Answer>,
-        approves: Option<&ApprovedLaunch>,
+        given: Option<&RecordedAnswer>,
         decide: impl FnOnce(&Workflow) -> Result<State, TransitionError>,
     ) -> Result<Workflow, WorkflowError> {
         let place = self.place.clone();
@@ -123,14 +122,23 @@ impl SqliteStore {
             self.write("move a workflow", CommitDurability::PowerCut, |transaction| {
                 let workflow =
                     one(transaction, "id = ?1", &id.to_string())?.ok_or(WorkflowError::Unknown { id })?;
-                check_fit(&workflow, expected, answer)?;
+                check_fit(&workflow, expected, given.map(|given| &given.answer))?;
                 let state = decide(&workflow).map_err(|refusal| WorkflowError::Refused {
                     code: workflow.code.clone(),
                     refusal,
                 })?;
                 let before = workflow.state.clone();
-                if let Some(ApprovedLaunch { launch, approval }) = approves {
-                    approvals::put(transaction, &place, launch, approval)?;
+                if let Some(given) = given {
+                    // What was answered before was looked at then.
+                    if before == State::Pending {
+                        given.check.look(&workflow).map_err(|reason| {
+                            let code = workflow.code.clone();
+                            WorkflowError::Vetoed { code, reason }
+                        })?;
+                    }
+                    if let Some(ApprovedLaunch { launch, approval }) = &given.approves {
+                        approvals::put(transaction, &place, launch, approval)?;
+                    }
                 }
                 Ok((before, advance(transaction, workflow, state)?))
             })?;
@@ -177,8 +185,16 @@ impl Store for SqliteStore {
     }
 
     fn apply(&mut self, id: WorkflowId, event: Event, now: Timestamp) -> Result<Workflow, WorkflowError> {
-        let answer = event.answer().cloned();
-        self.advance_by(id, &ToolExpectation::AnyTool, answer.as_ref(), None, |workflow| {
+        let given = match &event {
+            Event::Answer { answer, by } => Some(RecordedAnswer {
+                answer: answer.clone(),
+                by: by.clone(),
+                approves: None,
+                check: LastCheck::none(),
+            }),
+            Event::Take | Event::Expire | Event::Withdraw => None,
+        };
+        self.advance_by(id, &ToolExpectation::AnyTool, given.as_ref(), |workflow| {
             machine::transition(&workflow.state, workflow.lifetime(), event, now)
         })
     }
@@ -189,18 +205,13 @@ impl Store for SqliteStore {
         given: RecordedAnswer,
         now: Timestamp,
     ) -> Result<Workflow, WorkflowError> {
-        let RecordedAnswer { answer, by, approves } = given;
-        let expected = ToolExpectation::AnyTool;
-        self.advance_by(
-            id,
-            &expected,
-            Some(&answer.clone()),
-            approves.as_ref(),
-            |workflow| {
-                let event = Event::Answer { answer, by };
-                machine::transition(&workflow.state, workflow.lifetime(), event, now)
-            },
-        )
+        self.advance_by(id, &ToolExpectation::AnyTool, Some(&given), |workflow| {
+            let event = Event::Answer {
+                answer: given.answer.clone(),
+                by: given.by.clone(),
+            };
+            machine::transition(&workflow.state, workflow.lifetime(), event, now)
+        })
     }
 
     fn answer_and_take(
@@ -210,14 +221,10 @@ impl Store for SqliteStore {
         given: RecordedAnswer,
         now: Timestamp,
     ) -> Result<Workflow, WorkflowError> {
-        let RecordedAnswer { answer, by, approves } = given;
-        self.advance_by(
-            id,
-            expected,
-            Some(&answer.clone()),
-            approves.as_ref(),
-            |workflow| machine::answer_and_take(&workflow.state, workflow.lifetime(), answer, by, now),
-        )
+        self.advance_by(id, expected, Some(&given), |workflow| {
+            let (answer, by) = (given.answer.clone(), given.by.clone());
+            machine::answer_and_take(&workflow.state, workflow.lifetime(), answer, by, now)
+        })
     }
 
     fn leave_unattended(&mut self, id: WorkflowId) -> Result<(), WorkflowError> {

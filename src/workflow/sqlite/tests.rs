@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, given, new, on_its_tool};
 use super::super::store::OWNERS_TURN;
-use super::super::{Ask, AskAttendance, Asker, Cap, ChangedWorkflows, Provenance, Road, Scope};
+use super::super::{Answer, Ask, AskAttendance, Asker, Cap, ChangedWorkflows, Provenance, Road, Scope};
 use super::*;
 use crate::protocol::Digest;
 use crate::report;

@@ -13,7 +13,7 @@ use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state
 use tempfile::TempDir;
 
 use super::super::samples::{APPROVE, NOON, REFUSE, answers, new, on_its_tool, question};
-use super::super::{Ask, NewWorkflow, TransitionError};
+use super::super::{Ask, LastCheck, NewWorkflow, TransitionError};
 use super::*;
 use crate::workflow::Place;
 
@@ -443,6 +443,7 @@ fn approving(row: usize, answer: Answer, by: Provenance) -> RecordedAnswer {
         approves: (answer == APPROVE).then_some(ApprovedLaunch { launch, approval }),
         answer,
         by,
+        check: LastCheck::none(),
     }
 }
 

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::workflow::samples::{APPROVE, NOON, REFUSE, new, on_its_tool};
-use crate::workflow::{Answer, Event, RecordedAnswer, Road, Store as _, WorkflowId};
+use crate::workflow::{Answer, Event, LastCheck, RecordedAnswer, Road, Store as _, WorkflowId};
 
 fn approval(dependency: &str) -> LaunchApproval {
     LaunchApproval {
@@ -145,6 +145,7 @@ fn approving(answer: Answer) -> RecordedAnswer {
         answer,
         by: Road::Cli.into(),
         approves: Some(approved("one", approval("fs"))),
+        check: LastCheck::none(),
     }
 }
 
@@ -176,6 +177,32 @@ fn an_answer_that_does_not_count_approves_nothing() {
         .answer_and_take(id, &on_its_tool(), approving(APPROVE), NOON)
         .unwrap();
     assert_eq!(found(&mut store, "one"), Some(approval("fs")));
+}
+
+#[test]
+fn an_answer_that_is_vetoed_at_the_last_moment_leaves_the_ask_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = open(&directory);
+    let id = suspended(&mut store);
+    let vetoed = || RecordedAnswer {
+        check: LastCheck::new(move |workflow| {
+            assert_eq!(workflow.id, id);
+            Err("not any more".into())
+        }),
+        ..approving(APPROVE)
+    };
+    for outcome in [
+        store.answer(id, vetoed(), NOON),
+        store.answer_and_take(id, &on_its_tool(), vetoed(), NOON),
+    ] {
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, WorkflowError::Vetoed { .. }), "{error}");
+    }
+    assert_eq!(store.pending(NOON).unwrap().len(), 1);
+    assert_eq!(found(&mut store, "one"), None);
+    // What was answered before is taken under that answer, which was looked at then.
+    store.answer(id, approving(APPROVE), NOON).unwrap();
+    store.answer_and_take(id, &on_its_tool(), vetoed(), NOON).unwrap();
 }
 
 #[test]
