@@ -52,7 +52,12 @@ impl Home {
 
     /// `pml stdio` in the project.
     pub(crate) fn pml(&self) -> Command {
-        let mut pml = self.program(env!("CARGO_BIN_EXE_pml"));
+        self.pml_of(Path::new(env!("CARGO_BIN_EXE_pml")))
+    }
+
+    /// The same of another build.
+    pub(crate) fn pml_of(&self, program: &Path) -> Command {
+        let mut pml = self.at_home(process::command(program));
         pml.arg("stdio");
         pml
     }

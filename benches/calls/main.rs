@@ -1,12 +1,14 @@
 //! What pml costs: one interleaved run of `direct`, `relay`, `pml` and `rmcp`, and the bars the project sets itself.
 //!
-//!     cargo bench --bench calls [-- --quick | --write]
+//!     cargo bench --bench calls [-- --quick | --write | --against PML]
 //!
+//! `--against` compares this build with another one of pml, which is named by its path, and measures nothing else.
 //! The program starts itself again as the server, the relay and the proxy on the SDK, so that nothing else must be
 //! built. It fails only where something broke; a bar that is missed is told and is no failure. Linux only: what a
 //! process costs is read from `/proc`.
 
 mod bars;
+mod comparison;
 mod first_calls;
 mod home;
 mod idle;
@@ -34,7 +36,7 @@ use idle::Idle;
 use lists::Relisted;
 use peer::Link;
 use process::Promise;
-use rounds::Measured;
+use rounds::{Lineup, Measured};
 use starts::Starts;
 
 /// How many tools a usual server has.
@@ -92,6 +94,7 @@ fn main() -> anyhow::Result<()> {
             run(tools.parse()?, promise)
         }
         [process::ROLE, "rmcp"] => sdk_proxy::run(),
+        ["--against", earlier] | ["--against", earlier, "--bench"] => comparison::run(Path::new(earlier)),
         words => {
             let (mut effort, mut destination) = (Effort::Full, Destination::Screen);
             for word in words {
@@ -100,7 +103,9 @@ fn main() -> anyhow::Result<()> {
                     "--write" => destination = Destination::File,
                     // What cargo adds.
                     "--bench" => {}
-                    other => bail!("unknown argument `{other}`; known are `--quick` and `--write`"),
+                    other => bail!(
+                        "unknown argument `{other}`; known are `--quick`, `--write` and `--against PML`"
+                    ),
                 }
             }
             benchmark(effort, destination)
@@ -118,7 +123,8 @@ fn benchmark(effort: Effort, destination: Destination) -> anyhow::Result<()> {
     let mut links = Vec::new();
     for link in Link::ALL {
         tell(&format!("calls over {} …", link.title()));
-        let measured = rounds::measure(link, effort).with_context(|| format!("over {}", link.title()))?;
+        let measured =
+            rounds::measure(link, effort, Lineup::Peers).with_context(|| format!("over {}", link.title()))?;
         links.push((link, measured));
     }
     tell("starts …");

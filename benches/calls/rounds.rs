@@ -1,6 +1,7 @@
 //! The interleaved run: the same calls through every arm, in turns, so that noise hits all alike.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -27,9 +28,40 @@ pub(crate) enum Arm {
     Pml,
     /// A minimal proxy on the SDK.
     Rmcp,
+    /// Another build of pml.
+    Earlier,
+}
+
+/// Who takes part in a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lineup<'a> {
+    /// Pml among what else could stand there.
+    Peers,
+    /// Pml and another build of it.
+    Earlier(&'a Path),
+}
+
+impl Lineup<'_> {
+    fn arms(self) -> &'static [Arm] {
+        match self {
+            Self::Peers => &Arm::ALL,
+            Self::Earlier(_) => &[Arm::Direct, Arm::Earlier, Arm::Pml],
+        }
+    }
+
+    fn command(self, arm: Arm, home: &Home) -> anyhow::Result<Command> {
+        Ok(match (arm, self) {
+            (Arm::Direct, _) => home.at_home(process::server(TOOLS, Promise::Nothing)?),
+            (Arm::Relay, _) => home.at_home(process::relay(TOOLS, Promise::Nothing)?),
+            (Arm::Rmcp, _) => home.at_home(process::role("rmcp")?),
+            (Arm::Earlier, Self::Earlier(program)) => home.pml_of(program),
+            (Arm::Pml | Arm::Earlier, _) => home.pml(),
+        })
+    }
 }
 
 impl Arm {
+    /// Those of the page.
     pub(crate) const ALL: [Self; 4] = [Self::Direct, Self::Relay, Self::Pml, Self::Rmcp];
 
     pub(crate) fn title(self) -> &'static str {
@@ -38,22 +70,14 @@ impl Arm {
             Self::Relay => "relay",
             Self::Pml => "pml",
             Self::Rmcp => "rmcp",
+            Self::Earlier => "earlier",
         }
-    }
-
-    fn command(self, home: &Home) -> anyhow::Result<Command> {
-        Ok(match self {
-            Self::Direct => home.at_home(process::server(TOOLS, Promise::Nothing)?),
-            Self::Relay => home.at_home(process::relay(TOOLS, Promise::Nothing)?),
-            Self::Pml => home.pml(),
-            Self::Rmcp => home.at_home(process::role("rmcp")?),
-        })
     }
 
     /// How the client of this arm calls the tool of a case.
     fn call(self, case: Case) -> Call {
         let tool = match self {
-            Self::Pml => format!("bench__{}", case.tool()),
+            Self::Pml | Self::Earlier => format!("bench__{}", case.tool()),
             Self::Direct | Self::Relay | Self::Rmcp => case.tool().to_owned(),
         };
         Call::new(&tool, &case.arguments())
@@ -120,7 +144,12 @@ impl Samples {
 
     /// Calls per second.
     pub(crate) fn rate(&self) -> f64 {
-        1.0 / median(&self.paces).as_secs_f64()
+        1.0 / self.pace().as_secs_f64()
+    }
+
+    /// The time per call, many being in flight.
+    pub(crate) fn pace(&self) -> Duration {
+        median(&self.paces)
     }
 
     /// Processor time of the process between client and server, per call.
@@ -153,12 +182,12 @@ struct Runner {
     calls: HashMap<Load, Call>,
 }
 
-/// Measures all arms and all loads over one kind of link.
-pub(crate) fn measure(link: Link, effort: Effort) -> anyhow::Result<Measured> {
+/// Measures the arms of a lineup under all loads over one kind of link.
+pub(crate) fn measure(link: Link, effort: Effort, lineup: Lineup<'_>) -> anyhow::Result<Measured> {
     let home = Home::with_servers(&[home::entry("bench", TOOLS, Promise::Nothing)?])?;
     let mut runners = Vec::new();
-    for arm in Arm::ALL {
-        let mut peer = Peer::start(arm.command(&home)?, link)?;
+    for &arm in lineup.arms() {
+        let mut peer = Peer::start(lineup.command(arm, &home)?, link)?;
         peer.open()?;
         let mut calls = HashMap::new();
         for load in Load::ALL {
