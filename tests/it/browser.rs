@@ -209,16 +209,20 @@ fn an_approval_shows_the_command_and_each_button_does_what_it_says() {
         shown.contains("fake:echo") && shown.contains(".pml.json"),
         "{shown}"
     );
-    // A click right after the card appeared is not an answer: only a later one is.
-    eventually("the approval is recorded", SOON, || {
-        browser.try_click(&format!("{pending} [data-decision=always]"));
-        let state = format!("return document.querySelector({}) === null", json!(pending));
-        browser.eval(&state) == json!(true)
-    });
+    decide(&browser, &pending, "always");
     let continued = agent.proceed("fake__echo", &asked, &json!({}));
     assert_eq!(continued.get("isError"), None, "{continued}");
     assert!(world.read(".pml.json").contains("fake:echo"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// Presses a button until the card is decided: a press right after the card appeared is not an answer, only a later one is.
+fn decide(browser: &Browser, pending: &str, decision: &str) {
+    eventually("the decision is recorded", SOON, || {
+        browser.try_click(&format!("{pending} [data-decision={decision}]"));
+        let state = format!("return document.querySelector({}) === null", json!(pending));
+        browser.eval(&state) == json!(true)
+    });
 }
 
 #[test]
@@ -233,7 +237,7 @@ fn a_refusal_brings_its_reason_to_the_agent() {
     let pending = card("pending");
     browser.click(&format!("{pending} [data-refuse]"));
     browser.type_into(&format!("{pending} [data-reason]"), "not on a Friday");
-    browser.click(&format!("{pending} [data-decision=abort]"));
+    decide(&browser, &pending, "abort");
     let refused = result(&mut agent, id);
     assert!(texts(&refused).join(" ").contains("not on a Friday"), "{refused}");
 }
