@@ -9,11 +9,15 @@ mod error;
 mod expansion;
 mod file;
 mod layer;
+mod loaded;
 mod locations;
 mod notices;
 mod ownership;
+mod repository;
 mod search;
 mod server;
+mod trust;
+mod wants;
 mod watch;
 
 pub use crate::protocol::nearest;
@@ -23,17 +27,20 @@ pub use error::{ConfigError, Problem};
 pub use expansion::{ExpandError, ExpandedText, expand};
 pub use file::schema;
 pub(crate) use layer::{load as load_text, load_owned as load_owned_text};
+pub use loaded::{mark_for, trust_of};
 pub use locations::{Locations, LocationsError};
 pub use notices::{Notices, WatchedPath};
 pub use ownership::{Distrust, Unowned};
 pub use search::{Border, FileChoice, Files, PROJECT_FILE, Unreached, find};
 pub use server::{Launch, Server, Startup};
+pub use trust::{AcceptedFile, FileOrigin, ProjectTrust, TrustMark, TrustMarks, TrustMode, UnacceptedFile};
 pub use watch::{ConfigResult, WatchedConfig};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use self::layer::LayerKind;
 use crate::protocol::{DependencyName, Pattern};
 
 /// Everything the user and the project declared, checked.
@@ -49,6 +56,21 @@ pub struct Config {
     pub ask_user: AskUserSettings,
     /// The longest line pml reads from a client or a server, in bytes.
     pub line_limit: LineLimit,
+    /// Which projects' files count without being accepted.
+    pub trust_mode: TrustMode,
+    /// Whether the project's file counts as the user's word.
+    pub project: ProjectTrust,
+    /// The rules that the project's file would add if it were accepted.
+    pub withheld: Vec<Rule>,
+}
+
+impl Config {
+    /// Tells whether a server was declared by a project's file that the user has not accepted.
+    #[must_use]
+    pub fn is_from_outside(&self, server: &Server) -> bool {
+        let unaccepted = self.project.unaccepted();
+        unaccepted.is_some_and(|unaccepted| unaccepted.file == server.source.file)
+    }
 }
 
 /// One line of a permission list.
@@ -208,52 +230,19 @@ impl Default for LineLimit {
 
 /// Reads both files; a missing one declares nothing, and without a rule for everything everything asks.
 pub fn read(files: &Files) -> Result<Config, ConfigError> {
-    assemble(files, &load(files)?)
+    loaded::assemble(files, &loaded::load(files)?)
 }
 
 /// Checks the text of one file as if it stood at `path`.
 pub fn check(path: &Path, text: &str) -> Result<Config, ConfigError> {
     let mut config = Config::default();
-    layer::add(&mut config, path, text)?;
+    layer::add(&mut config, path, text, LayerKind::User)?;
     Ok(config)
 }
 
 /// Checks that a text is JSON, comments and trailing commas apart.
 pub fn check_json(path: &Path, text: &str) -> Result<(), ConfigError> {
     layer::located(path, text, |text| document::parse(text).map(drop))
-}
-
-/// Loads the text of both files, the user's first, if they may be obeyed.
-fn load(files: &Files) -> Result<[Option<String>; 2], ConfigError> {
-    // `--config` may name the user's own file: its rules count once.
-    let user = if files.user == files.project {
-        None
-    } else {
-        layer::load_owned(&files.user)?
-    };
-    let project = match files.chosen {
-        FileChoice::Found => layer::load_owned(&files.project)?,
-        FileChoice::Named => layer::load(&files.project)?,
-    };
-    Ok([user, project])
-}
-
-fn assemble(files: &Files, texts: &[Option<String>; 2]) -> Result<Config, ConfigError> {
-    let mut config = Config::default();
-    for (path, text) in [&files.user, &files.project].into_iter().zip(texts) {
-        if let Some(text) = text {
-            layer::add(&mut config, path, text)?;
-        }
-    }
-    // The built-in default steps back for any rule about everything: next to `allow: ["*"]` it would be a tie.
-    if !config.rules.iter().any(|rule| rule.pattern.is_catch_all()) {
-        config.rules.push(Rule {
-            pattern: Pattern::everything(),
-            list: RuleList::Ask,
-            source: None,
-        });
-    }
-    Ok(config)
 }
 
 #[cfg(test)]

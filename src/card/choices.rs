@@ -71,13 +71,21 @@ impl AlwaysRule {
     pub(super) fn of(workflow: &Workflow) -> Option<Self> {
         match &workflow.ask {
             Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {}
-            Ask::Questions { .. } => return None,
+            Ask::Trust { .. } | Ask::Questions { .. } => return None,
         }
         let pattern: Pattern = Pattern::exact_text(&workflow.call.tool).parse().ok()?;
         Some(Self {
             file: Shown::path(&workflow.origin.config),
             rule: Shown::line(pattern.as_str()).to_string(),
         })
+    }
+}
+
+fn choice(decision: Decision, label: &'static str, grants: &str) -> Choice {
+    Choice {
+        decision,
+        label,
+        grants: grants.to_owned(),
     }
 }
 
@@ -91,12 +99,17 @@ pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<C
         Ask::Connect { .. } => ("this address, from now on", "Only this session"),
         Ask::Permit { .. } => ("this call only", "This tool, for this session"),
         Ask::Use => ("this use only", "This tool, for this session"),
+        Ask::Trust { .. } => {
+            return vec![
+                choice(Decision::Once, "Trust", "this file exactly as it is, from now on"),
+                choice(
+                    Decision::Abort,
+                    "Abort",
+                    "it may declare servers and forbid, and nothing else",
+                ),
+            ];
+        }
         Ask::Questions { .. } => return Vec::new(),
-    };
-    let choice = |decision, label, grants: &str| Choice {
-        decision,
-        label,
-        grants: grants.to_owned(),
     };
     let mut offered = vec![
         choice(Decision::Once, "Continue", once),

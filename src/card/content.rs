@@ -238,6 +238,8 @@ fn title(workflow: &Workflow) -> String {
         Ask::Connect { dependency } => format!("Connect to {}?", named(dependency)),
         Ask::Permit { .. } => format!("Call {}?", Shown::line(&tool)),
         Ask::Use => format!("Allow {}?", Shown::line(workflow.call.tool.tool())),
+        Ask::Trust { file } if file.changes.is_empty() => format!("Trust {}?", file.path),
+        Ask::Trust { file } => format!("Trust {}, which has changed?", file.path),
         Ask::Questions { questions } => match questions.as_slice() {
             [only] => only.question.lines().next().map_or_else(
                 || "A question for you".to_owned(),
@@ -295,6 +297,14 @@ fn lines(workflow: &Workflow) -> Vec<Line> {
             Arguments::Absent => vec![line("with", "no arguments".to_owned(), LineStyle::Plain)],
             Arguments::Erased => Vec::new(),
         },
+        Ask::Trust { file } => {
+            let mut lines = vec![line("because", format!("it {}", file.origin), LineStyle::Plain)];
+            let changes = file.changes.iter();
+            lines.extend(changes.map(|change| line("changed", change.clone(), LineStyle::Warning)));
+            let wants = file.wants.iter();
+            lines.extend(wants.map(|want| line("wants", want.clone(), LineStyle::Plain)));
+            lines
+        }
         Ask::Questions { .. } => Vec::new(),
     }
 }
@@ -302,7 +312,9 @@ fn lines(workflow: &Workflow) -> Vec<Line> {
 fn questions(ask: &Ask) -> Vec<CardQuestion> {
     match ask {
         Ask::Questions { questions } => questions.iter().map(CardQuestion::of).collect(),
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => Vec::new(),
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Trust { .. } => {
+            Vec::new()
+        }
     }
 }
 

@@ -25,6 +25,8 @@ pub enum Outlook {
     NextQuestion,
     /// The next identical call, once.
     NextCall,
+    /// The file itself, from now on.
+    File,
 }
 
 impl Outlook {
@@ -40,6 +42,7 @@ impl Outlook {
                 _,
                 Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use,
             ) => Self::NextCall,
+            (Presence::Gone, _, Ask::Trust { .. }) => Self::File,
         }
     }
 
@@ -53,6 +56,7 @@ impl Outlook {
             Self::NextCall => {
                 "the agent is gone; a yes lets its next identical call run once, until the deadline"
             }
+            Self::File => "the agent is gone; a yes counts for the file from now on",
         }
     }
 }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::{
     CommandContext, add, answer, approve, check, completions, demo, inbox, init, install, list, log, output,
-    pending, person, refuse, remove, rule, rules, sample_server, serve, stdio, supervise, uninstall,
+    pending, person, refuse, remove, rule, rules, sample_server, serve, stdio, supervise, trust, uninstall,
 };
 use crate::config::{self, RuleList};
 
@@ -111,6 +111,22 @@ Examples:
 
 To see what is written where: pml rules")]
     Forget(rule::ForgetArguments),
+    /// Show what the project's file wants, and accept it as your own word
+    #[command(after_help = "\
+A file that came with a repository may declare servers and forbid. Its allow rules, the variables it hands to
+servers and its other settings have no effect until you accept it, exactly as it is; a change asks again.
+
+Examples:
+  pml trust                            shows what it wants, and asks
+  pml trust --yes                      does not ask
+  pml trust --list                     what you accepted, in every project")]
+    Trust(trust::TrustArguments),
+    /// Take back that a project's file is accepted
+    #[command(after_help = "\
+Examples:
+  pml untrust                          the file of this project
+  pml untrust ~/shop/.pml.json")]
+    Untrust(trust::UntrustArguments),
     /// Say what a call of a tool would do, and which rule or approval decides that
     #[command(after_help = "\
 Examples:
@@ -265,6 +281,7 @@ impl Command {
                 | Self::Answer(_)
                 | Self::Log(_)
                 | Self::Serve(_)
+                | Self::Untrust(_)
                 | Self::Schema
                 | Self::Demo(_)
                 | Self::Completions(_)
@@ -277,6 +294,9 @@ impl Command {
             && let Some(unreached) = context.files().unreached
         {
             output::note(&unreached.to_string());
+        }
+        if self.reads_configuration() && !matches!(self, Self::Trust(_)) {
+            note_unaccepted(context);
         }
         match self {
             Self::Init(arguments) => init::run(context, &arguments),
@@ -313,6 +333,8 @@ impl Command {
             Self::Answer(arguments) => answer::run(context, &arguments),
             Self::Log(arguments) => log::run(context, &arguments),
             Self::Serve(arguments) => serve::run(context, &arguments),
+            Self::Trust(arguments) => trust::run(context, &arguments),
+            Self::Untrust(arguments) => trust::revoke(context, &arguments),
             Self::Check(arguments) => check::run(context, &arguments),
             Self::Rules(arguments) => rules::run(context, &arguments),
             Self::Demo(arguments) => demo::run(context, &arguments),
@@ -322,6 +344,18 @@ impl Command {
             }
             Self::Completions(arguments) => completions::run(&arguments),
         }
+    }
+}
+
+/// Tells that much of the project's file has no effect; an error in it is told by the command itself.
+fn note_unaccepted(context: &CommandContext) {
+    let Ok(config) = context.read() else { return };
+    if let Some(file) = config.project.unaccepted() {
+        output::note(&format!(
+            "{} {}: what it allows has no effect until you accept it; to see it: pml trust",
+            context.path(&file.file),
+            file.origin.in_words()
+        ));
     }
 }
 

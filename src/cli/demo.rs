@@ -21,7 +21,7 @@ use self::client::{DemoClient, Wire};
 use self::stage::{DemoStage, Machine};
 use super::{CommandContext, output};
 use crate::protocol::Shown;
-use crate::protocol::approval::ApprovalContext;
+use crate::protocol::approval::{ApprovalContext, AskSubject};
 use crate::protocol::continuation::MEMBER;
 
 /// The tool that the demo calls, as a client spells it.
@@ -134,7 +134,7 @@ async fn play(context: &CommandContext, wire: Wire, answer: Option<DemoAnswer>) 
     indented(&format!(
         "who asks    the model, by calling {}\nwould run   {}",
         Shown::line(&asked.tool.to_string()),
-        Shown::line(&asked.dependency.install)
+        Shown::line(command(&asked))
     ))?;
     said(&format!("Why it asks, by `pml check {}`:", asked.tool))?;
     indented(&stage.check(&asked.tool.to_string()).await?)?;
@@ -323,4 +323,12 @@ fn next_steps(context: &CommandContext) -> anyhow::Result<()> {
         output::data(&format!("  {}{what}", format!("{command:<38}").cyan()))?;
     }
     Ok(())
+}
+
+/// Returns what the sample server would be run by.
+fn command(asked: &ApprovalContext) -> &str {
+    match &asked.subject {
+        AskSubject::Dependency(dependency) => &dependency.install,
+        AskSubject::ProjectFile(file) => &file.path,
+    }
 }

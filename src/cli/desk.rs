@@ -156,7 +156,11 @@ fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow:
         Refusal::Workflow(error @ WorkflowError::Unfit { .. }) => {
             let hint = match &workflow.ask {
                 Ask::Questions { .. } => format!("to answer it: pml answer {code}"),
-                Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
+                Ask::Install { .. }
+                | Ask::Connect { .. }
+                | Ask::Permit { .. }
+                | Ask::Use
+                | Ask::Trust { .. } => {
                     format!("to decide it: pml approve {code}, or pml refuse {code}")
                 }
             };
@@ -167,7 +171,10 @@ fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow:
         Refusal::NotEntitled {
             why: NotEntitled::Agent,
             ..
-        } => person::NotAPerson::running(command).into(),
+        } => match workflow.ask {
+            Ask::Trust { .. } => person::NotAPerson::trusting(command).into(),
+            _ => person::NotAPerson::running(command).into(),
+        },
         // Its cause says it: here no call was to run.
         Refusal::NotRecorded(cause) => anyhow::Error::from_boxed(cause),
         refusal => refusal.into(),

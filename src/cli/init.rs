@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::terminal::{self, TerminalReply};
 use super::{CommandContext, output};
-use crate::config::{self, ConfigError, PROJECT_FILE};
+use crate::config::{self, ConfigError, Files, PROJECT_FILE};
 use crate::loader::find_program;
 use crate::permissions::writer::{self, FileCreation, FileEdit, FileKind, WriteError};
 use crate::permissions::{ConfigChange, servers};
@@ -91,7 +91,11 @@ pub(crate) fn run(context: &CommandContext, arguments: &InitArguments) -> anyhow
     let before = config::load_text(&client)?;
     let present = before.as_deref().map(servers).transpose()?.unwrap_or_default();
     let counted = context.files().project;
-    let created = writer::create(&path, FileKind::Pml, TEMPLATE)?;
+    let files = Files {
+        project: path.clone(),
+        ..context.files()
+    };
+    let created = writer::create(&path, FileKind::Pml(&files), TEMPLATE)?;
     if let FileCreation::New(durability) = &created {
         output::warn(durability);
     }
@@ -101,7 +105,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &InitArguments) -> anyhow
     });
     note_others(context, &path, &counted);
     let imported = if arguments.import {
-        import(context, &path, &present)?
+        import(context, &files, &present)?
     } else {
         ImportReport::default()
     };
@@ -142,9 +146,10 @@ fn note_others(context: &CommandContext, path: &Path, counted: &Path) {
 /// Copies the servers of the client's file, each that can be one of pml's.
 fn import(
     context: &CommandContext,
-    path: &Path,
+    files: &Files,
     present: &Map<String, Value>,
 ) -> anyhow::Result<ImportReport> {
+    let path = &files.project;
     let mut imported = ImportReport::default();
     let mut changes = Vec::new();
     let text = config::load_text(path)?.unwrap_or_default();
@@ -163,7 +168,7 @@ fn import(
                 .push((name.clone(), "it is declared there already".to_owned()));
             continue;
         }
-        match writer::preview(path, FileKind::Pml, std::slice::from_ref(&change)) {
+        match writer::preview(path, FileKind::Pml(files), std::slice::from_ref(&change)) {
             Ok(_) => {
                 imported.copied.push(name.clone());
                 changes.push(change);
@@ -174,7 +179,7 @@ fn import(
         }
     }
     if !changes.is_empty() {
-        let edited = writer::edit(path, FileKind::Pml, &changes)?;
+        let edited = writer::edit(path, FileKind::Pml(files), &changes)?;
         output::say(&terminal::difference(
             &context.path(&edited.file),
             edited.before.as_deref(),

@@ -117,6 +117,7 @@ fn scope(state: &State) -> Option<Scope> {
 fn reach(ask: &Ask, scope: Scope) -> &'static str {
     match (ask, scope) {
         (Ask::Install { .. } | Ask::Connect { .. }, Scope::Once) => "server",
+        (Ask::Trust { .. }, _) => "file",
         (Ask::Permit { .. } | Ask::Use | Ask::Questions { .. }, Scope::Once) => "once",
         (_, Scope::Session) => "session",
         (_, Scope::Always) => "always",

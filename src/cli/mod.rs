@@ -35,6 +35,7 @@ mod server_display;
 mod stdio;
 mod supervise;
 mod terminal;
+mod trust;
 mod uninstall;
 mod uses;
 #[cfg(debug_assertions)]

@@ -63,6 +63,7 @@ fn whole(workflow: &Workflow) -> serde_json::Value {
             value["dependency"] = json!(dependency);
         }
         Ask::Use => {}
+        Ask::Trust { file } => value["projectFile"] = json!(file),
         Ask::Questions { questions } => value["questions"] = json!(questions),
     }
     if let Some(arguments) = workflow.whole_arguments() {
@@ -75,7 +76,7 @@ fn next_step(workflow: &Workflow) -> String {
     let code = &workflow.code;
     match &workflow.ask {
         Ask::Questions { .. } => format!("answer     pml answer {code}"),
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Trust { .. } => {
             format!("decide     pml approve {code}, or pml refuse {code}")
         }
     }

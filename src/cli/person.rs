@@ -15,12 +15,31 @@ use crate::workflow::{Provenance, Road};
 /// Says that a command was run by an agent and not by a person.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`pml {command}` is for a person, and an agent runs it: `{AGENT_MARK}` is set, there is no terminal, \
-     and \"approvals.by\" is not \"client\""
+    "`pml {command}` is for a person, and an agent runs it: `{AGENT_MARK}` is set{}",
+    excuse.in_words()
 )]
 pub(crate) struct NotAPerson {
     /// The command, as it is typed.
     command: String,
+    excuse: Excuse,
+}
+
+/// What would let an agent run a command all the same.
+#[derive(Debug, Clone, Copy)]
+enum Excuse {
+    /// A terminal, or a configuration that takes the client's word.
+    TerminalOrClient,
+    /// A terminal only: whom a person trusts no model decides.
+    Terminal,
+}
+
+impl Excuse {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::TerminalOrClient => ", there is no terminal, and \"approvals.by\" is not \"client\"",
+            Self::Terminal => ", and there is no terminal",
+        }
+    }
 }
 
 impl NotAPerson {
@@ -28,6 +47,15 @@ impl NotAPerson {
     pub(crate) fn running(command: &str) -> Self {
         Self {
             command: command.to_owned(),
+            excuse: Excuse::TerminalOrClient,
+        }
+    }
+
+    /// Names a command by which a person says whom they trust.
+    pub(crate) fn trusting(command: &str) -> Self {
+        Self {
+            command: command.to_owned(),
+            excuse: Excuse::Terminal,
         }
     }
 }

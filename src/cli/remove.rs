@@ -35,7 +35,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &RemoveArguments) -> anyh
     let (path, kind, other, flag) = if arguments.user {
         (&files.user, FileKind::User, &files.project, "")
     } else {
-        (&files.project, FileKind::Pml, &files.user, " --user")
+        (&files.project, FileKind::Pml(&files), &files.user, " --user")
     };
     let declared = declared(path)?;
     let Some(server) = declared.servers.get(name) else {

@@ -53,7 +53,7 @@ pub(crate) fn add(
     let (path, kind) = if arguments.user {
         (&files.user, FileKind::User)
     } else {
-        (&files.project, FileKind::Pml)
+        (&files.project, FileKind::Pml(&files))
     };
     let patterns = &arguments.patterns;
     let changes: Vec<_> = patterns
@@ -147,7 +147,7 @@ pub(crate) fn forget(context: &CommandContext, arguments: &ForgetArguments) -> a
     let (path, kind, other, flag) = if arguments.user {
         (&files.user, FileKind::User, &files.project, "")
     } else {
-        (&files.project, FileKind::Pml, &files.user, " --user")
+        (&files.project, FileKind::Pml(&files), &files.user, " --user")
     };
     let written = config::read(&files)?;
     let stands_in = |file: &Path, pattern: &str| {

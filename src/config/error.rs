@@ -74,7 +74,7 @@ impl Hint for ConfigError {
 }
 
 /// Says whom a file lets decide.
-fn distrust(unowned: &Unowned) -> String {
+pub(super) fn distrust(unowned: &Unowned) -> String {
     let Unowned {
         distrust,
         owner,

@@ -4,6 +4,8 @@
 //! default is plain text up to the next `}`. A variable that is set but empty counts as unset, as in a shell's
 //! `:-`. Errors name the variable and never repeat the text around it, which may hold a secret.
 
+use std::collections::BTreeSet;
+
 use super::Environment;
 
 /// Says why a text could not be expanded.
@@ -77,6 +79,26 @@ pub fn expand(text: &str, environment: &Environment) -> Result<ExpandedText, Exp
         text: expanded,
         taken,
     })
+}
+
+/// Returns the names of the variables that a text would take from the environment.
+pub(super) fn variables(text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        rest = &rest[at..];
+        if let Some(after) = rest.strip_prefix("$${") {
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("${") {
+            let (inside, after) = after.split_once('}').unwrap_or((after, ""));
+            let name = inside.split_once(":-").map_or(inside, |(name, _default)| name);
+            names.insert(name.to_owned());
+            rest = after;
+        } else {
+            rest = &rest[1..];
+        }
+    }
+    names
 }
 
 fn value(
@@ -169,6 +191,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn every_variable_that_is_taken_was_named_before(text in r"([a-z:-]|\$\{TOKEN\}|\$\$\{|\$|\$\{UNSET:-x\}|\}){0,12}") {
+            if let Ok(expanded) = expand(&text, &environment()) {
+                let named = variables(&text);
+                for (name, _value) in expanded.taken {
+                    prop_assert!(named.contains(&name), "{}", text);
+                }
+            }
+        }
+
         #[test]
         fn text_without_braces_is_left_alone(text in "[^{]{0,60}") {
             prop_assert_eq!(expand(&text, &environment()).unwrap().text, text);

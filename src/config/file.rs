@@ -36,6 +36,18 @@ pub(super) struct File {
     pub(super) ask_user: AskUserEntry,
     /// What pml bears before it refuses.
     pub(super) limits: LimitsEntry,
+    /// Which projects' files count without being accepted: `own-work` (default) those that you wrote or changed, `strict` none. In the user's own file only.
+    pub(super) project_trust: Option<TrustEntry>,
+}
+
+/// Which projects' files count without being accepted.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum TrustEntry {
+    /// Those that the user wrote or changed.
+    OwnWork,
+    /// None.
+    Strict,
 }
 
 /// The version of the format of this file.

@@ -13,11 +13,11 @@ use rustix::fs::OFlags;
 use super::document::{self, DocumentFault};
 use super::file::{
     ByEntry, DialogEntry, File, ModeEntry, PatternText, ProtocolEntry, Seconds, ServerEntry, StartupEntry,
-    Transport,
+    Transport, TrustEntry,
 };
 use super::{
     AskUserMode, AskUserTools, By, Config, ConfigError, DialogMode, FilePosition, Launch, LineLimit, Problem,
-    Rule, RuleList, Server, Startup, ownership,
+    Rule, RuleList, Server, Startup, TrustMode, ownership, wants,
 };
 use crate::protocol::{DependencyName, Era, Pattern, PatternError};
 
@@ -43,6 +43,16 @@ pub(crate) fn load_owned(path: &Path) -> Result<Option<String>, ConfigError> {
             unowned,
         })
     })
+}
+
+/// Reads a project's file together with how it looked when it was opened.
+pub(super) fn load_project(path: &Path) -> Result<Option<(String, Metadata)>, ConfigError> {
+    let mut looked = None;
+    let text = read(path, |opened| {
+        looked = Some(opened.clone());
+        Ok(())
+    })?;
+    Ok(text.zip(looked))
 }
 
 fn read(
@@ -100,9 +110,30 @@ fn read(
     Ok(Some(text))
 }
 
-/// Adds what `text` declares on top of `config`.
-pub(super) fn add(config: &mut Config, path: &Path, text: &str) -> Result<(), ConfigError> {
-    located(path, text, |text| try_add(config, path, text))
+/// Whose file a layer is, and how much of it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LayerKind {
+    /// The user's own.
+    User,
+    /// A project's that counts as the user's word.
+    Project,
+    /// A project's that may declare and narrow, and widen nothing.
+    UnacceptedProject,
+}
+
+/// Adds what `text` declares on top of `config`; returns what it declares and wants, in words.
+pub(super) fn add(
+    config: &mut Config,
+    path: &Path,
+    text: &str,
+    kind: LayerKind,
+) -> Result<Vec<String>, ConfigError> {
+    let mut wants = Vec::new();
+    located(path, text, |text| {
+        wants = try_add(config, path, text, kind)?;
+        Ok(())
+    })?;
+    Ok(wants)
 }
 
 /// Runs a reader over `text` and turns its fault into a line and a column of `path`.
@@ -124,9 +155,22 @@ pub(super) fn located(
     })
 }
 
-fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), DocumentFault> {
+fn try_add(
+    config: &mut Config,
+    path: &Path,
+    text: &str,
+    kind: LayerKind,
+) -> Result<Vec<String>, DocumentFault> {
     let tree = document::parse(text)?;
     let file: File = document::read(&tree)?;
+    let wants = match kind {
+        LayerKind::User => Vec::new(),
+        LayerKind::Project | LayerKind::UnacceptedProject => wants::wants_of(&file),
+    };
+    match kind {
+        LayerKind::User | LayerKind::Project => settle(config, &file),
+        LayerKind::UnacceptedProject => narrow(config, &file),
+    }
     let source = |at: usize| {
         let (line, column) = document::position(text, at);
         FilePosition {
@@ -156,11 +200,15 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), DocumentF
                 let reason = format!("more than {WILDCARD_LIMIT} patterns with wildcards");
                 return Err(refused(reason));
             }
-            config.rules.push(Rule {
+            let rule = Rule {
                 pattern,
                 list,
                 source: Some(source(place.start())),
-            });
+            };
+            match (kind, list) {
+                (LayerKind::UnacceptedProject, RuleList::Allow) => config.withheld.push(rule),
+                _ => config.rules.push(rule),
+            }
         }
     }
 
@@ -178,6 +226,27 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), DocumentF
         config.servers.insert(name, server);
     }
 
+    match (kind, file.project_trust) {
+        (_, None) => {}
+        (LayerKind::User, Some(mode)) => {
+            config.trust_mode = match mode {
+                TrustEntry::OwnWork => TrustMode::OwnWork,
+                TrustEntry::Strict => TrustMode::Strict,
+            };
+        }
+        (LayerKind::Project | LayerKind::UnacceptedProject, Some(_)) => {
+            let place = tree.as_object().and_then(|object| object.get("projectTrust"));
+            let at = place.map_or(0, |property| property.name.start());
+            let reason =
+                "a project cannot decide whether it is trusted; `projectTrust` belongs into the user's file";
+            return Err(DocumentFault::new(at, Problem::Refused(reason.to_owned())));
+        }
+    }
+    Ok(wants)
+}
+
+/// Takes over what a file says beside rules and servers.
+fn settle(config: &mut Config, file: &File) {
     if let Some(seconds) = file.approvals.ttl_seconds {
         config.approvals.time_to_live = seconds.duration();
     }
@@ -213,7 +282,20 @@ fn try_add(config: &mut Config, path: &Path, text: &str) -> Result<(), DocumentF
     if let Some(bytes) = file.limits.line_bytes {
         config.line_limit = LineLimit(usize::try_from(bytes.0).unwrap_or(usize::MAX));
     }
-    Ok(())
+}
+
+/// Takes over only what makes pml stricter.
+fn narrow(config: &mut Config, file: &File) {
+    if let Some(ByEntry::Human) = file.approvals.by {
+        config.approvals.by = By::Human;
+    }
+    if file.ask_user.enabled == Some(false) {
+        config.ask_user.tools = AskUserTools::Off;
+    }
+    if let Some(bytes) = file.limits.line_bytes {
+        let bytes = usize::try_from(bytes.0).unwrap_or(usize::MAX);
+        config.line_limit = LineLimit(bytes.min(config.line_limit.0));
+    }
 }
 
 fn object<'a, 'b>(parent: Option<&'b Object<'a>>, name: &str) -> Option<&'b Object<'a>> {

@@ -78,6 +78,12 @@ impl Locations {
         &self.state
     }
 
+    /// Returns the directory of the projects' files that the user accepted.
+    #[must_use]
+    pub fn trust(&self) -> PathBuf {
+        self.state.join("trust")
+    }
+
     /// Returns the directory of what can be fetched again: catalogs, package caches.
     #[must_use]
     pub fn cache(&self) -> &Path {

@@ -6,22 +6,22 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::{Environment, Locations, ownership};
+use super::repository::{self, REPOSITORY};
+use super::{Environment, Locations, TrustMarks, WatchedPath, ownership};
 use crate::protocol::Shown;
 
 /// The name of a project's file.
 pub const PROJECT_FILE: &str = ".pml.json";
 
-/// Stands in the root of a repository: a directory, or a file in a linked worktree or submodule.
-const REPOSITORY: &str = ".git";
-
-/// The two files a configuration is read from; either may be missing.
+/// The two files a configuration is read from, either of which may be missing, and what the user accepted of projects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// The project's file: where it is, or where it would be created.
     pub project: PathBuf,
     /// The user's file, layered below the project's.
     pub user: PathBuf,
+    /// Which texts of projects' files the user accepted.
+    pub accepted: TrustMarks,
     /// How the project's file was chosen.
     pub chosen: FileChoice,
     /// The nearest file above the place where the search ended.
@@ -31,7 +31,7 @@ pub struct Files {
 /// How the project's file was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileChoice {
-    /// By the search: obeyed if it belongs to the user or root and no other user may write it.
+    /// By the search: obeyed if the user wrote it or accepted it.
     Found,
     /// By `--config` or `PML_CONFIG`, which is the user's own word: obeyed without a look at its owner.
     Named,
@@ -53,18 +53,35 @@ pub enum Border {
     Shared(PathBuf),
     /// After the root of a repository.
     Repository(PathBuf),
+    /// After the home of the user.
+    Home(PathBuf),
 }
 
 impl Files {
     /// Names the two files as the search would.
     #[must_use]
-    pub fn new(project: PathBuf, user: PathBuf) -> Self {
+    pub fn new(project: PathBuf, locations: &Locations) -> Self {
         Self {
             project,
-            user,
+            user: locations.user_config(),
+            accepted: TrustMarks::at(locations.trust()),
             chosen: FileChoice::Found,
             unreached: None,
         }
+    }
+
+    /// Returns the places whose changes may change what the files say, or whether they count.
+    #[must_use]
+    pub fn places(&self) -> Vec<WatchedPath> {
+        let mut places = vec![
+            WatchedPath::File(self.user.clone()),
+            WatchedPath::File(self.project.clone()),
+        ];
+        if self.chosen == FileChoice::Found {
+            places.push(WatchedPath::Folder(self.accepted.directory().to_owned()));
+            places.extend(repository::index_of(&self.project).map(WatchedPath::File));
+        }
+        places
     }
 }
 
@@ -76,6 +93,11 @@ impl fmt::Display for Unreached {
                 formatter,
                 "`{file}` does not count here: every user may write in `{}`",
                 Shown::path(directory)
+            ),
+            Border::Home(home) => write!(
+                formatter,
+                "`{file}` does not count here: it lies above your home `{}`",
+                Shown::path(home)
             ),
             Border::Repository(root) => write!(
                 formatter,
@@ -89,19 +111,19 @@ impl fmt::Display for Unreached {
 /// Finds the files: `explicit`, else the nearest `.pml.json` from `CLAUDE_PROJECT_DIR` or the working directory upwards.
 #[must_use]
 pub fn find(explicit: Option<&Path>, environment: &Environment, locations: &Locations) -> Files {
-    let user = locations.user_config();
     if let Some(path) = explicit.filter(|path| !path.as_os_str().is_empty()) {
         return Files {
             chosen: FileChoice::Named,
-            ..Files::new(environment.working_directory().join(path), user)
+            ..Files::new(environment.working_directory().join(path), locations)
         };
     }
     let start = start(environment);
-    match search(&start) {
-        SearchResult::At(project) => Files::new(project, user),
+    let home = environment.variable("HOME").map(Path::new);
+    match search(&start, home) {
+        SearchResult::At(project) => Files::new(project, locations),
         SearchResult::Nothing(unreached) => Files {
             unreached,
-            ..Files::new(start.join(PROJECT_FILE), user)
+            ..Files::new(start.join(PROJECT_FILE), locations)
         },
     }
 }
@@ -120,7 +142,7 @@ enum SearchResult {
 }
 
 /// Looks upwards from `start`; beyond the border only to tell which file does not count.
-fn search(start: &Path) -> SearchResult {
+fn search(start: &Path, home: Option<&Path>) -> SearchResult {
     let mut border = None;
     for directory in start.ancestors() {
         // The start itself was chosen by the user; its file is still checked when it is read.
@@ -137,6 +159,9 @@ fn search(start: &Path) -> SearchResult {
         }
         if border.is_none() && directory.join(REPOSITORY).symlink_metadata().is_ok() {
             border = Some(Border::Repository(directory.to_owned()));
+        }
+        if border.is_none() && home == Some(directory) {
+            border = Some(Border::Home(directory.to_owned()));
         }
     }
     SearchResult::Nothing(None)
@@ -169,24 +194,20 @@ mod tests {
         std::fs::create_dir_all(&deep).unwrap();
         let file = root.path().join("a/.pml.json");
         std::fs::write(&file, "{}").unwrap();
-        let user = root.path().join(".config/pml/pml.json");
 
         let (environment, locations) = surroundings(root.path(), None, &deep);
         assert_eq!(
             find(None, &environment, &locations),
-            Files::new(file.clone(), user.clone())
+            Files::new(file.clone(), &locations)
         );
         let elsewhere = tempfile::tempdir().unwrap();
         let (environment, locations) = surroundings(root.path(), Some(&deep), elsewhere.path());
-        assert_eq!(
-            find(None, &environment, &locations),
-            Files::new(file, user.clone())
-        );
+        assert_eq!(find(None, &environment, &locations), Files::new(file, &locations));
         assert_eq!(
             find(Some(Path::new("x/y.json")), &environment, &locations),
             Files {
                 chosen: FileChoice::Named,
-                ..Files::new(elsewhere.path().join("x/y.json"), user)
+                ..Files::new(elsewhere.path().join("x/y.json"), &locations)
             }
         );
     }
@@ -229,6 +250,26 @@ mod tests {
         let inside = repository.join(PROJECT_FILE);
         std::fs::write(&inside, "{}").unwrap();
         assert_eq!((files().project, files().unreached), (inside, None));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own files")]
+    fn the_search_ends_at_home() {
+        let root = tempfile::tempdir().unwrap();
+        let home = root.path().join("home");
+        let start = home.join("project");
+        std::fs::create_dir_all(&start).unwrap();
+        std::fs::write(root.path().join(PROJECT_FILE), "{}").unwrap();
+        let (environment, locations) = surroundings(&home, None, &start);
+        let files = || find(None, &environment, &locations);
+        let above = Unreached {
+            file: root.path().join(PROJECT_FILE),
+            border: Border::Home(home.clone()),
+        };
+        assert_eq!(files().unreached, Some(above));
+        let own = home.join(PROJECT_FILE);
+        std::fs::write(&own, "{}").unwrap();
+        assert_eq!((files().project, files().unreached), (own, None));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::FilePosition;
+use super::expansion::variables;
 use crate::protocol::Era;
 
 /// One entry of `mcpServers`.
@@ -37,6 +38,21 @@ pub struct Server {
     pub idle: Option<Duration>,
     /// Where it is declared.
     pub source: FilePosition,
+}
+
+impl Server {
+    /// Tells whether it wants anything of the user's: their variables, or that scripts run on their machine.
+    #[must_use]
+    pub fn takes_from_the_user(&self) -> bool {
+        let launch: Vec<&String> = match &self.launch {
+            Launch::Command { command: first, args } | Launch::Package { package: first, args } => {
+                std::iter::once(first).chain(args).collect()
+            }
+            Launch::Remote { url, headers } => std::iter::once(url).chain(headers.values()).collect(),
+        };
+        let reads = |text: &&String| !variables(text).is_empty();
+        !self.env.is_empty() || self.allow_scripts || launch.iter().any(reads)
+    }
 }
 
 /// How a server is started, as declared.

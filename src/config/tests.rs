@@ -221,7 +221,7 @@ fn a_key_like_no_other_is_answered_with_all_of_them() {
     let error = check(Path::new("x"), r#"{"zzz": 1}"#).unwrap_err();
     assert_eq!(
         error.hint().unwrap(),
-        "the keys here are `$schema`, `version`, `permissions`, `mcpServers`, `approvals`, `askUser`, `limits`"
+        "the keys here are `$schema`, `version`, `permissions`, `mcpServers`, `approvals`, `askUser`, `limits`, `projectTrust`"
     );
 }
 

@@ -3,10 +3,12 @@
 //! File times tick in milliseconds, so a second write right after a read can leave the same stamp. A stamp is
 //! therefore believed only once the file has been read a while after the stamp was first seen.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Config, ConfigError, Files};
+use super::loaded::{self, Loaded};
+use super::{Config, ConfigError, FileChoice, Files, repository};
 use crate::disk::Stamp;
 
 /// Several ticks of the coarsest clock that file systems stamp with (10 ms on a 100 Hz kernel).
@@ -19,11 +21,13 @@ pub type ConfigResult = Result<Arc<Config>, Arc<ConfigError>>;
 #[derive(Debug)]
 pub struct WatchedConfig {
     files: Files,
-    stamps: [Stamp; 2],
+    /// The index of the repository around the project's file: it tells what came with the repository.
+    index: Option<PathBuf>,
+    stamps: [Stamp; 4],
     first_seen: Instant,
     settled: bool,
     /// What was read; `None` where a file could not be.
-    texts: Option<[Option<String>; 2]>,
+    loaded: Option<Loaded>,
     current: ConfigResult,
     generation: u64,
 }
@@ -32,20 +36,26 @@ impl WatchedConfig {
     /// Reads `files` for the first time.
     #[must_use]
     pub fn new(files: Files) -> Self {
-        let stamps = [Stamp::of(&files.user), Stamp::of(&files.project)];
-        let (texts, current) = match super::load(&files) {
-            Ok(texts) => {
-                let current = understood(&files, &texts);
-                (Some(texts), current)
+        // A file that was named counts whatever stands around it.
+        let index = match files.chosen {
+            FileChoice::Found => repository::index_of(&files.project),
+            FileChoice::Named => None,
+        };
+        let stamps = stamps(&files, index.as_deref());
+        let (loaded, current) = match loaded::load(&files) {
+            Ok(loaded) => {
+                let current = understood(&files, &loaded);
+                (Some(loaded), current)
             }
             Err(error) => (None, Err(Arc::new(error))),
         };
         Self {
             files,
+            index,
             stamps,
             first_seen: Instant::now(),
             settled: false,
-            texts,
+            loaded,
             current,
             generation: 0,
         }
@@ -53,7 +63,7 @@ impl WatchedConfig {
 
     /// Returns what the files say now; a file that does not parse is an error until it is fixed.
     pub fn current(&mut self) -> ConfigResult {
-        let stamps = [Stamp::of(&self.files.user), Stamp::of(&self.files.project)];
+        let stamps = stamps(&self.files, self.index.as_deref());
         let unchanged = stamps == self.stamps && !stamps.contains(&Stamp::Unknown);
         if !(unchanged && self.settled) {
             if !unchanged {
@@ -68,15 +78,15 @@ impl WatchedConfig {
 
     /// A text that is still the same is not parsed again: during the first moments of every start it is read often.
     fn read_again(&mut self) {
-        match super::load(&self.files) {
-            Ok(texts) if self.texts.as_ref() == Some(&texts) => return,
-            Ok(texts) => {
-                self.current = understood(&self.files, &texts);
-                self.texts = Some(texts);
+        match loaded::load(&self.files) {
+            Ok(loaded) if self.loaded.as_ref() == Some(&loaded) => return,
+            Ok(loaded) => {
+                self.current = understood(&self.files, &loaded);
+                self.loaded = Some(loaded);
             }
             Err(error) => {
                 self.current = Err(Arc::new(error));
-                self.texts = None;
+                self.loaded = None;
             }
         }
         self.generation += 1;
@@ -95,6 +105,17 @@ impl WatchedConfig {
     }
 }
 
-fn understood(files: &Files, texts: &[Option<String>; 2]) -> ConfigResult {
-    super::assemble(files, texts).map(Arc::new).map_err(Arc::new)
+fn stamps(files: &Files, index: Option<&Path>) -> [Stamp; 4] {
+    let (accepted, index) = match files.chosen {
+        FileChoice::Found => (
+            Stamp::of(files.accepted.directory()),
+            index.map_or(Stamp::Missing, Stamp::of),
+        ),
+        FileChoice::Named => (Stamp::Missing, Stamp::Missing),
+    };
+    [Stamp::of(&files.user), Stamp::of(&files.project), accepted, index]
+}
+
+fn understood(files: &Files, loaded: &Loaded) -> ConfigResult {
+    loaded::assemble(files, loaded).map(Arc::new).map_err(Arc::new)
 }

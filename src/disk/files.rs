@@ -148,6 +148,14 @@ pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)
 }
 
+/// Removes a file; the caller syncs the directory. One that is not there is as good as removed.
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Removes a tree as far as it can be removed; its owner's next sweep tries again.
 pub(crate) fn remove_tree(path: &Path) {
     let _ = std::fs::remove_dir_all(path);

@@ -17,7 +17,7 @@ mod turns;
 
 pub use error::DiskError;
 pub(crate) use files::{
-    create_private_directory, grow, open_lock, protect, remove_tree, rename, replace, restrict,
+    create_private_directory, grow, open_lock, protect, remove_file, remove_tree, rename, replace, restrict,
     sync_directory, sync_tree, temporary_beside, write_new,
 };
 pub(crate) use links::{follow, leads_out};

@@ -1,11 +1,12 @@
 //! The permissions: the policy that turns rules into verdicts, and the one writer of `.pml.json`.
 //!
-//! The policy is pure; only [`writer`] touches the disk, through `disk`. This module knows neither workflows nor the
+//! The policy is pure; only [`writer`] and [`trust`] touch the disk, through `disk`. This module knows neither workflows nor the
 //! loader; approvals are kept with the workflows and handed in as data.
 
 mod edit;
 mod forecast;
 mod policy;
+pub mod trust;
 pub mod writer;
 
 pub use edit::{ConfigChange, EditError, apply, servers};

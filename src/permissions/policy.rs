@@ -7,7 +7,7 @@
 //! the strictest verdict counts. That is done here, so that no caller can forget it.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::config::{Config, Rule, RuleList};
@@ -22,6 +22,8 @@ pub struct Policy {
     wild: Vec<Arc<Rule>>,
     /// Whether any rule tells one resource of a server from another; otherwise its spelling does not matter.
     tells_resources_apart: bool,
+    /// Servers that a project's file declares which the user has not accepted: no rule lets them run unasked.
+    from_outside: HashSet<DependencyName>,
 }
 
 /// What the rules say about a tool, and which of them said it.
@@ -74,8 +76,24 @@ impl Policy {
     /// Prepares the rules of `config`.
     #[must_use]
     pub fn new(config: &Config) -> Self {
+        let mut policy = Self::of(&config.rules);
+        let from_outside = config
+            .servers
+            .iter()
+            .filter(|(_, server)| config.is_from_outside(server));
+        policy.from_outside = from_outside.map(|(name, _)| name.clone()).collect();
+        policy
+    }
+
+    /// Prepares the rules as they would be if the user accepted the project's file.
+    #[must_use]
+    pub fn if_accepted(config: &Config) -> Self {
+        Self::of(config.rules.iter().chain(&config.withheld))
+    }
+
+    fn of<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> Self {
         let mut policy = Self::default();
-        for rule in &config.rules {
+        for rule in rules {
             let rule = Arc::new(rule.clone());
             policy.tells_resources_apart |= tells_resources_apart(&rule.pattern);
             match rule.pattern.only_name() {
@@ -93,6 +111,17 @@ impl Policy {
     /// Decides about one call of `tool`.
     #[must_use]
     pub fn check(&self, tool: &ToolName) -> Verdict {
+        let verdict = self.check_rules(tool);
+        if verdict.ruling == Ruling::Allow && self.from_outside.contains(tool.dependency()) {
+            return Verdict {
+                ruling: Ruling::Ask(AskKind::First),
+                rule: None,
+            };
+        }
+        verdict
+    }
+
+    fn check_rules(&self, tool: &ToolName) -> Verdict {
         let name = tool.to_string();
         let written = self.check_name(&name);
         let resource = tool.tool().strip_prefix(RESOURCES);

@@ -8,20 +8,22 @@
 mod joint;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::edit::{self, ConfigChange, EditError};
-use crate::config::{self, ConfigError};
+use super::trust;
+use crate::config::{self, ConfigError, Files, ProjectTrust, UnacceptedFile};
 use crate::disk::{self, Audience, DiskError, LockedDirectory};
 use crate::protocol::{Shown, shell};
 use crate::report::Hint;
 
 pub use joint::{JointError, edit_jointly};
 
-/// Whose file is edited, and thus what counts as broken and where a link may lead.
+/// Whose file is edited, and thus what counts as broken, where a link may lead and who must have accepted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    /// A project's `.pml.json`: must be a valid configuration.
-    Pml,
+pub enum FileKind<'a> {
+    /// A project's `.pml.json`: must be a valid configuration that counts as the user's word, and then still does.
+    Pml(&'a Files),
     /// The user's own file: must be a valid configuration, and may be a link to anywhere.
     User,
     /// A client's file such as `.mcp.json`: must be JSON, comments allowed, whatever keys it has.
@@ -115,8 +117,18 @@ pub enum WriteError {
         path: PathBuf,
         /// Where it leads.
         target: PathBuf,
-        /// Whose file it would be.
-        kind: FileKind,
+        /// What the person can do instead.
+        instead: String,
+    },
+    /// The file came from elsewhere, and the user has not accepted it.
+    #[error(
+        "`{}` was left as it is: it {}, and you have not accepted it",
+        Shown::path(&.file.file),
+        .file.origin.in_words()
+    )]
+    Unaccepted {
+        /// The file.
+        file: Arc<UnacceptedFile>,
     },
     /// The file was saved by somebody else after it was edited, so the edit is not taken back.
     #[error("`{}` was changed meanwhile and is left as it is", Shown::path(path))]
@@ -148,28 +160,18 @@ impl Hint for WriteError {
                     shell::path(directory)
                 ))
             }
-            Self::LeadsOut { path, target, kind } => {
-                let own = format!(
-                    "to have a file of its own here, first remove the link: rm {}",
-                    shell::path(path)
-                );
-                Some(match kind {
-                    FileKind::Pml | FileKind::User => format!(
-                        "to edit that file itself, name it: pml --config {} …\n{own}",
-                        shell::path(target)
-                    ),
-                    FileKind::Client => {
-                        format!("to register pml elsewhere: claude mcp add pml -- pml stdio\n{own}")
-                    }
-                })
-            }
+            Self::LeadsOut { path, instead, .. } => Some(format!(
+                "{instead}\nto have a file of its own here, first remove the link: rm {}",
+                shell::path(path)
+            )),
+            Self::Unaccepted { .. } => Some("to see what it wants and to accept it: pml trust".to_owned()),
             Self::Edit { .. } | Self::Breaking { .. } | Self::Overtaken { .. } => None,
         }
     }
 }
 
 /// Makes `changes` in the file at `path`, all or none; a missing file is created with defaults.
-pub fn edit(path: &Path, kind: FileKind, changes: &[ConfigChange]) -> Result<FileEdit, WriteError> {
+pub fn edit(path: &Path, kind: FileKind<'_>, changes: &[ConfigChange]) -> Result<FileEdit, WriteError> {
     let failed = |source| WriteError::Write {
         path: path.to_owned(),
         source,
@@ -187,13 +189,14 @@ pub fn edit(path: &Path, kind: FileKind, changes: &[ConfigChange]) -> Result<Fil
     if edited.changed() {
         let name = target.file_name().unwrap_or_default();
         let bytes = edited.after.as_bytes();
+        keep_accepted(kind, &edited.after);
         edited.durability = replace(&locked, Path::new(name), bytes, Audience::Usual).map_err(failed)?;
     }
     Ok(edited)
 }
 
 /// Follows the links of a file that is to be edited; refuses those that lead where its kind may not lead.
-pub fn resolve(path: &Path, kind: FileKind) -> Result<PathBuf, WriteError> {
+pub fn resolve(path: &Path, kind: FileKind<'_>) -> Result<PathBuf, WriteError> {
     let target = disk::follow(path).map_err(|source| WriteError::Write {
         path: path.to_owned(),
         source,
@@ -203,10 +206,17 @@ pub fn resolve(path: &Path, kind: FileKind) -> Result<PathBuf, WriteError> {
     if may_lead_anywhere || !disk::leads_out(directory, &target) {
         return Ok(target);
     }
+    let instead = match kind {
+        FileKind::Pml(_) | FileKind::User => format!(
+            "to edit that file itself, name it: pml --config {} …",
+            shell::path(&target)
+        ),
+        FileKind::Client => "to register pml elsewhere: claude mcp add pml -- pml stdio".to_owned(),
+    };
     Err(WriteError::LeadsOut {
         path: path.to_owned(),
         target,
-        kind,
+        instead,
     })
 }
 
@@ -236,7 +246,7 @@ pub enum FileCreation {
 }
 
 /// Puts a new file with `text` at `path`; one that is there already is not touched.
-pub fn create(path: &Path, kind: FileKind, text: &str) -> Result<FileCreation, WriteError> {
+pub fn create(path: &Path, kind: FileKind<'_>, text: &str) -> Result<FileCreation, WriteError> {
     let failed = |source| WriteError::Write {
         path: path.to_owned(),
         source,
@@ -252,6 +262,7 @@ pub fn create(path: &Path, kind: FileKind, text: &str) -> Result<FileCreation, W
         return Ok(FileCreation::Existed);
     }
     let name = path.file_name().unwrap_or_default();
+    keep_accepted(kind, text);
     let durability = replace(&locked, Path::new(name), text.as_bytes(), Audience::Usual).map_err(failed)?;
     Ok(FileCreation::New(durability))
 }
@@ -259,7 +270,7 @@ pub fn create(path: &Path, kind: FileKind, text: &str) -> Result<FileCreation, W
 /// Keeps a copy of a file beside it, as `NAME.bak` or the next free `NAME.bak.N`; `None` if there is no file.
 ///
 /// The copy is for the user alone: what it copies may hold secrets. Of a link the file is copied, beside the file.
-pub fn back_up(path: &Path, kind: FileKind) -> Result<Option<PathBuf>, WriteError> {
+pub fn back_up(path: &Path, kind: FileKind<'_>) -> Result<Option<PathBuf>, WriteError> {
     let path = &*resolve(path, kind)?;
     let text = config::load_text(path).map_err(|source| WriteError::Broken {
         path: path.to_owned(),
@@ -287,11 +298,11 @@ pub fn back_up(path: &Path, kind: FileKind) -> Result<Option<PathBuf>, WriteErro
 }
 
 /// Returns what [`edit`] would do, without doing it.
-pub fn preview(path: &Path, kind: FileKind, changes: &[ConfigChange]) -> Result<FileEdit, WriteError> {
+pub fn preview(path: &Path, kind: FileKind<'_>, changes: &[ConfigChange]) -> Result<FileEdit, WriteError> {
     previewed(&resolve(path, kind)?, kind, changes)
 }
 
-fn previewed(path: &Path, kind: FileKind, changes: &[ConfigChange]) -> Result<FileEdit, WriteError> {
+fn previewed(path: &Path, kind: FileKind<'_>, changes: &[ConfigChange]) -> Result<FileEdit, WriteError> {
     let broken = |source| WriteError::Broken {
         path: path.to_owned(),
         source: Box::new(source),
@@ -299,6 +310,7 @@ fn previewed(path: &Path, kind: FileKind, changes: &[ConfigChange]) -> Result<Fi
     let before = config::load_text(path).map_err(broken)?;
     if let Some(before) = &before {
         check(path, kind, before).map_err(broken)?;
+        obeyed(kind, before).map_err(broken)??;
     }
     let text = before.as_deref().unwrap_or(defaults(kind));
     let after = edit::apply(text, changes).map_err(|source| WriteError::Edit {
@@ -317,16 +329,39 @@ fn previewed(path: &Path, kind: FileKind, changes: &[ConfigChange]) -> Result<Fi
     })
 }
 
-fn check(path: &Path, kind: FileKind, text: &str) -> Result<(), ConfigError> {
+/// Refuses to add to a project's file that the user has not accepted: the whole of it would look like their word.
+fn obeyed(kind: FileKind<'_>, before: &str) -> Result<Result<(), WriteError>, ConfigError> {
+    let FileKind::Pml(files) = kind else {
+        return Ok(Ok(()));
+    };
+    Ok(match config::trust_of(files, before)? {
+        ProjectTrust::Obeyed => Ok(()),
+        ProjectTrust::Unaccepted(file) => Err(WriteError::Unaccepted { file }),
+    })
+}
+
+/// Keeps a project's file accepted that pml itself is about to write.
+fn keep_accepted(kind: FileKind<'_>, after: &str) {
+    let FileKind::Pml(files) = kind else { return };
+    let kept = config::mark_for(files, after).map(|mark| {
+        trust::accept(&files.accepted, &mark).map_err(|error| crate::report::render(&error, None))
+    });
+    if let Ok(Err(error)) = kept {
+        // The text is the user's all the same; they are asked about it once it is committed.
+        tracing::warn!(%error, "it is not recorded that the configuration is accepted");
+    }
+}
+
+fn check(path: &Path, kind: FileKind<'_>, text: &str) -> Result<(), ConfigError> {
     match kind {
-        FileKind::Pml | FileKind::User => config::check(path, text).map(drop),
+        FileKind::Pml(_) | FileKind::User => config::check(path, text).map(drop),
         FileKind::Client => config::check_json(path, text),
     }
 }
 
-fn defaults(kind: FileKind) -> &'static str {
+fn defaults(kind: FileKind<'_>) -> &'static str {
     match kind {
-        FileKind::Pml | FileKind::User => DEFAULTS,
+        FileKind::Pml(_) | FileKind::User => DEFAULTS,
         FileKind::Client => "{\n  \"mcpServers\": {}\n}\n",
     }
 }

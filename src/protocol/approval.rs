@@ -147,6 +147,46 @@ pub enum ApprovalType {
     RemoteConnect,
     /// A narrower ask rule wants a person to see this very call.
     ToolPermission,
+    /// The project's file came from elsewhere, and the call needs what only an accepted file may grant.
+    ProjectTrust,
+}
+
+/// What a person is shown of a project's file before it counts as their word; exactly this text is accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownProjectFile {
+    /// The file, escaped.
+    pub path: String,
+    /// Why it does not count yet, in words that follow "it".
+    pub origin: String,
+    /// Its path and its text, as one digest.
+    pub content: Digest,
+    /// What it declares and wants, in words, escaped.
+    pub wants: Vec<String>,
+    /// What is new and what is gone since it was accepted, each with its sign; empty where it never was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
+}
+
+impl ShownProjectFile {
+    /// Returns what a person reads first: what changed, or everything where it is new to them.
+    #[must_use]
+    pub fn news(&self) -> &[String] {
+        if self.changes.is_empty() {
+            &self.wants
+        } else {
+            &self.changes
+        }
+    }
+}
+
+/// What an ask is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskSubject {
+    /// What would be installed and run, or connected to.
+    Dependency(ShownDependency),
+    /// A project's file that would count as the person's word.
+    ProjectFile(ShownProjectFile),
 }
 
 /// The `approval_context` of an `approval_required` result.
@@ -157,8 +197,9 @@ pub struct ApprovalContext {
     pub kind: ApprovalType,
     /// The policy name of the suspended tool.
     pub tool: ToolName,
-    /// What would be installed and run, or connected to.
-    pub dependency: ShownDependency,
+    /// What is asked about, under its own name.
+    #[serde(flatten)]
+    pub subject: AskSubject,
     /// The arguments of the call where the call itself is asked about: escaped, shortened, their secrets hidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,

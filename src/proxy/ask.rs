@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::authority::{PersonalRoad, stricter};
+use super::authority::{PersonalRoad, policy_for, stricter};
 use super::call::{ClientRequest, WaitMode, arguments_of};
 use super::continuation::{Carrier, DecisionSource};
+use super::project_trust::shown_file;
 use super::{Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View};
 use crate::loader::Plan;
 use crate::protocol::ToolName;
-use crate::protocol::approval::ApprovalType;
+use crate::protocol::approval::{ApprovalType, AskSubject, ShownDependency};
 use crate::workflow::{
     Ask, AskAttendance, AskingClient, NewWorkflow, Origin, SuspendedCall, Suspension, TransitionError,
     Workflow, WorkflowError,
@@ -36,31 +37,20 @@ impl Proxy {
         kind: ApprovalType,
         client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
-        let mut dependency = self.0.loader.shown(plan);
-        if dependency.integrity.is_none() && self.0.loader.needs_install(plan) {
-            self.0.loader.resolve_soon(plan).await;
-            dependency = self.0.loader.shown(plan);
-        }
-        self.learn_approvals().await;
-        let before = self.approved_content(plan).lock;
-        let now = &mut dependency.installation;
-        now.dependencies_changed = before.is_some() && now.lock.is_some() && before != now.lock;
-        let ask = match kind {
-            ApprovalType::DependencyInstall => Ask::Install {
-                dependency: dependency.clone(),
-            },
-            ApprovalType::RemoteConnect => Ask::Connect {
-                dependency: dependency.clone(),
-            },
-            ApprovalType::ToolPermission => Ask::Permit {
-                dependency: dependency.clone(),
-            },
-        };
+        let ask = self.subject(view, tool, plan, kind).await?;
         let arguments = arguments_of(&client_request.params);
         let call = SuspendedCall {
             tool: tool.clone(),
             arguments,
-            launch: plan.digest().clone(),
+            // What an answer grants is bound to this.
+            launch: match &ask {
+                Ask::Trust { file } => file.content.clone(),
+                Ask::Install { .. }
+                | Ask::Connect { .. }
+                | Ask::Permit { .. }
+                | Ask::Use
+                | Ask::Questions { .. } => plan.digest().clone(),
+            },
         };
         let mut new = NewWorkflow {
             ask,
@@ -111,6 +101,37 @@ impl Proxy {
         }
     }
 
+    /// Returns what a person is asked; what the registry has not said yet about a package is asked for first.
+    async fn subject(
+        &self,
+        view: &View,
+        tool: &ToolName,
+        plan: &Arc<Plan>,
+        kind: ApprovalType,
+    ) -> Result<Ask, Refusal> {
+        if kind == ApprovalType::ProjectTrust {
+            let file = view.config.project.unaccepted();
+            let file = file.ok_or_else(|| Refusal::Changed { tool: tool.clone() })?;
+            return Ok(Ask::Trust {
+                file: shown_file(file),
+            });
+        }
+        let mut dependency = self.0.loader.shown(plan);
+        if dependency.integrity.is_none() && self.0.loader.needs_install(plan) {
+            self.0.loader.resolve_soon(plan).await;
+            dependency = self.0.loader.shown(plan);
+        }
+        self.learn_approvals().await;
+        let before = self.approved_content(plan).lock;
+        let now = &mut dependency.installation;
+        now.dependencies_changed = before.is_some() && now.lock.is_some() && before != now.lock;
+        Ok(match kind {
+            ApprovalType::DependencyInstall => Ask::Install { dependency },
+            ApprovalType::RemoteConnect => Ask::Connect { dependency },
+            ApprovalType::ToolPermission | ApprovalType::ProjectTrust => Ask::Permit { dependency },
+        })
+    }
+
     /// Names the conversation that asks, and the configuration it asks under.
     pub(super) fn origin(&self, view: &View) -> Origin {
         Origin {
@@ -133,10 +154,12 @@ impl Proxy {
 
     /// Describes a suspended call as a person is shown it.
     pub(super) fn asked(&self, view: &View, workflow: &Workflow) -> Result<PendingAsk, Refusal> {
-        let (kind, dependency) = match &workflow.ask {
-            Ask::Install { dependency } => (ApprovalType::DependencyInstall, dependency),
-            Ask::Connect { dependency } => (ApprovalType::RemoteConnect, dependency),
-            Ask::Permit { dependency } => (ApprovalType::ToolPermission, dependency),
+        let about = |dependency: &ShownDependency| AskSubject::Dependency(dependency.clone());
+        let (kind, subject) = match &workflow.ask {
+            Ask::Install { dependency } => (ApprovalType::DependencyInstall, about(dependency)),
+            Ask::Connect { dependency } => (ApprovalType::RemoteConnect, about(dependency)),
+            Ask::Permit { dependency } => (ApprovalType::ToolPermission, about(dependency)),
+            Ask::Trust { file } => (ApprovalType::ProjectTrust, AskSubject::ProjectFile(file.clone())),
             Ask::Use | Ask::Questions { .. } => {
                 return Err(WorkflowError::Unfit {
                     code: workflow.code.clone(),
@@ -151,12 +174,15 @@ impl Proxy {
         Ok(PendingAsk {
             kind,
             tool: workflow.call.tool.clone(),
-            dependency: Box::new(dependency.clone()),
+            subject: Box::new(subject),
             arguments: workflow.call.arguments.clone(),
             installs,
             workflow_id: workflow.id.uuid(),
             code: workflow.code.clone(),
-            by: stricter(view.config.approvals.by, workflow.origin.by),
+            by: policy_for(
+                &workflow.ask,
+                stricter(view.config.approvals.by, workflow.origin.by),
+            ),
             file: self.0.files.project.clone(),
             road: PersonalRoad::of(&self.0.environment),
             expires_in: workflow.expires_at.since(super::now()),

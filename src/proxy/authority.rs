@@ -7,7 +7,7 @@
 
 use crate::card::{Decision, Said, SaidDecision};
 use crate::config::{By, Environment};
-use crate::workflow::{Answer, Road};
+use crate::workflow::{Answer, Ask, Road};
 
 /// What an answer would bring about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +154,16 @@ pub fn may_answer(
         (Prompt | Cli, _, By::Human) if runner == Runner::Agent => Err(NotEntitled::Agent),
         (Continuation | Dialog | Elicitation | Prompt | Cli | Web | Chat | Rule, _, _) => {
             Ok(AnswerWeight::Decides)
+        }
+    }
+}
+
+/// Returns who may answer an ask where the configuration says `by`: a model never says whom its person trusts.
+pub(super) fn policy_for(ask: &Ask, by: By) -> By {
+    match ask {
+        Ask::Trust { .. } => By::Human,
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Questions { .. } => {
+            by
         }
     }
 }

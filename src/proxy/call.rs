@@ -124,6 +124,7 @@ impl Proxy {
             Ruling::Allow | Ruling::Deny => None,
             Ruling::Ask(_) if self.0.grants.allows_tool(&tool, plan.digest()) => None,
             Ruling::Ask(AskKind::First) if approved.is_some() => None,
+            Ruling::Ask(_) if view.needs_trust(&tool, server) => Some(ApprovalType::ProjectTrust),
             Ruling::Ask(AskKind::First) => Some(plan.first_use()),
             Ruling::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
         };

@@ -43,9 +43,8 @@ impl Proxy {
                     }
                 })
             }));
-        let files = [self.0.files.project.clone(), self.0.files.user.clone()];
-        let files = files.into_iter().chain(self.0.workflows.approvals_mark());
-        let paths: Vec<WatchedPath> = files.map(WatchedPath::File).collect();
+        let mut paths = self.0.files.places();
+        paths.extend(self.0.workflows.approvals_mark().map(WatchedPath::File));
         let mut notices = match Notices::of(&paths) {
             Ok(notices) => notices,
             Err(error) => {

@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
 use super::authority::{AnswerWeight, Effect, NotEntitled, Relation, Runner, Terminal, stricter};
 use super::call::{PermittedCall, RunResult, arguments_of};
 use super::decision::BroughtAnswer;
 use super::door::{self, Source};
-use super::route::{GrantKind, PROMPTS, RESOURCES, Target};
-use super::{ClientRequest, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View};
-use crate::loader::Content;
+use super::route::{GrantKind, Target, is_tool};
+use super::{ClientRequest, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View, project_trust};
+use crate::config::Server;
+use crate::loader::{Content, Plan};
 use crate::protocol::continuation::Decision;
-use crate::protocol::{Json, ToolName, canonical};
+use crate::protocol::{Json, canonical, wire_name};
 use crate::workflow::{
     Answer, Arguments, Ask, RecordedAnswer, Road, State, ToolExpectation, TransitionError, Workflow,
     WorkflowError, WorkflowId,
@@ -122,34 +127,22 @@ impl Proxy {
         };
         view.ruling(&tool)?;
         let (server, plan) = self.planned(&view, &tool)?;
-        if *plan.digest() != suspended.call.launch {
+        let asks_for_trust = matches!(suspended.ask, Ask::Trust { .. });
+        if !asks_for_trust && *plan.digest() != suspended.call.launch {
             return Err(Refusal::Changed { tool });
         }
         let (taken, notes) = self.take(id, expected, answer, Arc::clone(&plan)).await?;
+        if asks_for_trust {
+            project_trust::accept_answered(&self.0.files.accepted, &taken).await?;
+            return self.decide_again(on, &taken, client_request).await;
+        }
         let target = match target {
             Some(target) => target,
             // Only a tool's result can be returned here.
             None if is_tool(&tool) => Target::tool(tool),
             None => return Ok(Outcome::Granted { tool, notes }),
         };
-        let permitted = PermittedCall {
-            target,
-            server,
-            plan: &plan,
-            expected: taken
-                .ask
-                .dependency()
-                .map_or_else(Content::default, |dependency| Content {
-                    integrity: dependency.integrity.clone(),
-                    lock: dependency.installation.lock.clone(),
-                }),
-            given: match taken.ask {
-                Ask::Install { .. } | Ask::Connect { .. } => GrantKind::Standing,
-                Ask::Permit { .. } | Ask::Use | Ask::Questions { .. } => GrantKind::Once,
-            },
-            notes,
-            suspended: Some(taken.call.arguments.clone()),
-        };
+        let permitted = permitted(target, server, &plan, &taken, notes);
         match self
             .run(&view, permitted, client_request.progress.clone())
             .await?
@@ -190,7 +183,8 @@ impl Proxy {
         };
         Source {
             policy: stricter(view.config.approvals.by, workflow.origin.by),
-            configurations: vec![self.0.files.clone()],
+            asking: self.0.files.clone(),
+            here: None,
             relation: self.relation(workflow),
             runner: Runner::of(&self.0.environment, terminal),
         }
@@ -265,14 +259,84 @@ impl Proxy {
     }
 }
 
+impl Proxy {
+    /// Goes on with a call whose project's file was accepted: it is decided anew.
+    pub(super) async fn decide_again(
+        &self,
+        on: Carrier<'_>,
+        taken: &Workflow,
+        client_request: &ClientRequest,
+    ) -> Result<Outcome, Refusal> {
+        let tool = &taken.call.tool;
+        let wire = wire_name(tool);
+        let requested = match on {
+            Carrier::Request(requested) => requested,
+            Carrier::Continue if is_tool(tool) => RequestedItem::Tool(&wire),
+            Carrier::Continue => {
+                return Ok(Outcome::Granted {
+                    tool: tool.clone(),
+                    notes: Vec::new(),
+                });
+            }
+        };
+        // The request that brings the answer may have other arguments than the one that was suspended.
+        let params = match &taken.call.arguments {
+            Arguments::Json(arguments) if is_tool(tool) => params_of(&wire, arguments),
+            Arguments::Json(_) | Arguments::Absent | Arguments::Erased => None,
+        };
+        let again = ClientRequest {
+            params: params.unwrap_or_else(|| client_request.params.clone()),
+            ..client_request.clone()
+        };
+        let mut outcome = Box::pin(self.call(requested, again)).await;
+        if let Outcome::Ready(ready) = &mut outcome {
+            ready
+                .suspended
+                .get_or_insert_with(|| taken.call.arguments.clone());
+        }
+        Ok(outcome)
+    }
+}
+
+fn params_of(name: &str, arguments: &str) -> Option<Bytes> {
+    let arguments: &RawValue = serde_json::from_str(arguments).ok()?;
+    let text = serde_json::to_vec(&json!({ "name": name, "arguments": arguments })).ok()?;
+    Some(text.into())
+}
+
+/// Returns the call of a workflow that was approved and taken.
+fn permitted<'a>(
+    target: Target,
+    server: &'a Server,
+    plan: &'a Arc<Plan>,
+    taken: &Workflow,
+    notes: Vec<String>,
+) -> PermittedCall<'a> {
+    PermittedCall {
+        target,
+        server,
+        plan,
+
+        expected: taken
+            .ask
+            .dependency()
+            .map_or_else(Content::default, |dependency| Content {
+                integrity: dependency.integrity.clone(),
+                lock: dependency.installation.lock.clone(),
+            }),
+        given: match taken.ask {
+            Ask::Install { .. } | Ask::Connect { .. } => GrantKind::Standing,
+            Ask::Permit { .. } | Ask::Use | Ask::Trust { .. } | Ask::Questions { .. } => GrantKind::Once,
+        },
+        notes,
+        suspended: Some(taken.call.arguments.clone()),
+    }
+}
+
 /// Compares what two texts mean: a client may write the same arguments anew. What runs is the suspended text.
 fn same_json(one: &str, two: &str) -> bool {
     let read = |text| Json::parse(text).map(canonical);
     one == two || read(one).zip(read(two)).is_some_and(|(one, two)| one == two)
-}
-
-fn is_tool(tool: &ToolName) -> bool {
-    !tool.tool().starts_with(PROMPTS) && !tool.tool().starts_with(RESOURCES)
 }
 
 /// Replaces every reason why an id continues nothing by one message: the id may have been guessed.

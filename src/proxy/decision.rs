@@ -98,6 +98,11 @@ impl Proxy {
         let Answer::Approve { scope } = answer else {
             return Err(Refusal::Expired);
         };
+        // A file is accepted as it is, whatever word a client sent for yes; there is no rule to write.
+        let scope = match found.ask {
+            Ask::Trust { .. } => Scope::Once,
+            _ => scope,
+        };
         let approves = approved_launch(&found, &answer, package_of(plan), now());
         let given = RecordedAnswer {
             answer,
@@ -109,7 +114,7 @@ impl Proxy {
             let (expects, brought) = (expected.clone(), given.clone());
             let taking = self.clone();
             let take = async move { taking.0.workflows.answer_and_take(id, expects, brought).await };
-            match door::with_rule(workflows, &found, &given, abandoned, take).await {
+            match door::with_rule(workflows, &self.0.files, &found, &given, abandoned, take).await {
                 Ok((edited, taken)) => {
                     let note = self.describe_rule(&found.call.tool, &Ok(edited));
                     return Ok((taken, vec![note]));
@@ -140,7 +145,7 @@ impl Proxy {
         match &taken.ask {
             Ask::Install { .. } | Ask::Connect { .. } => self.0.grants.allow_launch(launch),
             Ask::Permit { .. } => self.0.grants.allow_tool(taken.call.tool.clone(), launch),
-            Ask::Use | Ask::Questions { .. } => {}
+            Ask::Use | Ask::Trust { .. } | Ask::Questions { .. } => {}
         }
     }
 
@@ -156,9 +161,11 @@ impl Proxy {
 
     /// Adds the exact tool to the allow list, off the thread: the writer waits for its lock and for the disk.
     async fn write_rule(&self, tool: ToolName) -> RuleResult {
-        let path = self.0.files.project.clone();
+        let files = self.0.files.clone();
         let change = ConfigChange::AllowTool { tool };
-        Ok(tokio::task::spawn_blocking(move || edit(&path, FileKind::Pml, &[change])).await??)
+        let writing =
+            tokio::task::spawn_blocking(move || edit(&files.project, FileKind::Pml(&files), &[change]));
+        Ok(writing.await??)
     }
 
     fn describe_rule(&self, tool: &ToolName, written: &RuleResult) -> String {

@@ -76,8 +76,8 @@ pub enum SayError {
 #[derive(Debug, Clone)]
 pub struct Desk {
     workflows: Workflows,
-    /// The user's own configuration file, which counts in every project.
-    user_config: PathBuf,
+    /// Where the user's own configuration file is, which counts in every project.
+    locations: Locations,
     /// The configuration of the place where the desk stands.
     here: Files,
     runner: Runner,
@@ -89,7 +89,7 @@ impl Desk {
     pub fn new(environment: &Environment, locations: &Locations, here: Files, terminal: Terminal) -> Self {
         Self {
             workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
-            user_config: locations.user_config(),
+            locations: locations.clone(),
             here,
             runner: Runner::of(environment, terminal),
         }
@@ -197,7 +197,7 @@ impl Desk {
 
     /// Puts a question of a program to the person; the very same question is put once.
     pub async fn ask(&self, program: AskingProgram, question: Question) -> Result<Workflow, Refusal> {
-        let files = Files::new(program.config.clone(), self.user_config.clone());
+        let files = Files::new(program.config.clone(), &self.locations);
         let read = tokio::task::spawn_blocking(move || config::read(&files)).await;
         let read = read.map_err(|panicked| Refusal::NotRecorded(panicked.into()))?;
         let config = read.map_err(|error| Refusal::Config(Arc::new(error)))?;
@@ -235,13 +235,13 @@ impl Desk {
     /// Tells where an answer from this desk comes from. The strictest of three policies counts: the one of the ask, the
     /// one that stands in its configuration now, and the one of this place; an agent chooses where it stands.
     async fn source(&self, workflow: &Workflow) -> Source {
-        let asking = Files::new(workflow.origin.config.clone(), self.user_config.clone());
-        let configurations = vec![asking, self.here.clone()];
-        let (read, asked) = (configurations.clone(), workflow.origin.by);
-        let read = tokio::task::spawn_blocking(move || door::policy(&read, asked));
+        let asking = Files::new(workflow.origin.config.clone(), &self.locations);
+        let (read, here, asked) = (asking.clone(), self.here.clone(), workflow.origin.by);
+        let read = tokio::task::spawn_blocking(move || door::policy(&read, Some(&here), asked));
         Source {
             policy: read.await.unwrap_or(By::Human),
-            configurations,
+            asking,
+            here: Some(self.here.clone()),
             // What is said outside a client counts for every ask of the user, so it has no project of its own.
             relation: Relation::OtherProject,
             runner: self.runner,

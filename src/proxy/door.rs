@@ -6,9 +6,9 @@
 use tokio_util::sync::CancellationToken;
 
 use super::approval::approved_launch;
-use super::authority::{AnswerWeight, Effect, Relation, Runner, may_answer, stricter};
+use super::authority::{AnswerWeight, Effect, Relation, Runner, may_answer, policy_for, stricter};
 use super::rule_error::RuleError;
-use super::{Refusal, now};
+use super::{Refusal, now, project_trust};
 use crate::config::{self, By, Files};
 use crate::permissions::ConfigChange;
 use crate::permissions::writer::{FileEdit, FileKind, JointError, edit_jointly};
@@ -22,8 +22,10 @@ use crate::workflow::{
 pub(super) struct Source {
     /// Who may answer, by the strictest configuration that has a say.
     pub(super) policy: By,
-    /// The configurations that have a say; they are read again when the answer is recorded.
-    pub(super) configurations: Vec<Files>,
+    /// The configuration that the ask was made under; it is read again when the answer is recorded.
+    pub(super) asking: Files,
+    /// The configuration of the place that the answer comes from, where that is another.
+    pub(super) here: Option<Files>,
     /// How the place of the answer relates to the conversation that asked.
     pub(super) relation: Relation,
     /// Who runs the process that brings it.
@@ -35,7 +37,7 @@ impl Source {
     pub(super) fn last_check(&self, effect: Effect, road: Road) -> LastCheck {
         let source = self.clone();
         LastCheck::new(move |workflow| {
-            let policy = policy(&source.configurations, workflow.origin.by);
+            let policy = policy(&source.asking, source.here.as_ref(), workflow.origin.by);
             let source = Self {
                 policy,
                 ..source.clone()
@@ -47,9 +49,12 @@ impl Source {
 
 /// Returns the strictest of the policy that an ask was made under and of those that stand in files now. It blocks; a
 /// configuration that cannot be read takes a person's word only.
-pub(super) fn policy(configurations: &[Files], asked: By) -> By {
+pub(super) fn policy(asking: &Files, here: Option<&Files>, asked: By) -> By {
     let read = |files| config::read(files).map_or(By::Human, |config| config.approvals.by);
-    configurations.iter().map(read).fold(asked, stricter)
+    std::iter::once(asking)
+        .chain(here)
+        .map(read)
+        .fold(asked, stricter)
 }
 
 /// What an approval may grant beyond its call.
@@ -90,11 +95,10 @@ pub(super) fn weigh(
     effect: Effect,
     road: Road,
 ) -> Result<AnswerWeight, Refusal> {
-    may_answer(source.policy, road, source.relation, source.runner, effect).map_err(|why| {
-        Refusal::NotEntitled {
-            code: workflow.code.clone(),
-            why,
-        }
+    let policy = policy_for(&workflow.ask, source.policy);
+    may_answer(policy, road, source.relation, source.runner, effect).map_err(|why| Refusal::NotEntitled {
+        code: workflow.code.clone(),
+        why,
     })
 }
 
@@ -151,10 +155,11 @@ pub(super) async fn record(
     };
     if !writes_rule {
         let workflow = answered.await.map_err(not_recorded)?;
+        project_trust::accept_answered(&source.asking.accepted, &workflow).await?;
         return Ok(Recorded { workflow, rule: None });
     }
     let never = CancellationToken::new();
-    match with_rule(workflows, workflow, &given, &never, answered).await {
+    match with_rule(workflows, &source.asking, workflow, &given, &never, answered).await {
         Ok((edited, workflow)) => Ok(Recorded {
             workflow,
             rule: Some(edited),
@@ -169,12 +174,13 @@ pub(super) async fn record(
 /// neither, off the thread of the runtime: the writer waits for its lock and for the disk.
 pub(super) async fn with_rule(
     workflows: &Workflows,
+    files: &Files,
     asked: &Workflow,
     given: &RecordedAnswer,
     abandoned: &CancellationToken,
     then: impl Future<Output = Result<Workflow, WorkflowError>> + Send + 'static,
 ) -> Result<(FileEdit, Workflow), AnswerRuleError> {
-    let path = asked.origin.config.clone();
+    let files = files.clone();
     let tool = asked.call.tool.clone();
     let (workflows, id, given) = (workflows.clone(), asked.id, given.clone());
     let abandoned = abandoned.clone();
@@ -198,7 +204,7 @@ pub(super) async fn with_rule(
         };
         let changes = [ConfigChange::AllowTool { tool }];
         let then = || runtime.block_on(then).map_err(boxed);
-        edit_jointly(&path, FileKind::Pml, &changes, check, then)
+        edit_jointly(&files.project, FileKind::Pml(&files), &changes, check, then)
     });
     match writing.await {
         Ok(Ok(done)) => Ok(done),

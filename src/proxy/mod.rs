@@ -27,6 +27,7 @@ mod outcome;
 mod owner;
 mod person_asks;
 mod presence;
+mod project_trust;
 mod relayed_questions;
 mod route;
 mod route_lookup;

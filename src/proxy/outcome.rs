@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::config::{By, ConfigError, Rule};
 use crate::loader::{Ended, LoadError, PlanError};
-use crate::protocol::approval::{ApprovalType, ShownDependency};
+use crate::protocol::approval::{ApprovalType, AskSubject};
 use crate::protocol::continuation::ContinuationError;
 use crate::protocol::{DependencyName, Shown, ToolName, shell};
 use crate::report::Hint;
@@ -67,8 +67,8 @@ pub struct PendingAsk {
     pub kind: ApprovalType,
     /// The tool that was called.
     pub tool: ToolName,
-    /// What would be installed and run.
-    pub dependency: Box<ShownDependency>,
+    /// What is asked about.
+    pub subject: Box<AskSubject>,
     /// The arguments of the call.
     pub arguments: Arguments,
     /// Whether anything would be installed before it runs.

@@ -312,7 +312,9 @@ pub fn came_second(refusal: &Refusal) -> bool {
 fn given(workflow: &Workflow, answers: Vec<QuestionAnswer>, by: Provenance) -> QuestionStatus {
     let questions = match &workflow.ask {
         Ask::Questions { questions } => questions.clone(),
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => Vec::new(),
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Trust { .. } => {
+            Vec::new()
+        }
     };
     QuestionStatus::Answered {
         questions,

@@ -139,3 +139,7 @@ pub struct ReadyRequest {
     /// What pml has to say about it, once it is answered.
     pub notes: Vec<String>,
 }
+/// Tells whether a name is that of a tool, not of a prompt or a resource.
+pub(super) fn is_tool(name: &ToolName) -> bool {
+    !name.tool().starts_with(PROMPTS) && !name.tool().starts_with(RESOURCES)
+}

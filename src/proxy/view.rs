@@ -25,6 +25,8 @@ pub(crate) type PlanResult = Result<Arc<Plan>, Arc<PlanError>>;
 pub(crate) struct View {
     pub(crate) config: Arc<Config>,
     pub(crate) policy: Policy,
+    /// The rules as they would be if the project's file were accepted; `None` where it counts already.
+    pub(super) wished: Option<Policy>,
     plans: BTreeMap<DependencyName, OnceLock<PlanResult>>,
     /// The routes that were found under these rules, by the name the client calls.
     routes: Mutex<HashMap<String, Arc<Route>>>,
@@ -33,6 +35,10 @@ pub(crate) struct View {
 impl View {
     pub(crate) fn new(config: Arc<Config>) -> Self {
         let policy = Policy::new(&config);
+        let wished = config
+            .project
+            .unaccepted()
+            .map(|_file| Policy::if_accepted(&config));
         let plans = config
             .servers
             .keys()
@@ -41,6 +47,7 @@ impl View {
         Self {
             config,
             policy,
+            wished,
             plans,
             routes: Mutex::default(),
         }

@@ -24,7 +24,9 @@ pub(super) fn ask_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
 /// another call of it, and what may run is bound to `launch` and to the integrity that was shown.
 pub(super) fn call_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
     let kind = match &new.ask {
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } => new.ask.kind().to_owned(),
+        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Trust { .. } => {
+            new.ask.kind().to_owned()
+        }
         Ask::Use | Ask::Questions { .. } => serde_json::to_string(&new.ask)?,
     };
     let tool = new.call.tool.to_string();

@@ -14,7 +14,7 @@ use super::{
     WorkflowError, WorkflowId, machine,
 };
 use crate::config::By;
-use crate::protocol::approval::ShownDependency;
+use crate::protocol::approval::{ShownDependency, ShownProjectFile};
 use crate::protocol::question::Question;
 use crate::protocol::{Digest, ToolName};
 
@@ -39,6 +39,11 @@ pub enum Ask {
     },
     /// May the client use one of its own tools, with the arguments of the call?
     Use,
+    /// Does this file of a project count as the person's word?
+    Trust {
+        /// What the person is shown of it.
+        file: ShownProjectFile,
+    },
     /// What does the person say to these?
     Questions {
         /// The questions.
@@ -63,9 +68,11 @@ impl Ask {
     #[must_use]
     pub fn wants(&self) -> &'static str {
         match self {
-            Self::Install { .. } | Self::Connect { .. } | Self::Permit { .. } | Self::Use => {
-                "an approval or a refusal"
-            }
+            Self::Install { .. }
+            | Self::Connect { .. }
+            | Self::Permit { .. }
+            | Self::Use
+            | Self::Trust { .. } => "an approval or a refusal",
             Self::Questions { .. } => "an answer to each of its questions",
         }
     }
@@ -78,6 +85,7 @@ impl Ask {
             Self::Connect { .. } => "connect",
             Self::Permit { .. } => "permit",
             Self::Use => "use",
+            Self::Trust { .. } => "project_trust",
             Self::Questions { .. } => "questions",
         }
     }
@@ -89,7 +97,7 @@ impl Ask {
             Self::Install { dependency } | Self::Connect { dependency } | Self::Permit { dependency } => {
                 Some(dependency)
             }
-            Self::Use | Self::Questions { .. } => None,
+            Self::Use | Self::Trust { .. } | Self::Questions { .. } => None,
         }
     }
 }

@@ -130,6 +130,19 @@ impl Workflow {
                 let tool = self.call.tool.tool();
                 self.with_arguments(format!("asks for   one use of {}", Shown::line(tool)))
             }
+            Ask::Trust { file } => {
+                let mut lines = vec![
+                    format!("asks for   trust in {}", file.path),
+                    format!("because    it {}", file.origin),
+                ];
+                if !file.changes.is_empty() {
+                    lines.push("changed    since you accepted it:".to_owned());
+                    lines.extend(file.changes.iter().map(|change| format!("           {change}")));
+                }
+                lines.push("it wants   all of this:".to_owned());
+                lines.extend(file.wants.iter().map(|want| format!("           {want}")));
+                lines
+            }
             Ask::Questions { questions } => questions.iter().flat_map(Question::render).collect(),
         }
     }

@@ -68,6 +68,7 @@ mod permission_prompt;
 #[cfg(target_os = "linux")]
 mod process;
 mod programs;
+mod project_trust;
 mod questions;
 mod readings;
 mod real_servers;

@@ -109,8 +109,31 @@ fn assert_refused(world: &World, why: &str) -> String {
     told
 }
 
+/// Asserts that the project's file declares and widens nothing, and returns what the call was told.
+fn assert_not_trusted(world: &World, why: &str) -> String {
+    let mut client = world.legacy();
+    let result = client.call("fake__echo", &json!({}));
+    assert!(asks(&result), "{result}");
+    let context = &result["structuredContent"]["approval_context"];
+    assert_eq!(context["type"], "project_trust");
+    let told = texts(&result).join("\n");
+    assert!(told.contains(why), "{why:?} is not in {told}");
+    client.close();
+    assert!(!started(world), "the command of a stranger ran");
+    for command in [&["list"][..], &["check", "fake:echo"]] {
+        let said = stderr(&world.run(command));
+        assert!(
+            said.contains(why) && said.contains("pml trust"),
+            "{command:?}: {said}"
+        );
+    }
+    let output = world.run(&["allow", "a:b"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    told
+}
+
 #[test]
-fn a_configuration_of_another_user_is_not_obeyed() {
+fn a_configuration_of_another_user_widens_nothing() {
     if !superuser() {
         return;
     }
@@ -118,30 +141,32 @@ fn a_configuration_of_another_user_is_not_obeyed() {
     world.configure(&eager(&world));
     let file = world.path(".pml.json");
     chown(&file, Some(STRANGER), None).unwrap();
-    let why = format!("is not obeyed: it belongs to user {STRANGER} (mode 644), and pml runs as user 0");
-    let told = assert_refused(&world, &why);
-    assert!(
-        told.contains(&format!("sudo chown 0 {}", file.display())),
-        "{told}"
-    );
+    let why = format!("is not yours alone: it belongs to user {STRANGER} (mode 644), and pml runs as user 0");
+    assert_not_trusted(&world, &why);
 
     // Naming it is the user's own word.
     let named = world.run(&["--config", ".pml.json", "list", "--json"]);
     assert_eq!(json_of(&named)["servers"][0]["name"], "fake");
 
-    // The hint mends it.
+    // So is accepting it, and making it one's own.
+    assert!(world.run(&["trust", "--yes"]).status.success());
+    assert!(!asks(&world.legacy().call("fake__echo", &json!({}))));
+    assert!(world.run(&["untrust"]).status.success());
+    assert!(asks(&world.legacy().call("fake__echo", &json!({}))));
     chown(&file, Some(0), None).unwrap();
-    assert!(world.run(&["list"]).status.success());
+    assert!(!asks(&world.legacy().call("fake__echo", &json!({}))));
 }
 
 #[test]
-fn a_configuration_that_others_may_write_is_not_obeyed() {
+fn a_configuration_that_others_may_write_widens_nothing() {
     let world = World::new();
     world.configure(&eager(&world));
     let file = world.path(".pml.json");
     set_mode(&file, 0o646);
-    let told = assert_refused(&world, "is not obeyed: every user may write it (mode 646, owner");
-    assert!(told.contains(&format!("chmod o-w {}", file.display())), "{told}");
+    assert_not_trusted(
+        &world,
+        "is not yours alone: every user may write it (mode 646, owner",
+    );
     // The usual mode under the umask 002, in the user's own group.
     set_mode(&file, 0o664);
     if superuser() {
@@ -153,12 +178,11 @@ fn a_configuration_that_others_may_write_is_not_obeyed() {
             said.contains(&format!("members of group {STRANGER} may write it")),
             "{said}"
         );
-        assert!(said.contains("chmod g-w "), "{said}");
     }
 }
 
 #[test]
-fn a_link_of_another_user_is_not_followed() {
+fn a_link_of_another_user_widens_nothing() {
     if !superuser() {
         return;
     }
@@ -169,7 +193,7 @@ fn a_link_of_another_user_is_not_followed() {
     symlink(&target, &link).unwrap();
     assert!(world.run(&["list"]).status.success());
     lchown(&link, Some(STRANGER), None).unwrap();
-    assert_refused(&world, &format!("it is a link of user {STRANGER}"));
+    assert_not_trusted(&world, &format!("it is a link of user {STRANGER}"));
 }
 
 #[test]
@@ -186,7 +210,7 @@ fn the_users_own_file_is_held_to_the_same() {
 }
 
 #[test]
-fn a_file_that_is_given_away_while_pml_runs_is_not_obeyed_any_more() {
+fn a_file_that_is_given_away_while_pml_runs_widens_nothing_any_more() {
     if !superuser() {
         return;
     }
@@ -195,9 +219,9 @@ fn a_file_that_is_given_away_while_pml_runs_is_not_obeyed_any_more() {
     assert!(!asks(&client.call("fake__echo", &json!({}))));
     chown(world.path(".pml.json"), Some(STRANGER), None).unwrap();
     let mut result = Value::Null;
-    eventually("the call is refused", DEADLINE, || {
+    eventually("the call is asked about", DEADLINE, || {
         result = client.call("fake__echo", &json!({}));
-        result["isError"] == true
+        asks(&result)
     });
     assert!(
         texts(&result).join("\n").contains("it belongs to user"),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::super::CommandContext;
 use super::super::failure::{Hinted as _, Refused, hinted};
 use super::{AddArguments, AddError, StartupWord};
-use crate::config::{self, Config, Launch, Server};
+use crate::config::{self, Config, Files, Launch, Server};
 use crate::loader::{Plan, VersionSpec, pin, plan};
 use crate::permissions::ConfigChange;
 use crate::permissions::writer::{self, FileEdit, FileKind};
@@ -18,8 +18,8 @@ use crate::protocol::Shown;
 pub(super) struct Draft {
     /// The file.
     pub(super) path: PathBuf,
-    /// Whose file it is.
-    kind: FileKind,
+    /// The files of this place, of which it is one.
+    files: Files,
     /// What it would say.
     pub(super) edited: FileEdit,
     /// The entry as written.
@@ -59,10 +59,11 @@ impl Draft {
         launch: &Launch,
     ) -> anyhow::Result<Self> {
         let files = context.files();
-        let (path, kind) = if arguments.user {
-            (&files.user, FileKind::User)
+        let kind = kind_of(arguments, &files);
+        let path = if arguments.user {
+            &files.user
         } else {
-            (&files.project, FileKind::Pml)
+            &files.project
         };
         let line_limit = config::read(&files)?.line_limit.0;
         let name = &arguments.name;
@@ -76,7 +77,7 @@ impl Draft {
         let plan = Arc::new(plan(name, &server, &context.environment)?);
         Ok(Self {
             path: path.clone(),
-            kind,
+            files: files.clone(),
             edited,
             entry,
             server,
@@ -133,9 +134,18 @@ impl Draft {
         }
         Ok(writer::edit(
             &self.path,
-            self.kind,
+            kind_of(arguments, &self.files),
             &[put(arguments, &self.entry)],
         )?)
+    }
+}
+
+/// Tells whose file the declaration goes into.
+fn kind_of<'a>(arguments: &AddArguments, files: &'a Files) -> FileKind<'a> {
+    if arguments.user {
+        FileKind::User
+    } else {
+        FileKind::Pml(files)
     }
 }
 

@@ -11,7 +11,12 @@ struct Project {
 impl Project {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let files = Files::new(root.path().join(".pml.json"), root.path().join("pml.json"));
+        let environment = Environment::new([("HOME", root.path())], root.path());
+        let locations = Locations::of(&environment).unwrap();
+        let files = Files::new(root.path().join(".pml.json"), &locations);
+        for directory in [files.user.parent().unwrap(), files.accepted.directory()] {
+            std::fs::create_dir_all(directory).unwrap();
+        }
         Self { root, files }
     }
 
@@ -144,4 +149,104 @@ fn a_watched_file_is_read_again_when_it_changes_and_only_then() {
     Project::write(&project.files.user, r#"{"permissions": {"deny": ["g"]}}"#);
     assert_eq!(rules(&watched.current().unwrap())[0], ("g", RuleList::Deny));
     drop(project.root);
+}
+
+/// Everything that a project's file can say.
+const WIDE: &str = r#"{
+    "permissions": {"allow": ["a", "*"], "deny": ["b"], "ask": ["c"]},
+    "mcpServers": {"a": {"command": "npx", "args": ["-y", "x@1.0.0", "${KEY}"], "env": {"T": "${TOKEN}"}, "allowScripts": true}},
+    "approvals": {"ttlSeconds": 90, "by": "human", "dialog": "never"},
+    "askUser": {"enabled": false, "keepDays": 300},
+    "limits": {"lineBytes": 1073741824}
+}"#;
+
+#[test]
+fn a_file_that_nobody_accepted_declares_and_narrows_and_widens_nothing() {
+    let project = Project::new();
+    Project::write(&project.files.user, r#"{"projectTrust": "strict"}"#);
+    Project::write(&project.files.project, WIDE);
+    let config = read(&project.files).unwrap();
+    let unaccepted = config.project.unaccepted().unwrap();
+    assert_eq!(unaccepted.origin, FileOrigin::Strict);
+    assert_eq!(
+        rules(&config),
+        [("c", RuleList::Ask), ("b", RuleList::Deny), ("*", RuleList::Ask)]
+    );
+    let withheld: Vec<_> = config.withheld.iter().map(|rule| rule.pattern.as_str()).collect();
+    assert_eq!(withheld, ["a", "*"]);
+    let defaults = Config::default();
+    let expected = ApprovalSettings {
+        by: By::Human,
+        ..defaults.approvals
+    };
+    assert_eq!(config.approvals, expected);
+    assert_eq!(config.ask_user.kept, defaults.ask_user.kept);
+    assert_eq!(config.ask_user.tools, AskUserTools::Off);
+    assert_eq!(config.line_limit, defaults.line_limit);
+    assert!(config.is_from_outside(&config.servers[&"a".parse().unwrap()]));
+    assert_eq!(
+        unaccepted.wants,
+        [
+            "runs without a question: `a`",
+            "runs without a question: `*`",
+            "declares `a`: npx -y x@1.0.0 ${KEY}",
+            "gives `a` the variable T, made of your ${TOKEN}",
+            "puts your ${KEY} into how `a` is reached",
+            "lets install scripts run for `a`",
+            "asks you without your client's own dialogs",
+            "decides how long a suspended call waits for your answer",
+            "takes away the tools by which a model asks you",
+            "decides how long a model's question waits",
+            "decides how long a line from a server may be",
+            "never runs: `b`",
+            "asks before it runs: `c`",
+        ]
+    );
+}
+
+#[test]
+fn an_accepted_text_counts_whole_and_with_one_byte_changed_it_does_not() {
+    let project = Project::new();
+    Project::write(&project.files.user, r#"{"projectTrust": "strict"}"#);
+    Project::write(&project.files.project, WIDE);
+    let mut watched = WatchedConfig::new(project.files.clone());
+    let unaccepted = watched.current().unwrap().project.unaccepted().unwrap().clone();
+    let mark = TrustMark {
+        file: unaccepted.file.clone(),
+        content: unaccepted.content.clone(),
+        wants: unaccepted.wants.clone(),
+        by: "cli".to_owned(),
+    };
+    Project::write(
+        &project.files.accepted.path_of(&mark.content),
+        serde_json::to_string(&mark).unwrap(),
+    );
+    assert_eq!(watched.current().unwrap().project, ProjectTrust::Obeyed);
+    assert_eq!(watched.current().unwrap().approvals.dialog, DialogMode::Never);
+    for at in (0..WIDE.len()).filter(|at| WIDE.is_char_boundary(*at)) {
+        let mut flipped = WIDE.as_bytes().to_vec();
+        flipped[at] ^= 1;
+        Project::write(&project.files.project, flipped);
+        if let Ok(config) = watched.current() {
+            let unaccepted = config
+                .project
+                .unaccepted()
+                .expect("another text was not accepted");
+            assert_eq!(unaccepted.accepted_before, mark.wants);
+            assert!(!config.rules.iter().any(|rule| rule.list == RuleList::Allow));
+        }
+    }
+    Project::write(&project.files.project, WIDE);
+    assert_eq!(watched.current().unwrap().project, ProjectTrust::Obeyed);
+}
+
+#[test]
+fn a_project_cannot_say_how_far_it_is_trusted() {
+    let project = Project::new();
+    Project::write(&project.files.project, r#"{"projectTrust": "own-work"}"#);
+    let error = read(&project.files).unwrap_err().to_string();
+    assert!(
+        error.contains(":1:2: a project cannot decide whether it is trusted"),
+        "{error}"
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{FileEdit, FileKind, WriteError, previewed, replace, resolve};
+use super::{FileEdit, FileKind, WriteError, keep_accepted, previewed, replace, resolve};
 use crate::disk::{Audience, LockedDirectory};
 use crate::permissions::edit::ConfigChange;
 
@@ -28,7 +28,7 @@ pub enum JointError<E> {
 /// What happens while the lock is waited for is thus seen before anything is written.
 pub fn edit_jointly<T, E>(
     path: &Path,
-    kind: FileKind,
+    kind: FileKind<'_>,
     changes: &[ConfigChange],
     check: impl FnOnce() -> Result<(), E>,
     other: impl FnOnce() -> Result<T, E>,
@@ -52,6 +52,7 @@ pub fn edit_jointly<T, E>(
     let name = Path::new(target.file_name().unwrap_or_default());
     if edited.changed() {
         let bytes = edited.after.as_bytes();
+        keep_accepted(kind, &edited.after);
         edited.durability = replace(&locked, name, bytes, Audience::Usual)
             .map_err(|source| JointError::Write(failed(source)))?;
     }

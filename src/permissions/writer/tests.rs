@@ -1,11 +1,23 @@
 //! Files as they lie around: linked, read-only, broken, shared.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::sync::LazyLock;
 
 use pretty_assertions::assert_eq;
 
 use super::*;
-use crate::config::RuleList;
+use crate::config::{Environment, Locations, RuleList};
+
+/// A project whose file is the user's own work; nothing of it is recorded anywhere.
+fn project_file() -> FileKind<'static> {
+    static FILES: LazyLock<Files> = LazyLock::new(|| {
+        let nowhere = Path::new("/proc/nowhere");
+        let environment = Environment::new([("HOME", nowhere)], nowhere);
+        let locations = Locations::of(&environment).unwrap();
+        Files::new(nowhere.join(".pml.json"), &locations)
+    });
+    FileKind::Pml(&FILES)
+}
 
 fn allow(pattern: &str) -> [ConfigChange; 1] {
     [ConfigChange::AddRule {
@@ -36,7 +48,7 @@ fn names(directory: &Path) -> Vec<String> {
 fn a_missing_file_is_created_with_defaults() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("new/pml.json");
-    let edited = edit(&path, FileKind::Pml, &allow("a:b")).unwrap();
+    let edited = edit(&path, project_file(), &allow("a:b")).unwrap();
     let expected = DEFAULTS.replace("\"allow\": []", "\"allow\": [\"a:b\"]");
     assert_eq!(
         edited,
@@ -59,7 +71,7 @@ fn a_link_is_followed_and_the_mode_is_kept() {
     write(&target, "{}");
     std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).unwrap();
     symlink("dotfiles.json", &link).unwrap();
-    edit(&link, FileKind::Pml, &allow("a:b")).unwrap();
+    edit(&link, project_file(), &allow("a:b")).unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());
     assert!(read(&target).contains("a:b"));
     assert_eq!(target.metadata().unwrap().mode() & 0o7777, 0o640);
@@ -71,11 +83,11 @@ fn a_link_to_nothing_creates_its_target() {
     let root = tempfile::tempdir().unwrap();
     let link = root.path().join(".pml.json");
     symlink("there/real.json", &link).unwrap();
-    edit(&link, FileKind::Pml, &allow("a:b")).unwrap();
+    edit(&link, project_file(), &allow("a:b")).unwrap();
     assert!(read(&root.path().join("there/real.json")).contains("a:b"));
     symlink("b", root.path().join("a")).unwrap();
     symlink("a", root.path().join("b")).unwrap();
-    let error = edit(&root.path().join("a"), FileKind::Pml, &allow("a:b")).unwrap_err();
+    let error = edit(&root.path().join("a"), project_file(), &allow("a:b")).unwrap_err();
     assert!(matches!(error, WriteError::Write { .. }), "{error}");
 }
 
@@ -92,7 +104,7 @@ fn a_broken_file_is_never_touched() {
     ] {
         write(&path, text);
         let before = path.metadata().unwrap().ino();
-        let error = edit(&path, FileKind::Pml, &allow("a:b")).unwrap_err();
+        let error = edit(&path, project_file(), &allow("a:b")).unwrap_err();
         assert!(matches!(error, WriteError::Broken { .. }), "{error}");
         assert_eq!(
             (read(&path).as_str(), path.metadata().unwrap().ino()),
@@ -111,7 +123,7 @@ fn a_change_that_would_break_the_file_is_refused() {
         name: "x".to_owned(),
         entry: serde_json::json!({"comand": "y"}),
     };
-    let error = edit(&path, FileKind::Pml, std::slice::from_ref(&change)).unwrap_err();
+    let error = edit(&path, project_file(), std::slice::from_ref(&change)).unwrap_err();
     assert!(matches!(error, WriteError::Breaking { .. }), "{error}");
     assert_eq!(read(&path), "{}");
     // A client's file may hold what it likes.
@@ -126,7 +138,7 @@ fn nothing_to_change_writes_nothing() {
     let text = "{\"permissions\": {\"allow\": [\"a:b\"]}}";
     write(&path, text);
     let before = path.metadata().unwrap().ino();
-    assert!(!edit(&path, FileKind::Pml, &allow("a:b")).unwrap().changed());
+    assert!(!edit(&path, project_file(), &allow("a:b")).unwrap().changed());
     assert_eq!(path.metadata().unwrap().ino(), before);
 }
 
@@ -138,7 +150,7 @@ fn what_lies_under_the_temporary_name_is_cleared_and_not_followed() {
     write(&path, "{}");
     write(&victim, "precious");
     symlink(&victim, root.path().join(".pml.json.tmp")).unwrap();
-    edit(&path, FileKind::Pml, &allow("a:b")).unwrap();
+    edit(&path, project_file(), &allow("a:b")).unwrap();
     assert_eq!(read(&victim), "precious");
     assert_eq!(names(root.path()), [".pml.json", "victim"]);
 }
@@ -151,13 +163,13 @@ fn directories_under_the_temporary_names_block_nothing_and_stay() {
     std::fs::create_dir(root.path().join(".pml.json.tmp")).unwrap();
     // What a killed writer left under the next name.
     write(&root.path().join(".pml.json.tmp.1"), "half");
-    edit(&path, FileKind::Pml, &allow("a:b")).unwrap();
+    edit(&path, project_file(), &allow("a:b")).unwrap();
     assert!(read(&path).contains("a:b"));
     assert_eq!(names(root.path()), [".pml.json", ".pml.json.tmp"]);
     for number in 1..20 {
         std::fs::create_dir(root.path().join(format!(".pml.json.tmp.{number}"))).unwrap();
     }
-    edit(&path, FileKind::Pml, &allow("c:d")).unwrap();
+    edit(&path, project_file(), &allow("c:d")).unwrap();
     assert!(read(&path).contains("c:d"));
     assert_eq!(names(root.path()).len(), 21);
 }
@@ -179,7 +191,7 @@ fn a_link_leads_out_however_it_is_written() {
         "inside/../up/new/elsewhere.json",
     ] {
         symlink(leading, &link).unwrap();
-        for kind in [FileKind::Pml, FileKind::Client] {
+        for kind in [project_file(), FileKind::Client] {
             let error = edit(&link, kind, &allow("a:b")).unwrap_err();
             assert!(matches!(error, WriteError::LeadsOut { .. }), "{leading}: {error}");
             let error = back_up(&link, kind).unwrap_err();
@@ -208,7 +220,7 @@ fn an_edit_that_falls_with_something_else_leaves_the_old_bytes() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(".pml.json");
     let jointly = |check: Result<(), &'static str>, other: Result<(), &'static str>| {
-        edit_jointly(&path, FileKind::Pml, &allow("a:b"), || check, || other)
+        edit_jointly(&path, project_file(), &allow("a:b"), || check, || other)
     };
     assert!(matches!(jointly(Ok(()), Err("no")), Err(JointError::Other("no"))));
     assert_eq!(names(root.path()), Vec::<String>::new(), "there was no file");
@@ -238,7 +250,7 @@ fn what_a_person_saves_while_an_edit_may_still_fall_is_not_overwritten() {
             write(&path, saved);
             Err::<(), _>("no")
         };
-        let outcome = edit_jointly(&path, FileKind::Pml, &allow("a:b"), || Ok(()), other);
+        let outcome = edit_jointly(&path, project_file(), &allow("a:b"), || Ok(()), other);
         assert_eq!(read(&path), saved);
         outcome.unwrap_err()
     };
@@ -266,7 +278,7 @@ fn what_happens_while_the_lock_is_waited_for_is_seen_before_anything_is_written(
         let first = scope.spawn(|| {
             edit_jointly(
                 &path,
-                FileKind::Pml,
+                project_file(),
                 &allow("c:d"),
                 || Ok::<(), &str>(()),
                 || {
@@ -286,7 +298,7 @@ fn what_happens_while_the_lock_is_waited_for_is_seen_before_anything_is_written(
                     Ok(())
                 }
             };
-            edit_jointly(&path, FileKind::Pml, &allow("a:b"), check, || Ok(()))
+            edit_jointly(&path, project_file(), &allow("a:b"), check, || Ok(()))
         });
         let (edited, ()) = first.join().unwrap().unwrap();
         assert!(matches!(

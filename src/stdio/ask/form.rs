@@ -83,9 +83,9 @@ fn plain(field: &mut Map<String, Value>) {
 }
 
 /// A form with the one required decision; the titles say what each choice grants, and none is chosen beforehand.
-fn decide(text: &message::Text, titles: &[String; 4]) -> Value {
-    let choices = ["continue", "session", "always", "abort"].into_iter().zip(titles);
+fn decide(text: &message::Text, choices: &[(&str, String)]) -> Value {
     let choices: Vec<Value> = choices
+        .iter()
         .map(|(word, title)| json!({ "const": word, "title": title }))
         .collect();
     let mut decision = json!({ "type": "string", "title": "Decision" });

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::in_words::NamedQuestion;
 use crate::config::By;
-use crate::protocol::approval::{ApprovalContext, ApprovalType};
+use crate::protocol::approval::{ApprovalContext, ApprovalType, AskSubject, ShownProjectFile};
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::{DependencyName, Excerpt, Shown, ToolName, wire_name};
@@ -24,7 +24,7 @@ pub(crate) fn approval_required(asked: &PendingAsk) -> Value {
     let context = ApprovalContext {
         kind: asked.kind,
         tool: asked.tool.clone(),
-        dependency: (*asked.dependency).clone(),
+        subject: (*asked.subject).clone(),
         arguments: arguments(asked),
         workflow_id: asked.workflow_id,
     };
@@ -115,7 +115,10 @@ fn arguments(asked: &PendingAsk) -> Option<String> {
 }
 
 fn headline(asked: &PendingAsk) -> String {
-    let dependency = &asked.dependency;
+    let dependency = match &*asked.subject {
+        AskSubject::Dependency(dependency) => dependency,
+        AskSubject::ProjectFile(file) => return format!("Approval required to trust {}", file.path),
+    };
     let named = match &dependency.version {
         Some(version) => format!("{}@{version}", dependency.name),
         None => dependency.name.clone(),
@@ -124,7 +127,7 @@ fn headline(asked: &PendingAsk) -> String {
         (ApprovalType::DependencyInstall, true) => format!("Approval required to install {named}"),
         (ApprovalType::DependencyInstall, false) => format!("Approval required to run {named}"),
         (ApprovalType::RemoteConnect, _) => format!("Approval required to connect to {named}"),
-        (ApprovalType::ToolPermission, _) => {
+        (ApprovalType::ToolPermission | ApprovalType::ProjectTrust, _) => {
             let tool = asked.tool.to_string();
             format!("Approval required to call {}", Shown::line(&tool))
         }
@@ -133,7 +136,10 @@ fn headline(asked: &PendingAsk) -> String {
 
 /// Lists what a person must see: the call with its arguments, or what would be installed, run or connected to.
 fn shown(asked: &PendingAsk) -> String {
-    let dependency = &asked.dependency;
+    let dependency = match &*asked.subject {
+        AskSubject::Dependency(dependency) => dependency,
+        AskSubject::ProjectFile(file) => return wanted(file),
+    };
     if asked.kind == ApprovalType::ToolPermission {
         let tool = asked.tool.to_string();
         let arguments = arguments(asked);
@@ -164,13 +170,31 @@ fn shown(asked: &PendingAsk) -> String {
     shown
 }
 
+fn wanted(file: &ShownProjectFile) -> String {
+    let mut shown = format!("  {} {}\n", file.path, file.origin);
+    if !file.changes.is_empty() {
+        shown.push_str("  changed since it was accepted:\n");
+        for change in &file.changes {
+            let _ = writeln!(shown, "    {change}");
+        }
+        shown.push_str("  all of it:\n");
+    }
+    for want in &file.wants {
+        let _ = writeln!(shown, "    {want}");
+    }
+    shown
+}
+
 fn instruction(asked: &PendingAsk, wire: &str) -> String {
     let (id, code) = (asked.workflow_id, &asked.code);
     let shown = shown(asked);
-    let would = match (asked.kind, &asked.dependency.remote) {
+    let would = match (asked.kind, &*asked.subject) {
+        (_, AskSubject::ProjectFile(_)) => "what the file of the project wants",
         (ApprovalType::ToolPermission, _) => "what would be called",
-        (_, Some(_)) => "what would be connected to",
-        (_, None) => "what would run",
+        (_, AskSubject::Dependency(dependency)) if dependency.remote.is_some() => {
+            "what would be connected to"
+        }
+        (_, AskSubject::Dependency(_)) => "what would run",
     };
     let minutes = asked.expires_in.as_secs().div_ceil(60);
     let valid = format!(

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::decide;
 use super::message::{CHOICE, COLUMNS, ConsentSubject, DecisionRequest};
-use crate::protocol::approval::{ApprovalType, ShownDependency};
+use crate::protocol::approval::{ApprovalType, AskSubject, ShownDependency, ShownProjectFile};
 use crate::protocol::{Shown, ToolName, shortened};
 use crate::proxy::{Arguments, PendingAsk};
 
@@ -22,7 +22,39 @@ const CONNECT: &str = "connect";
 
 /// Writes the elicitation parameters that ask for an approval.
 pub(crate) fn approval(asked: &PendingAsk) -> Value {
-    let dependency = &asked.dependency;
+    match &*asked.subject {
+        AskSubject::Dependency(dependency) => of_dependency(asked, dependency),
+        AskSubject::ProjectFile(file) => trust(asked, file),
+    }
+}
+
+/// Asks whether a project's file counts as the person's word; what changed comes first, and all of it is told.
+fn trust(asked: &PendingAsk, file: &ShownProjectFile) -> Value {
+    let what = if file.changes.is_empty() {
+        format!("Trust {}? It {}.", file_name(&asked.file), file.origin)
+    } else {
+        format!(
+            "{} has changed since you trusted it. Trust it again?",
+            file_name(&asked.file)
+        )
+    };
+    let code = asked.code.to_string();
+    let origin = origin(&code, asked.file.parent(), None);
+    let message = DecisionRequest {
+        what: &what,
+        subject: ConsentSubject::Command(&file.news().join("; ")),
+        notes: &[],
+        code: &code,
+        origin: &origin,
+    };
+    let choices = [
+        ("continue", "Trust it as it is, from now on".to_owned()),
+        ("abort", "Abort".to_owned()),
+    ];
+    decide(&message.text(), &choices)
+}
+
+fn of_dependency(asked: &PendingAsk, dependency: &ShownDependency) -> Value {
     let tool = Shown::line(&asked.tool.to_string()).to_string();
     let version = dependency
         .version
@@ -33,7 +65,7 @@ pub(crate) fn approval(asked: &PendingAsk) -> Value {
         (ApprovalType::DependencyInstall, true) => format!("Install {name}{version} for {tool}?"),
         (ApprovalType::DependencyInstall, false) => format!("Run {name}{version} for {tool}?"),
         (ApprovalType::RemoteConnect, _) => format!("Connect to {name} for {tool}?"),
-        (ApprovalType::ToolPermission, _) => format!("Call {tool}?"),
+        (ApprovalType::ToolPermission | ApprovalType::ProjectTrust, _) => format!("Call {tool}?"),
     };
     // What the server runs as was approved when it was first used, and is not asked about again.
     let notes = if permits { Vec::new() } else { notes(dependency) };
@@ -52,7 +84,7 @@ pub(crate) fn approval(asked: &PendingAsk) -> Value {
         code: &code,
         origin: &origin,
     };
-    decide(&message.text(), &choices(asked))
+    decide(&message.text(), &choices(asked, dependency))
 }
 
 /// Writes the elicitation parameters that ask whether the client may use one of its own tools.
@@ -66,18 +98,18 @@ pub(crate) fn permission(tool: &ToolName, input: &str, code: &str, file: &Path) 
         code,
         origin: &origin,
     };
-    let titles = [
-        "Continue – this use only".to_owned(),
-        "This tool, for this session".to_owned(),
-        always(file),
-        "Abort".to_owned(),
+    let choices = [
+        ("continue", "Continue – this use only".to_owned()),
+        ("session", "This tool, for this session".to_owned()),
+        ("always", always(file)),
+        ("abort", "Abort".to_owned()),
     ];
-    decide(&message.text(), &titles)
+    decide(&message.text(), &choices)
 }
 
 /// Says what each choice grants; `continue` reaches further where a server is approved than where a call is.
-fn choices(asked: &PendingAsk) -> [String; 4] {
-    let (once, session) = match (asked.kind, &asked.dependency.version) {
+fn choices(asked: &PendingAsk, dependency: &ShownDependency) -> [(&'static str, String); 4] {
+    let (once, session) = match (asked.kind, &dependency.version) {
         (ApprovalType::DependencyInstall, Some(_)) => {
             ("Continue – this version, from now on", "Only this session")
         }
@@ -85,17 +117,20 @@ fn choices(asked: &PendingAsk) -> [String; 4] {
             ("Continue – this command, from now on", "Only this session")
         }
         (ApprovalType::RemoteConnect, _) => ("Continue – this address, from now on", "Only this session"),
-        (ApprovalType::ToolPermission, _) => ("Continue – this call only", "This tool, for this session"),
+        (ApprovalType::ToolPermission | ApprovalType::ProjectTrust, _) => {
+            ("Continue – this call only", "This tool, for this session")
+        }
+    };
+    let always = if asked.tool.tool() == CONNECT {
+        always_connect(&asked.file, &asked.tool)
+    } else {
+        always(&asked.file)
     };
     [
-        once.to_owned(),
-        session.to_owned(),
-        if asked.tool.tool() == CONNECT {
-            always_connect(&asked.file, &asked.tool)
-        } else {
-            always(&asked.file)
-        },
-        "Abort".to_owned(),
+        ("continue", once.to_owned()),
+        ("session", session.to_owned()),
+        ("always", always),
+        ("abort", "Abort".to_owned()),
     ]
 }
 

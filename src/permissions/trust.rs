@@ -1,0 +1,98 @@
+//! The one writer of what the user accepted of projects' files.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::{TrustMark, TrustMarks, UnacceptedFile};
+use crate::disk;
+use crate::protocol::Shown;
+
+/// How many texts of one file stay accepted: a person who changes branches meets the same few again.
+const TEXTS: usize = 20;
+
+/// Says why it could not be recorded that a file is accepted, or no longer is.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write `{}`", Shown::path(path))]
+pub struct TrustError {
+    path: PathBuf,
+    #[source]
+    source: std::io::Error,
+}
+
+/// Records that the user accepted a text; the oldest texts of the same file beyond a few are forgotten.
+pub fn accept(marks: &TrustMarks, mark: &TrustMark) -> Result<(), TrustError> {
+    let path = marks.path_of(&mark.content);
+    let failed = |source| TrustError {
+        path: path.clone(),
+        source,
+    };
+    disk::create_private_directory(marks.directory()).map_err(failed)?;
+    let text = serde_json::to_string_pretty(mark).map_err(|error| failed(error.into()))?;
+    disk::replace(&path, format!("{text}\n").as_bytes()).map_err(failed)?;
+    disk::sync_directory(marks.directory()).map_err(failed)?;
+    let marked = marks.list().into_iter().map(|accepted| accepted.mark);
+    let of_file = marked.filter(|other| other.file == mark.file);
+    for old in of_file.skip(TEXTS) {
+        // One that stays is found again the next time.
+        let _ = disk::remove_file(&marks.path_of(&old.content));
+    }
+    Ok(())
+}
+
+/// Takes back every acceptance of a file; returns how many there were.
+pub fn revoke(marks: &TrustMarks, file: &Path) -> Result<usize, TrustError> {
+    let mut revoked = 0;
+    let marked = marks.list().into_iter().map(|accepted| accepted.mark);
+    for mark in marked.filter(|mark| mark.file == file) {
+        let path = marks.path_of(&mark.content);
+        disk::remove_file(&path).map_err(|source| TrustError { path, source })?;
+        revoked += 1;
+    }
+    disk::sync_directory(marks.directory()).map_err(|source| TrustError {
+        path: marks.directory().to_owned(),
+        source,
+    })?;
+    Ok(revoked)
+}
+
+/// Makes the mark of a file that the user accepts.
+#[must_use]
+pub fn mark_of(file: &UnacceptedFile, by: &str) -> TrustMark {
+    TrustMark {
+        file: file.file.clone(),
+        content: file.content.clone(),
+        wants: file.wants.clone(),
+        by: by.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Digest;
+
+    fn mark(file: &str, text: &str) -> TrustMark {
+        TrustMark {
+            file: PathBuf::from(file),
+            content: Digest::of([file, text]),
+            wants: vec![text.to_owned()],
+            by: "cli:pts/3".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_was_accepted_counts_until_it_is_taken_back_and_only_the_newest_texts_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let marks = TrustMarks::at(directory.path().join("trust"));
+        assert_eq!(revoke(&marks, Path::new("/a")).unwrap(), 0);
+        for at in 0..30 {
+            accept(&marks, &mark("/a", &at.to_string())).unwrap();
+        }
+        accept(&marks, &mark("/b", "other")).unwrap();
+        assert_eq!(marks.latest_of(Path::new("/a")).unwrap().wants, ["29"]);
+        assert!(!marks.accepts(&mark("/a", "9").content));
+        assert!(marks.accepts(&mark("/a", "10").content));
+        assert_eq!(revoke(&marks, Path::new("/a")).unwrap(), TEXTS);
+        assert!(!marks.accepts(&mark("/a", "29").content));
+        assert!(marks.accepts(&mark("/b", "other").content));
+    }
+}
