@@ -17,7 +17,8 @@ use crate::card::{Card, CardState, Complaint, Said, decide};
 use crate::config::{self, By, Environment, Files, Locations};
 use crate::protocol::question::Question;
 use crate::workflow::{
-    Asker, AskingClient, ChangedWorkflows, Event, Origin, Place, Provenance, Workflow, WorkflowId, Workflows,
+    Asker, AskingClient, ChangedWorkflows, Event, Origin, Place, Provenance, Workflow, WorkflowError,
+    WorkflowId, Workflows,
 };
 
 /// How many asks that do not wait any more a surface begins with.
@@ -222,9 +223,13 @@ impl Desk {
         person_asks::read_status(&self.workflows, id, Duration::ZERO).await
     }
 
-    /// Withdraws the question of a program that no longer waits for it; one that was taken stays.
-    pub async fn withdraw(&self, id: WorkflowId) {
-        let _ = self.workflows.apply(id, Event::Withdraw).await;
+    /// Withdraws the question of a program that asks something else now, and returns it as it stands then: one that a
+    /// person answered first stays answered.
+    pub async fn withdraw(&self, id: WorkflowId) -> Result<Workflow, Refusal> {
+        match self.workflows.apply(id, Event::Withdraw).await {
+            Err(WorkflowError::Refused { .. }) => self.find(id).await,
+            withdrawn => Ok(withdrawn?),
+        }
     }
 
     /// Closes the store.

@@ -109,7 +109,7 @@ pub enum Event {
     Take,
     /// The deadline is noticed.
     Expire,
-    /// The one who asked takes the call back.
+    /// The one who asked takes the call back, which counts where nothing was answered first.
     Withdraw,
 }
 
@@ -222,7 +222,8 @@ pub fn transition(
             by,
             at,
         } => match event {
-            Event::Answer { .. } => Err(TransitionError::AlreadyAnswered {
+            // An answer that a person was told is recorded is not lost to whoever does not wait for it any more.
+            Event::Answer { .. } | Event::Withdraw => Err(TransitionError::AlreadyAnswered {
                 answer: answer.clone(),
                 by: by.clone(),
                 at: *at,
@@ -234,7 +235,6 @@ pub fn transition(
                 taken_at: now,
             }),
             Event::Expire => Err(TransitionError::NotDue { expires_at }),
-            Event::Withdraw => Ok(State::Withdrawn),
         },
     }
 }

@@ -21,11 +21,12 @@ use super::app::{App, SharedApp};
 use super::connections::ConnectionHandle;
 use super::events::{self, EventWriter, Wake};
 use super::guard::Writer;
+use super::stream_questions::PutQuestion;
 use super::streams::StreamToken;
 use super::{answers, body, reply};
 use crate::card::{Card, CardState, Presence, Said, SaidAnswer};
 use crate::protocol::question::{Question, QuestionAnswer, Selection};
-use crate::proxy::{AskingProgram, QuestionStatus, presence_of};
+use crate::proxy::{AskingProgram, QuestionStatus, came_second, presence_of};
 use crate::workflow::{State as AskState, WorkflowId};
 
 /// Members of a relayed question that are not part of it.
@@ -108,7 +109,13 @@ async fn relay(State(app): State<SharedApp>, headers: HeaderMap, body: Body) -> 
         put.map_err(|refusal| answers::refused(&refusal))
     };
     match done.await {
-        Ok(id) => reply::json(StatusCode::OK, &json!({ "questionId": id })),
+        Ok(PutQuestion { id, answered }) => {
+            let mut put = json!({ "questionId": id });
+            if !answered.is_empty() {
+                put["answered"] = json!(answered);
+            }
+            reply::json(StatusCode::OK, &put)
+        }
         Err(reply) => reply,
     }
 }
@@ -145,6 +152,8 @@ async fn poll(State(app): State<SharedApp>, Query(query): Query<HashMap<String, 
         Ok(QuestionStatus::Rejected { reason }) => gone("refused", reason),
         Ok(QuestionStatus::TimedOut) => gone("expired", None),
         Ok(QuestionStatus::Withdrawn) => gone("withdrawn", None),
+        // Another poll of this stream was faster and has the answer.
+        Err(refusal) if came_second(&refusal) => waiting(),
         Err(refusal) => answers::refused(&refusal),
     }
 }
@@ -169,9 +178,12 @@ struct Submitted {
     answer: String,
     #[serde(default)]
     selected_options: Option<Vec<usize>>,
+    /// The question that was in sight; the newest of the stream where it is not named.
+    #[serde(default)]
+    question_id: Option<String>,
 }
 
-/// Records the answer of a person to the newest question of a stream.
+/// Records the answer of a person to a question of a stream.
 async fn submit(State(app): State<SharedApp>, writer: Writer, headers: HeaderMap, body: Body) -> Response {
     let done = async {
         let given = body::json(&headers, body).await?;
@@ -183,7 +195,8 @@ async fn submit(State(app): State<SharedApp>, writer: Writer, headers: HeaderMap
         })?;
         let stream = LivingStream::of(&app, Some(&given.stream_token)).await?;
         let nothing = || reply::error(StatusCode::GONE, "this stream asks nothing");
-        let id = stream.question(&app, None).await?.ok_or_else(nothing)?;
+        let shown = given.question_id.as_deref();
+        let id = stream.question(&app, shown).await?.ok_or_else(nothing)?;
         let card = answers::find(&app, id).await?;
         let said = said(&card, given).map_err(|reason| reply::unfit("selectedOptions", &reason))?;
         Ok(answers::record(&app, id, said, writer.by).await)
@@ -213,7 +226,7 @@ fn said(card: &Card, given: Submitted) -> Result<Said, String> {
     Ok(Said::answers(vec![SaidAnswer { labels, text }]))
 }
 
-/// Tells each question of a stream as it is put.
+/// Tells each question of a stream as it is put, and what becomes of it.
 async fn stream(
     State(app): State<SharedApp>,
     ConnectInfo(connection): ConnectInfo<ConnectionHandle>,
@@ -227,7 +240,7 @@ async fn stream(
 
 async fn tell(app: SharedApp, stream: LivingStream, mut events: EventWriter) -> io::Result<()> {
     let mut revisions = app.desk.revisions().await.map_err(io::Error::other)?;
-    let mut told = None;
+    let mut told: Option<Card> = None;
     events.comment().await?;
     loop {
         revisions.borrow_and_update();
@@ -236,15 +249,18 @@ async fn tell(app: SharedApp, stream: LivingStream, mut events: EventWriter) -> 
             .newest(&app.desk, stream.token, &stream.program)
             .await;
         let newest = newest.map_err(io::Error::other)?;
-        if let Some(id) = newest.filter(|id| told != Some(*id)) {
+        // What became of the one before is told first: a newer question has withdrawn it.
+        let shown = told.as_ref().map(|card| card.id);
+        for id in shown.into_iter().chain(newest.filter(|id| Some(*id) != shown)) {
             let workflow = app.desk.find(id).await.map_err(io::Error::other)?;
             let card = app.desk.card(&workflow);
-            if card.state == CardState::Pending {
-                events
-                    .event(card.rev, "ask_user_question", &event(&card, stream.token))
-                    .await?;
-            }
-            told = Some(id);
+            let (name, event) = match (card.state, &told) {
+                (state, Some(told)) if told.id == id && told.state == state => continue,
+                (CardState::Pending, _) => ("ask_user_question", question_event(&card, stream.token)),
+                _ => ("ask_user_question_state", state_event(&card, stream.token)),
+            };
+            events.event(card.rev, name, &event).await?;
+            told = Some(card);
         }
         let ended = matches!(events.wait(&mut revisions).await?, Wake::Ended);
         if ended || presence_of(stream.program.client.process) == Presence::Gone {
@@ -253,7 +269,7 @@ async fn tell(app: SharedApp, stream: LivingStream, mut events: EventWriter) -> 
     }
 }
 
-fn event(card: &Card, token: StreamToken) -> Value {
+fn question_event(card: &Card, token: StreamToken) -> Value {
     let question = card.questions.first().map(|question| &question.shown);
     json!({
         "type": "ask_user_question",
@@ -264,5 +280,12 @@ fn event(card: &Card, token: StreamToken) -> Value {
             "streamToken": token,
             "questionId": card.id,
         },
+    })
+}
+
+fn state_event(card: &Card, token: StreamToken) -> Value {
+    json!({
+        "type": "ask_user_question_state",
+        "data": { "questionId": card.id, "state": card.state, "streamToken": token },
     })
 }

@@ -128,7 +128,7 @@ fn every_state_has_one_outcome_for_every_event_before_and_at_the_deadline() {
     approved  take     at     | expired at 1970-01-01 00:01:00Z
     approved  expire   before | does not expire before 1970-01-01 00:01:00Z
     approved  expire   at     | => expired
-    approved  withdraw before | => withdrawn
+    approved  withdraw before | was already approved by cli at 1970-01-01 00:00:01Z; the first answer counts
     approved  withdraw at     | expired at 1970-01-01 00:01:00Z
     refused   approve  before | was already refused by web at 1970-01-01 00:00:01Z; the first answer counts
     refused   approve  at     | was already refused by web at 1970-01-01 00:00:01Z; the first answer counts

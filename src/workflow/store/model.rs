@@ -120,7 +120,8 @@ impl Row {
 
     fn withdraw(&mut self, now: Timestamp) -> &'static str {
         match self.standing(now) {
-            Standing::Open | Standing::Approved => self.end(End::Withdrawn, "is withdrawn"),
+            Standing::Open => self.end(End::Withdrawn, "is withdrawn"),
+            Standing::Approved => "already answered",
             other => no(other),
         }
     }

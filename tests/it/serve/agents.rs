@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::http::Reply;
 use super::{Served, colour};
 use crate::support::have;
-use crate::support::world::{World, json_of, stderr, stdout};
+use crate::support::world::{World, hold_database, json_of, stderr, stdout};
 
 /// A process whose only purpose is to live.
 struct Living(Child);
@@ -165,12 +165,26 @@ fn a_newer_question_of_a_stream_withdraws_the_older_one_visibly() {
     });
     assert_eq!(event.data, expected);
     let second = id(relay(&served, &token, &json!({ "question": "Second?" })));
+    let withdrawn = events.next().unwrap();
+    assert_eq!(withdrawn.name, "ask_user_question_state");
+    let expected = json!({
+        "type": "ask_user_question_state",
+        "data": { "questionId": first, "state": "withdrawn", "streamToken": token },
+    });
+    assert_eq!(withdrawn.data, expected);
     assert_eq!(events.next().unwrap().data["data"]["question"], "Second?");
     let state = |served: &Served, id: &str| {
         let card = served.script("GET", &format!("/api/asks/{id}")).send().json();
         card["state"].as_str().unwrap().to_owned()
     };
     assert_eq!(state(&served, &first), "withdrawn");
+    // A page that still shows the older one does not answer the newer one by it.
+    let late = submit(
+        &served,
+        &json!({ "streamToken": token, "answer": "for the first", "questionId": first }),
+    );
+    assert_eq!((late.status, &late.json()["state"]), (410, &json!("withdrawn")));
+    assert_eq!(state(&served, &second), "pending");
     // The very same question is the same one.
     assert_eq!(
         id(relay(&served, &token, &json!({ "question": "Second?" }))),
@@ -194,6 +208,93 @@ fn a_newer_question_of_a_stream_withdraws_the_older_one_visibly() {
     let path = format!("/claude/poll-answer?streamToken={token}&questionId={second}");
     let gone = served.request("GET", &path).send();
     assert_eq!((gone.status, &gone.json()["status"]), (410, &json!("withdrawn")));
+}
+
+/// Returns the answer to a question that is named.
+fn fetched(served: &Served, token: &str, id: &str) -> Reply {
+    let path = format!("/claude/poll-answer?streamToken={token}&questionId={id}");
+    served.request("GET", &path).send()
+}
+
+#[test]
+fn an_answer_that_came_before_a_newer_question_is_kept_and_told() {
+    let world = World::new();
+    let served = Served::start(&world);
+    let agent = Living::start();
+    let token = agent.token(&world);
+    let path = format!("/claude/stream?p=5&streamToken={token}");
+    let mut events = served.request("GET", &path).events().opened();
+    let relayed = relay(&served, &token, &json!({ "question": "First?" })).json();
+    let first = relayed["questionId"].as_str().unwrap();
+    let said = json!({ "answers": [{ "text": "yes" }] });
+    assert_eq!(served.answer(&served.only_ask(), &said).status, 200);
+    let newer = relay(&served, &token, &json!({ "question": "Second?" }));
+    assert_eq!(
+        (newer.status, &newer.json()["answered"]),
+        (200, &json!([first])),
+        "{newer:?}"
+    );
+    let told: Vec<Value> = (0..3)
+        .map(|_| events.next().unwrap().data["data"].clone())
+        .collect();
+    assert_eq!(told[0]["question"], "First?");
+    assert_eq!(
+        (&told[1]["questionId"], &told[1]["state"]),
+        (&json!(first), &json!("answered"))
+    );
+    assert_eq!(told[2]["question"], "Second?");
+    assert_eq!(
+        poll(&served, &token).status,
+        202,
+        "it is no answer to the newer one"
+    );
+    let answered = fetched(&served, &token, first);
+    assert_eq!(
+        (answered.status, &answered.json()["answer"]),
+        (200, &json!("yes"))
+    );
+    // Once it is fetched it is not told again.
+    let third = relay(&served, &token, &json!({ "question": "Third?" }));
+    assert_eq!(third.json().get("answered"), None, "{third:?}");
+}
+
+#[test]
+fn of_an_answer_and_a_newer_question_the_first_counts_and_the_other_is_told() {
+    let world = World::new();
+    let served = Served::start(&world);
+    let agent = Living::start();
+    let token = agent.token(&world);
+    for round in 0..30 {
+        let relayed = relay(&served, &token, &json!({ "question": format!("Older {round}?") })).json();
+        let older = relayed["questionId"].as_str().unwrap();
+        let path = format!("/api/asks/{older}/answer");
+        let said = json!({ "answers": [{ "text": "yes" }] });
+        // Both wait for the store, so that they meet there.
+        let held = hold_database(&world);
+        let (said, newer) = std::thread::scope(|scope| {
+            let newer =
+                scope.spawn(|| relay(&served, &token, &json!({ "question": format!("Newer {round}?") })));
+            let said = scope.spawn(|| served.script("POST", &path).json(&said).send());
+            drop(held);
+            (said.join().unwrap(), newer.join().unwrap())
+        });
+        assert_eq!(newer.status, 200, "{newer:?}");
+        let card = served.script("GET", &format!("/api/asks/{older}")).send().json();
+        let fetched = fetched(&served, &token, older);
+        if said.status == 200 {
+            assert_eq!(card["state"], "answered", "{round}: {card}");
+            assert_eq!(newer.json()["answered"], json!([older]), "{newer:?}");
+            assert_eq!((fetched.status, &fetched.json()["answer"]), (200, &json!("yes")));
+        } else {
+            assert_eq!((said.status, &said.json()["state"]), (410, &json!("withdrawn")));
+            assert_eq!(card["state"], "withdrawn", "{round}: {card}");
+            assert_eq!(newer.json().get("answered"), None, "{newer:?}");
+            assert_eq!(
+                (fetched.status, &fetched.json()["status"]),
+                (410, &json!("withdrawn"))
+            );
+        }
+    }
 }
 
 #[test]
