@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::choices::{AlwaysRule, Choice, choices};
 use super::outlook::{Outlook, Presence};
 use crate::protocol::approval::ShownDependency;
-use crate::protocol::question::{Choice as QuestionOption, Question};
+use crate::protocol::question::{Choice as QuestionOption, LEFT_UNANSWERED, Question};
 use crate::protocol::{Excerpt, Shown};
 use crate::workflow::{Answer, Arguments, Ask, Code, State, Timestamp, Workflow, WorkflowId};
 
@@ -337,7 +337,13 @@ fn answered(state: &State) -> Option<CardAnswer> {
                 None => "refused".to_owned(),
             },
             Answer::Answers { answers } => {
-                let answers = answers.iter().map(|given| given.values().join(", "));
+                let answers = answers.iter().map(|given| {
+                    if given.is_unanswered() {
+                        LEFT_UNANSWERED.to_owned()
+                    } else {
+                        given.values().join(", ")
+                    }
+                });
                 Shown::block(&answers.collect::<Vec<_>>().join("; ")).to_string()
             }
         },

@@ -31,8 +31,8 @@ pub struct SaidDecision {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SaidAnswers {
-    /// The answers in the order of the questions.
-    pub answers: Vec<SaidAnswer>,
+    /// The answers in the order of the questions; `None` where a person leaves one unanswered and says so.
+    pub answers: Vec<Option<SaidAnswer>>,
 }
 
 /// What was said to one question.
@@ -66,9 +66,10 @@ impl Said {
         })
     }
 
-    /// Says one answer for each question.
+    /// Says one answer for each question, or that it is left unanswered.
     #[must_use]
-    pub fn answers(answers: Vec<SaidAnswer>) -> Self {
+    pub fn answers(answers: impl IntoIterator<Item = impl Into<Option<SaidAnswer>>>) -> Self {
+        let answers = answers.into_iter().map(Into::into).collect();
         Self::Answers(SaidAnswers { answers })
     }
 }
@@ -115,6 +116,9 @@ pub enum Complaint {
         /// How many answers there are.
         given: usize,
     },
+    /// Every question is left unanswered.
+    #[error("no question is answered: answer one of them, or refuse to")]
+    Nothing,
     /// An answer does not fit its question.
     #[error("{error}")]
     Unfit {
@@ -131,7 +135,7 @@ impl Complaint {
     pub fn field(&self) -> String {
         match self {
             Self::Kind { .. } | Self::NotOffered { .. } => "decision".to_owned(),
-            Self::Count { .. } => "answers".to_owned(),
+            Self::Count { .. } | Self::Nothing => "answers".to_owned(),
             Self::Unfit { index, .. } => format!("answers[{index}]"),
         }
     }
@@ -172,8 +176,14 @@ pub fn decide(card: &Card, said: Said) -> Result<Answer, Complaint> {
                     given: answers.len(),
                 });
             }
+            if answers.iter().all(Option::is_none) {
+                return Err(Complaint::Nothing);
+            }
             let pairs = card.questions.iter().zip(answers).enumerate();
             let checked = pairs.map(|(index, (question, said))| {
+                let Some(said) = said else {
+                    return Ok(QuestionAnswer::unanswered());
+                };
                 // A person who is asked one thing does not count.
                 let name = match card.questions.len() {
                     1 => "answer".to_owned(),
@@ -300,6 +310,18 @@ mod tests {
                 "this needs one answer for each of its questions: 2, not 1"
             )
         );
+        // What is left unanswered on purpose is said so; an empty answer is a slip.
+        let left = Said::answers([Some(yes()), None]);
+        assert_eq!(
+            said(&json!({ "answers": [{ "labels": ["Yes"] }, null] })).unwrap(),
+            left
+        );
+        let Ok(Answer::Answers { answers }) = decide(&two, left) else {
+            panic!("one of them is answered")
+        };
+        assert!(!answers[0].is_unanswered() && answers[1].is_unanswered());
+        let nothing = decide(&two, Said::answers([None::<SaidAnswer>, None]));
+        assert_eq!(nothing, Err(Complaint::Nothing));
         let empty = complaint(vec![yes(), SaidAnswer::default()]);
         assert_eq!(
             (empty.field().as_str(), empty.to_string().as_str()),

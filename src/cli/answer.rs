@@ -13,8 +13,12 @@ use super::failure::{Refused, hinted};
 use super::{CommandContext, output, terminal};
 use crate::card::{Card, CardQuestion, Said, SaidAnswer};
 use crate::protocol::Shown;
+use crate::protocol::question::LEFT_UNANSWERED;
 use crate::report::Hint;
 use crate::workflow::{Answer, Code, Workflow};
+
+/// What is typed to leave one of several questions unanswered.
+const LEAVE: &str = "-";
 
 /// Which questions, and what is said to them.
 #[derive(Debug, Args)]
@@ -28,7 +32,7 @@ pub(crate) struct AnswerArguments {
     /// Your own words
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// One answer for each of several questions, as a list of objects with `labels` and `text`
+    /// One answer for each of several questions, as a list of objects with `labels` and `text`; null leaves one unanswered
     #[arg(long, value_name = "JSON", conflicts_with_all = ["labels", "text"])]
     answers: Option<String>,
 }
@@ -81,7 +85,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &AnswerArguments) -> anyh
 pub(super) fn record(
     inbox: &TerminalDesk,
     workflow: &Workflow,
-    answers: Vec<SaidAnswer>,
+    answers: Vec<Option<SaidAnswer>>,
 ) -> anyhow::Result<()> {
     let command = format!("answer {}", workflow.code);
     let recorded = inbox.record(workflow, Said::answers(answers), &command)?;
@@ -94,7 +98,7 @@ pub(super) fn record(
     Ok(())
 }
 
-fn answers(card: &Card, arguments: &AnswerArguments) -> anyhow::Result<Vec<SaidAnswer>> {
+fn answers(card: &Card, arguments: &AnswerArguments) -> anyhow::Result<Vec<Option<SaidAnswer>>> {
     let code = || card.code.clone();
     if let Some(json) = &arguments.answers {
         let unread = |source| {
@@ -104,10 +108,10 @@ fn answers(card: &Card, arguments: &AnswerArguments) -> anyhow::Result<Vec<SaidA
         return serde_json::from_str(json).map_err(unread);
     }
     if !arguments.labels.is_empty() || arguments.text.is_some() {
-        return Ok(vec![SaidAnswer {
+        return Ok(vec![Some(SaidAnswer {
             labels: arguments.labels.clone(),
             text: arguments.text.clone(),
-        }]);
+        })]);
     }
     if card.questions.is_empty() {
         // The desk says what is asked instead.
@@ -120,34 +124,58 @@ fn answers(card: &Card, arguments: &AnswerArguments) -> anyhow::Result<Vec<SaidA
 }
 
 /// Puts questions to the person at the terminal until they agree to send what they said, or leave.
-pub(super) fn ask_all(card: &Card) -> anyhow::Result<Vec<SaidAnswer>> {
+pub(super) fn ask_all(card: &Card) -> anyhow::Result<Vec<Option<SaidAnswer>>> {
     let (code, questions) = (&card.code, &card.questions);
+    if questions.len() > 1 {
+        output::say(&format!(
+            "{} questions; {LEAVE} leaves one unanswered",
+            questions.len()
+        ));
+    }
     loop {
-        let answers = questions.iter().map(|question| ask(code, question));
-        let answers = answers.collect::<anyhow::Result<Vec<SaidAnswer>>>()?;
+        let answers = questions.iter().map(|question| ask(card, question));
+        let answers = answers.collect::<anyhow::Result<Vec<_>>>()?;
         for (question, said) in questions.iter().zip(&answers) {
             let topic = match (&question.shown.header, questions.len()) {
                 (Some(header), 2..) => format!("{header}: "),
                 _ => String::new(),
             };
-            output::say(&format!("  {topic}{}", Shown::line(&said.values().join(", "))));
+            let told = said.as_ref().map(|said| said.values().join(", "));
+            let told = told.as_deref().unwrap_or(LEFT_UNANSWERED);
+            output::say(&format!("  {topic}{}", Shown::line(told)));
         }
         // An answer is final, so it is read back before it is sent.
-        let line = typed(code, "Send this? [Y/n] ")?;
-        match line.trim().to_ascii_lowercase().as_str() {
-            "" | "y" | "yes" => return Ok(answers),
-            _ => output::say("Nothing was sent. Once more:"),
+        let unanswered = answers.iter().filter(|said| said.is_none()).count();
+        let sends = match unanswered {
+            0 => matches!(agreed(code, "Send this? [Y/n] ")?.as_str(), "" | "y" | "yes"),
+            all if all == answers.len() => false,
+            some => {
+                let line = agreed(code, &format!("{some} unanswered: send it so? [y/N] "))?;
+                matches!(line.as_str(), "y" | "yes")
+            }
+        };
+        if sends {
+            return Ok(answers);
         }
+        output::say("Nothing was sent. Once more:");
     }
 }
 
-/// Puts a question to the person at the terminal until they have answered it or leave.
-fn ask(code: &Code, question: &CardQuestion) -> anyhow::Result<SaidAnswer> {
+fn agreed(code: &Code, prompt: &str) -> anyhow::Result<String> {
+    Ok(typed(code, prompt)?.trim().to_ascii_lowercase())
+}
+
+/// Puts a question to the person at the terminal until they have answered it, leave it unanswered or leave.
+fn ask(card: &Card, question: &CardQuestion) -> anyhow::Result<Option<SaidAnswer>> {
     output::say(&question.asked.render().join("\n"));
     loop {
-        let line = typed(code, "> ")?;
+        let line = typed(&card.code, "> ")?;
+        let is_option = question.shown.options.iter().any(|option| option.label == LEAVE);
+        if line.trim() == LEAVE && card.questions.len() > 1 && !is_option {
+            return Ok(None);
+        }
         match SaidAnswer::typed(question, "answer", &line) {
-            Ok(said) => return Ok(said),
+            Ok(said) => return Ok(Some(said)),
             Err(error) => output::note(&error.to_string()),
         }
     }

@@ -107,6 +107,7 @@ impl Hint for NotAnAnswer {
     fn hint(&self) -> Option<String> {
         let code = &self.code;
         Some(match &self.source {
+            Complaint::Nothing => format!("to refuse them all: pml refuse {code}"),
             Complaint::Count { .. } => {
                 format!("to be asked one after the other, in a terminal: pml answer {code}")
             }

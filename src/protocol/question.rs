@@ -10,6 +10,9 @@ mod typed_answer;
 
 pub use read::QuestionError;
 
+/// Stands for people where an answer would, if a question was left unanswered.
+pub const LEFT_UNANSWERED: &str = "(left unanswered)";
+
 /// A free answer is a few pages at most.
 const ANSWER_LIMIT: usize = 20_000;
 
@@ -52,6 +55,8 @@ pub enum Selection {
 }
 
 /// The answer to one question: choices of the question, and what the person wrote besides.
+///
+/// Neither of both means that they answered other questions and left this one unanswered, on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QuestionAnswer {
     /// The labels that were chosen.
@@ -111,6 +116,18 @@ impl Question {
 }
 
 impl QuestionAnswer {
+    /// Stands for a question that was left unanswered.
+    #[must_use]
+    pub fn unanswered() -> Self {
+        Self::default()
+    }
+
+    /// Tells whether the question was left unanswered.
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
+        self.labels.is_empty() && self.text.is_none()
+    }
+
     /// Returns the choices and the free text as one list.
     #[must_use]
     pub fn values(&self) -> Vec<&str> {
@@ -126,7 +143,8 @@ impl QuestionAnswer {
     pub fn summary(&self) -> String {
         match (self.labels.is_empty(), &self.text) {
             (true, Some(text)) => format!("User answered: {text}"),
-            _ => format!("User selected: {}", self.values().join(", ")),
+            (true, None) => "User left this question unanswered.".to_owned(),
+            (false, _) => format!("User selected: {}", self.values().join(", ")),
         }
     }
 }

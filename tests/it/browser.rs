@@ -189,6 +189,47 @@ fn several_choices_own_words_and_free_text_reach_the_agent_as_they_were_given() 
 }
 
 #[test]
+fn what_is_unanswered_is_sent_only_by_a_button_that_says_so() {
+    if !real_browser() {
+        return;
+    }
+    let world = world();
+    let (_server, browser) = opened(&world, Look::Light);
+    let mut agent = world.legacy();
+    let question = |text: &str| {
+        json!({
+            "question": text, "header": "Way", "multiSelect": false,
+            "options": [{ "label": "left", "description": "l" }, { "label": "right", "description": "r" }],
+        })
+    };
+    let questions = json!({ "questions": [question("Which way?"), question("And back?")] });
+    let call = json!({ "name": "ask_user_questions", "arguments": questions });
+    let id = agent.send("tools/call", &call);
+    let pending = card("pending");
+    browser.wait_for_element(&pending);
+    browser.click(&format!("{pending} [data-send]"));
+    browser.wait_for_element(&format!("{pending} .message:not([hidden])"));
+    let offers = "return document.querySelectorAll('#waiting [data-more]').length";
+    assert_eq!(browser.eval(offers), 0, "silence is no answer");
+    browser.click(&format!("{pending} [data-question='0'] [data-label=right]"));
+    browser.click(&format!("{pending} [data-send]"));
+    browser.wait_for_element(&format!("{pending} [data-more]"));
+    let told = browser.text(&format!("{pending} .message"));
+    assert!(told.contains("1 of 2 unanswered"), "{told}");
+    browser.click(&format!("{pending} [data-more]"));
+    let answer = result(&mut agent, id);
+    assert_eq!(
+        texts(&answer),
+        ["Which way?\nUser selected: right\n\nAnd back?\nUser left this question unanswered."]
+    );
+    browser.wait_for(
+        "the page says what was left",
+        "return document.body.innerText.includes('You answered: right; (left unanswered)')",
+    );
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
 fn an_approval_shows_the_command_and_each_button_does_what_it_says() {
     if !real_browser() {
         return;

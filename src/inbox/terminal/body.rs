@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::draft::{Draft, LEFT_UNANSWERED, QuestionDraft, written};
+use super::draft::{Draft, QuestionDraft, written};
 use super::state::{Focus, Mode, Screen};
 use super::text::{short, wrap};
 use super::theme::Tone;
 use crate::card::{Card, CardState, Choice, Decision, LineStyle};
 use crate::protocol::Shown;
-use crate::protocol::question::{Question, Selection};
+use crate::protocol::question::{LEFT_UNANSWERED, Question, Selection};
 use crate::workflow::Timestamp;
 
 /// Below this width a value stands under its name instead of beside it.
@@ -302,17 +302,16 @@ fn review(body: &mut Body, card: &Card, draft: Option<&Draft>, width: usize) {
         width,
     );
     let said = draft.said(card);
-    for ((question, answer), said) in card.questions.iter().zip(&draft.answers).zip(said) {
+    for (question, said) in card.questions.iter().zip(said) {
         let title = question.shown.question.lines().next().unwrap_or_default();
         body.text(
             Tone::Label,
             question.shown.header.as_deref().unwrap_or(title),
             width,
         );
-        if answer.is_answered() {
-            let values: Vec<String> = said.labels.into_iter().chain(said.text).collect();
-            for value in values {
-                let lines = wrap(&Shown::block(&value).to_string(), width.saturating_sub(2));
+        if let Some(said) = said {
+            for value in said.values() {
+                let lines = wrap(&Shown::block(value).to_string(), width.saturating_sub(2));
                 body.rows.extend(
                     lines
                         .into_iter()

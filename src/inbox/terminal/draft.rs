@@ -5,9 +5,6 @@ use ratatui_textarea::{CursorMove, TextArea, WrapMode};
 use crate::card::{Card, SaidAnswer};
 use crate::protocol::question::{Question, Selection};
 
-/// What is sent for a question that the person left unanswered, once they said to send it so.
-pub(super) const LEFT_UNANSWERED: &str = "(left unanswered)";
-
 /// A field for text of several lines.
 pub(super) fn field() -> TextArea<'static> {
     let mut field = TextArea::default();
@@ -77,8 +74,8 @@ impl Draft {
         self.answers.iter().filter(|answer| !answer.is_answered()).count()
     }
 
-    /// Returns what is said, one answer for each question.
-    pub(super) fn said(&self, card: &Card) -> Vec<SaidAnswer> {
+    /// Returns what is said to each question; `None` where that is nothing.
+    pub(super) fn said(&self, card: &Card) -> Vec<Option<SaidAnswer>> {
         let pairs = card.questions.iter().zip(&self.answers);
         pairs
             .map(|(question, answer)| answer.said(&question.shown))
@@ -149,18 +146,14 @@ impl QuestionDraft {
         }
     }
 
-    fn said(&self, question: &Question) -> SaidAnswer {
+    fn said(&self, question: &Question) -> Option<SaidAnswer> {
         let options = question.options.iter().zip(&self.chosen);
         let labels: Vec<String> = options
             .filter(|(_, chosen)| **chosen)
             .map(|(option, _)| option.label.clone())
             .collect();
         let text = if self.other { written(&self.text) } else { None };
-        let text = match (labels.is_empty(), text) {
-            (true, None) => Some(LEFT_UNANSWERED.to_owned()),
-            (_, text) => text,
-        };
-        SaidAnswer { labels, text }
+        self.is_answered().then_some(SaidAnswer { labels, text })
     }
 }
 

@@ -263,11 +263,12 @@ fn tool_use(arguments: Option<Json<'_>>) -> Result<ToolUse, String> {
     })
 }
 
-/// Several choices are joined as the client itself would join them.
+/// Several choices are joined as the client itself would join them, and what is unanswered is left out as it does.
 fn joined(questions: &[Question], answers: &[QuestionAnswer]) -> Value {
     let pairs = questions.iter().zip(answers);
     Value::Object(
         pairs
+            .filter(|(_, given)| !given.is_unanswered())
             .map(|(question, given)| (question.question.clone(), json!(given.values().join(", "))))
             .collect(),
     )
@@ -321,6 +322,13 @@ mod tests {
             labels: vec!["A".to_owned(), "B".to_owned()],
             text: None,
         };
-        assert_eq!(joined(&[question], &[given]), json!({ "Which?": "A, B" }));
+        let open = Question {
+            question: "Why?".to_owned(),
+            ..question.clone()
+        };
+        assert_eq!(
+            joined(&[question, open], &[given, QuestionAnswer::unanswered()]),
+            json!({ "Which?": "A, B" })
+        );
     }
 }

@@ -279,6 +279,57 @@ fn a_person_at_a_terminal_is_asked_one_question_after_the_other() {
 }
 
 #[test]
+fn a_question_is_left_unanswered_only_where_the_person_says_so() {
+    let world = World::new();
+    world.configure(&json!({ "approvals": { "by": "human" } }));
+    let two = |why: &str| put(&world, vec![colour(), free(why)]).code;
+    let one_of_two = json!([{ "labels": ["Blue"] }, { "labels": [] }]);
+
+    let code = two("Why?");
+    let nothing = world.run(&["answer", code.as_str(), "--answers", "[null, null]"]);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(
+        stderr(&nothing).contains("no question is answered"),
+        "{}",
+        stderr(&nothing)
+    );
+    let answered = world.run(&[
+        "answer",
+        code.as_str(),
+        "--answers",
+        r#"[{"labels":["Blue"]}, null]"#,
+    ]);
+    assert!(
+        stderr(&answered).contains("User left this question unanswered."),
+        "{}",
+        stderr(&answered)
+    );
+    assert_eq!(log(&world)[0]["answer"]["answers"], one_of_two);
+
+    if !have(&["script"]) {
+        return;
+    }
+    let answer = format!("answer {}", two("Why not?"));
+    // Enter alone sends nothing so; neither does a person who left everything.
+    let (done, screen) = typed(&world, &answer, "-\n-\n2\n-\n\n2\n-\ny\n");
+    assert_eq!(done, Some(0), "{screen}");
+    assert_eq!(screen.matches("Nothing was sent").count(), 2, "{screen}");
+    assert!(
+        screen.contains("  (left unanswered)") && screen.contains("1 unanswered: send it so? [y/N]"),
+        "{screen}"
+    );
+    assert_eq!(log(&world)[0]["answer"]["answers"], one_of_two);
+    // Alone, it is a text like any other.
+    let answer = format!("answer {}", put(&world, vec![free("Which sign?")]).code);
+    let (done, screen) = typed(&world, &answer, "-\n\n");
+    assert_eq!(done, Some(0), "{screen}");
+    assert_eq!(
+        log(&world)[0]["answer"]["answers"],
+        json!([{ "labels": [], "text": "-" }])
+    );
+}
+
+#[test]
 fn whoever_waits_hears_an_answer_from_a_terminal() {
     let world = World::new();
     let asked = put(&world, vec![free("Why?")]);

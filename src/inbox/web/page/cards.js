@@ -226,7 +226,7 @@ export class CardView {
 		const draw = question.options?.length ? drawOptions : drawText;
 		const first = draw(element, question, { answer, index, id, changed, keydown });
 		element.append(complaint);
-		return { element, first, complaint, name: question.header ?? question.question };
+		return { element, first, complaint };
 	}
 
 	drawActions(into) {
@@ -306,20 +306,21 @@ export class CardView {
 		this.post(reason ? { decision, reason } : { decision });
 	}
 
-	send() {
+	send(isSo) {
 		const { questions } = this.card;
 		const problems = questions.map((question, index) => describeMissing(question, this.draft.answers[index]));
 		problems.forEach((problem, index) => this.complain(index, problem));
 		const missing = this.fields.filter((_, index) => problems[index]);
-		if (missing.length > 0) {
-			const names = missing.map((field) => field.name).join(", ");
-			this.showMessage(questions.length === 1 ? "Not sent: the question has no answer yet." : `Not sent. Still without an answer: ${names}.`);
+		if (missing.length > 0 && !isSo) {
+			const more = missing.length < questions.length && ["Send it so", () => this.send(true)];
+			this.showMessage(`Not sent: ${missing.length} of ${questions.length} unanswered.`, { more });
 			missing[0].first.focus();
 			return;
 		}
 		const answers = this.draft.answers.map(({ labels, other, text }, index) => {
 			const isFree = other || !questions[index].options?.length;
-			return { labels, text: isFree ? text.trim() : null };
+			const own = isFree && text.trim();
+			return labels.length || own ? { labels, text: own || null } : null;
 		});
 		this.post({ answers });
 	}
@@ -358,7 +359,7 @@ export class CardView {
 		} else if (card.state === "pending") {
 			const index = /^answers\[(\d+)\]/.exec(said?.field)?.[1];
 			if (this.fields[index]) this.complain(index, said.reason ?? said.error);
-			this.showMessage(describeFailure(reply), { isError: true, retry: reply.status !== 422 && (() => this.post(body)) });
+			this.showMessage(describeFailure(reply), { isError: true, more: reply.status !== 422 && ["Retry", () => this.post(body)] });
 		}
 	}
 
@@ -367,13 +368,13 @@ export class CardView {
 		this.element.ariaBusy = String(isSent);
 	}
 
-	showMessage(text, { isError = false, isBusy = false, retry = null } = {}) {
+	showMessage(text, { isError = false, isBusy = false, more } = {}) {
 		const { message } = this.parts;
 		clearTimeout(this.hint);
 		message.hidden = false;
 		message.classList.toggle("error", isError);
 		message.replaceChildren(h("span.text", isBusy && h("span.spinner"), text));
-		if (retry) message.append(button("", retry, { "data-retry": "" }, "Retry"));
+		if (more) message.append(button("", more[1], { "data-more": "" }, more[0]));
 		if (!isBusy) this.announce(text);
 	}
 
