@@ -365,6 +365,69 @@ fn behind_a_tls_proxy_its_name_counts_and_the_cookie_is_secure() {
 }
 
 #[test]
+fn a_person_behind_a_tls_proxy_answers_by_their_cookie_and_from_its_https_page_alone() {
+    const NAME: &str = "inbox.example.org";
+    let mut scene = Scene::with(&["--allow-host", NAME]);
+    let path = scene.answer_path();
+    let key = scene.served.script("POST", "/api/keys").send().json();
+    let open = format!("/?key={}", key["key"].as_str().unwrap());
+    // The server does not see TLS, and what a proxy says of it could be anybody's word: it changes nothing.
+    let opened = scene
+        .served
+        .request("GET", &open)
+        .host(Some(NAME))
+        .header("X-Forwarded-Proto", "http")
+        .header("X-Forwarded-Host", "evil.example")
+        .send();
+    assert_eq!((opened.status, opened.header("location")), (303, Some("/")));
+    let cookie = opened.header("set-cookie").unwrap();
+    let (pair, attributes) = cookie.split_once("; ").unwrap();
+    assert_eq!(attributes, "Path=/; HttpOnly; SameSite=Strict; Secure");
+    let request = |method: &str, path: &str| {
+        let request = scene.served.request(method, path).host(Some(NAME));
+        request
+            .header("Cookie", pair)
+            .header("Sec-Fetch-Site", "same-origin")
+    };
+    let inbox = request("GET", "/api/inbox").send();
+    assert_eq!(inbox.status, 200, "{inbox:?}");
+    let csrf = inbox.json()["csrf"].as_str().unwrap().to_owned();
+    let write = |origin: &str, proto: &str| {
+        let request = request("POST", &path).header("X-CSRF-Token", &csrf);
+        let request = request
+            .header("Origin", origin)
+            .header("X-Forwarded-Proto", proto);
+        request.json(&red()).send()
+    };
+    for origin in [
+        "http://inbox.example.org",
+        "https://inbox.example.org:8443",
+        "https://evil.example",
+        "https://evil.inbox.example.org",
+        "null",
+    ] {
+        for proto in ["http", "https"] {
+            refused(&write(origin, proto), 403, origin);
+        }
+    }
+    // Nor does a forwarded name stand for the one in `Host`.
+    let forwarded = scene
+        .served
+        .request("GET", "/api/inbox")
+        .host(Some("evil.example"));
+    let forwarded = forwarded.header("X-Forwarded-Host", NAME).header("Cookie", pair);
+    refused(&forwarded.send(), 403, "X-Forwarded-Host");
+    assert_eq!(scene.served.only_ask(), scene.card);
+    let answered = write("https://inbox.example.org", "http");
+    assert_eq!(
+        (answered.status, &answered.json()["answered"]["text"]),
+        (200, &json!("Red")),
+        "{answered:?}"
+    );
+    assert!(scene.served.lives());
+}
+
+#[test]
 fn nothing_of_a_request_gets_into_the_head_of_a_reply() {
     let mut scene = Scene::new();
     let port = scene.served.port;
