@@ -34,6 +34,16 @@ impl Decision {
     }
 }
 
+impl From<Scope> for Decision {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Once => Self::Once,
+            Scope::Session => Self::Session,
+            Scope::Always => Self::Always,
+        }
+    }
+}
+
 impl fmt::Display for Decision {
     /// Writes it as surfaces do.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

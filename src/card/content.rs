@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::choices::{AlwaysRule, Choice, choices};
+use super::facts::{self, Line, Subject};
 use super::outlook::{Outlook, Presence};
-use crate::protocol::approval::ShownDependency;
+use crate::protocol::Shown;
 use crate::protocol::question::{Choice as QuestionOption, LEFT_UNANSWERED, Question};
-use crate::protocol::{Excerpt, Shown};
-use crate::workflow::{Answer, Arguments, Ask, Code, State, Timestamp, Workflow, WorkflowId};
+use crate::workflow::{Answer, Ask, Code, State, Timestamp, Workflow, WorkflowId};
 
 /// An ask as a person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,6 +27,9 @@ pub struct Card {
     pub asker: CardAsker,
     /// The question in one line.
     pub title: String,
+    /// What it is about, in parts: for a surface that has no room for the title and the lines.
+    #[serde(skip)]
+    pub subject: Subject,
     /// What a person must know before they decide.
     pub lines: Vec<Line>,
     /// The questions of a model; none where a decision is asked for.
@@ -129,33 +132,6 @@ pub struct CardAsker {
     pub alive: bool,
 }
 
-/// One thing to know about an ask.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Line {
-    /// What it is.
-    pub label: &'static str,
-    /// What it says; escaped, never cut.
-    pub text: String,
-    /// How it is drawn.
-    pub style: LineStyle,
-}
-
-/// How a line is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum LineStyle {
-    /// As text.
-    Plain,
-    /// As a command or an address, whole.
-    Command,
-    /// As JSON.
-    Arguments,
-    /// As a long value, shortened until a person asks for all of it.
-    Hash,
-    /// So that it is not overlooked.
-    Warning,
-}
-
 /// What was answered, on which road, by whom and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CardAnswer {
@@ -190,8 +166,9 @@ impl Card {
                 run: shown(&asked_by.run),
                 alive: presence == Presence::Running,
             },
-            title: title(workflow),
-            lines: lines(workflow),
+            title: facts::title(workflow),
+            subject: Subject::of(workflow),
+            lines: facts::lines(workflow),
             questions: questions(&workflow.ask),
             choices: choices(workflow, always_writes.as_ref()),
             always_writes,
@@ -219,93 +196,6 @@ impl CardState {
             State::Pending => Self::Pending,
             State::Answered { .. } => Self::Answered,
         }
-    }
-}
-
-/// Asks in one line.
-fn title(workflow: &Workflow) -> String {
-    let tool = workflow.call.tool.to_string();
-    let named = |dependency: &ShownDependency| {
-        let version = dependency.version.as_deref();
-        let version = version.map_or_else(String::new, |version| format!("@{version}"));
-        Shown::line(&format!("{}{version}", dependency.name)).to_string()
-    };
-    match &workflow.ask {
-        Ask::Install { dependency } if dependency.version.is_some() => {
-            format!("Install and run {}?", named(dependency))
-        }
-        Ask::Install { dependency } => format!("Run {}?", named(dependency)),
-        Ask::Connect { dependency } => format!("Connect to {}?", named(dependency)),
-        Ask::Permit { .. } => format!("Call {}?", Shown::line(&tool)),
-        Ask::Use => format!("Allow {}?", Shown::line(workflow.call.tool.tool())),
-        Ask::Trust { file } if file.changes.is_empty() => format!("Trust {}?", file.path),
-        Ask::Trust { file } => format!("Trust {}, which has changed?", file.path),
-        Ask::Questions { questions } => match questions.as_slice() {
-            [only] => only.question.lines().next().map_or_else(
-                || "A question for you".to_owned(),
-                |first| Shown::line(first).to_string(),
-            ),
-            several => format!("{} questions for you", several.len()),
-        },
-    }
-}
-
-/// Lists what a person must know before they decide, the weightiest first.
-fn lines(workflow: &Workflow) -> Vec<Line> {
-    let line = |label, text: String, style| Line { label, text, style };
-    match &workflow.ask {
-        Ask::Install { dependency } | Ask::Connect { dependency } => {
-            let would = match &dependency.remote {
-                Some(_) => "connects to",
-                None => "would run",
-            };
-            let tool = workflow.call.tool.to_string();
-            let mut lines = vec![line(
-                would,
-                Shown::line(&dependency.install).to_string(),
-                LineStyle::Command,
-            )];
-            if dependency.scripts {
-                let text = "install scripts of the package WILL run".to_owned();
-                lines.push(line("scripts", text, LineStyle::Warning));
-            }
-            let notes = dependency.notes().into_iter();
-            lines.extend(notes.map(|note| line("note", note, LineStyle::Warning)));
-            lines.push(line(
-                "wanted for",
-                Shown::line(&tool).to_string(),
-                LineStyle::Plain,
-            ));
-            let surroundings = dependency.surroundings.labelled().into_iter();
-            lines.extend(surroundings.map(|(label, text)| line(label, text, LineStyle::Plain)));
-            let integrity = dependency.integrity.as_deref();
-            let integrity = integrity.map(|integrity| Shown::line(integrity).to_string());
-            lines.extend(integrity.map(|integrity| line("integrity", integrity, LineStyle::Hash)));
-            lines
-        }
-        Ask::Permit { .. } | Ask::Use => match &workflow.call.arguments {
-            Arguments::Json(json) => {
-                let whole = Excerpt::whole(json);
-                let hidden = whole.unusually_hidden().map(|count| {
-                    let text = format!("{count} characters in one place: more than a usual secret has");
-                    line("hidden", text, LineStyle::Warning)
-                });
-                let mut lines = vec![line("with", whole.text, LineStyle::Arguments)];
-                lines.extend(hidden);
-                lines
-            }
-            Arguments::Absent => vec![line("with", "no arguments".to_owned(), LineStyle::Plain)],
-            Arguments::Erased => Vec::new(),
-        },
-        Ask::Trust { file } => {
-            let mut lines = vec![line("because", format!("it {}", file.origin), LineStyle::Plain)];
-            let changes = file.changes.iter();
-            lines.extend(changes.map(|change| line("changed", change.clone(), LineStyle::Warning)));
-            let wants = file.wants.iter();
-            lines.extend(wants.map(|want| line("wants", want.clone(), LineStyle::Plain)));
-            lines
-        }
-        Ask::Questions { .. } => Vec::new(),
     }
 }
 
@@ -353,6 +243,7 @@ fn answered(state: &State) -> Option<CardAnswer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workflow::Arguments;
     use crate::workflow::samples::{self, NOON};
     use serde_json::json;
     use std::time::Duration;
@@ -372,6 +263,7 @@ mod tests {
                 "lines": [
                     { "label": "would run", "text": "npm install serena@0.5.0", "style": "command" },
                     { "label": "wanted for", "text": "serena:analyze", "style": "plain" },
+                    { "label": "integrity", "text": "recorded at first use", "style": "plain" },
                 ],
                 "questions": [],
                 "choices": [

@@ -6,10 +6,30 @@
 
 mod choices;
 mod content;
+mod facts;
 mod outlook;
 mod said;
 
 pub use choices::{AlwaysRule, Choice, Decision};
-pub use content::{Card, CardAnswer, CardAsker, CardQuestion, CardState, Line, LineStyle};
+pub use content::{Card, CardAnswer, CardAsker, CardQuestion, CardState};
+pub use facts::{Fact, FilePast, Line, LineStyle, Subject};
 pub use outlook::{Outlook, Presence};
 pub use said::{Complaint, Said, SaidAnswer, SaidAnswers, SaidDecision, decide};
+
+/// Cards for the tests of surfaces, which do not see the workflows themselves.
+#[cfg(test)]
+pub(crate) mod samples {
+    use super::{Card, Presence};
+    use crate::workflow::samples::{self, NOON};
+    use crate::workflow::{Ask, Workflow};
+
+    /// An ask that waits.
+    pub(crate) fn workflow(ask: Ask) -> Workflow {
+        samples::workflow(ask)
+    }
+
+    /// Its card.
+    pub(crate) fn card(workflow: &Workflow) -> Card {
+        Card::of(workflow, Presence::Running, NOON)
+    }
+}

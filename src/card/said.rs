@@ -85,6 +85,20 @@ impl SaidAnswer {
         })
     }
 
+    /// Reads what a person said where only values came back: those that are no options are their own words.
+    #[must_use]
+    pub fn loosely(question: &CardQuestion, values: Vec<String>, text: Option<String>) -> Self {
+        let shown = |label: &String| question.shown.options.iter().any(|option| option.label == *label);
+        let labels = values.into_iter().map(|value| question.shown_label(value));
+        let (labels, words): (Vec<_>, Vec<_>) = labels.partition(shown);
+        let words = words.into_iter().chain(text);
+        let words: Vec<_> = words.filter(|words| !words.trim().is_empty()).collect();
+        Self {
+            labels,
+            text: (!words.is_empty()).then(|| words.join(", ")),
+        }
+    }
+
     /// Returns the choices and the own words as one list.
     #[must_use]
     pub fn values(&self) -> Vec<&str> {
@@ -214,13 +228,12 @@ fn trimmed(reason: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::Presence;
-    use crate::workflow::samples::{self, NOON};
+    use crate::workflow::samples;
     use crate::workflow::{Ask, Scope};
     use serde_json::json;
 
     fn card(ask: Ask) -> Card {
-        Card::of(&samples::workflow(ask), Presence::Running, NOON)
+        crate::card::samples::card(&samples::workflow(ask))
     }
 
     fn said(value: &serde_json::Value) -> Result<Said, serde_json::Error> {
@@ -344,6 +357,27 @@ mod tests {
         assert_eq!(answers[0].labels, ["A\n"]);
         assert_eq!(typed("mine").unwrap().text.as_deref(), Some("mine"));
         assert!(typed("3").is_err());
+    }
+
+    #[test]
+    fn values_that_are_no_options_are_words_of_the_person() {
+        let card = questions();
+        let loosely = |values: &[&str], text: Option<&str>| {
+            let values = values.iter().map(|value| (*value).to_owned()).collect();
+            SaidAnswer::loosely(&card.questions[0], values, text.map(str::to_owned))
+        };
+        let said = |labels: &[&str], text: Option<&str>| SaidAnswer {
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            text: text.map(str::to_owned),
+        };
+        for option in ["A\n", "A\\n"] {
+            assert_eq!(loosely(&[option], None), said(&["A\\n"], None), "{option:?}");
+        }
+        assert_eq!(
+            loosely(&["B", "C", " "], Some("and D")),
+            said(&["B"], Some("C, and D"))
+        );
+        assert_eq!(loosely(&[], None), SaidAnswer::default());
     }
 
     #[test]

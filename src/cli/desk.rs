@@ -9,7 +9,7 @@ use super::failure::{Hinted as _, hinted};
 use super::{CommandContext, person};
 use crate::card::{Complaint, Said};
 use crate::protocol::question::QuestionError;
-use crate::proxy::{Desk, Effect, NotEntitled, Recorded, Refusal, SayError};
+use crate::proxy::{Desk, Effect, NotEntitled, Recorded, Refusal};
 use crate::report::Hint;
 use crate::workflow::{Ask, Code, Provenance, Workflow, WorkflowError};
 
@@ -81,17 +81,8 @@ impl TerminalDesk {
     /// Records what the person at this terminal says, or says why it does not count.
     pub(super) fn record(&self, workflow: &Workflow, said: Said, command: &str) -> anyhow::Result<Recorded> {
         let recording = self.desk.record(workflow, said, self.by.clone());
-        self.runtime.block_on(recording).map_err(|error| match error {
-            SayError::Refusal(refusal) => not_recorded(workflow, refusal, command),
-            SayError::Complaint(Complaint::Kind { wanted }) => {
-                let code = workflow.code.clone();
-                not_recorded(workflow, WorkflowError::Unfit { code, wanted }.into(), command)
-            }
-            SayError::Complaint(source) => {
-                let code = workflow.code.clone();
-                hinted(NotAnAnswer { code, source })
-            }
-        })
+        let recorded = self.runtime.block_on(recording);
+        recorded.map_err(|refusal| not_recorded(workflow, refusal, command))
     }
 }
 
@@ -169,6 +160,10 @@ fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow:
         }
         Refusal::Workflow(error @ WorkflowError::Refused { .. }) => with_hint(error, TOO_LATE.to_owned()),
         Refusal::Workflow(error) => error.into(),
+        Refusal::Unfit { code, complaint } => hinted(NotAnAnswer {
+            code,
+            source: complaint,
+        }),
         Refusal::NotEntitled {
             why: NotEntitled::Agent,
             ..

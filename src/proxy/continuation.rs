@@ -12,9 +12,9 @@ use super::decision::BroughtAnswer;
 use super::door::{self, Source};
 use super::route::{GrantKind, Target, is_tool};
 use super::{ClientRequest, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View, project_trust};
+use crate::card::Said;
 use crate::config::Server;
 use crate::loader::{Content, Plan};
-use crate::protocol::continuation::Decision;
 use crate::protocol::{Json, canonical, wire_name};
 use crate::workflow::{
     Answer, Arguments, Ask, RecordedAnswer, Road, State, ToolExpectation, TransitionError, Workflow,
@@ -31,10 +31,10 @@ pub enum Carrier<'a> {
 }
 
 /// The place a decision comes from: this request, or another road.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecisionSource {
     /// It comes with this, on this road.
-    Now(Decision, Road),
+    Now(Said, Road),
     /// It came on another road, or has not come yet.
     Elsewhere,
 }
@@ -97,28 +97,23 @@ impl Proxy {
                     notes: Vec::new(),
                 });
             }
-            (DecisionSource::Now(Decision::Approve(scope), road), _) => {
+            (DecisionSource::Now(said, road), _) => {
+                let answer = door::decided(&suspended, said)?;
                 let source = self.source(&view, &suspended);
-                Some(BroughtAnswer {
-                    answer: Answer::Approve { scope },
-                    road,
-                    check: source.last_check(Effect::Grants, road),
-                })
-            }
-            (DecisionSource::Now(Decision::Refuse, road), _) => {
-                let source = self.source(&view, &suspended);
-                let refused = RecordedAnswer {
-                    answer: Answer::Refuse { reason: None },
-                    by: road.into(),
-                    approves: None,
-                    check: source.last_check(Effect::Refuses, road),
-                };
-                let refusing = self.0.workflows.answer_and_take(id, expected, refused);
-                refusing.await.map_err(door::not_recorded)?;
-                return Ok(Outcome::Aborted {
-                    reason: None,
-                    notes: Vec::new(),
-                });
+                let check = source.last_check(Effect::of(&answer), road);
+                if let Answer::Refuse { reason } = &answer {
+                    let (reason, notes) = (reason.clone(), Vec::new());
+                    let refused = RecordedAnswer {
+                        answer,
+                        by: road.into(),
+                        approves: None,
+                        check,
+                    };
+                    let refusing = self.0.workflows.answer_and_take(id, expected, refused);
+                    refusing.await.map_err(door::not_recorded)?;
+                    return Ok(Outcome::Aborted { reason, notes });
+                }
+                Some(BroughtAnswer { answer, road, check })
             }
             (DecisionSource::Elsewhere, State::Pending) if suspended.is_live_at(super::now()) => {
                 return Ok(Outcome::Waiting(self.asked(&view, &suspended)?));
@@ -159,9 +154,8 @@ impl Proxy {
         workflow: &Workflow,
         decided: DecisionSource,
     ) -> Result<DecisionSource, Refusal> {
-        let (effect, road) = match decided {
-            DecisionSource::Now(Decision::Approve(_), road) => (Effect::Grants, road),
-            DecisionSource::Now(Decision::Refuse, road) => (Effect::Refuses, road),
+        let (effect, road) = match &decided {
+            DecisionSource::Now(said, road) => (Effect::of_said(said), *road),
             // How something stands is told where it could be decided.
             DecisionSource::Elsewhere if self.relation(workflow) != Relation::OtherProject => {
                 return Ok(decided);

@@ -98,11 +98,6 @@ impl Proxy {
         let Answer::Approve { scope } = answer else {
             return Err(Refusal::Expired);
         };
-        // A file is accepted as it is, whatever word a client sent for yes; there is no rule to write.
-        let scope = match found.ask {
-            Ask::Trust { .. } => Scope::Once,
-            _ => scope,
-        };
         let approves = approved_launch(&found, &answer, package_of(plan), now());
         let given = RecordedAnswer {
             answer,

@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use super::authority::{Effect, Relation, Runner, Terminal};
 use super::door::{self, Reach, Recorded, Source};
 use super::person_asks::{self, QuestionStatus};
-use super::{Refusal, moment, now, presence};
-use crate::card::{Card, CardState, Complaint, Said, decide};
+use super::{Refusal, moment, presence};
+use crate::card::{Card, CardState, Said};
 use crate::config::{self, By, Environment, Files, Locations};
 use crate::protocol::question::Question;
 use crate::workflow::{
@@ -62,17 +62,6 @@ pub struct AskingProgram {
     pub client: AskingClient,
 }
 
-/// Says why what a person said was not recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum SayError {
-    /// It is no answer to what was asked.
-    #[error(transparent)]
-    Complaint(#[from] Complaint),
-    /// It does not count, or could not be recorded.
-    #[error(transparent)]
-    Refusal(#[from] Refusal),
-}
-
 /// Answers asks of every project, under the configuration that each of them was asked under.
 #[derive(Debug, Clone)]
 pub struct Desk {
@@ -109,11 +98,7 @@ impl Desk {
     /// Draws the card of an ask as it stands now.
     #[must_use]
     pub fn card(&self, workflow: &Workflow) -> Card {
-        Card::of(
-            workflow,
-            presence::presence_of(workflow.origin.client.process),
-            now(),
-        )
+        presence::card(workflow)
     }
 
     /// Returns what every surface begins with: what waits, what happened lately, and the revision that this tells.
@@ -157,21 +142,15 @@ impl Desk {
     }
 
     /// Makes an answer of what a person said to an ask, and records it if it counts.
-    pub async fn say(&self, id: WorkflowId, said: Said, by: Provenance) -> Result<Card, SayError> {
+    pub async fn say(&self, id: WorkflowId, said: Said, by: Provenance) -> Result<Card, Refusal> {
         let recorded = self.record(&self.find(id).await?, said, by).await?;
         Ok(self.card(&recorded.workflow))
     }
 
     /// Makes an answer of what a person said to an ask, and records it with everything that it grants, if it counts.
-    pub async fn record(
-        &self,
-        workflow: &Workflow,
-        said: Said,
-        by: Provenance,
-    ) -> Result<Recorded, SayError> {
+    pub async fn record(&self, workflow: &Workflow, said: Said, by: Provenance) -> Result<Recorded, Refusal> {
         let source = self.source(workflow).await;
-        door::check(&source, workflow, Effect::of_said(&said), &by)?;
-        let answer = decide(&self.card(workflow), said)?;
+        let answer = door::answer(&source, workflow, said, &by)?;
         // What was shown is what is granted: the launch is bound to the digest that the ask was made with.
         let reach = Reach::AsShown { package: None };
         let recorded = door::record(&self.workflows, &source, workflow, answer, by, reach).await?;

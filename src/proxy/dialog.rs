@@ -1,9 +1,10 @@
 //! Carries out the answer of a dialog: the first answer on any road counts, and a late one is put to the call again.
 
+use super::authority::Effect;
 use super::continuation::{Carrier, DecisionSource, seed_words};
 use super::{ClientRequest, Outcome, Proxy, Refusal, RequestedItem};
+use crate::card::Said;
 use crate::protocol::Shown;
-use crate::protocol::continuation::Decision;
 use crate::workflow::{Answer, Road, State, TransitionError, Workflow, WorkflowError, WorkflowId};
 
 /// How often the state of an ask may move between a look and an answer: each state moves at most twice.
@@ -18,7 +19,7 @@ impl Proxy {
         &self,
         requested: RequestedItem<'_>,
         id: WorkflowId,
-        said: Option<Decision>,
+        said: Option<Said>,
         by: Road,
         client_request: &ClientRequest,
     ) -> Outcome {
@@ -32,7 +33,7 @@ impl Proxy {
         &self,
         requested: RequestedItem<'_>,
         id: WorkflowId,
-        said: Option<Decision>,
+        said: Option<Said>,
         by: Road,
         client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
@@ -40,8 +41,8 @@ impl Proxy {
         for _ in 0..LOOKS {
             let workflow = self.0.workflows.find(id).await?;
             let live = workflow.is_live_at(super::now());
-            let decided = match (&workflow.state, said) {
-                (State::Pending, Some(decision)) if live => DecisionSource::Now(decision, by),
+            let decided = match (&workflow.state, said.clone()) {
+                (State::Pending, Some(said)) if live => DecisionSource::Now(said, by),
                 (State::Pending, None) if live => {
                     let view = self.view().map_err(Refusal::Config)?;
                     self.0.workflows.leave_unattended(id).await?;
@@ -68,7 +69,7 @@ impl Proxy {
                         | TransitionError::Withdrawn,
                     ..
                 })) => {}
-                Ok(outcome) => return Ok(with_note(outcome, overruled(&workflow, said))),
+                Ok(outcome) => return Ok(with_note(outcome, overruled(&workflow, said.as_ref()))),
                 Err(refusal) => return Err(refusal),
             }
         }
@@ -80,12 +81,12 @@ impl Proxy {
         &self,
         requested: RequestedItem<'_>,
         asked: &Workflow,
-        said: Option<Decision>,
+        said: Option<Said>,
         by: Road,
         client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         match (said, &asked.state) {
-            (Some(Decision::Refuse), _) => Ok(Outcome::Aborted {
+            (Some(said), _) if Effect::of_said(&said) == Effect::Refuses => Ok(Outcome::Aborted {
                 reason: None,
                 notes: Vec::new(),
             }),
@@ -94,7 +95,7 @@ impl Proxy {
             (None, _) => Err(Refusal::Unanswered {
                 tool: asked.call.tool.clone(),
             }),
-            (Some(decision @ Decision::Approve(_)), _) => {
+            (Some(said), _) => {
                 let outcome = self.call(requested, client_request.clone()).await;
                 let Outcome::Asked(again) = outcome else {
                     return Ok(outcome);
@@ -105,7 +106,7 @@ impl Proxy {
                     return Ok(Outcome::Asked(again));
                 }
                 let id = fresh.id.to_string();
-                let decided = DecisionSource::Now(decision, by);
+                let decided = DecisionSource::Now(said, by);
                 self.resumed(Carrier::Request(requested), &id, decided, client_request)
                     .await
             }
@@ -114,15 +115,15 @@ impl Proxy {
 }
 
 /// Says that an answer came second, where it would have decided otherwise.
-fn overruled(workflow: &Workflow, said: Option<Decision>) -> Option<String> {
+fn overruled(workflow: &Workflow, said: Option<&Said>) -> Option<String> {
     let State::Answered { answer, by, at } = &workflow.state else {
         return None;
     };
-    match (answer, said) {
-        (Answer::Approve { .. }, Some(Decision::Refuse)) => Some(format!(
+    match (answer, Effect::of_said(said?)) {
+        (Answer::Approve { .. }, Effect::Refuses) => Some(format!(
             "pml: the dialog was declined, but the call had been approved by {by} at {at}; the first answer counts"
         )),
-        (Answer::Refuse { reason }, Some(Decision::Approve(_))) => {
+        (Answer::Refuse { reason }, Effect::Grants) => {
             let reason = reason
                 .as_deref()
                 .map_or_else(String::new, |reason| format!(" ({})", Shown::line(reason)));

@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::approval::approved_launch;
 use super::authority::{AnswerWeight, Effect, Relation, Runner, may_answer, policy_for, stricter};
 use super::rule_error::RuleError;
-use super::{Refusal, now, project_trust};
+use super::{Refusal, now, presence, project_trust};
+use crate::card::{Complaint, Said, decide};
 use crate::config::{self, By, Files};
 use crate::permissions::ConfigChange;
 use crate::permissions::writer::{FileEdit, FileKind, JointError, edit_jointly};
@@ -111,6 +112,28 @@ pub(super) fn check(
 ) -> Result<(), Refusal> {
     counts(source, workflow, effect, by.road)?;
     Ok(workflow.takes_answers_at(now())?)
+}
+
+/// Makes an answer of what was said to an ask, if it counts now and is one.
+pub(super) fn answer(
+    source: &Source,
+    workflow: &Workflow,
+    said: Said,
+    by: &Provenance,
+) -> Result<Answer, Refusal> {
+    check(source, workflow, Effect::of_said(&said), by)?;
+    decided(workflow, said)
+}
+
+/// Makes an answer of what was said to an ask, if it is one.
+pub(super) fn decided(workflow: &Workflow, said: Said) -> Result<Answer, Refusal> {
+    decide(&presence::card(workflow), said).map_err(|complaint| {
+        let code = workflow.code.clone();
+        match complaint {
+            Complaint::Kind { wanted } => WorkflowError::Unfit { code, wanted }.into(),
+            complaint => Refusal::Unfit { code, complaint },
+        }
+    })
 }
 
 /// Checks that an answer with this effect counts on the road it comes on.

@@ -44,7 +44,7 @@ pub use call::{ClientRequest, Progress, WaitMode};
 pub use client_scope::Claim;
 pub use clock::{moment, now};
 pub use continuation::{Carrier, DecisionSource};
-pub use desk::{AskingProgram, ChangedCards, Desk, SayError, Snapshot};
+pub use desk::{AskingProgram, ChangedCards, Desk, Snapshot};
 pub use door::Recorded;
 pub use introduction::Introduction;
 pub use late_answers::LateAnswer;
@@ -297,12 +297,6 @@ impl Proxy {
             self.0.tasks.spawn(async move { proxy.reconcile().await });
         }
         Ok(view)
-    }
-
-    /// Returns the project's file, into which rules are written.
-    #[must_use]
-    pub fn file(&self) -> &Path {
-        &self.0.files.project
     }
 
     fn project(&self) -> &Path {

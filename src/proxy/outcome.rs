@@ -1,13 +1,13 @@
 //! The outcome of a call as plain data; the conversation words it for the wire.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::card::{Card, Complaint};
 use crate::config::{By, ConfigError, Rule};
 use crate::loader::{Ended, LoadError, PlanError};
 use crate::protocol::approval::{ApprovalType, AskSubject};
@@ -71,6 +71,8 @@ pub struct PendingAsk {
     pub subject: Box<AskSubject>,
     /// The arguments of the call.
     pub arguments: Arguments,
+    /// What a person is shown of it, and may say.
+    pub card: Box<Card>,
     /// Whether anything would be installed before it runs.
     pub installs: bool,
     /// The id that continues the call.
@@ -79,8 +81,6 @@ pub struct PendingAsk {
     pub code: Code,
     /// Who may decide.
     pub by: By,
-    /// The project's file, into which `always` writes.
-    pub file: PathBuf,
     /// Where the person can answer besides a dialog.
     pub road: PersonalRoad,
     /// How long the id is valid.
@@ -234,6 +234,15 @@ pub enum Refusal {
         /// Why.
         why: NotEntitled,
     },
+    /// What was said is no answer to what was asked; the ask still waits.
+    #[error("`{code}` cannot be answered so")]
+    Unfit {
+        /// The workflow.
+        code: Code,
+        /// Why not.
+        #[source]
+        complaint: Complaint,
+    },
     /// Only a person may answer this.
     #[error("waiting for a person: only they can answer `{code}`")]
     NeedsPerson {
@@ -339,7 +348,8 @@ impl Hint for Refusal {
                 let server = error.downcast_ref::<WorkflowError>().and_then(Hint::hint);
                 server.or_else(|| error.downcast_ref::<RuleError>().and_then(Hint::hint))
             }
-            Self::Disabled { .. }
+            Self::Unfit { .. }
+            | Self::Disabled { .. }
             | Self::Unusable { .. }
             | Self::Stuffed { .. }
             | Self::Unanswerable { .. } => None,

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::authority::Effect;
 use super::decision::package_of;
 use super::door::{self, Reach};
-use super::{Claim, Proxy, Refusal, now};
+use super::{Claim, Proxy, Refusal, now, presence};
+use crate::card::{Card, Said};
 use crate::config::{ApprovalSettings, AskUserSettings, By};
 use crate::permissions::Ruling;
 use crate::protocol::question::{Question, QuestionAnswer};
@@ -94,15 +94,21 @@ impl Proxy {
         stands
     }
 
-    /// Records an answer, if it counts on this road and in this conversation.
+    /// Draws the card of an ask as it stands now.
+    #[must_use]
+    pub fn card(&self, workflow: &Workflow) -> Card {
+        presence::card(workflow)
+    }
+
+    /// Makes an answer of what was said to an ask, and records it if it counts on this road and in this conversation.
     ///
     /// What an approval grants is recorded with it, so that it counts also where the call never comes back.
-    pub async fn answer(&self, id: WorkflowId, answer: Answer, by: Road) -> Result<Workflow, Refusal> {
+    pub async fn say(&self, id: WorkflowId, said: Said, by: Road) -> Result<Workflow, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let workflow = self.0.workflows.find(id).await?;
         let by = Provenance::from(by);
         let source = self.source(&view, &workflow);
-        door::check(&source, &workflow, Effect::of(&answer), &by)?;
+        let answer = door::answer(&source, &workflow, said, &by)?;
         // What changed since the person was asked is not what they approved.
         let reach = match self.planned(&view, &workflow.call.tool) {
             Ok((_, plan)) if *plan.digest() == workflow.call.launch => Reach::AsShown {

@@ -1,7 +1,13 @@
 //! Whether the process that asked still runs: read from the process table, where a number may have been given anew.
 
-use crate::card::Presence;
-use crate::workflow::ProcessName;
+use super::now;
+use crate::card::{Card, Presence};
+use crate::workflow::{ProcessName, Workflow};
+
+/// Draws the card of an ask as it stands now.
+pub(super) fn card(workflow: &Workflow) -> Card {
+    Card::of(workflow, presence_of(workflow.origin.client.process), now())
+}
 
 /// Names this process.
 pub(super) fn own_process() -> Option<ProcessName> {

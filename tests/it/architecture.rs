@@ -26,7 +26,15 @@ const PICTURE: [(&str, &[&str]); 16] = [
     ),
     (
         "stdio",
-        &["proxy", "wire", "config", "protocol", "report", "footprint"],
+        &[
+            "proxy",
+            "card",
+            "wire",
+            "config",
+            "protocol",
+            "report",
+            "footprint",
+        ],
     ),
     (
         "inbox",

@@ -217,6 +217,31 @@ fn several_questions_are_answered_by_a_relay_too() {
 }
 
 #[test]
+fn a_relay_says_which_question_the_person_left_unanswered() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let pending = client.call("ask_user_questions", &two_questions());
+    let mut relay = |answers: Value| {
+        let continuation = json!({ "answers": answers });
+        proceed(&mut client, "ask_user_questions", &pending, continuation)
+    };
+    let nothing = relay(json!([null, null]));
+    assert!(
+        texts(&nothing)[0].starts_with("no question is answered"),
+        "{nothing}"
+    );
+    let answered = relay(json!([null, ["A", "C"]]));
+    assert_eq!(
+        texts(&answered),
+        ["First?\nUser left this question unanswered.\n\nSecond?\nUser selected: A, C"]
+    );
+    assert_eq!(
+        answered["structuredContent"]["answers"],
+        json!({ "First?": [], "Second?": ["A", "C"] })
+    );
+}
+
+#[test]
 fn where_only_a_person_counts_a_model_cannot_answer() {
     let world = World::new();
     world.configure(&json!({ "approvals": { "by": "human" } }));

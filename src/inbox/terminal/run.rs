@@ -19,7 +19,7 @@ use super::theme::Palette;
 use super::update::update;
 use super::view::draw;
 use crate::card::Card;
-use crate::proxy::{ChangedCards, Desk, Refusal, SayError, moment};
+use crate::proxy::{ChangedCards, Desk, Refusal, moment};
 use crate::report;
 use crate::workflow::{Provenance, WorkflowId};
 
@@ -161,11 +161,11 @@ fn translate(screen: &Screen, event: Event) -> Option<Message> {
 }
 
 /// Says why an answer was not recorded, in the words for a person.
-fn words(error: &SayError) -> String {
+fn words(error: &Refusal) -> String {
     match error {
-        SayError::Refusal(Refusal::Workflow(error)) => report::render(error, None),
-        SayError::Refusal(error) => report::render(error, None),
-        SayError::Complaint(error) => error.to_string(),
+        Refusal::Workflow(error) => report::render(error, None),
+        Refusal::Unfit { complaint, .. } => complaint.to_string(),
+        error => report::render(error, None),
     }
 }
 

@@ -6,7 +6,7 @@ use axum::response::Response;
 use super::app::App;
 use super::reply;
 use crate::card::{Card, CardState, Said};
-use crate::proxy::{Refusal, SayError};
+use crate::proxy::Refusal;
 use crate::workflow::{Provenance, WorkflowError, WorkflowId};
 
 /// Records what was said; where another was first, the reply is the card that says who.
@@ -21,10 +21,7 @@ pub(super) async fn record(app: &App, id: WorkflowId, said: Said, by: Provenance
     {
         return reply::json(status, &card);
     }
-    match error {
-        SayError::Complaint(complaint) => reply::unfit(&complaint.field(), &complaint.to_string()),
-        SayError::Refusal(refusal) => refused(&refusal),
-    }
+    refused(&error)
 }
 
 /// Returns the card of an ask, or the reply that says why there is none.
@@ -51,6 +48,7 @@ pub(super) fn refused(refusal: &Refusal) -> Response {
         Refusal::NotEntitled { .. } | Refusal::NeedsPerson { .. } => {
             reply::error(StatusCode::FORBIDDEN, &text)
         }
+        Refusal::Unfit { complaint, .. } => reply::unfit(&complaint.field(), &complaint.to_string()),
         Refusal::Workflow(WorkflowError::Unknown { .. }) => {
             reply::error(StatusCode::NOT_FOUND, "there is no such ask")
         }

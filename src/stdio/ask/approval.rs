@@ -2,6 +2,7 @@
 
 use super::ladder::{ClientRoad, Ladder, LadderReply, Requester, Resolution};
 use super::subject::{PersonAsk, Subject};
+use crate::card::Said;
 use crate::protocol::continuation::{Continuation, ContinuationError, Decision};
 use crate::proxy::{
     Answer, Carrier, ClientRequest, DecisionSource, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, Road,
@@ -46,7 +47,10 @@ impl Approver<'_> {
             Err(error) => return Outcome::Refused(Refusal::Continuation(error)),
         };
         let decided = match continuation.decision {
-            Some(decision) => DecisionSource::Now(decision, Road::Continuation),
+            Some(Decision::Approve(scope)) => {
+                DecisionSource::Now(Said::decision(scope.into()), Road::Continuation)
+            }
+            Some(Decision::Refuse) => DecisionSource::Now(Said::refusal(None), Road::Continuation),
             None => DecisionSource::Elsewhere,
         };
         let id = &continuation.workflow_id;
@@ -82,22 +86,21 @@ impl Approver<'_> {
     async fn ask(self, call: &Call<'_>, mut asked: PendingAsk) -> Resolution {
         let claim = asked.claim.take();
         let mut ask = PersonAsk {
-            id: WorkflowId::new(asked.workflow_id),
-            code: asked.code.to_string(),
+            card: &asked.card,
             subject: Subject::Approval(&asked),
             patience: asked.expires_in,
             claim,
         };
         let was_shown = call.requester.returns_form_of().is_some() || call.requester.road != ClientRoad::None;
         let reply = self.ladder.ask(call.requester, &mut ask).await;
-        let (id, claim) = (ask.id, ask.claim);
+        let (id, claim) = (ask.card.id, ask.claim);
         match reply {
             LadderReply::Form(form) => Resolution::Form(form),
             LadderReply::Nothing if !was_shown => {
                 Resolution::Outcome(Outcome::Asked(PendingAsk { claim, ..asked }))
             }
             LadderReply::Nothing => self.concluded(call, id, None).await,
-            LadderReply::Said(answer, by) => self.concluded(call, id, Some((answer, by))).await,
+            LadderReply::Said(said, by) => self.concluded(call, id, Some((said, by))).await,
         }
     }
 
@@ -111,13 +114,8 @@ impl Approver<'_> {
     }
 
     /// Goes on after a form; where that leads to another question, it is asked too.
-    async fn concluded(self, call: &Call<'_>, id: WorkflowId, said: Option<(Answer, Road)>) -> Resolution {
-        let (said, by) = match said {
-            Some((Answer::Approve { scope }, by)) => (Some(Decision::Approve(scope)), by),
-            Some((Answer::Refuse { .. }, by)) => (Some(Decision::Refuse), by),
-            Some((Answer::Answers { .. }, by)) => (None, by),
-            None => (None, Road::Dialog),
-        };
+    async fn concluded(self, call: &Call<'_>, id: WorkflowId, said: Option<(Said, Road)>) -> Resolution {
+        let (said, by) = said.map_or((None, Road::Dialog), |(said, by)| (Some(said), by));
         let ended = self
             .proxy
             .dialog_ended(call.requested, id, said, by, &call.client_request);

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::card::Decision;
 use crate::protocol::Shown;
-use crate::protocol::continuation::{Decision, Scope};
 use crate::stdio::client::link::FormStyle;
 
 mod approval;
@@ -83,10 +83,10 @@ fn plain(field: &mut Map<String, Value>) {
 }
 
 /// A form with the one required decision; the titles say what each choice grants, and none is chosen beforehand.
-fn decide(text: &message::Text, choices: &[(&str, String)]) -> Value {
+fn decision_form(text: &message::Text, titles: &[(Decision, String)]) -> Value {
+    let choices = titles.iter();
     let choices: Vec<Value> = choices
-        .iter()
-        .map(|(word, title)| json!({ "const": word, "title": title }))
+        .map(|(decision, title)| json!({ "const": word(*decision), "title": title }))
         .collect();
     let mut decision = json!({ "type": "string", "title": "Decision" });
     if let Some(description) = &text.description {
@@ -101,19 +101,35 @@ fn decide(text: &message::Text, choices: &[(&str, String)]) -> Value {
 
 /// Reads the decision out of a filled form; anything else is none.
 pub(crate) fn decision(content: &Map<String, Value>) -> Option<Decision> {
-    match content.get("decision")?.as_str()? {
-        "continue" => Some(Decision::Approve(Scope::Once)),
-        "session" => Some(Decision::Approve(Scope::Session)),
-        "always" => Some(Decision::Approve(Scope::Always)),
-        "abort" => Some(Decision::Refuse),
-        _ => None,
+    let chosen = content.get("decision")?.as_str()?;
+    let all = [
+        Decision::Once,
+        Decision::Session,
+        Decision::Always,
+        Decision::Abort,
+    ];
+    all.into_iter().find(|decision| word(*decision) == chosen)
+}
+
+/// Returns what stands for a decision in a form; people see its title.
+fn word(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Once => "continue",
+        Decision::Session => "session",
+        Decision::Always => "always",
+        Decision::Abort => "abort",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::card::{Card, decide, samples};
     use crate::protocol::question::{Question, QuestionAnswer, Selection};
+    use crate::proxy::{Answer, Ask};
+    use crate::stdio::ask::subject::{PersonAsk, Subject};
 
     fn question(selection: Selection) -> Question {
         let arguments = json!({ "question": "Which\u{202e}?", "options": [{ "label": "A", "description": "first" }, { "label": "B" }] });
@@ -123,19 +139,31 @@ mod tests {
         }
     }
 
+    fn card(questions: &[Question]) -> Card {
+        let questions = questions.to_vec();
+        samples::card(&samples::workflow(Ask::Questions { questions }))
+    }
+
+    /// What a filled form comes to, in the words for a model.
     fn read(questions: &[Question], content: &Value) -> Option<Vec<String>> {
-        answers(questions, content.as_object().unwrap())
-            .map(|given| given.iter().map(QuestionAnswer::summary).collect())
+        let card = card(questions);
+        let ask = PersonAsk {
+            card: &card,
+            subject: Subject::Questions,
+            patience: Duration::ZERO,
+            claim: None,
+        };
+        match decide(&card, ask.said(content.as_object().unwrap())?) {
+            Ok(Answer::Answers { answers }) => Some(answers.iter().map(QuestionAnswer::summary).collect()),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
     fn a_decision_is_one_of_four_words_and_nothing_else() {
         let read = |content: Value| decision(content.as_object().unwrap());
-        assert_eq!(
-            read(json!({ "decision": "continue" })),
-            Some(Decision::Approve(Scope::Once))
-        );
-        assert_eq!(read(json!({ "decision": "abort" })), Some(Decision::Refuse));
+        assert_eq!(read(json!({ "decision": "continue" })), Some(Decision::Once));
+        assert_eq!(read(json!({ "decision": "abort" })), Some(Decision::Abort));
         for content in [
             json!({}),
             json!({ "decision": true }),
@@ -160,7 +188,7 @@ mod tests {
     #[test]
     fn an_older_client_gets_choices_it_can_read_and_its_answers_are_understood() {
         let form = styled(
-            questions(&[question(Selection::One), question(Selection::Several)], "kfmbe"),
+            questions(&card(&[question(Selection::One), question(Selection::Several)])),
             FormStyle::Plain,
         );
         let fields = &form["requestedSchema"]["properties"];
@@ -194,7 +222,7 @@ mod tests {
     #[test]
     fn questions_become_required_fields_and_answers_come_back() {
         let one = [question(Selection::One)];
-        let form = questions(&one, "kfmbe");
+        let form = questions(&card(&one));
         assert_eq!(form["message"], "Which\\u{202e}?");
         let schema = &form["requestedSchema"];
         assert_eq!(schema["required"], json!(["answer1"]));
@@ -223,9 +251,22 @@ mod tests {
     }
 
     #[test]
+    fn an_option_that_could_deceive_is_named_as_it_is_shown_and_answered_as_it_was_asked() {
+        let arguments = json!({ "question": "?", "options": [{ "label": "a\u{202e}b" }, { "label": "c" }] });
+        let asked = [Question::single(arguments.as_object().unwrap()).unwrap()];
+        let form = questions(&card(&asked));
+        let choice = &form["requestedSchema"]["properties"]["answer1"]["oneOf"][0];
+        assert_eq!(*choice, json!({ "const": "a\\u{202e}b", "title": "a\\u{202e}b" }));
+        assert_eq!(
+            read(&asked, &json!({ "answer1": choice["const"] })),
+            Some(vec!["User selected: a\u{202e}b".to_owned()])
+        );
+    }
+
+    #[test]
     fn own_words_are_asked_for_in_a_second_form() {
         let words = |questions: &[Question], content: &Value| {
-            own_words(questions, content.as_object().unwrap(), "kfmbe")
+            own_words(&card(questions), content.as_object().unwrap())
         };
         let one = [question(Selection::One)];
         assert_eq!(words(&one, &json!({ "answer1": "A" })), None);
@@ -259,12 +300,12 @@ mod tests {
             "options": [{ "label": "A", "description": "much longer than a choice can be in the dialog of a client" }],
         });
         let question = Question::single(arguments.as_object().unwrap()).unwrap();
-        let form = questions(&[question], "kfmbe");
+        let form = questions(&card(&[question]));
         let message = form["message"].as_str().unwrap();
         assert!(message.starts_with("word word"), "{message}");
         assert_eq!(
             form["requestedSchema"]["properties"]["answer1"]["description"],
-            "may be cut here; whole in a terminal: `pml pending kfmbe`"
+            "may be cut here; whole in a terminal: `pml pending aaaaa`"
         );
         assert!(
             message.ends_with("A: much longer than a choice can be in the dialog of a client"),

@@ -23,9 +23,10 @@ use super::open_form::{self, OpenForm};
 use super::parking::{ParkedMatch, Parking};
 use super::retry::Retry;
 use super::subject::PersonAsk;
+use crate::card::Said;
 use crate::config;
 use crate::protocol::Object;
-use crate::proxy::{Answer, Claim, Outcome, Progress, Proxy, Road, Workflow, WorkflowId};
+use crate::proxy::{Claim, Outcome, Progress, Proxy, Road, Workflow, WorkflowId};
 use crate::stdio::client::answer;
 use crate::stdio::client::link::{FormStyle, Link};
 use crate::stdio::era::{self, Covered, Era};
@@ -93,8 +94,8 @@ pub(crate) struct ReturnedForm {
 
 /// What came of putting an ask to a person through the client.
 pub(crate) enum LadderReply {
-    /// They answered in a form of this client.
-    Said(Answer, Road),
+    /// They said this in a form of this client, and it is an answer.
+    Said(Said, Road),
     /// The client must show this form and call again.
     Form(ModernForm),
     /// No form brought an answer; one may have come on another road, or may still come.
@@ -119,7 +120,7 @@ impl ModernForm {
     /// Writes the first form of an ask, which keeps the right of its call to the answer.
     fn first(ask: &mut PersonAsk<'_>, attempt: usize) -> Self {
         Self {
-            id: ask.id,
+            id: ask.card.id,
             params: ask.first_form(attempt),
             claim: ask.claim.take(),
             earlier: Map::new(),
@@ -239,8 +240,8 @@ impl Ladder {
                     Err(reply) => return reply,
                 }
             }
-            match ask.answer(&content) {
-                Some(answer) => return LadderReply::Said(answer, by),
+            match ask.said(&content) {
+                Some(said) => return LadderReply::Said(said, by),
                 // Nothing was filled in: there is no slip to mend.
                 None if content.is_empty() => break,
                 None => {}
@@ -260,13 +261,12 @@ impl Ladder {
             dialogs: &self.dialogs,
             link: &self.link,
             form: form::styled(form, self.link.forms().unwrap_or(FormStyle::Titled)),
-            waiting: self.waiting(requester, ask.id, ask.patience),
+            waiting: self.waiting(requester, ask.card.id, ask.patience),
         };
         match dialog.show().await {
             DialogEnd::Filled(Filled::Accepted(content)) => Ok(content),
             DialogEnd::Filled(Filled::Refused) => {
-                let refusal = Answer::Refuse { reason: None };
-                Err(LadderReply::Said(refusal, Road::Elicitation))
+                Err(LadderReply::Said(Said::refusal(None), Road::Elicitation))
             }
             DialogEnd::Filled(Filled::Unreadable) | DialogEnd::Unavailable | DialogEnd::Elsewhere(_) => {
                 Err(LadderReply::Nothing)
@@ -314,7 +314,7 @@ fn returned(filled: &Filled, form: OpenForm, ask: &mut PersonAsk<'_>) -> LadderR
     let content = match filled {
         Filled::Accepted(content) => content.clone(),
         Filled::Refused if was_read => {
-            return LadderReply::Said(Answer::Refuse { reason: None }, Road::Dialog);
+            return LadderReply::Said(Said::refusal(None), Road::Dialog);
         }
         Filled::Refused | Filled::Unreadable => return LadderReply::Nothing,
     };
@@ -324,15 +324,15 @@ fn returned(filled: &Filled, form: OpenForm, ask: &mut PersonAsk<'_>) -> LadderR
     // Own words are asked for once: a client that accepts forms without filling them in would do so for ever.
     if let Some(params) = ask.second_form(&all).filter(|_| is_first) {
         return LadderReply::Form(ModernForm {
-            id: ask.id,
+            id: ask.card.id,
             params,
             claim: ask.claim.take(),
             earlier: all,
             attempt: form.attempt,
         });
     }
-    match ask.answer(&all) {
-        Some(answer) => LadderReply::Said(answer, Road::Dialog),
+    match ask.said(&all) {
+        Some(said) => LadderReply::Said(said, Road::Dialog),
         // Where nothing was filled in there is no slip to mend.
         None if !all.is_empty() && form.attempt + 1 < ask.attempts() => {
             LadderReply::Form(ModernForm::first(ask, form.attempt + 1))

@@ -1,15 +1,12 @@
 //! What is put to a person: the forms that show it, and the answer that a filled form holds.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::form;
-use crate::protocol::ToolName;
-use crate::protocol::continuation::Decision;
-use crate::protocol::question::Question;
-use crate::proxy::{Answer, Claim, PendingAsk, WorkflowId};
+use crate::card::{Card, Said, decide};
+use crate::proxy::{Claim, PendingAsk};
 
 /// What stands before questions that are asked once more.
 const AGAIN: &str = "What you sent is not one of the answers. Please answer again.";
@@ -20,22 +17,17 @@ pub(crate) enum Subject<'a> {
     Approval(&'a PendingAsk),
     /// May the client use one of its own tools?
     Permission {
-        tool: &'a ToolName,
         /// The raw input of that use.
         input: &'a str,
-        /// The file that a rule would be written to.
-        file: &'a Path,
     },
     /// Questions of a model.
-    Questions(&'a [Question]),
+    Questions,
 }
 
 /// An ask on its way to a person.
 pub(crate) struct PersonAsk<'a> {
-    /// The workflow that holds it.
-    pub(crate) id: WorkflowId,
-    /// The code by which the person finds it in a terminal.
-    pub(crate) code: String,
+    /// What the person is shown and may say, on this surface as on any other.
+    pub(crate) card: &'a Card,
     pub(crate) subject: Subject<'a>,
     /// How long a dialog may stay open.
     pub(crate) patience: Duration,
@@ -53,7 +45,7 @@ impl PersonAsk<'_> {
     pub(crate) fn attempts(&self) -> usize {
         match &self.subject {
             Subject::Approval(_) | Subject::Permission { .. } => 1,
-            Subject::Questions(_) => Self::ATTEMPTS,
+            Subject::Questions => Self::ATTEMPTS,
         }
     }
 
@@ -61,8 +53,8 @@ impl PersonAsk<'_> {
     pub(crate) fn first_form(&self, attempt: usize) -> Value {
         let mut form = match &self.subject {
             Subject::Approval(asked) => form::approval(asked),
-            Subject::Permission { tool, input, file } => form::permission(tool, input, &self.code, file),
-            Subject::Questions(questions) => form::questions(questions, &self.code),
+            Subject::Permission { input } => form::permission(self.card, input),
+            Subject::Questions => form::questions(self.card),
         };
         if attempt > 0
             && let Some(message) = form.get("message").and_then(Value::as_str)
@@ -76,21 +68,16 @@ impl PersonAsk<'_> {
     pub(crate) fn second_form(&self, content: &Map<String, Value>) -> Option<Value> {
         match &self.subject {
             Subject::Approval(_) | Subject::Permission { .. } => None,
-            Subject::Questions(questions) => form::own_words(questions, content, &self.code),
+            Subject::Questions => form::own_words(self.card, content),
         }
     }
 
-    /// Reads the answer out of what was filled in; `None` where it holds none.
-    pub(crate) fn answer(&self, content: &Map<String, Value>) -> Option<Answer> {
-        match &self.subject {
-            Subject::Approval(_) | Subject::Permission { .. } => match form::decision(content)? {
-                Decision::Approve(scope) => Some(Answer::Approve { scope }),
-                Decision::Refuse => Some(Answer::Refuse { reason: None }),
-            },
-            Subject::Questions(questions) => {
-                let answers = form::answers(questions, content)?;
-                Some(Answer::Answers { answers })
-            }
-        }
+    /// Reads what was filled in; `None` where it is no answer.
+    pub(crate) fn said(&self, content: &Map<String, Value>) -> Option<Said> {
+        let said = match &self.subject {
+            Subject::Approval(_) | Subject::Permission { .. } => Said::decision(form::decision(content)?),
+            Subject::Questions => Said::answers(form::answers(&self.card.questions, content)?),
+        };
+        decide(self.card, said.clone()).is_ok().then_some(said)
     }
 }

@@ -11,12 +11,13 @@ use serde_json::{Map, Value};
 use super::question_text::{result, timed_out};
 use super::question_tool::QuestionTool;
 use super::relayed_question;
+use crate::card::{CardQuestion, Said, SaidAnswer};
 use crate::config::AskUserMode;
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
-use crate::protocol::question::{Question, QuestionAnswer};
+use crate::protocol::question::Question;
 use crate::protocol::{Json, Shown};
 use crate::proxy::{
-    Answer, Ask, Proxy, QuestionStatus, Refusal, Road, State, Workflow, WorkflowId, came_second, now,
+    Ask, Proxy, QuestionStatus, Refusal, Road, State, Workflow, WorkflowId, came_second, now,
 };
 use crate::report::{self, Hint as _};
 use crate::stdio::ask::ladder::{Ladder, LadderReply, Requester, Resolution};
@@ -73,17 +74,17 @@ impl AskUser<'_> {
         if workflow.state != State::Pending && workflow.state != State::Expired {
             return self.stand(workflow.id, Duration::ZERO).await;
         }
+        let card = self.proxy.card(&workflow);
         let mut ask = PersonAsk {
-            id: workflow.id,
-            code: workflow.code.to_string(),
-            subject: Subject::Questions(questions),
+            card: &card,
+            subject: Subject::Questions,
             patience: self.proxy.ask_user().patience(),
             claim: None,
         };
         match self.ladder.ask(self.requester, &mut ask).await {
             LadderReply::Form(form) => Ok(Resolution::Form(form)),
             LadderReply::Nothing => self.without_form(workflow).await,
-            LadderReply::Said(answer, by) => {
+            LadderReply::Said(said, by) => {
                 let mut id = workflow.id;
                 if !workflow.is_live_at(now()) {
                     // The person took longer than the question lived: what they said is put to it again.
@@ -93,7 +94,7 @@ impl AskUser<'_> {
                         .await?
                         .id;
                 }
-                record(self.proxy, id, answer, by).await?;
+                record(self.proxy, id, said, by).await?;
                 self.stand(id, Duration::ZERO).await
             }
         }
@@ -154,13 +155,16 @@ impl AskUser<'_> {
             // One question has one answer, whichever of the two tools asked it.
             let alone = questions.len() == 1 && members.get("answers").is_none_or(Value::is_null);
             let tool = if alone { QuestionTool::One } else { self.tool };
-            let answers = match relayed(tool, &questions, given) {
+            let answers = match relayed(tool, &self.proxy.card(&workflow).questions, given) {
                 Ok(answers) => answers,
                 Err(reason) => return refused(reason),
             };
-            let answer = Answer::Answers { answers };
-            let by = Road::Continuation;
-            self.proxy.answer(workflow.id, answer, by).await?;
+            let (said, by) = (Said::answers(answers), Road::Continuation);
+            match self.proxy.say(workflow.id, said, by).await {
+                Ok(_) => {}
+                Err(Refusal::Unfit { complaint, .. }) => return refused(complaint.to_string()),
+                Err(refusal) => return Err(refusal),
+            }
         }
         self.stand(workflow.id, patience).await
     }
@@ -194,8 +198,8 @@ impl AskUser<'_> {
 }
 
 /// Records what a person said in a form; where another answer was first, that one counts.
-pub(super) async fn record(proxy: &Proxy, id: WorkflowId, answer: Answer, by: Road) -> Result<(), Refusal> {
-    match proxy.answer(id, answer, by).await {
+pub(super) async fn record(proxy: &Proxy, id: WorkflowId, said: Said, by: Road) -> Result<(), Refusal> {
+    match proxy.say(id, said, by).await {
         Ok(_) => Ok(()),
         Err(refusal) if came_second(&refusal) => Ok(()),
         Err(refusal) => Err(refusal),
@@ -211,21 +215,26 @@ fn read_arguments(raw: Option<Json<'_>>) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Reads answers that a client relays: text or labels, one entry a question where there are several.
-fn relayed(tool: QuestionTool, questions: &[Question], given: &Value) -> Result<Vec<QuestionAnswer>, String> {
+/// Reads answers that a client relays: text or labels, one entry a question where there are several, and `null` for one
+/// that the person left unanswered.
+fn relayed(
+    tool: QuestionTool,
+    questions: &[CardQuestion],
+    given: &Value,
+) -> Result<Vec<Option<SaidAnswer>>, String> {
     let entries: Vec<&Value> = match (tool, given) {
         (QuestionTool::One, given) => vec![given],
         (QuestionTool::Several, Value::Array(entries)) => entries.iter().collect(),
         (QuestionTool::Several, Value::Object(keyed)) => {
             if let Some(name) = keyed
                 .keys()
-                .find(|name| !questions.iter().any(|question| question.question == **name))
+                .find(|name| !questions.iter().any(|question| question.asked.question == **name))
             {
                 return Err(format!("`answers` names no question `{}`", Shown::line(name)));
             }
             questions
                 .iter()
-                .filter_map(|question| keyed.get(&question.question))
+                .filter_map(|question| keyed.get(&question.asked.question))
                 .collect()
         }
         (QuestionTool::Several, _) => {
@@ -249,7 +258,8 @@ fn relayed(tool: QuestionTool, questions: &[Question], given: &Value) -> Result<
             } else {
                 format!("answers[{index}]")
             };
-            let labels: Option<Vec<String>> = match entry {
+            let values: Option<Vec<String>> = match entry {
+                Value::Null => return Ok(None),
                 Value::String(text) => Some(vec![text.clone()]),
                 Value::Array(list) => list
                     .iter()
@@ -257,10 +267,8 @@ fn relayed(tool: QuestionTool, questions: &[Question], given: &Value) -> Result<
                     .collect(),
                 _ => None,
             };
-            let labels = labels.ok_or_else(|| format!("`{field}` must be a string or a list of strings"))?;
-            question
-                .check(&field, labels, None)
-                .map_err(|error| error.to_string())
+            let values = values.ok_or_else(|| format!("`{field}` must be a string or a list of strings"))?;
+            Ok(Some(SaidAnswer::loosely(question, values, None)))
         })
         .collect()
 }

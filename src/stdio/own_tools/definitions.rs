@@ -53,7 +53,7 @@ fn question_tools() -> [Value; 2] {
     });
     let list = json!({
         "anyOf": [{ "type": "array", "items": {} }, { "type": "object" }],
-        "description": "What the person said: one entry a question",
+        "description": "What the person said: one entry a question, null for one they left unanswered",
     });
     let question = json!({ "type": "string", "description": "The question to ask the user" });
     let header = json!({ "type": "string", "description": "A word or two that say what it is about" });

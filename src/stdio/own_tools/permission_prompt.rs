@@ -77,14 +77,10 @@ impl PermissionPrompt<'_> {
         let input = Value::Object(asked.input.clone()).to_string();
         let (workflow, claim) = self.suspended(&tool, &input).await?;
         let patience = workflow.expires_at.since(now());
+        let card = self.proxy.card(&workflow);
         let mut ask = PersonAsk {
-            id: workflow.id,
-            code: workflow.code.to_string(),
-            subject: Subject::Permission {
-                tool: &tool,
-                input: &input,
-                file: self.proxy.file(),
-            },
+            card: &card,
+            subject: Subject::Permission { input: &input },
             patience,
             // Held to the end: it is the right of this call to the answer.
             claim,
@@ -136,8 +132,8 @@ impl PermissionPrompt<'_> {
         }
         match self.ladder.ask(self.requester, ask).await {
             LadderReply::Form(form) => Ok(Some(form)),
-            LadderReply::Said(answer, by) => {
-                record(self.proxy, workflow.id, answer, by).await?;
+            LadderReply::Said(said, by) => {
+                record(self.proxy, workflow.id, said, by).await?;
                 Ok(None)
             }
             LadderReply::Nothing => Ok(None),
@@ -183,12 +179,12 @@ impl PermissionPrompt<'_> {
             Ok(questions) => questions,
             Err(error) => return Ok(Prompted::Reply(deny(&error.to_string()))),
         };
-        let workflow = self.proxy.question(APPROVAL_PROMPT, questions.clone()).await?;
+        let workflow = self.proxy.question(APPROVAL_PROMPT, questions).await?;
         let patience = self.proxy.approvals().time_to_live;
+        let card = self.proxy.card(&workflow);
         let mut ask = PersonAsk {
-            id: workflow.id,
-            code: workflow.code.to_string(),
-            subject: Subject::Questions(&questions),
+            card: &card,
+            subject: Subject::Questions,
             patience,
             claim: None,
         };

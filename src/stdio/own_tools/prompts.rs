@@ -7,11 +7,12 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::card::{Said, SaidAnswer};
 use crate::protocol::continuation::{MEMBER, Scope};
 use crate::protocol::own_tool::CONTINUE;
-use crate::protocol::question::{Question, QuestionAnswer};
+use crate::protocol::question::QuestionAnswer;
 use crate::protocol::{Payload, Shown, repeated};
-use crate::proxy::{Answer as Said, Ask, Proxy, Refusal, Road, Workflow, now};
+use crate::proxy::{Answer, Ask, Proxy, Refusal, Road, Workflow, now};
 use crate::report::render_hinted;
 use crate::stdio::client::answer::{ResponseBody, own_result};
 use crate::stdio::era::{Era, RpcError};
@@ -156,44 +157,36 @@ impl Prompt {
         match self {
             Self::Approve { code, scope } => {
                 let workflow = proxy.workflow_named(&code).await?;
-                let approved = proxy.answer(workflow.id, Said::Approve { scope }, by).await?;
+                let said = Said::decision(scope.into());
+                let approved = proxy.say(workflow.id, said, by).await?;
                 Ok(approval(&approved, scope))
             }
             Self::Refuse { code, reason } => {
                 let workflow = proxy.workflow_named(&code).await?;
-                let said = Said::Refuse {
-                    reason: reason.clone(),
-                };
-                let refused = proxy.answer(workflow.id, said, by).await?;
+                let said = Said::refusal(reason.clone());
+                let refused = proxy.say(workflow.id, said, by).await?;
                 Ok(refusal(&refused, reason.as_deref()))
             }
             Self::Answer { code, text } => {
                 let workflow = proxy.workflow_named(&code).await?;
-                let given = match &workflow.ask {
-                    Ask::Questions { questions } => match questions.as_slice() {
-                        [question] => question.read("text", &text),
-                        several => return Ok(too_many(&workflow, several)),
-                    },
-                    // Whatever is said: the store knows that it is no answer to this.
-                    Ask::Install { .. }
-                    | Ask::Connect { .. }
-                    | Ask::Permit { .. }
-                    | Ask::Use
-                    | Ask::Trust { .. } => Ok(QuestionAnswer::default()),
+                let card = proxy.card(&workflow);
+                let said = match card.questions.as_slice() {
+                    // Whatever is said: it is no answer to this.
+                    [] => Ok(SaidAnswer::default()),
+                    [question] => SaidAnswer::typed(question, "text", &text),
+                    several => return Ok(too_many(&workflow, several.len())),
                 };
-                let given = match given {
-                    Ok(given) => given,
-                    Err(error) => {
-                        let code = &workflow.code;
-                        return Ok(format!(
-                            "The person wanted to answer `{code}`, but it changed nothing: {error}. Tell them."
-                        ));
+                let said = match said {
+                    Ok(said) => said,
+                    Err(error) => return Ok(not_answered(&workflow, &error.to_string())),
+                };
+                match proxy.say(workflow.id, Said::answers([said]), by).await {
+                    Ok(answered) => Ok(answer(&answered)),
+                    Err(Refusal::Unfit { complaint, .. }) => {
+                        Ok(not_answered(&workflow, &complaint.to_string()))
                     }
-                };
-                let summary = given.summary();
-                let answers = vec![given];
-                let answered = proxy.answer(workflow.id, Said::Answers { answers }, by).await?;
-                Ok(answer(&answered, &summary))
+                    Err(refusal) => Err(refusal),
+                }
             }
             Self::Pending => Ok(waiting(&proxy.pending().await?)),
         }
@@ -234,23 +227,31 @@ fn refusal(workflow: &Workflow, reason: Option<&str>) -> String {
     format!("{refused}\nIt will not run and is not to be asked again unless they say so.")
 }
 
-fn answer(workflow: &Workflow, summary: &str) -> String {
+fn not_answered(workflow: &Workflow, why: &str) -> String {
+    let code = &workflow.code;
+    format!("The person wanted to answer `{code}`, but it changed nothing: {why}. Tell them.")
+}
+
+fn answer(workflow: &Workflow) -> String {
+    let summary = match workflow.answer() {
+        Some(Answer::Answers { answers }) => answers.iter().map(QuestionAnswer::summary).collect(),
+        Some(Answer::Approve { .. } | Answer::Refuse { .. }) | None => String::new(),
+    };
     let arguments = json!({ MEMBER: { "workflow_id": workflow.id } });
     format!(
         "The person answered `{}`. {}\nIf the question still waits, it goes on by itself; otherwise call `{}` with \
          {arguments} to take the answer.",
         workflow.code,
-        Shown::block(summary),
+        Shown::block(&summary),
         Shown::line(workflow.call.tool.tool()),
     )
 }
 
-fn too_many(workflow: &Workflow, questions: &[Question]) -> String {
+fn too_many(workflow: &Workflow, questions: usize) -> String {
     let code = &workflow.code;
     format!(
-        "The person wanted to answer `{code}`, but it asks {} questions and a prompt answers one; nothing changed. \
-         Tell them to run `pml answer {code}` in a terminal.",
-        questions.len()
+        "The person wanted to answer `{code}`, but it asks {questions} questions and a prompt answers one; nothing changed. \
+         Tell them to run `pml answer {code}` in a terminal."
     )
 }
 

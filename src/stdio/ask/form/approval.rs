@@ -3,15 +3,13 @@
 //! The first line says what, then comes what would run or the arguments of the call, then where it belongs. What each
 //! choice grants stands in its title.
 
-use std::path::Path;
-
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::decide;
+use super::decision_form;
 use super::message::{CHOICE, COLUMNS, ConsentSubject, DecisionRequest};
-use crate::protocol::approval::{ApprovalType, AskSubject, ShownDependency, ShownProjectFile};
-use crate::protocol::{Shown, ToolName, shortened};
+use crate::card::{AlwaysRule, Card, Choice, Decision, Fact, FilePast, Line, Subject};
+use crate::protocol::shortened;
 use crate::proxy::{Arguments, PendingAsk};
 
 /// So much of a hash tells two versions apart; `pml pending` shows all of it.
@@ -22,166 +20,114 @@ const CONNECT: &str = "connect";
 
 /// Writes the elicitation parameters that ask for an approval.
 pub(crate) fn approval(asked: &PendingAsk) -> Value {
-    match &*asked.subject {
-        AskSubject::Dependency(dependency) => of_dependency(asked, dependency),
-        AskSubject::ProjectFile(file) => trust(asked, file),
-    }
-}
-
-/// Asks whether a project's file counts as the person's word; what changed comes first, and all of it is told.
-fn trust(asked: &PendingAsk, file: &ShownProjectFile) -> Value {
-    let what = if file.changes.is_empty() {
-        format!("Trust {}? It {}.", file_name(&asked.file), file.origin)
-    } else {
-        format!(
-            "{} has changed since you trusted it. Trust it again?",
-            file_name(&asked.file)
-        )
+    let card = &*asked.card;
+    let what = match (&card.subject, asked.installs) {
+        // Whether it is installed already is a fact of this machine, at this moment.
+        (Subject::Server { name, tool }, true) => format!("Install {name} for {tool}?"),
+        (Subject::Server { name, tool }, false) => format!("Run {name} for {tool}?"),
+        (Subject::Remote { name, tool }, _) => format!("Connect to {name} for {tool}?"),
+        (Subject::ProjectFile { path, origin, past }, _) => return trust(card, path, origin, *past),
+        (Subject::Call { .. } | Subject::Use { .. } | Subject::Questions, _) => card.title.clone(),
     };
-    let code = asked.code.to_string();
-    let origin = origin(&code, asked.file.parent(), None);
-    let message = DecisionRequest {
-        what: &what,
-        subject: ConsentSubject::Command(&file.news().join("; ")),
-        notes: &[],
-        code: &code,
-        origin: &origin,
+    // A person decides about the command, or about the arguments of a call of what was approved before. What there is
+    // room for of those is cut out of the JSON itself, so that each of its values keeps both its ends.
+    let subject = match (command(card), &asked.arguments) {
+        (Some(command), _) => ConsentSubject::Command(command),
+        (None, Arguments::Json(json)) => ConsentSubject::Arguments(json),
+        (None, Arguments::Absent | Arguments::Erased) => ConsentSubject::Command("(without arguments)"),
     };
-    let choices = [
-        ("continue", "Trust it as it is, from now on".to_owned()),
-        ("abort", "Abort".to_owned()),
-    ];
-    decide(&message.text(), &choices)
-}
-
-fn of_dependency(asked: &PendingAsk, dependency: &ShownDependency) -> Value {
-    let tool = Shown::line(&asked.tool.to_string()).to_string();
-    let version = dependency
-        .version
-        .as_ref()
-        .map_or_else(String::new, |version| format!("@{version}"));
-    let (name, permits) = (&dependency.name, asked.kind == ApprovalType::ToolPermission);
-    let what = match (asked.kind, asked.installs) {
-        (ApprovalType::DependencyInstall, true) => format!("Install {name}{version} for {tool}?"),
-        (ApprovalType::DependencyInstall, false) => format!("Run {name}{version} for {tool}?"),
-        (ApprovalType::RemoteConnect, _) => format!("Connect to {name} for {tool}?"),
-        (ApprovalType::ToolPermission | ApprovalType::ProjectTrust, _) => format!("Call {tool}?"),
-    };
-    // What the server runs as was approved when it was first used, and is not asked about again.
-    let notes = if permits { Vec::new() } else { notes(dependency) };
-    let subject = match (permits, &asked.arguments) {
-        (true, Arguments::Json(json)) => ConsentSubject::Arguments(json),
-        (true, Arguments::Absent | Arguments::Erased) => ConsentSubject::Command("(without arguments)"),
-        (false, _) => ConsentSubject::Command(&dependency.install),
-    };
-    let hash = if permits { None } else { hash(dependency) };
-    let code = asked.code.to_string();
-    let origin = origin(&code, asked.file.parent(), hash);
-    let message = DecisionRequest {
-        what: &what,
-        subject,
-        notes: &notes,
-        code: &code,
-        origin: &origin,
-    };
-    decide(&message.text(), &choices(asked, dependency))
+    request(card, &what, subject)
 }
 
 /// Writes the elicitation parameters that ask whether the client may use one of its own tools.
-pub(crate) fn permission(tool: &ToolName, input: &str, code: &str, file: &Path) -> Value {
-    let what = format!("Allow {}?", Shown::line(&tool.to_string()));
-    let origin = origin(code, file.parent(), None);
+pub(crate) fn permission(card: &Card, input: &str) -> Value {
+    let what = match &card.subject {
+        // As rules name it: the person may want to write one.
+        Subject::Use { tool } => format!("Allow {tool}?"),
+        Subject::Server { .. }
+        | Subject::Remote { .. }
+        | Subject::Call { .. }
+        | Subject::ProjectFile { .. }
+        | Subject::Questions => card.title.clone(),
+    };
+    request(card, &what, ConsentSubject::Arguments(input))
+}
+
+/// Asks whether a project's file counts as the person's word; what changed is told where they accepted it before.
+fn trust(card: &Card, path: &str, origin: &str, past: FilePast) -> Value {
+    let name = file_name(path);
+    let (what, told) = match past {
+        FilePast::New => (format!("Trust {name}? It {origin}."), Fact::Want),
+        FilePast::Changed => (
+            format!("{name} has changed since you trusted it. Trust it again?"),
+            Fact::Change,
+        ),
+    };
+    let told = card.lines.iter().filter(|line| line.fact == told);
+    let told: Vec<&str> = told.map(|line| line.text.as_str()).collect();
+    request(card, &what, ConsentSubject::Command(&told.join("; ")))
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+fn request(card: &Card, what: &str, subject: ConsentSubject<'_>) -> Value {
     let message = DecisionRequest {
-        what: &what,
-        subject: ConsentSubject::Arguments(input),
-        notes: &[],
-        code,
-        origin: &origin,
+        what,
+        subject,
+        notes: &notes(&card.lines),
+        code: card.code.as_str(),
+        origin: &origin(card),
     };
-    let choices = [
-        ("continue", "Continue – this use only".to_owned()),
-        ("session", "This tool, for this session".to_owned()),
-        ("always", always(file)),
-        ("abort", "Abort".to_owned()),
-    ];
-    decide(&message.text(), &choices)
+    let titles = card
+        .choices
+        .iter()
+        .map(|choice| (choice.decision, title(card, choice)));
+    decision_form(&message.text(), &titles.collect::<Vec<_>>())
 }
 
-/// Says what each choice grants; `continue` reaches further where a server is approved than where a call is.
-fn choices(asked: &PendingAsk, dependency: &ShownDependency) -> [(&'static str, String); 4] {
-    let (once, session) = match (asked.kind, &dependency.version) {
-        (ApprovalType::DependencyInstall, Some(_)) => {
-            ("Continue – this version, from now on", "Only this session")
-        }
-        (ApprovalType::DependencyInstall, None) => {
-            ("Continue – this command, from now on", "Only this session")
-        }
-        (ApprovalType::RemoteConnect, _) => ("Continue – this address, from now on", "Only this session"),
-        (ApprovalType::ToolPermission | ApprovalType::ProjectTrust, _) => {
-            ("Continue – this call only", "This tool, for this session")
-        }
-    };
-    let always = if asked.tool.tool() == CONNECT {
-        always_connect(&asked.file, &asked.tool)
-    } else {
-        always(&asked.file)
-    };
-    [
-        ("continue", once.to_owned()),
-        ("session", session.to_owned()),
-        ("always", always),
-        ("abort", "Abort".to_owned()),
-    ]
+fn command(card: &Card) -> Option<&str> {
+    let line = card.lines.iter().find(|line| line.fact == Fact::Command)?;
+    Some(&line.text)
 }
 
-fn always(file: &Path) -> String {
-    let title = format!("Always (writes {})", file_name(file));
-    shortened(&title, CHOICE).into_owned()
-}
-
-/// Names the rule that is written: `connect` is no tool of the server, so the question does not say it.
-fn always_connect(file: &Path, tool: &ToolName) -> String {
-    let title = |rule: &str| format!("Always (writes {}: {rule})", file_name(file));
-    let rule = Shown::line(&tool.to_string()).to_string();
-    let room = CHOICE.saturating_sub(title("").width());
-    shortened(&title(&shortened(&rule, room)), CHOICE).into_owned()
-}
-
-fn file_name(file: &Path) -> String {
-    let name = file.file_name();
-    name.map_or_else(|| ".pml.json".to_owned(), |name| Shown::path(Path::new(name)))
-}
-
-/// Lists what a person agrees to besides the command.
-fn notes(dependency: &ShownDependency) -> Vec<String> {
-    let scripts = dependency.scripts.then(|| "install scripts WILL run".to_owned());
-    let surroundings = dependency.surroundings.labelled().into_iter();
-    let surroundings = surroundings.map(|(label, text)| format!("{label} {text}"));
-    scripts
-        .into_iter()
-        .chain(surroundings)
-        .chain(dependency.notes())
-        .collect()
-}
-
-fn hash(dependency: &ShownDependency) -> Option<String> {
-    match (&dependency.integrity, &dependency.version, &dependency.remote) {
-        (Some(integrity), _, _) => {
-            let shown: String = integrity.chars().take(HASH).collect();
-            let rest = if shown.len() < integrity.len() { "…" } else { "" };
-            Some(format!("{}{rest}", Shown::line(&shown)))
-        }
-        (None, _, Some(_)) => Some("a remote server".to_owned()),
-        (None, Some(_), None) => Some("hash recorded at first use".to_owned()),
-        (None, None, None) => None,
+/// Says what a choice grants, in what the narrowest client shows of a title.
+fn title(card: &Card, choice: &Choice) -> String {
+    match (choice.decision, &card.always_writes) {
+        // It reaches further where a server is approved than where a call is.
+        (Decision::Once, _) => format!("{} – {}", choice.label, choice.grants),
+        (Decision::Always, Some(rule)) => always(rule),
+        (Decision::Session | Decision::Always | Decision::Abort, _) => choice.label.to_owned(),
     }
 }
 
+/// Names the file that is written, and the rule where the question does not: `connect` is no tool of the server.
+fn always(AlwaysRule { file, rule }: &AlwaysRule) -> String {
+    let file = file_name(file);
+    if rule.split_once(':').is_none_or(|(_, tool)| tool != CONNECT) {
+        return shortened(&format!("Always (writes {file})"), CHOICE).into_owned();
+    }
+    let title = |rule: &str| format!("Always (writes {file}: {rule})");
+    let room = CHOICE.saturating_sub(title("").width());
+    shortened(&title(&shortened(rule, room)), CHOICE).into_owned()
+}
+
+/// Lists what a person agrees to besides the command, the weightiest first.
+fn notes(lines: &[Line]) -> Vec<String> {
+    let of = |fact| lines.iter().filter(move |line| line.fact == fact);
+    // In fewer words than where there is room.
+    let scripts = of(Fact::Scripts).map(|_| "install scripts WILL run".to_owned());
+    let surroundings = of(Fact::Surroundings).map(|line| format!("{} {}", line.label, line.text));
+    let notes = of(Fact::Note).map(|line| line.text.clone());
+    scripts.chain(surroundings).chain(notes).collect()
+}
+
 /// Names project and hash, in what a line has left behind the code.
-fn origin(code: &str, project: Option<&Path>, hash: Option<String>) -> String {
-    let hash = hash.map_or_else(String::new, |hash| format!(" \u{b7} {hash}"));
-    let project = project.map(Shown::path).unwrap_or_default();
-    let taken = format!("code {code} \u{b7} {hash}").chars().count();
+fn origin(card: &Card) -> String {
+    let hash = hash(card).map_or_else(String::new, |hash| format!(" \u{b7} {hash}"));
+    let project = &card.asker.project;
+    let taken = format!("code {} \u{b7} {hash}", card.code).chars().count();
     let room = COLUMNS.saturating_sub(taken);
     let count = project.chars().count();
     // The end of a path says more than its beginning.
@@ -189,19 +135,52 @@ fn origin(code: &str, project: Option<&Path>, hash: Option<String>) -> String {
         let end: String = project.chars().skip(count - room.saturating_sub(1)).collect();
         format!("…{end}")
     } else {
-        project
+        project.clone()
     };
     format!(" \u{b7} {project}{hash}")
 }
 
+fn hash(card: &Card) -> Option<String> {
+    let told = card.lines.iter().find_map(|line| match line.fact {
+        Fact::Integrity => {
+            let shown: String = line.text.chars().take(HASH).collect();
+            let rest = if shown.len() < line.text.len() { "…" } else { "" };
+            Some(format!("{shown}{rest}"))
+        }
+        Fact::NoIntegrity => Some(format!("hash {}", line.text)),
+        _ => None,
+    });
+    told.or_else(|| match &card.subject {
+        Subject::Remote { .. } => Some("a remote server".to_owned()),
+        Subject::Server { .. }
+        | Subject::Call { .. }
+        | Subject::Use { .. }
+        | Subject::ProjectFile { .. }
+        | Subject::Questions => None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::card::samples;
+    use crate::config::By;
+    use crate::protocol::Digest;
+    use crate::protocol::approval::{
+        ApprovalType, AskSubject, ShownDependency, ShownInstallation, ShownProjectFile, ShownRemote,
+        Surroundings,
+    };
+    use crate::proxy::{Ask, PersonalRoad, Workflow};
 
     #[test]
     fn always_names_the_rule_where_the_question_names_no_tool_of_the_server() {
-        let title = |name: &str| {
-            let title = always_connect(Path::new("/work/.pml.json"), &name.parse().unwrap());
+        let title = |rule: &str| {
+            let title = always(&AlwaysRule {
+                file: "/work/.pml.json".to_owned(),
+                rule: rule.to_owned(),
+            });
             assert!(title.width() <= CHOICE, "{title}");
             title
         };
@@ -214,6 +193,187 @@ mod tests {
             title("a-server-with-a-long-name:connect"),
             "Always (writes .pml.json: a-serve…(+20)…onnect)"
         );
-        assert_eq!(always(Path::new("/work/.pml.json")), "Always (writes .pml.json)");
+        assert_eq!(title("mid:echo"), "Always (writes .pml.json)");
+    }
+
+    fn dependency(name: &str) -> ShownDependency {
+        ShownDependency {
+            name: name.to_owned(),
+            version: Some("0.5.0".to_owned()),
+            install: format!("npm install {name}@0.5.0"),
+            integrity: Some("sha512-abcdefghijklmnopqrstuvwxyz0123456789==".to_owned()),
+            scripts: false,
+            surroundings: Box::default(),
+            installation: Box::default(),
+            remote: None,
+        }
+    }
+
+    fn waiting(ask: Ask, tool: &str, arguments: Option<&str>) -> Workflow {
+        let mut workflow = samples::workflow(ask);
+        workflow.call.tool = tool.parse().unwrap();
+        workflow.call.arguments =
+            arguments.map_or(Arguments::Absent, |json| Arguments::Json(json.to_owned()));
+        workflow.project = "/home/me/one".into();
+        workflow.origin.config = "/home/me/one/.pml.json".into();
+        workflow
+    }
+
+    /// What a person sees: the message, what stands beside the field, the choices.
+    fn seen(form: &Value) -> String {
+        let field = &form["requestedSchema"]["properties"]["decision"];
+        let titles = field["oneOf"].as_array().unwrap().iter();
+        let titles: Vec<_> = titles.map(|choice| choice["title"].as_str().unwrap()).collect();
+        let message = form["message"].as_str().unwrap();
+        let beside = field["description"].as_str();
+        let beside = beside.map_or_else(String::new, |beside| format!("\n[{beside}]"));
+        format!("{message}{beside}\n{}\n", titles.join(" | "))
+    }
+
+    fn asks(ask: Ask, tool: &str, arguments: Option<&str>, installs: bool) -> String {
+        let workflow = waiting(ask, tool, arguments);
+        seen(&approval(&PendingAsk {
+            kind: ApprovalType::DependencyInstall,
+            tool: workflow.call.tool.clone(),
+            subject: Box::new(AskSubject::Dependency(dependency("not the card's"))),
+            arguments: workflow.call.arguments.clone(),
+            card: Box::new(samples::card(&workflow)),
+            installs,
+            workflow_id: workflow.id.uuid(),
+            code: workflow.code.clone(),
+            by: By::Human,
+            road: PersonalRoad::Terminal,
+            expires_in: Duration::ZERO,
+            claim: None,
+        }))
+    }
+
+    #[test]
+    fn what_a_dialog_shows_is_drawn_from_the_card() {
+        let install = |dependency| Ask::Install { dependency };
+        let unhashed = ShownDependency {
+            integrity: None,
+            ..dependency("serena")
+        };
+        let command = ShownDependency {
+            version: None,
+            install: "node server.js --root .".to_owned(),
+            ..unhashed.clone()
+        };
+        let busy = ShownDependency {
+            scripts: true,
+            surroundings: Box::new(Surroundings {
+                cwd: Some("/elsewhere\u{202e}".to_owned()),
+                env: vec!["A".to_owned(), "B".to_owned()],
+            }),
+            installation: Box::new(ShownInstallation {
+                withdrawn: Some("was yanked".to_owned()),
+                ..ShownInstallation::default()
+            }),
+            ..dependency("busy")
+        };
+        let remote = ShownDependency {
+            install: "https://mcp.example.org/mcp with the headers Authorization".to_owned(),
+            remote: Some(Box::new(ShownRemote {
+                origin: "https://mcp.example.org".to_owned(),
+                path: "/mcp".to_owned(),
+                headers: vec!["Authorization".to_owned()],
+                warning: None,
+            })),
+            ..command.clone()
+        };
+        let permit = || Ask::Permit {
+            dependency: dependency("fs"),
+        };
+        let arguments = Some(r#"{"path":"/etc/ssh","token":"abcdefghij0123456789"}"#);
+        let all = [
+            asks(install(dependency("serena")), "serena:analyze", None, true),
+            asks(install(unhashed), "serena:connect", None, false),
+            asks(install(command), "serena:analyze", None, false),
+            asks(install(busy), "busy:go", None, true),
+            asks(Ask::Connect { dependency: remote }, "serena:read", None, false),
+            asks(permit(), "fs:write", arguments, false),
+            asks(permit(), "fs:list", None, false),
+            seen(&permission(
+                &samples::card(&waiting(Ask::Use, "client:Bash", None)),
+                r#"{"command":"rm -rf /"}"#,
+            )),
+        ];
+        insta::assert_snapshot!(all.join("\n"), @r#"
+        Install serena@0.5.0 for serena:analyze?
+        npm install serena@0.5.0
+        code aaaaa · /home/me/one · sha512-abcdefghijklm…
+        Continue – this version, from now on | Only this session | Always (writes .pml.json) | Abort
+
+        Run serena@0.5.0 for serena:connect?
+        npm install serena@0.5.0
+        code aaaaa · /home/me/one · hash recorded at first use
+        Continue – this version, from now on | Only this session | Always (writes .pml.json: serena:connect) | Abort
+
+        Run serena for serena:analyze?
+        node server.js --root .
+        code aaaaa · /home/me/one
+        Continue – this command, from now on | Only this session | Always (writes .pml.json) | Abort
+
+        Install busy@0.5.0 for busy:go?
+        npm install busy@0.5.0
+        install scripts WILL run · runs in /elsewhere\u{202e} · variables A, B
+        code aaaaa · /home/me/one · sha512-abcdefghijklm…
+        [this version was yanked]
+        Continue – this version, from now on | Only this session | Always (writes .pml.json) | Abort
+
+        Connect to serena for serena:read?
+        https://mcp.example.org/mcp with the headers Authorization
+        code aaaaa · /home/me/one · a remote server
+        Continue – this address, from now on | Only this session | Always (writes .pml.json) | Abort
+
+        Call fs:write?
+        {"path": "/etc/ssh", "token": "[hidden: 20]"}
+        code aaaaa · /home/me/one
+        Continue – this call only | This tool, for this session | Always (writes .pml.json) | Abort
+
+        Call fs:list?
+        (without arguments)
+        code aaaaa · /home/me/one
+        Continue – this call only | This tool, for this session | Always (writes .pml.json) | Abort
+
+        Allow client:Bash?
+        {"command": "rm -rf /"}
+        code aaaaa · /home/me/one
+        Continue – this use only | This tool, for this session | Always (writes .pml.json) | Abort
+        "#);
+    }
+
+    #[test]
+    fn trust_is_asked_for_with_what_a_file_wants_or_with_what_changed() {
+        let file = ShownProjectFile {
+            path: "/home/me/one/.pml.json".to_owned(),
+            origin: "came with the repository".to_owned(),
+            content: Digest::of(["x"]),
+            wants: vec![
+                "runs without a question: `*`".to_owned(),
+                "declares `a`: node a.js".to_owned(),
+            ],
+            changes: Vec::new(),
+        };
+        let changed = ShownProjectFile {
+            changes: vec!["+ runs without a question: `*`".to_owned()],
+            ..file.clone()
+        };
+        let all = [
+            asks(Ask::Trust { file }, "a:go", None, false),
+            asks(Ask::Trust { file: changed }, "a:go", None, false),
+        ];
+        insta::assert_snapshot!(all.join("\n"), @r"
+        Trust .pml.json? It came with the repository.
+        runs without a question: `*`; declares `a`: node a.js
+        code aaaaa · /home/me/one
+        Trust – this file exactly as it is, from now on | Abort
+
+        .pml.json has changed since you trusted it. Trust it again?
+        + runs without a question: `*`
+        code aaaaa · /home/me/one
+        Trust – this file exactly as it is, from now on | Abort
+        ");
     }
 }

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::message::{self, CHOICE, COLUMNS, Text};
-use crate::protocol::question::{Choice, Question, QuestionAnswer, Selection};
+use crate::card::{Card, CardQuestion, SaidAnswer};
+use crate::protocol::question::{Choice, Selection};
 use crate::protocol::{Shown, shortened};
 
 /// The choice that stands for the person's own words.
@@ -18,13 +19,14 @@ const OTHER_TITLE: &str = "Other, in your own words";
 const NEITHER: &str = "Other… (own words)";
 
 /// Writes the elicitation parameters that put questions to a person: one required field a question.
-pub(crate) fn questions(questions: &[Question], code: &str) -> Value {
+pub(crate) fn questions(card: &Card) -> Value {
+    let questions = card.questions.as_slice();
     let fields = questions.iter().enumerate().map(|(index, question)| {
         let mut field = json!({ "type": "string", "title": title(question) });
         if questions.len() > 1 {
-            field["description"] = json!(Shown::line(&question.question).to_string());
+            field["description"] = json!(Shown::line(&question.asked.question).to_string());
         }
-        match (question.options.is_empty(), question.selection) {
+        match (question.shown.options.is_empty(), question.shown.selection) {
             (true, _) => {}
             (false, Selection::One) => field["oneOf"] = json!(choices(question)),
             (false, Selection::Several) => {
@@ -35,11 +37,12 @@ pub(crate) fn questions(questions: &[Question], code: &str) -> Value {
         }
         (field_name(index), field)
     });
-    form(message(questions, code), fields.collect())
+    form(message(questions, card.code.as_str()), fields.collect())
 }
 
 /// Writes the form for the own words of a person who chose them; `None` where the filled form asks for none.
-pub(crate) fn own_words(questions: &[Question], content: &Map<String, Value>, code: &str) -> Option<Value> {
+pub(crate) fn own_words(card: &Card, content: &Map<String, Value>) -> Option<Value> {
+    let questions = card.questions.as_slice();
     let fields: Map<String, Value> = questions
         .iter()
         .enumerate()
@@ -47,7 +50,7 @@ pub(crate) fn own_words(questions: &[Question], content: &Map<String, Value>, co
         .map(|(index, question)| {
             let mut field = json!({ "type": "string", "title": title(question) });
             if questions.len() > 1 {
-                field["description"] = json!(Shown::line(&question.question).to_string());
+                field["description"] = json!(Shown::line(&question.asked.question).to_string());
             }
             (other_name(index), field)
         })
@@ -60,17 +63,20 @@ pub(crate) fn own_words(questions: &[Question], content: &Map<String, Value>, co
         .iter()
         .flat_map(lines_of)
         .filter(|_| questions.len() == 1);
-    Some(form(message::text(lines.chain(asked), code), fields))
+    Some(form(
+        message::text(lines.chain(asked), card.code.as_str()),
+        fields,
+    ))
 }
 
-/// Reads the answers out of filled forms; `None` if a question has none.
-pub(crate) fn answers(questions: &[Question], content: &Map<String, Value>) -> Option<Vec<QuestionAnswer>> {
-    let given = questions.iter().enumerate().map(|(index, question)| {
+/// Reads what was said out of filled forms; `None` if a question has no answer at all.
+pub(crate) fn answers(questions: &[CardQuestion], content: &Map<String, Value>) -> Option<Vec<SaidAnswer>> {
+    let said = questions.iter().enumerate().map(|(index, question)| {
         let field = field_name(index);
         let labels = match content.get(&field) {
             // Where a form has no lists, several choices come as one text.
-            Some(Value::String(text)) if question.selection == Selection::Several => {
-                return question.read(&field, text).ok();
+            Some(Value::String(text)) if question.shown.selection == Selection::Several => {
+                return SaidAnswer::typed(question, &field, text).ok();
             }
             Some(Value::String(label)) => vec![label.clone()],
             Some(Value::Array(labels)) => labels
@@ -86,9 +92,9 @@ pub(crate) fn answers(questions: &[Question], content: &Map<String, Value>) -> O
         if own.is_none() && chose_other(question, content.get(&field)) {
             return None;
         }
-        question.check(&field, labels, own.map(str::to_owned)).ok()
+        Some(SaidAnswer::loosely(question, labels, own.map(str::to_owned)))
     });
-    given.collect()
+    said.collect()
 }
 
 /// Puts the text around the fields; what stands beside a field goes before all where each has a question there.
@@ -108,12 +114,12 @@ fn form(text: Text, mut properties: Map<String, Value>) -> Value {
 }
 
 /// Writes the message: a question alone stands here whole; several stand at their fields, unless they are too long.
-fn message(questions: &[Question], code: &str) -> Text {
+fn message(questions: &[CardQuestion], code: &str) -> Text {
     let lines: Vec<String> = match questions {
         [question] => lines_of(question).chain(explained(question)).collect(),
         several => several
             .iter()
-            .filter(|question| !fits(&question.question))
+            .filter(|question| !fits(&question.asked.question))
             .flat_map(lines_of)
             .chain(several.iter().flat_map(explained))
             .collect(),
@@ -125,14 +131,15 @@ fn message(questions: &[Question], code: &str) -> Text {
     message::text(lines.into_iter(), code)
 }
 
-fn lines_of(question: &Question) -> impl Iterator<Item = String> {
-    let lines = question.question.lines();
+fn lines_of(question: &CardQuestion) -> impl Iterator<Item = String> {
+    let lines = question.asked.question.lines();
     lines.map(|line| Shown::line(line).to_string())
 }
 
 /// Explains the options whose description does not fit into a choice.
-fn explained(question: &Question) -> impl Iterator<Item = String> {
+fn explained(question: &CardQuestion) -> impl Iterator<Item = String> {
     question
+        .shown
         .options
         .iter()
         .map(described)
@@ -140,10 +147,10 @@ fn explained(question: &Question) -> impl Iterator<Item = String> {
 }
 
 fn described(option: &Choice) -> String {
-    let label = Shown::line(&option.label);
+    let label = &option.label;
     match &option.description {
-        Some(description) => format!("{label}: {}", Shown::line(description)),
-        None => label.to_string(),
+        Some(description) => format!("{label}: {description}"),
+        None => label.clone(),
     }
 }
 
@@ -151,12 +158,13 @@ fn fits(question: &str) -> bool {
     !question.contains('\n') && Shown::line(question).to_string().width() <= COLUMNS
 }
 
-fn title(question: &Question) -> String {
-    Shown::line(question.header.as_deref().unwrap_or("Answer")).to_string()
+fn title(question: &CardQuestion) -> &str {
+    question.shown.header.as_deref().unwrap_or("Answer")
 }
 
-fn choices(question: &Question) -> Vec<Value> {
-    let options = question.options.iter().zip(titles(&question.options));
+/// Writes the choices; each is named as it is shown, which some clients do instead of its title.
+fn choices(question: &CardQuestion) -> Vec<Value> {
+    let options = question.shown.options.iter().zip(titles(&question.shown.options));
     let options = options.map(|(option, title)| json!({ "const": option.label, "title": title }));
     let other = other_label(question);
     options
@@ -166,10 +174,7 @@ fn choices(question: &Question) -> Vec<Value> {
 
 /// Writes the titles of options, shortened so that no two are the same.
 fn titles(options: &[Choice]) -> Vec<String> {
-    let labels: Vec<String> = options
-        .iter()
-        .map(|option| Shown::line(&option.label).to_string())
-        .collect();
+    let labels: Vec<&str> = options.iter().map(|option| option.label.as_str()).collect();
     let mut titles: Vec<String> = options
         .iter()
         .zip(&labels)
@@ -190,7 +195,7 @@ fn titles(options: &[Choice]) -> Vec<String> {
     let shared: Vec<Option<usize>> = (0..titles.len())
         .map(|index| {
             let alike = alike(&titles, index);
-            (alike.len() > 1).then(|| same_beginning(alike.iter().map(|other| labels[*other].as_str())))
+            (alike.len() > 1).then(|| same_beginning(alike.iter().map(|other| labels[*other])))
         })
         .collect();
     for ((title, label), shared) in titles.iter_mut().zip(&labels).zip(shared) {
@@ -207,7 +212,7 @@ fn titles(options: &[Choice]) -> Vec<String> {
         .filter(|(index, _)| numbered[*index])
     {
         let number = format!("{}. ", index + 1);
-        *title = format!("{number}{}", shortened(&labels[index], CHOICE - number.len()));
+        *title = format!("{number}{}", shortened(labels[index], CHOICE - number.len()));
     }
     titles
 }
@@ -248,18 +253,18 @@ fn from_difference(label: &str, shared: usize) -> String {
     )
 }
 
-fn other_label(question: &Question) -> &'static str {
-    if question.options.iter().any(|option| option.label == OTHER) {
+fn other_label(question: &CardQuestion) -> &'static str {
+    if question.shown.options.iter().any(|option| option.label == OTHER) {
         NEITHER
     } else {
         OTHER
     }
 }
 
-fn chose_other(question: &Question, chosen: Option<&Value>) -> bool {
+fn chose_other(question: &CardQuestion, chosen: Option<&Value>) -> bool {
     let other = other_label(question);
     match chosen {
-        Some(Value::String(label)) => !question.options.is_empty() && label == other,
+        Some(Value::String(label)) => !question.shown.options.is_empty() && label == other,
         Some(Value::Array(labels)) => labels.iter().any(|label| label == other),
         _ => false,
     }
