@@ -7,11 +7,8 @@
 //! If a supervisor is killed by SIGKILL from outside, the kernel kills the server (Linux). What the server had started
 //! sees the end of stdin once the [`Pipes`] are dropped; what ignores that too is out of pml's reach.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -19,15 +16,16 @@ use std::process::{ExitStatus, Stdio};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tokio::io::AsyncWrite;
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 
+use super::launch_line::LaunchLine;
 use super::stderr::Stderr;
 use super::supervisor::CANNOT_START;
-use crate::protocol::{DependencyName, Secrets, Shown, shell};
+use super::supervisor_process::{LifeLine, SupervisorProcess};
+use crate::protocol::{DependencyName, Shown, shell};
 use crate::report::Hint;
 use crate::wire::widen;
 
@@ -38,34 +36,6 @@ const GENTLE_LIMIT: Duration = Duration::from_millis(800);
 /// How long the rest of stderr is waited for once the process is gone: it is in the pipe already, unless something
 /// that escaped holds the pipe open.
 const STDERR_LIMIT: Duration = Duration::from_millis(100);
-
-/// Everything that is needed to start a server.
-#[derive(Clone, PartialEq, Eq)]
-pub struct LaunchLine {
-    /// The program: a path, or a name to be found on the `PATH` of `variables`.
-    pub program: PathBuf,
-    /// Its arguments, expanded.
-    pub arguments: Vec<OsString>,
-    /// The complete environment; nothing else reaches the server.
-    pub variables: BTreeMap<OsString, OsString>,
-    /// The working directory.
-    pub directory: PathBuf,
-    /// What of all this must not be shown.
-    pub secrets: Secrets,
-}
-
-impl fmt::Debug for LaunchLine {
-    /// Names the variables and leaves their values out: some are secrets.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("LaunchLine")
-            .field("program", &self.program)
-            .field("arguments", &self.arguments.len())
-            .field("variables", &self.variables.keys().collect::<Vec<_>>())
-            .field("directory", &self.directory)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Says why a dependency could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -198,7 +168,7 @@ impl AsyncWrite for Stdin {
 #[derive(Debug)]
 pub struct Process {
     name: DependencyName,
-    supervisor: Child,
+    supervisor: SupervisorProcess,
     stderr: Stderr,
     /// Reads stderr to its end; taken when that was awaited.
     reader: Option<JoinHandle<()>>,
@@ -209,7 +179,6 @@ pub struct Process {
 /// Starts a dependency under a supervisor, from within the runtime; takes about as long as a `fork`.
 ///
 /// A program that is missing shows as [`Exit::NotStarted`], because only the supervisor looks for it.
-#[expect(clippy::disallowed_methods, reason = "the one place that starts a supervisor")]
 pub fn spawn(
     name: &DependencyName,
     line: &LaunchLine,
@@ -226,24 +195,12 @@ pub fn spawn(
         supervisor: supervisor.to_owned(),
         cause,
     };
-    let (watched, held) = io::pipe().map_err(failed)?;
-    // Inherited by its number. Another process that is started at this moment may inherit it too: that harms nothing,
-    // because only the other end keeps a supervisor alive, and no process inherits that.
-    fcntl_setfd(&watched, FdFlags::empty()).map_err(|error| failed(error.into()))?;
-    let mut child = Command::new(supervisor)
-        .arg0("pml")
-        .args(["supervise", "--life", &watched.as_raw_fd().to_string(), "--"])
-        .arg(&line.program)
-        .args(&line.arguments)
-        .env_clear()
-        .envs(&line.variables)
-        .current_dir(&line.directory)
+    let pipe = LifeLine::open().map_err(failed)?;
+    let mut child = pipe
+        .command(supervisor, line)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // Clients kill pml by its group: the supervisor must outlive that to do its work.
-        .process_group(0)
-        .kill_on_drop(false)
         .spawn()
         .map_err(failed)?;
     let (Some(stdin), Some(stdout), Some(errors)) =
@@ -251,19 +208,18 @@ pub fn spawn(
     else {
         return Err(failed(io::Error::other("its pipes are missing")));
     };
-    drop(watched);
     widen(&stdin);
     widen(&stdout);
     let stdin = Stdin {
         server: stdin,
-        _life: held,
+        _life: pipe.held(),
     };
     let stderr = Stderr::hiding(line.secrets.clone());
     let reader = tokio::spawn(stderr.clone().follow(name.clone(), errors));
     tracing::debug!(dependency = name.as_str(), supervisor = child.id(), "started");
     let process = Process {
         name: name.clone(),
-        supervisor: child,
+        supervisor: SupervisorProcess::new(child),
         stderr,
         reader: Some(reader),
         exit: None,
@@ -283,7 +239,7 @@ impl Process {
         if let Some(exit) = &self.exit {
             return exit.clone();
         }
-        let status = self.supervisor.wait().await;
+        let status = self.supervisor.exited().await;
         if let Some(reader) = &mut self.reader {
             if tokio::time::timeout(STDERR_LIMIT, &mut *reader).await.is_err() {
                 reader.abort();
@@ -303,7 +259,7 @@ impl Process {
         {
             return exit;
         }
-        self.terminate();
+        self.supervisor.terminate();
         self.exited().await
     }
 
@@ -318,21 +274,6 @@ impl Process {
                 Exit::Unsupervised
             }
         }
-    }
-
-    /// Tells the supervisor to end everything. A process that was waited for has no id any more, so the signal
-    /// cannot reach a stranger.
-    fn terminate(&self) {
-        let id = self.supervisor.id().and_then(|id| i32::try_from(id).ok());
-        if let Some(supervisor) = id.and_then(Pid::from_raw) {
-            let _ = kill_process(supervisor, Signal::TERM);
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.terminate();
     }
 }
 
@@ -377,21 +318,6 @@ mod tests {
                 Exit::Signal(9),
                 Exit::Code(255),
             ]
-        );
-    }
-
-    #[test]
-    fn a_launch_line_does_not_show_values() {
-        let line = LaunchLine {
-            program: "server".into(),
-            arguments: vec!["--key=secret".into()],
-            variables: BTreeMap::from([("TOKEN".into(), "secret".into())]),
-            directory: "/".into(),
-            secrets: Secrets::default(),
-        };
-        assert_eq!(
-            format!("{line:?}"),
-            r#"LaunchLine { program: "server", arguments: 1, variables: ["TOKEN"], directory: "/", .. }"#
         );
     }
 }
