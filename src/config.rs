@@ -12,6 +12,7 @@ mod layer;
 mod loaded;
 mod locations;
 mod notices;
+mod notify_command;
 mod ownership;
 mod repository;
 mod search;
@@ -30,6 +31,7 @@ pub(crate) use layer::{load as load_text, load_owned as load_owned_text};
 pub use loaded::{mark_for, trust_of};
 pub use locations::{Locations, LocationsError};
 pub use notices::{Notices, WatchedPath};
+pub use notify_command::NotifyCommand;
 pub use ownership::{Distrust, Unowned};
 pub use search::{Border, FileChoice, Files, PROJECT_FILE, Unreached, find};
 pub use server::{Launch, Server, Startup};
@@ -54,6 +56,8 @@ pub struct Config {
     pub approvals: ApprovalSettings,
     /// How the tools that ask a person behave.
     pub ask_user: AskUserSettings,
+    /// What calls the person when something is asked and nothing shows it; from the user's own file.
+    pub notify: Option<NotifyCommand>,
     /// The longest line pml reads from a client or a server, in bytes.
     pub line_limit: LineLimit,
     /// Which projects' files count without being accepted.
@@ -233,7 +237,7 @@ pub fn read(files: &Files) -> Result<Config, ConfigError> {
     loaded::assemble(files, &loaded::load(files)?)
 }
 
-/// Checks the text of one file as if it stood at `path`.
+/// Checks the text of one file as if it stood at `path`; whether it is the user's is told only where both are read.
 pub fn check(path: &Path, text: &str) -> Result<Config, ConfigError> {
     let mut config = Config::default();
     layer::add(&mut config, path, text, LayerKind::User)?;

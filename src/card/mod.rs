@@ -7,12 +7,14 @@
 mod choices;
 mod content;
 mod facts;
+mod notification;
 mod outlook;
 mod said;
 
 pub use choices::{AlwaysRule, Choice, Decision};
 pub use content::{Card, CardAnswer, CardAsker, CardQuestion, CardState};
 pub use facts::{Fact, FilePast, Line, LineStyle, Subject};
+pub use notification::Notification;
 pub use outlook::{Outlook, Presence};
 pub use said::{Complaint, Said, SaidAnswer, SaidAnswers, SaidDecision, decide};
 

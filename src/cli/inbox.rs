@@ -87,6 +87,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &InboxArguments) -> anyho
 /// Prints all asks, then each change, until a signal comes or nobody reads any more.
 async fn follow(desk: &Desk) -> anyhow::Result<()> {
     let mut revisions = desk.revisions().await?;
+    let _surface = desk.open_surface().await;
     let mut revision = print_snapshot(desk).await?;
     let mut ended = std::pin::pin!(async {
         tokio::select! {

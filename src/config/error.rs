@@ -64,6 +64,9 @@ impl Hint for ConfigError {
                     ..
                 } => Some(format!("the keys here are {}", list(expected))),
                 Problem::NotUtf8 => Some("save the file as UTF-8".to_owned()),
+                Problem::UserOnly { key, .. } => Some(format!(
+                    "take `{key}` out of it; your own file is $XDG_CONFIG_HOME/pml/pml.json (~/.config/pml/pml.json)"
+                )),
                 _ => None,
             },
             Self::NotAFile { path } => Some(format!("to see what it is: ls -ld {}", shell::path(path))),
@@ -150,6 +153,14 @@ pub enum Problem {
         found: &'static str,
         /// The type that should.
         expected: String,
+    },
+    /// The key counts in the user's own file alone, and this is a project's.
+    #[error("{reason}; `{key}` belongs into the user's file")]
+    UserOnly {
+        /// The key.
+        key: &'static str,
+        /// Why not in a project's.
+        reason: &'static str,
     },
     /// The value is of the right type and still not possible.
     #[error("{0}")]

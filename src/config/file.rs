@@ -34,6 +34,9 @@ pub(super) struct File {
     pub(super) approvals: ApprovalsEntry,
     /// How the tools that ask a person behave.
     pub(super) ask_user: AskUserEntry,
+    /// Only in the user's own file: the program that is run, without a shell, when something is asked and neither `pml inbox` nor a page of `pml serve` is open. `{title}` and `{body}` in its arguments are replaced.
+    #[schemars(length(min = 1, max = 64), extend("examples" = [["notify-send", "{title}", "{body}"]]))]
+    pub(super) notify: Option<Vec<String>>,
     /// What pml bears before it refuses.
     pub(super) limits: LimitsEntry,
     /// Which projects' files count without being accepted: `own-work` (default) those that you wrote or changed, `strict` none. In the user's own file only.

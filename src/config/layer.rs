@@ -16,8 +16,8 @@ use super::file::{
     Transport, TrustEntry,
 };
 use super::{
-    AskUserMode, AskUserTools, By, Config, ConfigError, DialogMode, FilePosition, Launch, LineLimit, Problem,
-    Rule, RuleList, Server, Startup, TrustMode, ownership, wants,
+    AskUserMode, AskUserTools, By, Config, ConfigError, DialogMode, FilePosition, Launch, LineLimit,
+    NotifyCommand, Problem, Rule, RuleList, Server, Startup, TrustMode, ownership, wants,
 };
 use crate::protocol::{DependencyName, Era, Pattern, PatternError};
 
@@ -226,21 +226,32 @@ fn try_add(
         config.servers.insert(name, server);
     }
 
-    match (kind, file.project_trust) {
-        (_, None) => {}
-        (LayerKind::User, Some(mode)) => {
-            config.trust_mode = match mode {
-                TrustEntry::OwnWork => TrustMode::OwnWork,
-                TrustEntry::Strict => TrustMode::Strict,
-            };
+    let place_of = |key: &str| {
+        let property = tree.as_object().and_then(|object| object.get(key));
+        property.map_or(0, |property| property.name.start())
+    };
+    let users_own = |key: &'static str, reason: &'static str| match kind {
+        LayerKind::User => Ok(()),
+        LayerKind::Project | LayerKind::UnacceptedProject => {
+            let problem = Problem::UserOnly { key, reason };
+            Err(DocumentFault::new(place_of(key), problem))
         }
-        (LayerKind::Project | LayerKind::UnacceptedProject, Some(_)) => {
-            let place = tree.as_object().and_then(|object| object.get("projectTrust"));
-            let at = place.map_or(0, |property| property.name.start());
-            let reason =
-                "a project cannot decide whether it is trusted; `projectTrust` belongs into the user's file";
-            return Err(DocumentFault::new(at, Problem::Refused(reason.to_owned())));
-        }
+    };
+    if let Some(mode) = file.project_trust {
+        users_own("projectTrust", "a project cannot decide whether it is trusted")?;
+        config.trust_mode = match mode {
+            TrustEntry::OwnWork => TrustMode::OwnWork,
+            TrustEntry::Strict => TrustMode::Strict,
+        };
+    }
+    if let Some(words) = file.notify {
+        users_own(
+            "notify",
+            "a project cannot decide what runs when something is asked",
+        )?;
+        let read = NotifyCommand::read(&words);
+        let refused = |reason| DocumentFault::new(place_of("notify"), Problem::Refused(reason));
+        config.notify = Some(read.map_err(refused)?);
     }
     Ok(wants)
 }

@@ -175,6 +175,10 @@ fn what_is_wrong_is_said_with_line_and_column() {
             "{\"version\": 1}",
             "1:13: expected a string, found a whole number",
         ),
+        (
+            "{\n  \"notify\": [\"notify-send\", \"{text}\"]}",
+            "2:3: `{text}` is not known in `notify`; possible are `{title}`, `{body}`",
+        ),
     ] {
         assert_eq!(refusal(text), expected, "{text}");
     }
@@ -221,7 +225,7 @@ fn a_key_like_no_other_is_answered_with_all_of_them() {
     let error = check(Path::new("x"), r#"{"zzz": 1}"#).unwrap_err();
     assert_eq!(
         error.hint().unwrap(),
-        "the keys here are `$schema`, `version`, `permissions`, `mcpServers`, `approvals`, `askUser`, `limits`, `projectTrust`"
+        "the keys here are `$schema`, `version`, `permissions`, `mcpServers`, `approvals`, `askUser`, `notify`, `limits`, `projectTrust`"
     );
 }
 
@@ -318,6 +322,10 @@ fn the_schema_and_the_reader_refuse_the_same() {
         (r#"{"approvals": {"ttlSeconds": 3600}}"#, true),
         (r#"{"approvals": {"ttlSeconds": 3601}}"#, false),
         (r#"{"limits": {"lineBytes": 1}}"#, false),
+        (r#"{"notify": ["notify-send", "{title}", "{body}"]}"#, true),
+        (r#"{"notify": []}"#, false),
+        (r#"{"notify": "notify-send"}"#, false),
+        (r#"{"notify": ["notify-send", 1]}"#, false),
         (r#"{"mcpServers": {"a": [null, "x"]}}"#, false),
         (r#"{"permissions": []}"#, false),
     ] {

@@ -34,7 +34,9 @@ pub use plan::{
     Address, AddressError, Ecosystem, Package, PackageError, Plan, PlanError, PlanSource, Resolved, Scripts,
     VersionSpec, pin, plan, variables,
 };
-pub use process::{Urgency, find_program, search_path};
+pub use process::{
+    ErrandEnd, Exit, LaunchLine, Urgency, find_program, find_users_program, run_errand, search_path,
+};
 pub use session::{
     Caller, Client, Declared, EndReason, Ended, Failure, HandshakeRefusal, Inquiry, OfferResult, Reply,
     Session, Unasked, UnreachableCause, Violation,

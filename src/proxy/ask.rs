@@ -65,7 +65,7 @@ impl Proxy {
             twin: 0,
         };
         loop {
-            match self.0.workflows.create(new.clone()).await? {
+            match self.suspend(view, new.clone()).await? {
                 Suspension::Answered(answered) => {
                     let (on, id) = (Carrier::Request(requested), answered.id.to_string());
                     match self
@@ -130,6 +130,15 @@ impl Proxy {
             ApprovalType::RemoteConnect => Ask::Connect { dependency },
             ApprovalType::ToolPermission | ApprovalType::ProjectTrust => Ask::Permit { dependency },
         })
+    }
+
+    /// Puts an ask into the store; one that is new is told to a person whom nothing shows it to.
+    pub(super) async fn suspend(&self, view: &View, new: NewWorkflow) -> Result<Suspension, WorkflowError> {
+        let suspension = self.0.workflows.create(new).await?;
+        if let Suspension::New(workflow) = &suspension {
+            self.0.notifier.announce(workflow.id, view.config.notify.as_ref());
+        }
+        Ok(suspension)
     }
 
     /// Names the conversation that asks, and the configuration it asks under.

@@ -11,14 +11,16 @@ use tokio::sync::watch;
 
 use super::authority::{Effect, Relation, Runner, Terminal};
 use super::door::{self, Reach, Recorded, Source};
+use super::notifier::Notifier;
 use super::person_asks::{self, QuestionStatus};
+use super::surface::OpenSurface;
 use super::{Refusal, moment, presence};
 use crate::card::{Card, CardState, Said};
 use crate::config::{self, By, Environment, Files, Locations};
 use crate::protocol::question::Question;
 use crate::workflow::{
-    Asker, AskingClient, ChangedWorkflows, Event, Origin, Place, Provenance, Workflow, WorkflowError,
-    WorkflowId, Workflows,
+    Asker, AskingClient, ChangedWorkflows, Event, Origin, Place, Provenance, Suspension, Workflow,
+    WorkflowError, WorkflowId, Workflows,
 };
 
 /// How many asks that do not wait any more a surface begins with.
@@ -66,7 +68,9 @@ pub struct AskingProgram {
 #[derive(Debug, Clone)]
 pub struct Desk {
     workflows: Workflows,
-    /// Where the user's own configuration file is, which counts in every project.
+    /// Calls the person where nothing shows what a program asks.
+    notifier: Arc<Notifier>,
+    /// The user's directories, with the configuration file that counts in every project.
     locations: Locations,
     /// The configuration of the place where the desk stands.
     here: Files,
@@ -77,8 +81,10 @@ impl Desk {
     /// Names the store and the configuration of this place; opens and reads nothing yet.
     #[must_use]
     pub fn new(environment: &Environment, locations: &Locations, here: Files, terminal: Terminal) -> Self {
+        let workflows = Workflows::new(Place::of(locations), Arc::new(moment));
         Self {
-            workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
+            notifier: Notifier::new(environment, locations.state(), &workflows),
+            workflows,
             locations: locations.clone(),
             here,
             runner: Runner::of(environment, terminal),
@@ -141,6 +147,19 @@ impl Desk {
         Ok(self.workflows.revisions().await?)
     }
 
+    /// Takes note that the asks are shown here, for as long as what is returned is kept: nobody is called meanwhile.
+    pub async fn open_surface(&self) -> Option<OpenSurface> {
+        let state = self.locations.state().to_owned();
+        let registered = tokio::task::spawn_blocking(move || OpenSurface::register(&state)).await;
+        match registered.unwrap_or_else(|panicked| Err(panicked.into())) {
+            Ok(surface) => surface,
+            Err(error) => {
+                tracing::debug!(%error, "what is open here cannot be told to others");
+                None
+            }
+        }
+    }
+
     /// Makes an answer of what a person said to an ask, and records it if it counts.
     pub async fn say(&self, id: WorkflowId, said: Said, by: Provenance) -> Result<Card, Refusal> {
         let recorded = self.record(&self.find(id).await?, said, by).await?;
@@ -194,7 +213,11 @@ impl Desk {
             program.project,
             origin,
         );
-        Ok(self.workflows.create(new).await?.workflow())
+        let suspension = self.workflows.create(new).await?;
+        if let Suspension::New(workflow) = &suspension {
+            self.notifier.announce(workflow.id, config.notify.as_ref());
+        }
+        Ok(suspension.workflow())
     }
 
     /// Returns how the question of a program stands; an answer that is returned counts as taken.
@@ -213,6 +236,7 @@ impl Desk {
 
     /// Closes the store.
     pub async fn close(&self) {
+        self.notifier.close().await;
         self.workflows.close().await;
     }
 

@@ -22,6 +22,7 @@ mod late_answers;
 mod launch_approvals;
 mod list;
 mod list_changes;
+mod notifier;
 mod offers;
 mod outcome;
 mod owner;
@@ -33,6 +34,7 @@ mod route;
 mod route_lookup;
 mod rule_error;
 mod status;
+mod surface;
 mod template;
 mod view;
 
@@ -55,6 +57,7 @@ pub use person_asks::{QuestionStatus, came_second};
 pub use presence::{presence_of, process_name};
 pub use route::{ReadyRequest, RequestedItem, ResumedRoute, Route, UnknownItem};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
+pub use surface::OpenSurface;
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
 pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, OfferResult, Reply, Session, Urgency};
@@ -78,6 +81,7 @@ use crate::workflow::{Place, Workflows};
 
 use client_scope::ClientScope;
 use grants::Grants;
+use notifier::Notifier;
 use view::View;
 
 /// The time within which an urgent close ends every server: clients kill pml 500 ms after their first signal.
@@ -100,6 +104,8 @@ struct Shared {
     view: Mutex<CachedView>,
     loader: Loader,
     workflows: Workflows,
+    /// Calls the person where nothing shows what is asked.
+    notifier: Arc<Notifier>,
     /// The host that shows questions instead, where one started this conversation.
     relay: Arc<Relay>,
     /// The name under which this client asks, and the asks that its calls wait for.
@@ -126,9 +132,11 @@ impl Proxy {
     #[must_use]
     pub fn new(environment: Environment, locations: &Locations, files: Files, tasks: TaskTracker) -> Self {
         let watched = WatchedConfig::new(files.clone());
+        let workflows = Workflows::new(Place::of(locations), Arc::new(moment));
         Self(Arc::new(Shared {
             loader: Loader::new(&environment, locations, tasks.clone()),
-            workflows: Workflows::new(Place::of(locations), Arc::new(moment)),
+            notifier: Notifier::new(&environment, locations.state(), &workflows),
+            workflows,
             relay: Arc::new(Relay::of(&environment)),
             scope: ClientScope::new(),
             grants: Arc::default(),
@@ -153,6 +161,7 @@ impl Proxy {
             files,
             loader,
             workflows,
+            notifier,
             relay,
             tasks,
             ..
@@ -160,6 +169,7 @@ impl Proxy {
         Self(Arc::new(Shared {
             loader: loader.for_another_client(),
             workflows: workflows.clone(),
+            notifier: Arc::clone(notifier),
             relay: Arc::clone(relay),
             scope: ClientScope::new(),
             grants: Arc::default(),
@@ -240,6 +250,7 @@ impl Proxy {
             // The asks of cancelled calls are withdrawn first: no call could use an answer to them.
             self.0.withdrawals.close();
             self.0.withdrawals.wait().await;
+            self.0.notifier.close().await;
             self.0.workflows.close().await;
         };
         let closing = async { tokio::join!(self.0.loader.close(urgency), store) };

@@ -71,7 +71,7 @@ impl Proxy {
         let view = self.view().map_err(Refusal::Config)?;
         let (kept, project) = (view.config.ask_user.kept, self.project().to_owned());
         let new = new_question(tool, questions, kept, project, self.origin(&view));
-        Ok(self.0.workflows.create(new).await?.workflow())
+        Ok(self.suspend(&view, new).await?.workflow())
     }
 
     /// Returns the status of questions after waiting up to `patience`; an answer that is returned counts as taken.
@@ -213,7 +213,7 @@ impl Proxy {
             twin: 0,
         };
         loop {
-            match self.0.workflows.create(new.clone()).await? {
+            match self.suspend(&view, new.clone()).await? {
                 Suspension::Answered(workflow) => return Ok((workflow, None)),
                 Suspension::New(workflow) | Suspension::Existing(workflow) => {
                     if let Some(claim) = self.0.scope.claim(workflow.id) {

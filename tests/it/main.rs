@@ -55,6 +55,7 @@ mod list_changes;
 mod locks;
 mod long_lists;
 mod mid_call;
+mod notify;
 mod offers;
 mod orders;
 #[cfg(target_os = "linux")]

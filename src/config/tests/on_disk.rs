@@ -75,6 +75,42 @@ fn the_project_is_layered_over_the_user() {
 }
 
 #[test]
+fn what_runs_when_something_is_asked_is_the_users_choice_alone() {
+    let project = Project::new();
+    let notify = r#"{"notify": ["notify-send", "{title}"]}"#;
+    Project::write(&project.files.user, notify);
+    let notified = |files: &Files| read(files).unwrap().notify.unwrap().program().to_owned();
+    assert_eq!(notified(&project.files), "notify-send");
+    let named = Files {
+        project: project.files.user.clone(),
+        chosen: FileChoice::Named,
+        ..project.files.clone()
+    };
+    assert_eq!(
+        notified(&named),
+        "notify-send",
+        "it is the user's own by any name"
+    );
+    for chosen in [FileChoice::Found, FileChoice::Named] {
+        Project::write(&project.files.project, notify);
+        let files = Files {
+            chosen,
+            ..project.files.clone()
+        };
+        let error = read(&files).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}:1:2: a project cannot decide what runs when something is asked; \
+                 `notify` belongs into the user's file",
+                project.files.project.display()
+            )
+        );
+        assert!(error.hint().unwrap().contains("~/.config/pml/pml.json"));
+    }
+}
+
+#[test]
 fn a_file_that_is_both_counts_once() {
     let project = Project::new();
     Project::write(&project.files.user, r#"{"permissions": {"allow": ["a"]}}"#);

@@ -47,6 +47,7 @@ pub enum ScreenError {
 pub async fn run(desk: &Desk, by: &Provenance, palette: Palette) -> Result<(), ScreenError> {
     // Read before the terminal is taken over: what is wrong with the store is told in plain text.
     let mut revisions = desk.revisions().await?;
+    let _surface = desk.open_surface().await;
     let snapshot = desk.snapshot().await?;
     let mut revision = snapshot.revision;
     let mut ends = [

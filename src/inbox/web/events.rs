@@ -128,6 +128,7 @@ pub(super) fn begin(headers: &HeaderMap, since: Option<&str>) -> Option<u64> {
 /// Writes every card that changes after a revision; without one, after now.
 pub(super) async fn follow(app: SharedApp, since: Option<u64>, mut events: EventWriter) -> io::Result<()> {
     let mut revisions = app.desk.revisions().await.map_err(io::Error::other)?;
+    let _surface = app.desk.open_surface().await;
     let mut reached = since.unwrap_or(*revisions.borrow());
     events.comment().await?;
     loop {

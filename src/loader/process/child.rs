@@ -277,6 +277,14 @@ impl Process {
     }
 }
 
+/// Reads how a supervisor ended that has written nothing.
+pub(super) fn exit_of_status(status: ExitStatus) -> Exit {
+    match status.code() {
+        Some(code) => exit_of(code, ""),
+        None => Exit::Unsupervised,
+    }
+}
+
 /// Reads the supervisor's exit code; `tail` holds its one line when nothing could be started.
 fn exit_of(code: i32, tail: &str) -> Exit {
     // 64 signals exist.

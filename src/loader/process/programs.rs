@@ -19,6 +19,16 @@ pub fn find_program(name: &str, environment: &Environment) -> Option<PathBuf> {
     candidates(name, inside.search_path(environment)).find(|program| !inside.contains(program))
 }
 
+/// Finds a program of the user that is named or given by its absolute path; one inside the project is none.
+#[must_use]
+pub fn find_users_program(program: &str, environment: &Environment) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.is_absolute() {
+        return (!is_in_project(path, environment)).then(|| path.to_owned());
+    }
+    find_program(program, environment)
+}
+
 /// Returns the user's `PATH` without relative entries and without directories of the project.
 #[must_use]
 pub fn search_path(environment: &Environment) -> OsString {
@@ -190,6 +200,17 @@ mod tests {
             );
             assert_eq!(find_program("./node", &environment), None);
             assert_eq!(find_program("absent", &environment), None);
+            for (program, found) in [
+                ("node", Some(entries[4].join("node"))),
+                ("./node", None),
+                (entries[0].join("node").to_str().unwrap(), None),
+                (
+                    entries[4].join("node").to_str().unwrap(),
+                    Some(entries[4].join("node")),
+                ),
+            ] {
+                assert_eq!(find_users_program(program, &environment), found, "{program}");
+            }
         }
     }
 
