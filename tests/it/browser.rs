@@ -22,9 +22,9 @@ use crate::support::{eventually, have};
 const SOON: Duration = Duration::from_secs(20);
 
 /// A running `pml serve`.
-struct Server {
+pub(crate) struct Server {
     process: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Server {
@@ -32,7 +32,7 @@ impl Server {
         Self::start_on(world, 0)
     }
 
-    fn start_on(world: &World, port: u16) -> Self {
+    pub(crate) fn start_on(world: &World, port: u16) -> Self {
         let mut process = world
             .command(&["serve", "--json", "--port", &port.to_string()])
             .stdin(Stdio::null())
@@ -51,7 +51,7 @@ impl Server {
         }
     }
 
-    fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         let url: url::Url = self.url.parse().unwrap();
         url.port().unwrap()
     }
@@ -64,7 +64,7 @@ impl Drop for Server {
     }
 }
 
-fn real_browser() -> bool {
+pub(crate) fn real_browser() -> bool {
     have(&["chromium", "chromedriver"])
 }
 
@@ -75,7 +75,7 @@ fn world() -> World {
     world
 }
 
-fn opened(world: &World, look: Look) -> (Server, Browser) {
+pub(crate) fn opened(world: &World, look: Look) -> (Server, Browser) {
     let server = Server::start(world);
     let browser = Browser::start(look);
     browser.goto(&server.url);
@@ -258,7 +258,7 @@ fn an_approval_shows_the_command_and_each_button_does_what_it_says() {
 }
 
 /// Presses a button until the card is decided: a press right after the card appeared is not an answer, only a later one is.
-fn decide(browser: &Browser, pending: &str, decision: &str) {
+pub(crate) fn decide(browser: &Browser, pending: &str, decision: &str) {
     eventually("the decision is recorded", SOON, || {
         browser.try_click(&format!("{pending} [data-decision={decision}]"));
         let state = format!("return document.querySelector({}) === null", json!(pending));

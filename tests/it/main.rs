@@ -70,6 +70,7 @@ mod permission_prompt;
 mod process;
 mod programs;
 mod project_trust;
+mod python_agent;
 mod questions;
 mod readings;
 mod real_servers;
