@@ -30,6 +30,13 @@ pub trait Caller: Send + Sync {
         self.replied(line, outcome);
     }
 
+    /// Is offered a result that is, byte for byte, the one of an earlier reply. Who has to look into it declines, and
+    /// gets the reply as any other.
+    fn replied_again(&self, result: Bytes) -> OfferResult {
+        let _ = result;
+        OfferResult::No
+    }
+
     /// Takes note that no reply will come.
     fn failed(&self, failure: Failure);
 

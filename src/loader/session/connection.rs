@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use super::caller::{Caller, Callers, Failure, Inquiry};
 use super::end_reason::EndReason;
 use super::ending::Ended;
+use super::repeated_reply::RepeatedReply;
 use super::reply::{OwnReply, Reply, ReplyWaiter};
 use super::request_failures::RequestFailures;
 use crate::protocol::{DependencyName, Era, ListKind, Payload, Secrets, escaped, quoted};
@@ -72,6 +73,8 @@ pub(in crate::loader) struct SessionState {
     pub(in crate::loader) client: Option<Weak<dyn Client>>,
     /// The raw ids of the dependency's requests that were not answered yet.
     pub(in crate::loader) inquiries: Mutex<Vec<String>>,
+    /// The reply that the server gives again and again.
+    pub(in crate::loader) repeated: Mutex<RepeatedReply>,
     /// How many bytes of answers were queued since there was last room for them.
     pub(in crate::loader) unread_answers: AtomicUsize,
     pub(in crate::loader) unclaimed: Mutex<UnclaimedRequests>,
@@ -118,6 +121,7 @@ impl Session {
             era: OnceLock::new(),
             client,
             inquiries: Mutex::default(),
+            repeated: Mutex::default(),
             unread_answers: AtomicUsize::new(0),
             unclaimed: Mutex::new(UnclaimedRequests::Kept(Vec::new())),
             kept: Notify::new(),
@@ -249,12 +253,28 @@ impl Session {
 
     /// Likewise; returns also why the transport replied in place of the server, if it did.
     pub(super) async fn ask(&self, method: &str, params: &str) -> OwnReply {
+        self.ask_and_note(method, params, |_id| {}).await
+    }
+
+    /// Asks something that is asked again and again, and is mostly answered by the same bytes.
+    pub(super) async fn ask_again(&self, method: &str, params: &str) -> OwnReply {
+        let note = |id| lock(&self.0.repeated).await_reply(id);
+        self.ask_and_note(method, params, note).await
+    }
+
+    /// Takes note that what is asked again and again is answered by other bytes now.
+    pub(super) fn forget_repeated(&self) {
+        lock(&self.0.repeated).forget();
+    }
+
+    async fn ask_and_note(&self, method: &str, params: &str, note: impl FnOnce(u64)) -> OwnReply {
         let (waiting, replied) = ReplyWaiter::new();
         let mut own = OwnRequest {
             session: self,
             id: self.register(waiting),
             open: true,
         };
+        note(own.id);
         self.send(own.id, method, [Bytes::copy_from_slice(params.as_bytes())]);
         let reply = replied.await;
         own.open = false;

@@ -116,20 +116,28 @@ impl IntroducedSession {
     }
 
     pub(super) async fn ask(&self, method: &'static str, members: &str) -> Result<Bytes, HandshakeError> {
-        let OwnReply { reply, reason } = self.session.ask(method, &self.params(members)).await;
-        match reply {
-            Reply::Result(raw) => Ok(raw),
-            Reply::Error(raw) => {
-                let text = String::from_utf8_lossy(&raw[..raw.len().min(2000)]).into_owned();
-                Err(HandshakeError::Refused(HandshakeRefusal {
-                    method,
-                    reason: Shown::line(&text).to_string(),
-                    cause: reason,
-                }))
-            }
-            Reply::Unusable(reason) => Err(unfit(method, reason)),
-            Reply::Ended(ended) => Err(HandshakeError::Ended(ended)),
+        result_of(method, self.session.ask(method, &self.params(members)).await)
+    }
+
+    /// Asks something that is asked again and again, and is mostly answered by the same bytes.
+    pub(super) async fn ask_again(&self, method: &'static str) -> Result<Bytes, HandshakeError> {
+        result_of(method, self.session.ask_again(method, &self.params("")).await)
+    }
+}
+
+fn result_of(method: &'static str, OwnReply { reply, reason }: OwnReply) -> Result<Bytes, HandshakeError> {
+    match reply {
+        Reply::Result(raw) => Ok(raw),
+        Reply::Error(raw) => {
+            let text = String::from_utf8_lossy(&raw[..raw.len().min(2000)]).into_owned();
+            Err(HandshakeError::Refused(HandshakeRefusal {
+                method,
+                reason: Shown::line(&text).to_string(),
+                cause: reason,
+            }))
         }
+        Reply::Unusable(reason) => Err(unfit(method, reason)),
+        Reply::Ended(ended) => Err(HandshakeError::Ended(ended)),
     }
 }
 

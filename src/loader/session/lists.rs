@@ -167,9 +167,12 @@ impl IntroducedSession {
 
     /// Lists the tools; a server that says again what it said last costs no reading of it.
     async fn tools(&self) -> Result<LearnedList, HandshakeError> {
-        let first = self.ask(TOOLS.method, "").await?;
+        let first = self.ask_again(TOOLS.method).await?;
         if self.last_tools().as_ref() == Some(&first) {
             return Ok(LearnedList::SameTools);
+        }
+        if self.last_tools().is_some() {
+            self.session.forget_repeated();
         }
         let tools = self.pages_from(&TOOLS, first.clone()).await?;
         *self.last_tools() = tools.is_one_page.then_some(first);

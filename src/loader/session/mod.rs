@@ -11,6 +11,7 @@ mod error;
 mod handshake;
 mod lists;
 mod reader;
+mod repeated_reply;
 mod reply;
 mod request_failures;
 mod server_messages;

@@ -57,6 +57,8 @@ mod tests {
     use super::*;
     use crate::loader::process::Exit;
     use crate::loader::session::connection::lock;
+    use crate::loader::session::repeated_reply::LONG;
+    use crate::loader::session::reply::Reply;
     use crate::loader::session::{Caller, EndReason, Failure, Inquiry, OfferResult};
     use crate::protocol::{ListKind, Payload, ResponseOutcome};
     use bytes::Bytes;
@@ -73,13 +75,17 @@ mod tests {
     }
 
     fn peer() -> Peer {
+        peer_with_lines_of(1000)
+    }
+
+    fn peer_with_lines_of(line_limit: usize) -> Peer {
         let (stdin, heard) = tokio::io::duplex(1 << 16);
         let (speak, stdout) = tokio::io::duplex(1 << 16);
         let (tell, unasked) = mpsc::unbounded_channel();
         let session = Session::open(
             ("fake".parse().unwrap(), Secrets::new([("TOKEN", "abcdefgh")])),
             (stdout, stdin, RequestFailures::default()),
-            1000,
+            line_limit,
             &TaskTracker::new(),
             None,
             move |event| {
@@ -403,6 +409,38 @@ mod tests {
         assert_eq!(
             peer.hears().await,
             r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"the client does not take `roots/list`"}}"#
+        );
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_is_given_again_reaches_whoever_waits_and_another_one_is_read() {
+        let mut peer = peer_with_lines_of(1 << 20);
+        let list = |last: char| format!(r#"{{"tools":["{}{last}"]}}"#, "x".repeat(LONG));
+        for (round, last) in "aaabba".chars().enumerate() {
+            let asking = peer.session.clone();
+            let asked = tokio::spawn(async move { asking.ask_again("tools/list", "{}").await });
+            let id = round + 1;
+            assert!(peer.hears().await.contains(&format!(r#""id":{id},"#)));
+            peer.says(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#,
+                list(last)
+            ))
+            .await;
+            let Reply::Result(result) = asked.await.unwrap().reply else {
+                panic!("it was answered")
+            };
+            assert_eq!(result, list(last), "round {round}");
+        }
+        // A call that is answered by the same bytes looks into them as into any others.
+        let (id, mut told) = peer.call();
+        peer.says(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#,
+            list('a')
+        ))
+        .await;
+        assert_eq!(
+            told.recv().await.unwrap().len(),
+            list('a').len() + "result ".len()
         );
     }
 }

@@ -60,6 +60,11 @@ impl Caller for ReplyWaiter {
         self.send(reply(line, outcome), None);
     }
 
+    fn replied_again(&self, result: Bytes) -> OfferResult {
+        self.send(Reply::Result(result), None);
+        OfferResult::Yes
+    }
+
     fn unreached(self: Arc<Self>, line: &Bytes, outcome: &ResponseOutcome<'_>, reason: &EndReason) {
         self.send(reply(line, outcome), Some(reason.clone()));
     }

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::caller::Failure;
+use super::caller::{Failure, OfferResult};
 use super::connection::{Session, Unasked, lock};
 use super::end_reason::EndReason;
+use super::repeated_reply::LONG;
 use crate::protocol::{
     EnvelopeError, Line, ListKind, Message, Payload, Remains, ResponseOutcome, Shown, elements,
 };
@@ -46,6 +47,9 @@ impl Session {
         line: &Bytes,
         unasked: &(impl Fn(Unasked) + Send + Sync),
     ) -> Result<(), EnvelopeError> {
+        if line.len() >= LONG && self.recognised(line) {
+            return Ok(());
+        }
         match Message::parse(line)? {
             Message::Response { id, outcome } => {
                 let raw_id = id.get();
@@ -56,6 +60,11 @@ impl Session {
                 let Some(id) = own_id(raw_id) else {
                     return Ok(());
                 };
+                if let ResponseOutcome::Result(result) = &outcome
+                    && line.len() >= LONG
+                {
+                    lock(&self.0.repeated).learn(line, id, raw_id, result.get());
+                }
                 // Servers repeat in their errors what they were given. A result is what was asked for, and stays.
                 if let ResponseOutcome::Error(error) = &outcome
                     && let Cow::Owned(error) = self.0.secrets.hide_json(error.get())
@@ -74,6 +83,25 @@ impl Session {
             Message::Request { id, method, params } => self.asked(line, id, &method, params.as_ref()),
         }
         Ok(())
+    }
+
+    /// Hands a reply that is known already to the caller that waits for it; tells whether it took it.
+    fn recognised(&self, line: &Bytes) -> bool {
+        let Some((id, result)) = lock(&self.0.repeated).recognise(line) else {
+            return false;
+        };
+        let mut callers = lock(&self.0.callers);
+        let offered = callers.get(&id).map(|caller| caller.replied_again(result));
+        if offered != Some(OfferResult::Yes) {
+            return false;
+        }
+        callers.remove(&id);
+        let busy = !callers.is_empty();
+        drop(callers);
+        if !busy {
+            self.touch();
+        }
+        true
     }
 
     /// Hands a reply to the caller that waits for it; `reason` is why the transport made it, if that did.
