@@ -85,7 +85,7 @@ impl Ask {
             Self::Connect { .. } => "connect",
             Self::Permit { .. } => "permit",
             Self::Use => "use",
-            Self::Trust { .. } => "project_trust",
+            Self::Trust { .. } => "trust",
             Self::Questions { .. } => "questions",
         }
     }

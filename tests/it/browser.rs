@@ -257,6 +257,43 @@ fn an_approval_shows_the_command_and_each_button_does_what_it_says() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+#[test]
+fn a_projects_file_is_trusted_on_the_page_with_all_that_it_wants_in_sight() {
+    if !real_browser() {
+        return;
+    }
+    let world = World::with_fake(&json!({ "allow": ["fake", "shell:*"] }), &[]);
+    let user = world.home().join(".config/pml/pml.json");
+    std::fs::create_dir_all(user.parent().unwrap()).unwrap();
+    std::fs::write(&user, r#"{ "projectTrust": "strict" }"#).unwrap();
+    let (_server, browser) = opened(&world, Look::Light);
+    let mut agent = world.legacy();
+    let suspended = agent.call("fake__echo", &json!({ "a": 1 }));
+    let pending = card("pending");
+    browser.wait_for_element(&pending);
+    let shown = browser.text(&pending);
+    for wanted in [
+        "Trust ",
+        "runs without a question: `shell:*`",
+        "declares `fake`: ",
+        "this file exactly as it is, from now on",
+    ] {
+        assert!(shown.contains(wanted), "{wanted:?} is not in {shown}");
+    }
+    let offered = format!(
+        "return [...document.querySelectorAll('{pending} [data-decision]')].map((one) => one.dataset.decision)"
+    );
+    assert_eq!(browser.eval(&offered), json!(["once", "abort"]));
+    decide(&browser, &pending, "once");
+    let id = suspended["structuredContent"]["approval_context"]["workflow_id"].clone();
+    let ran = agent.request(
+        "tools/call",
+        &json!({ "name": "pml_continue", "arguments": { "workflow_id": id } }),
+    );
+    assert!(texts(&ran["result"])[0].contains(r#"{"a":1}"#), "{ran}");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
 /// Presses a button until the card is decided: a press right after the card appeared is not an answer, only a later one is.
 pub(crate) fn decide(browser: &Browser, pending: &str, decision: &str) {
     eventually("the decision is recorded", SOON, || {

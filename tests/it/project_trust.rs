@@ -110,7 +110,7 @@ fn once_accepted_in_a_terminal_the_suspended_call_runs_and_every_later_one() {
     let id = context(&asked)["workflow_id"].clone();
     let pending = json_of(&world.run(&["pending", "--json"]));
     let code = pending["pending"][0]["code"].as_str().unwrap().to_owned();
-    assert_eq!(pending["pending"][0]["kind"], "project_trust");
+    assert_eq!(pending["pending"][0]["kind"], "trust");
     let shown = stdout(&world.run(&["pending", &code]));
     assert!(shown.contains("runs without a question: `fake`"), "{shown}");
     for word in ["--session", "--always"] {

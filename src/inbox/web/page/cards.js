@@ -8,7 +8,7 @@ const HINT_MS = 4000;
 const HASH_SHOWN = 22;
 const SCROLLS_FROM = 900; // characters of arguments that may need the scrolling box
 
-export const KINDS = { questions: "Question", install: "Install", connect: "Connect", permit: "Permission", use: "Use" };
+export const KINDS = { questions: "Question", install: "Install", connect: "Connect", permit: "Permission", use: "Use", trust: "Trust" };
 
 export const ROADS = {
 	web: "on the page",
