@@ -9,6 +9,7 @@ mod error;
 mod expansion;
 mod file;
 mod layer;
+mod layer_kind;
 mod loaded;
 mod locations;
 mod notices;
@@ -18,6 +19,7 @@ mod repository;
 mod search;
 mod server;
 mod trust;
+mod user_settings;
 mod wants;
 mod watch;
 
@@ -42,7 +44,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::layer::LayerKind;
+use self::layer_kind::LayerKind;
 use crate::protocol::{DependencyName, Pattern};
 
 /// Everything the user and the project declared, checked.
@@ -62,6 +64,8 @@ pub struct Config {
     pub line_limit: LineLimit,
     /// Which projects' files count without being accepted.
     pub trust_mode: TrustMode,
+    /// Whether what cannot be recorded in the history may happen.
+    pub audit: Audit,
     /// Whether the project's file counts as the user's word.
     pub project: ProjectTrust,
     /// The rules that the project's file would add if it were accepted.
@@ -75,6 +79,16 @@ impl Config {
         let unaccepted = self.project.unaccepted();
         unaccepted.is_some_and(|unaccepted| unaccepted.file == server.source.file)
     }
+}
+
+/// Whether what cannot be recorded in the history may happen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Audit {
+    /// It may not: nothing is installed, and nothing is started for the first time.
+    #[default]
+    Required,
+    /// It may, with a warning.
+    BestEffort,
 }
 
 /// One line of a permission list.

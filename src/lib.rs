@@ -3,7 +3,7 @@
 //! ```text
 //! main -> cli -+-> stdio -+
 //!              +-> inbox -+-> proxy -+-> permissions -+
-//!                                    +-> card -> workflow -> config, protocol   (report, disk: usable by all)
+//!                                    +-> card -> workflow -> config, protocol   (report, disk, history: usable by all)
 //!                                    +-> loader    ---+
 //!                                    +-> relay     ---+
 //! ```
@@ -23,6 +23,7 @@
 //! | [`inbox`] | the surfaces on which a person answers outside any client: the screen of `pml inbox`, the page of `pml serve` |
 //! | [`cli`] | one file per command; the only place that prints |
 //! | [`disk`] | every way in which files are replaced, locked, compared and removed |
+//! | [`history`] | the record of what was asked, answered, granted, installed and started, as a chain of lines |
 //! | [`report`] | how errors speak |
 //! | `footprint` | what a process keeps mapped while it has nothing to do |
 //!
@@ -33,6 +34,7 @@ pub mod cli;
 pub mod config;
 pub mod disk;
 mod footprint;
+pub mod history;
 pub mod inbox;
 pub mod loader;
 pub mod permissions;

@@ -41,6 +41,18 @@ pub(super) struct File {
     pub(super) limits: LimitsEntry,
     /// Which projects' files count without being accepted: `own-work` (default) those that you wrote or changed, `strict` none. In the user's own file only.
     pub(super) project_trust: Option<TrustEntry>,
+    /// Whether what cannot be recorded in the history may happen: `required` (default) installs nothing and starts nothing new then, `best-effort` warns. In the user's own file only.
+    pub(super) audit: Option<AuditEntry>,
+}
+
+/// Whether what cannot be recorded may happen.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum AuditEntry {
+    /// It may not.
+    Required,
+    /// It may, with a warning.
+    BestEffort,
 }
 
 /// Which projects' files count without being accepted.

@@ -13,11 +13,12 @@ use rustix::fs::OFlags;
 use super::document::{self, DocumentFault};
 use super::file::{
     ByEntry, DialogEntry, File, ModeEntry, PatternText, ProtocolEntry, Seconds, ServerEntry, StartupEntry,
-    Transport, TrustEntry,
+    Transport,
 };
+use super::layer_kind::LayerKind;
 use super::{
-    AskUserMode, AskUserTools, By, Config, ConfigError, DialogMode, FilePosition, Launch, LineLimit,
-    NotifyCommand, Problem, Rule, RuleList, Server, Startup, TrustMode, ownership, wants,
+    AskUserMode, AskUserTools, By, Config, ConfigError, DialogMode, FilePosition, Launch, LineLimit, Problem,
+    Rule, RuleList, Server, Startup, ownership, user_settings, wants,
 };
 use crate::protocol::{DependencyName, Era, Pattern, PatternError};
 
@@ -110,17 +111,6 @@ fn read(
     Ok(Some(text))
 }
 
-/// Whose file a layer is, and how much of it counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LayerKind {
-    /// The user's own.
-    User,
-    /// A project's that counts as the user's word.
-    Project,
-    /// A project's that may declare and narrow, and widen nothing.
-    UnacceptedProject,
-}
-
 /// Adds what `text` declares on top of `config`; returns what it declares and wants, in words.
 pub(super) fn add(
     config: &mut Config,
@@ -171,6 +161,7 @@ fn try_add(
         LayerKind::User | LayerKind::Project => settle(config, &file),
         LayerKind::UnacceptedProject => narrow(config, &file),
     }
+    user_settings::settle(config, kind, &file, &tree)?;
     let source = |at: usize| {
         let (line, column) = document::position(text, at);
         FilePosition {
@@ -226,33 +217,6 @@ fn try_add(
         config.servers.insert(name, server);
     }
 
-    let place_of = |key: &str| {
-        let property = tree.as_object().and_then(|object| object.get(key));
-        property.map_or(0, |property| property.name.start())
-    };
-    let users_own = |key: &'static str, reason: &'static str| match kind {
-        LayerKind::User => Ok(()),
-        LayerKind::Project | LayerKind::UnacceptedProject => {
-            let problem = Problem::UserOnly { key, reason };
-            Err(DocumentFault::new(place_of(key), problem))
-        }
-    };
-    if let Some(mode) = file.project_trust {
-        users_own("projectTrust", "a project cannot decide whether it is trusted")?;
-        config.trust_mode = match mode {
-            TrustEntry::OwnWork => TrustMode::OwnWork,
-            TrustEntry::Strict => TrustMode::Strict,
-        };
-    }
-    if let Some(words) = file.notify {
-        users_own(
-            "notify",
-            "a project cannot decide what runs when something is asked",
-        )?;
-        let read = NotifyCommand::read(&words);
-        let refused = |reason| DocumentFault::new(place_of("notify"), Problem::Refused(reason));
-        config.notify = Some(read.map_err(refused)?);
-    }
     Ok(wants)
 }
 

@@ -3,7 +3,8 @@
 use std::fs::Metadata;
 use std::sync::Arc;
 
-use super::layer::{self, LayerKind};
+use super::layer;
+use super::layer_kind::LayerKind;
 use super::ownership::{self, Unowned};
 use super::repository::{self, RepositoryState};
 use super::{

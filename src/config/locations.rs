@@ -84,6 +84,12 @@ impl Locations {
         self.state.join("trust")
     }
 
+    /// Returns the directory of the history.
+    #[must_use]
+    pub fn history(&self) -> PathBuf {
+        self.state.join("history")
+    }
+
     /// Returns the directory of what can be fetched again: catalogs, package caches.
     #[must_use]
     pub fn cache(&self) -> &Path {

@@ -7,6 +7,7 @@
 //! of the runtime; callers use `spawn_blocking` or a thread of their own. The one exception is [`Stamp::of`], which
 //! reads the metadata of a file and waits for nothing.
 
+mod appended_file;
 mod error;
 mod files;
 mod links;
@@ -15,6 +16,7 @@ mod locked_directory;
 mod stamp;
 mod turns;
 
+pub(crate) use appended_file::{AppendedFile, overwrite};
 pub use error::DiskError;
 pub(crate) use files::{
     create_private_directory, grow, open_lock, protect, remove_file, remove_tree, rename, replace, restrict,

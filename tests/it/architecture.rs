@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The picture: what each folder under `src/` may use besides itself. `ARCHITECTURE.md` draws it.
-const PICTURE: [(&str, &[&str]); 16] = [
+const PICTURE: [(&str, &[&str]); 17] = [
     ("main", &["cli"]),
     (
         "cli",
@@ -21,6 +21,7 @@ const PICTURE: [(&str, &[&str]); 16] = [
             "config",
             "protocol",
             "disk",
+            "history",
             "report",
         ],
     ),
@@ -53,15 +54,30 @@ const PICTURE: [(&str, &[&str]); 16] = [
             "config",
             "protocol",
             "disk",
+            "history",
             "report",
         ],
     ),
     ("card", &["workflow", "protocol"]),
-    ("permissions", &["config", "protocol", "wire", "disk", "report"]),
-    ("workflow", &["config", "protocol", "wire", "disk", "report"]),
+    (
+        "permissions",
+        &["config", "protocol", "wire", "disk", "history", "report"],
+    ),
+    (
+        "workflow",
+        &["config", "protocol", "wire", "disk", "history", "report"],
+    ),
     (
         "loader",
-        &["config", "protocol", "wire", "disk", "report", "footprint"],
+        &[
+            "config",
+            "protocol",
+            "wire",
+            "disk",
+            "history",
+            "report",
+            "footprint",
+        ],
     ),
     // A host is no server: it is spoken to over HTTP, but nothing is planned, approved or started for it.
     ("relay", &["config", "protocol", "report"]),
@@ -69,6 +85,8 @@ const PICTURE: [(&str, &[&str]); 16] = [
     ("config", &["protocol", "disk", "report"]),
     // Errors that name a path show it as protocol does.
     ("disk", &["protocol", "report"]),
+    // Whether a record is required stands in the user's file.
+    ("history", &["config", "protocol", "disk", "report"]),
     ("protocol", &[]),
     ("report", &[]),
     ("footprint", &[]),

@@ -286,3 +286,17 @@ fn a_project_cannot_say_how_far_it_is_trusted() {
         "{error}"
     );
 }
+
+#[test]
+fn only_the_user_says_whether_what_cannot_be_recorded_may_happen() {
+    let project = Project::new();
+    assert_eq!(read(&project.files).unwrap().audit, Audit::Required);
+    Project::write(&project.files.user, r#"{"audit": "best-effort"}"#);
+    assert_eq!(read(&project.files).unwrap().audit, Audit::BestEffort);
+    Project::write(&project.files.project, r#"{"audit": "best-effort"}"#);
+    let error = read(&project.files).unwrap_err().to_string();
+    assert!(
+        error.contains(":1:2: a project cannot decide whether what it does is recorded"),
+        "{error}"
+    );
+}
