@@ -158,7 +158,12 @@ pub(crate) fn run(context: &CommandContext, arguments: &AddArguments) -> anyhow:
         .build()?;
     let tasks = TaskTracker::new();
     let outcome = runtime.block_on(async {
-        let loader = Loader::new(&context.environment, &context.locations, tasks.clone());
+        let loader = Loader::new(
+            &context.environment,
+            &context.locations,
+            context.history(),
+            tasks.clone(),
+        );
         let (outcome, urgency) = tokio::select! {
             outcome = add(context, arguments, draft, &loader) => (Some(outcome), Urgency::Gentle),
             () = terminal::interrupted() => (None, Urgency::AtOnce),
@@ -199,7 +204,7 @@ async fn add(
     }
     let (draft, resolved) = pinned(context, arguments, draft, loader).await?;
     if arguments.no_install {
-        let edited = draft.write(arguments)?;
+        let edited = draft.write(context, arguments)?;
         return Ok(AddOutcome::Added(Box::new(Addition {
             draft,
             resolved,
@@ -315,7 +320,7 @@ async fn start_and_write(
         let name = arguments.name.clone();
         hinted(AddError::Start { name, source })
     })?;
-    let edited = draft.write(arguments)?;
+    let edited = draft.write(context, arguments)?;
     let resolved = started.resolved.as_deref().cloned();
     let approval = LaunchApproval {
         dependency: arguments.name.clone(),

@@ -107,7 +107,12 @@ fn forecast(context: &CommandContext, config: &Config, tool: &ToolName) -> Forec
     }
     let approval = match plan(tool.dependency(), server, &context.environment) {
         Ok(plan) => {
-            let loader = Loader::new(&context.environment, &context.locations, TaskTracker::new());
+            let loader = Loader::new(
+                &context.environment,
+                &context.locations,
+                context.history(),
+                TaskTracker::new(),
+            );
             let approvals = Place::of(&context.locations).approvals();
             match approvals {
                 Ok(approvals) => forecast::approval(&approvals, &plan, &loader).cloned(),

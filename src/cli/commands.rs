@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    CommandContext, add, answer, approve, check, completions, demo, inbox, init, install, list, log, output,
-    pending, person, refuse, remove, rule, rules, sample_server, serve, stdio, supervise, trust, uninstall,
+    CommandContext, add, answer, approve, check, completions, demo, history, inbox, init, install, list,
+    output, pending, person, refuse, remove, rule, rules, sample_server, serve, stdio, supervise, trust,
+    uninstall,
 };
 use crate::config::{self, RuleList};
 
@@ -202,16 +203,24 @@ Examples:
 
 Exit code: 0 answered, 1 too late, unknown, or not for you to say, 2 error.")]
     Answer(answer::AnswerArguments),
-    /// List what was asked, what came of it, and who decided
-    #[command(after_help = "\
+    /// List what was asked, what came of it, and who decided; verify or prune the record of it
+    #[command(
+        alias = "log",
+        after_help = "\
 BY is the road on which the answer came: dialog, elicitation, prompt, continuation, cli, web, chat or rule.
-Only `continuation` is the word of a model. What was asked is kept for a day after its deadline.
+Only `continuation` is the word of a model. What was asked is listed for a day after its deadline.
+
+Beside that list pml keeps a record of every ask, answer, changed rule, trust, installation, start, end and refusal,
+as lines of JSON in ~/.local/state/pml/history. Each names the hash of the one before.
 
 Examples:
-  pml log
-  pml log --limit 5
-  pml log --json                       with reasons, and answers to questions")]
-    Log(log::LogArguments),
+  pml history
+  pml history --limit 5
+  pml history --json                   with reasons, and answers to questions
+  pml history verify                   finds lines of the record that were removed, edited or moved
+  pml history prune --older 90d        removes old parts of the record"
+    )]
+    History(history::HistoryArguments),
     /// Show what waits on a page in your browser, and take your answers there
     #[command(after_help = "\
 Examples:
@@ -279,7 +288,7 @@ impl Command {
                 | Self::Approve(_)
                 | Self::Refuse(_)
                 | Self::Answer(_)
-                | Self::Log(_)
+                | Self::History(_)
                 | Self::Serve(_)
                 | Self::Untrust(_)
                 | Self::Schema
@@ -331,7 +340,7 @@ impl Command {
             Self::Approve(arguments) => approve::run(context, &arguments),
             Self::Refuse(arguments) => refuse::run(context, &arguments),
             Self::Answer(arguments) => answer::run(context, &arguments),
-            Self::Log(arguments) => log::run(context, &arguments),
+            Self::History(arguments) => history::run(context, &arguments),
             Self::Serve(arguments) => serve::run(context, &arguments),
             Self::Trust(arguments) => trust::run(context, &arguments),
             Self::Untrust(arguments) => trust::revoke(context, &arguments),

@@ -14,7 +14,7 @@ use crate::report::Hint;
 use crate::workflow::{Ask, Code, Provenance, Workflow, WorkflowError};
 
 /// Where a person looks whose answer does not count any more.
-const TOO_LATE: &str = "to see what became of it: pml log";
+const TOO_LATE: &str = "to see what became of it: pml history";
 
 /// The desk, and the runtime that it needs.
 pub(super) struct TerminalDesk {

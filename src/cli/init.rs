@@ -179,7 +179,7 @@ fn import(
         }
     }
     if !changes.is_empty() {
-        let edited = writer::edit(path, FileKind::Pml(files), &changes)?;
+        let edited = context.edit(path, FileKind::Pml(files), &changes)?;
         output::say(&terminal::difference(
             &context.path(&edited.file),
             edited.before.as_deref(),

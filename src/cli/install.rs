@@ -79,8 +79,8 @@ pub(crate) fn run(
     arguments: &InstallArguments,
 ) -> anyhow::Result<ExitCode> {
     let names = selected(config, &arguments.names)?;
-    let packages =
-        Packages::new(&context.locations, &context.environment).supervised_by(supervisor::program()?);
+    let packages = Packages::new(&context.locations, &context.environment, context.history())
+        .supervised_by(supervisor::program()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -181,7 +181,12 @@ async fn install_one(
     let Some(package) = plan.package() else {
         return Ok(InstallState::Command);
     };
-    let loader = Loader::new(&context.environment, &context.locations, TaskTracker::new());
+    let loader = Loader::new(
+        &context.environment,
+        &context.locations,
+        context.history(),
+        TaskTracker::new(),
+    );
     let expected = match authority::of(context, &config, &plan, &loader)? {
         Authority::Granted(expected) => expected,
         // What is there already needs no leave to be fetched.

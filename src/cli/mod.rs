@@ -15,11 +15,11 @@ mod desk;
 mod failure;
 mod file_size_limit;
 mod forecast;
+mod history;
 mod inbox;
 mod init;
 mod install;
 mod list;
-mod log;
 mod log_filter;
 
 mod output;
@@ -42,7 +42,7 @@ mod uses;
 mod watchdog;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -50,6 +50,10 @@ use clap::{Args, Parser, Subcommand};
 use self::commands::{Command, InternalCommand};
 use self::failure::Hinted as _;
 use crate::config::{self, Config, ConfigError, Environment, Files, Locations};
+use crate::history::History;
+use crate::permissions::writer::{self, FileEdit, FileKind, WriteError};
+use crate::permissions::{ConfigChange, change_records};
+use crate::proxy;
 
 /// Names the configuration where no option does.
 const CONFIG_VARIABLE: &str = "PML_CONFIG";
@@ -126,6 +130,24 @@ impl CommandContext {
     /// Finds the configuration.
     pub(crate) fn files(&self) -> Files {
         config::find(self.config.as_deref(), &self.environment, &self.locations)
+    }
+
+    /// Names the history of the user.
+    pub(crate) fn history(&self) -> History {
+        proxy::history(&self.locations, self.files())
+    }
+
+    /// Changes a configuration file and records that.
+    pub(crate) fn edit(
+        &self,
+        path: &Path,
+        kind: FileKind<'_>,
+        changes: &[ConfigChange],
+    ) -> Result<FileEdit, WriteError> {
+        let edited = writer::edit(path, kind, changes)?;
+        let by = person::provenance().to_string();
+        self.history().note_now(&change_records(&edited, changes, &by));
+        Ok(edited)
     }
 
     /// Reads the configuration.

@@ -10,7 +10,7 @@ use super::{CommandContext, output};
 use crate::config::{self, Config, Server};
 use crate::loader::{Packages, plan};
 use crate::permissions::ConfigChange;
-use crate::permissions::writer::{self, FileKind};
+use crate::permissions::writer::FileKind;
 use crate::protocol::DependencyName;
 use crate::workflow::Place;
 
@@ -56,7 +56,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &RemoveArguments) -> anyh
     let change = ConfigChange::RemoveServer {
         name: name.to_string(),
     };
-    let edited = writer::edit(path, kind, &[change])?;
+    let edited = context.edit(path, kind, &[change])?;
     output::warn(&edited.durability);
     let also = self::declared(other)?.servers.contains_key(name);
 
@@ -102,7 +102,7 @@ fn stays(context: &CommandContext, name: &DependencyName, server: &Server) -> an
             approved: false,
         });
     };
-    let packages = Packages::new(&context.locations, &context.environment);
+    let packages = Packages::new(&context.locations, &context.environment, context.history());
     let installed = plan.package().and_then(|package| {
         let installed = packages.installed(&plan).ok().flatten()?;
         Some(package.at(&installed.resolved.version))

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{CommandContext, output};
 use crate::config::{self, Config, Rule, RuleList};
-use crate::permissions::writer::{self, FileKind};
+use crate::permissions::writer::FileKind;
 use crate::permissions::{ConfigChange, Policy, Ruling, Verdict};
 use crate::protocol::{DependencyName, Pattern, Shown, ToolName, shell};
 
@@ -64,7 +64,7 @@ pub(crate) fn add(
         })
         .collect();
     let old = config::read(&files)?;
-    let edited = writer::edit(path, kind, &changes)?;
+    let edited = context.edit(path, kind, &changes)?;
     output::warn(&edited.durability);
     let new = config::read(&files)?;
     let policy = Policy::new(&new);
@@ -166,7 +166,7 @@ pub(crate) fn forget(context: &CommandContext, arguments: &ForgetArguments) -> a
                 pattern: (*pattern).clone(),
             })
             .collect();
-        let edited = writer::edit(path, kind, &changes)?;
+        let edited = context.edit(path, kind, &changes)?;
         output::warn(&edited.durability);
         file = edited.file;
     }

@@ -86,7 +86,9 @@ pub(crate) fn run(context: &CommandContext, arguments: &TrustArguments) -> anyho
         // Whatever `approvals.by` says: a model never says whom its person trusts.
         return Err(person::NotAPerson::trusting("trust").into());
     }
-    trust::accept(&files.accepted, &trust::mark_of(file, &by.to_string()))?;
+    let mark = trust::mark_of(file, &by.to_string());
+    trust::accept(&files.accepted, &mark)?;
+    context.history().note_now(&[trust::record(&mark)]);
     if arguments.json {
         output::json(&shown(file, "accepted"))?;
     } else {
@@ -106,6 +108,10 @@ pub(crate) fn revoke(context: &CommandContext, arguments: &UntrustArguments) -> 
         None => files.project.clone(),
     };
     let count = trust::revoke(&files.accepted, &file)?;
+    if count > 0 {
+        let by = person::provenance().to_string();
+        context.history().note_now(&[trust::record_revoked(&file, &by)]);
+    }
     if arguments.json {
         output::json(&json!({ "file": Shown::path(&file), "takenBack": count }))?;
         return Ok(ExitCode::SUCCESS);

@@ -105,7 +105,7 @@ fn removed(
     packages: Vec<Package>,
 ) -> anyhow::Result<Vec<(Package, Uninstalled)>> {
     let others = uses::others(context, name)?;
-    let store = Packages::new(&context.locations, &context.environment);
+    let store = Packages::new(&context.locations, &context.environment, context.history());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

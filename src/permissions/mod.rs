@@ -5,10 +5,12 @@
 
 mod edit;
 mod forecast;
+mod history_record;
 mod policy;
 pub mod trust;
 pub mod writer;
 
 pub use edit::{ConfigChange, EditError, apply, servers};
 pub use forecast::{Forecast, ForecastOutcome, ForecastReason};
+pub use history_record::change_records;
 pub use policy::{AskKind, CONNECT, Policy, RESOURCES, Ruling, ServerVerdict, Verdict, by_strength};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{TrustMark, TrustMarks, UnacceptedFile};
 use crate::disk;
+use crate::history::{Record, Text};
 use crate::protocol::Shown;
 
 /// How many texts of one file stay accepted: a person who changes branches meets the same few again.
@@ -52,6 +53,25 @@ pub fn revoke(marks: &TrustMarks, file: &Path) -> Result<usize, TrustError> {
         source,
     })?;
     Ok(revoked)
+}
+
+/// Returns the record in the history that a file was accepted.
+#[must_use]
+pub fn record(mark: &TrustMark) -> Record {
+    Record::Trust {
+        file: Text::path(&mark.file),
+        content: mark.content.clone(),
+        by: Text::of(&mark.by),
+    }
+}
+
+/// Returns the record in the history that a file is no longer accepted.
+#[must_use]
+pub fn record_revoked(file: &Path, by: &str) -> Record {
+    Record::Untrust {
+        file: Text::path(file),
+        by: Text::of(by),
+    }
 }
 
 /// Makes the mark of a file that the user accepts.

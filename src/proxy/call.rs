@@ -111,7 +111,7 @@ impl Proxy {
         client_request: &ClientRequest,
     ) -> Result<RunResult, Refusal> {
         let tool = target.tool.clone();
-        let ruling = view.ruling(&tool)?;
+        let ruling = self.ruled(view, &tool)?;
         let (server, plan) = self.planned(view, &tool)?;
         let approved = match ruling {
             Ruling::Ask(_) => {
@@ -300,7 +300,7 @@ impl Proxy {
     /// Looks again whether a call may run, after everything that had to be waited for.
     fn still_permitted(&self, tool: &ToolName, plan: &Plan, given: GrantKind) -> Result<RunCheck, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
-        let ruling = view.ruling(tool)?;
+        let ruling = self.ruled(&view, tool)?;
         let (_, now) = self.planned(&view, tool)?;
         if now.digest() != plan.digest() {
             return Ok(RunCheck::NoLonger(Refusal::Changed { tool: tool.clone() }));

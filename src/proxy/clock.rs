@@ -5,6 +5,8 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use crate::config::{Files, Locations};
+use crate::history::History;
 use crate::workflow::{Moment, Timestamp};
 
 /// Returns the moment it is now, on both clocks.
@@ -25,4 +27,10 @@ pub fn moment() -> Moment {
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Names the history of the user; `files` say whether it is required.
+#[must_use]
+pub fn history(locations: &Locations, files: Files) -> History {
+    History::new(locations, files, || now().millis())
 }

@@ -120,7 +120,7 @@ impl Proxy {
             }
             (DecisionSource::Elsewhere, _) => None,
         };
-        view.ruling(&tool)?;
+        self.ruled(&view, &tool)?;
         let (server, plan) = self.planned(&view, &tool)?;
         let asks_for_trust = matches!(suspended.ask, Ask::Trust { .. });
         if !asks_for_trust && *plan.digest() != suspended.call.launch {
@@ -128,7 +128,7 @@ impl Proxy {
         }
         let (taken, notes) = self.take(id, expected, answer, Arc::clone(&plan)).await?;
         if asks_for_trust {
-            project_trust::accept_answered(&self.0.files.accepted, &taken).await?;
+            project_trust::accept_answered(&self.0.files.accepted, &taken, &self.0.history).await?;
             return self.decide_again(on, &taken, client_request).await;
         }
         let target = match target {

@@ -12,8 +12,8 @@ use super::outcome::place;
 use super::rule_error::RuleError;
 use super::{Proxy, Refusal, View, now};
 use crate::loader::Plan;
-use crate::permissions::ConfigChange;
-use crate::permissions::writer::{FileEdit, FileKind, edit};
+use crate::permissions::writer::{FileEdit, FileKind, WriteError, edit};
+use crate::permissions::{ConfigChange, change_records};
 use crate::protocol::continuation::Scope;
 use crate::protocol::{Pattern, Shown, ToolName};
 use crate::workflow::{
@@ -109,7 +109,17 @@ impl Proxy {
             let (expects, brought) = (expected.clone(), given.clone());
             let taking = self.clone();
             let take = async move { taking.0.workflows.answer_and_take(id, expects, brought).await };
-            match door::with_rule(workflows, &self.0.files, &found, &given, abandoned, take).await {
+            match door::with_rule(
+                workflows,
+                &self.0.history,
+                &self.0.files,
+                &found,
+                &given,
+                abandoned,
+                take,
+            )
+            .await
+            {
                 Ok((edited, taken)) => {
                     let note = self.describe_rule(&found.call.tool, &Ok(edited));
                     return Ok((taken, vec![note]));
@@ -156,10 +166,14 @@ impl Proxy {
 
     /// Adds the exact tool to the allow list, off the thread: the writer waits for its lock and for the disk.
     async fn write_rule(&self, tool: ToolName) -> RuleResult {
-        let files = self.0.files.clone();
-        let change = ConfigChange::AllowTool { tool };
-        let writing =
-            tokio::task::spawn_blocking(move || edit(&files.project, FileKind::Pml(&files), &[change]));
+        let (files, history) = (self.0.files.clone(), self.0.history.clone());
+        let changes = [ConfigChange::AllowTool { tool }];
+        let writing = tokio::task::spawn_blocking(move || {
+            let edited = edit(&files.project, FileKind::Pml(&files), &changes)?;
+            // The answer itself, with its road, is recorded with its ask.
+            history.note_now(&change_records(&edited, &changes, "approval_prompt"));
+            Ok::<_, WriteError>(edited)
+        });
         Ok(writing.await??)
     }
 

@@ -14,9 +14,10 @@ use super::door::{self, Reach, Recorded, Source};
 use super::notifier::Notifier;
 use super::person_asks::{self, QuestionStatus};
 use super::surface::OpenSurface;
-use super::{Refusal, moment, presence};
+use super::{Refusal, history, moment, presence};
 use crate::card::{Card, CardState, Said};
 use crate::config::{self, By, Environment, Files, Locations};
+use crate::history::History;
 use crate::protocol::question::Question;
 use crate::workflow::{
     Asker, AskingClient, ChangedWorkflows, Event, Origin, Place, Provenance, Suspension, Workflow,
@@ -68,6 +69,7 @@ pub struct AskingProgram {
 #[derive(Debug, Clone)]
 pub struct Desk {
     workflows: Workflows,
+    history: History,
     /// Calls the person where nothing shows what a program asks.
     notifier: Arc<Notifier>,
     /// The user's directories, with the configuration file that counts in every project.
@@ -81,10 +83,12 @@ impl Desk {
     /// Names the store and the configuration of this place; opens and reads nothing yet.
     #[must_use]
     pub fn new(environment: &Environment, locations: &Locations, here: Files, terminal: Terminal) -> Self {
-        let workflows = Workflows::new(Place::of(locations), Arc::new(moment));
+        let history = history(locations, here.clone());
+        let workflows = Workflows::with_history(Place::of(locations), Arc::new(moment), history.clone());
         Self {
             notifier: Notifier::new(environment, locations.state(), &workflows),
             workflows,
+            history,
             locations: locations.clone(),
             here,
             runner: Runner::of(environment, terminal),
@@ -172,7 +176,16 @@ impl Desk {
         let answer = door::answer(&source, workflow, said, &by)?;
         // What was shown is what is granted: the launch is bound to the digest that the ask was made with.
         let reach = Reach::AsShown { package: None };
-        let recorded = door::record(&self.workflows, &source, workflow, answer, by, reach).await?;
+        let recorded = door::record(
+            &self.workflows,
+            &self.history,
+            &source,
+            workflow,
+            answer,
+            by,
+            reach,
+        )
+        .await?;
         // A refusal erases the arguments, and the log of the store must not keep them. A process that is reading the
         // log now shortens it later.
         let _ = self.workflows.erase_traces().await;

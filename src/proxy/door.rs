@@ -11,8 +11,9 @@ use super::rule_error::RuleError;
 use super::{Refusal, now, presence, project_trust};
 use crate::card::{Complaint, Said, decide};
 use crate::config::{self, By, Files};
-use crate::permissions::ConfigChange;
+use crate::history::History;
 use crate::permissions::writer::{FileEdit, FileKind, JointError, edit_jointly};
+use crate::permissions::{ConfigChange, change_records};
 use crate::protocol::continuation::Scope;
 use crate::workflow::{
     Answer, LastCheck, Provenance, RecordedAnswer, Road, State, Workflow, WorkflowError, Workflows,
@@ -151,6 +152,7 @@ fn counts(source: &Source, workflow: &Workflow, effect: Effect, road: Road) -> R
 /// Whether it counts is asked again at that moment: recording may wait for other processes and for the disk.
 pub(super) async fn record(
     workflows: &Workflows,
+    history: &History,
     source: &Source,
     workflow: &Workflow,
     answer: Answer,
@@ -178,11 +180,21 @@ pub(super) async fn record(
     };
     if !writes_rule {
         let workflow = answered.await.map_err(not_recorded)?;
-        project_trust::accept_answered(&source.asking.accepted, &workflow).await?;
+        project_trust::accept_answered(&source.asking.accepted, &workflow, history).await?;
         return Ok(Recorded { workflow, rule: None });
     }
     let never = CancellationToken::new();
-    match with_rule(workflows, &source.asking, workflow, &given, &never, answered).await {
+    match with_rule(
+        workflows,
+        history,
+        &source.asking,
+        workflow,
+        &given,
+        &never,
+        answered,
+    )
+    .await
+    {
         Ok((edited, workflow)) => Ok(Recorded {
             workflow,
             rule: Some(edited),
@@ -197,6 +209,7 @@ pub(super) async fn record(
 /// neither, off the thread of the runtime: the writer waits for its lock and for the disk.
 pub(super) async fn with_rule(
     workflows: &Workflows,
+    history: &History,
     files: &Files,
     asked: &Workflow,
     given: &RecordedAnswer,
@@ -206,7 +219,7 @@ pub(super) async fn with_rule(
     let files = files.clone();
     let tool = asked.call.tool.clone();
     let (workflows, id, given) = (workflows.clone(), asked.id, given.clone());
-    let abandoned = abandoned.clone();
+    let (abandoned, history) = (abandoned.clone(), history.clone());
     let runtime = tokio::runtime::Handle::current();
     let writing = tokio::task::spawn_blocking(move || {
         let check = || {
@@ -214,7 +227,7 @@ pub(super) async fn with_rule(
                 return Err(Box::new(None));
             }
             let found = runtime.block_on(workflows.find(id)).map_err(boxed)?;
-            let brought = (given.answer, given.by);
+            let brought = (given.answer.clone(), given.by.clone());
             found.yields_to(Some(&brought), now()).map_err(boxed)?;
             // An answer that does not count any more writes nothing that would have to be put back.
             match found.state {
@@ -227,7 +240,12 @@ pub(super) async fn with_rule(
         };
         let changes = [ConfigChange::AllowTool { tool }];
         let then = || runtime.block_on(then).map_err(boxed);
-        edit_jointly(&files.project, FileKind::Pml(&files), &changes, check, then)
+        let (kind, by) = (FileKind::Pml(&files), given.by.to_string());
+        let done = edit_jointly(&files.project, kind, &changes, check, then);
+        if let Ok((edited, _)) = &done {
+            history.note_now(&change_records(edited, &changes, &by));
+        }
+        done
     });
     match writing.await {
         Ok(Ok(done)) => Ok(done),

@@ -44,7 +44,7 @@ pub use authority::{
 };
 pub use call::{ClientRequest, Progress, WaitMode};
 pub use client_scope::Claim;
-pub use clock::{moment, now};
+pub use clock::{history, moment, now};
 pub use continuation::{Carrier, DecisionSource};
 pub use desk::{AskingProgram, ChangedCards, Desk, Snapshot};
 pub use door::Recorded;
@@ -74,8 +74,9 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{ConfigError, Environment, Files, Locations, Startup, WatchedConfig};
+use crate::history::History;
 use crate::loader::{Content, Lease, Loader};
-use crate::protocol::{ListChanges, ListKind};
+use crate::protocol::{ListChanges, ListKind, ToolName};
 use crate::relay::Relay;
 use crate::workflow::{Place, Workflows};
 
@@ -106,6 +107,8 @@ struct Shared {
     workflows: Workflows,
     /// Calls the person where nothing shows what is asked.
     notifier: Arc<Notifier>,
+    /// Where rules, trust and refusals are recorded.
+    history: History,
     /// The host that shows questions instead, where one started this conversation.
     relay: Arc<Relay>,
     /// The name under which this client asks, and the asks that its calls wait for.
@@ -132,11 +135,13 @@ impl Proxy {
     #[must_use]
     pub fn new(environment: Environment, locations: &Locations, files: Files, tasks: TaskTracker) -> Self {
         let watched = WatchedConfig::new(files.clone());
-        let workflows = Workflows::new(Place::of(locations), Arc::new(moment));
+        let history = clock::history(locations, files.clone());
+        let workflows = Workflows::with_history(Place::of(locations), Arc::new(moment), history.clone());
         Self(Arc::new(Shared {
-            loader: Loader::new(&environment, locations, tasks.clone()),
+            loader: Loader::new(&environment, locations, history.clone(), tasks.clone()),
             notifier: Notifier::new(&environment, locations.state(), &workflows),
             workflows,
+            history,
             relay: Arc::new(Relay::of(&environment)),
             scope: ClientScope::new(),
             grants: Arc::default(),
@@ -162,6 +167,7 @@ impl Proxy {
             loader,
             workflows,
             notifier,
+            history,
             relay,
             tasks,
             ..
@@ -170,6 +176,7 @@ impl Proxy {
             loader: loader.for_another_client(),
             workflows: workflows.clone(),
             notifier: Arc::clone(notifier),
+            history: history.clone(),
             relay: Arc::clone(relay),
             scope: ClientScope::new(),
             grants: Arc::default(),
@@ -308,6 +315,21 @@ impl Proxy {
             self.0.tasks.spawn(async move { proxy.reconcile().await });
         }
         Ok(view)
+    }
+
+    /// Returns what the rules say of a call that came; a refusal is recorded.
+    fn ruled(&self, view: &View, tool: &ToolName) -> Result<Ruling, Refusal> {
+        let ruling = view.ruling(tool);
+        if let Err(Refusal::Denied { rule, .. }) = &ruling {
+            self.0.history.note_refusal(tool, rule.pattern.as_str());
+        }
+        ruling
+    }
+
+    /// Returns the project's file, into which rules are written.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.0.files.project
     }
 
     fn project(&self) -> &Path {

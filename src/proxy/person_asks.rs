@@ -116,7 +116,16 @@ impl Proxy {
             },
             Ok(_) | Err(_) => Reach::CallOnly,
         };
-        let recorded = door::record(&self.0.workflows, &source, &workflow, answer, by, reach).await?;
+        let recorded = door::record(
+            &self.0.workflows,
+            &self.0.history,
+            &source,
+            &workflow,
+            answer,
+            by,
+            reach,
+        )
+        .await?;
         Ok(recorded.workflow)
     }
 
@@ -178,7 +187,7 @@ impl Proxy {
     /// Returns what the rules say about a tool now, what a person granted for the session included.
     pub fn ruling_for(&self, tool: &ToolName) -> Result<Ruling, Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
-        let ruling = view.ruling(tool)?;
+        let ruling = self.ruled(&view, tool)?;
         Ok(if self.0.grants.allows_tool(tool, &client_launch()) {
             Ruling::Allow
         } else {

@@ -5,7 +5,9 @@
 
 use super::{Refusal, View};
 use crate::config::{Server, TrustMark, TrustMarks, UnacceptedFile};
-use crate::permissions::{Ruling, trust};
+use crate::history::History;
+use crate::permissions::Ruling;
+use crate::permissions::trust::{self, TrustError};
 use crate::protocol::approval::ShownProjectFile;
 use crate::protocol::{Shown, ToolName};
 use crate::workflow::{Answer, Ask, State, Workflow};
@@ -40,12 +42,24 @@ pub(super) fn shown_file(file: &UnacceptedFile) -> ShownProjectFile {
 /// Records that a file is accepted, where that was asked and answered; off the thread, it waits for the disk.
 ///
 /// Whoever records the answer does this and whoever takes it does it again: a process may end between the two.
-pub(super) async fn accept_answered(marks: &TrustMarks, workflow: &Workflow) -> Result<(), Refusal> {
+pub(super) async fn accept_answered(
+    marks: &TrustMarks,
+    workflow: &Workflow,
+    history: &History,
+) -> Result<(), Refusal> {
     let Some(mark) = mark_of(workflow) else {
         return Ok(());
     };
-    let marks = marks.clone();
-    let written = tokio::task::spawn_blocking(move || trust::accept(&marks, &mark)).await;
+    let (marks, history) = (marks.clone(), history.clone());
+    let written = tokio::task::spawn_blocking(move || {
+        let is_new = !marks.accepts(&mark.content);
+        trust::accept(&marks, &mark)?;
+        if is_new {
+            history.note_now(&[trust::record(&mark)]);
+        }
+        Ok::<_, TrustError>(())
+    })
+    .await;
     match written {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(Refusal::NotRecorded(Box::new(error))),

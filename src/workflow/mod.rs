@@ -13,6 +13,7 @@ mod capacity;
 mod deadlines;
 mod digests;
 mod error;
+mod history_record;
 mod identity;
 mod keeper;
 mod last_check;
@@ -49,6 +50,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{oneshot, watch};
 
+use crate::history::{History, Record};
 use crate::protocol::{Digest, LaunchApproval};
 use keeper::{Job, Keeper, Thread, Waiters};
 
@@ -72,6 +74,8 @@ struct Shared {
     approvals: Mutex<Option<Arc<Approvals>>>,
     /// The thread that owns the database; started by the first use.
     thread: Mutex<Option<Thread>>,
+    /// Where asks and answers are recorded.
+    history: Option<History>,
 }
 
 impl std::fmt::Debug for Workflows {
@@ -87,6 +91,16 @@ impl Workflows {
     /// Describes where workflows are kept; touches nothing yet.
     #[must_use]
     pub fn new(place: Place, clock: Clock) -> Self {
+        Self::open(place, clock, None)
+    }
+
+    /// Describes where workflows are kept, and where asks and answers are recorded as well; touches nothing yet.
+    #[must_use]
+    pub fn with_history(place: Place, clock: Clock, history: History) -> Self {
+        Self::open(place, clock, Some(history))
+    }
+
+    fn open(place: Place, clock: Clock, history: Option<History>) -> Self {
         let shared = Shared {
             place,
             clock,
@@ -94,6 +108,7 @@ impl Workflows {
             surfaces: watch::Sender::new(0),
             approvals: Mutex::default(),
             thread: Mutex::new(None),
+            history,
         };
         Self {
             shared: Arc::new(shared),
@@ -102,7 +117,11 @@ impl Workflows {
 
     /// Suspends a call, or returns the workflow that asks or has answered the very same; see [`Store::create`].
     pub async fn create(&self, new: NewWorkflow) -> Result<Suspension, WorkflowError> {
-        self.run(move |store, now| store.create(new, now)).await
+        let created = self.run(move |store, now| store.create(new, now)).await?;
+        if let Suspension::New(workflow) = &created {
+            self.note(Some(history_record::asked(workflow))).await;
+        }
+        Ok(created)
     }
 
     /// Moves a workflow by one event.
@@ -121,13 +140,31 @@ impl Workflows {
         expected: ToolExpectation,
         given: RecordedAnswer,
     ) -> Result<Workflow, WorkflowError> {
-        self.run(move |store, now| store.answer_and_take(id, &expected, given, now))
-            .await
+        let taken = self
+            .run(move |store, now| store.answer_and_take(id, &expected, given, now))
+            .await?;
+        // An answer that was there before was recorded by whoever brought it.
+        if history_record::is_new(&taken) {
+            self.note(history_record::answered(&taken)).await;
+        }
+        Ok(taken)
     }
 
     /// Records an answer and what it approves, both or neither.
     pub async fn answer(&self, id: WorkflowId, given: RecordedAnswer) -> Result<Workflow, WorkflowError> {
-        self.run(move |store, now| store.answer(id, given, now)).await
+        let answered = self.run(move |store, now| store.answer(id, given, now)).await?;
+        self.note(history_record::answered(&answered)).await;
+        Ok(answered)
+    }
+
+    fn note(&self, record: Option<Record>) -> impl Future<Output = ()> + Send + use<'_> {
+        let noted = self.shared.history.as_ref().zip(record);
+        let noted = noted.map(|(history, record)| history.note(record));
+        async move {
+            if let Some(noted) = noted {
+                noted.await;
+            }
+        }
     }
 
     /// Returns the approvals if none changed since they were read; costs a look at one file.

@@ -238,7 +238,7 @@ fn a_late_answer_is_told_why_it_does_not_count() {
     let used = refused(&world.run(&["approve", &code]));
     assert!(used.contains("was already used at "), "{used}");
     assert!(
-        used.ends_with("hint: to see what became of it: pml log\n"),
+        used.ends_with("hint: to see what became of it: pml history\n"),
         "{used}"
     );
 

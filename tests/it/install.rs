@@ -95,7 +95,9 @@ fn opened(world: &World) -> (Packages, Plan) {
     let config = pml::config::check(&world.path(".pml.json"), &world.read(".pml.json")).unwrap();
     let name = "hello".parse().unwrap();
     let plan = plan(&name, &config.servers[&name], &environment).unwrap();
-    (Packages::new(&locations, &environment), plan)
+    let files = pml::config::Files::new(world.path(".pml.json"), &locations);
+    let history = pml::proxy::history(&locations, files);
+    (Packages::new(&locations, &environment, history), plan)
 }
 
 /// What a proxy in this world would start.

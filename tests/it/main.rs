@@ -41,6 +41,7 @@ mod forecast;
 mod forms;
 #[cfg(target_os = "linux")]
 mod hints;
+mod history;
 mod home;
 mod inbox;
 mod init;

@@ -119,7 +119,11 @@ impl Draft {
     }
 
     /// Writes the declaration.
-    pub(super) fn write(&self, arguments: &AddArguments) -> anyhow::Result<FileEdit> {
+    pub(super) fn write(
+        &self,
+        context: &CommandContext,
+        arguments: &AddArguments,
+    ) -> anyhow::Result<FileEdit> {
         // Minutes may have passed at the question: what stands there now counts.
         let text = config::load_text(&self.path)?;
         if text != self.edited.before && !arguments.replace {
@@ -132,7 +136,7 @@ impl Draft {
                 .hint("to see it: pml list");
             }
         }
-        Ok(writer::edit(
+        Ok(context.edit(
             &self.path,
             kind_of(arguments, &self.files),
             &[put(arguments, &self.entry)],

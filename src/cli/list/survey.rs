@@ -165,7 +165,12 @@ impl ServerSurvey {
 /// Looks at every declared server; starts, installs and resolves nothing.
 pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSurvey> {
     let policy = Policy::new(config);
-    let loader = Loader::new(&context.environment, &context.locations, TaskTracker::new());
+    let loader = Loader::new(
+        &context.environment,
+        &context.locations,
+        context.history(),
+        TaskTracker::new(),
+    );
     let approvals = Place::of(&context.locations).approvals();
     let mut listed: Vec<_> = config
         .servers

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::lock::LockError;
 use super::tail::Tail;
+use crate::history::HistoryError;
 use crate::loader::store::StoreError;
 use crate::protocol::{DependencyName, Shown, shell};
 use crate::report::Hint;
@@ -14,6 +15,9 @@ use crate::report::Hint;
 /// Says why a package could not be resolved, installed or removed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum InstallError {
+    /// It could not be recorded, so that nothing was installed.
+    #[error("nothing was installed")]
+    History(#[from] HistoryError),
     /// A runtime or an installer is not on the user's `PATH`.
     #[error("`{package}` needs `{program}`, which is not on the PATH outside the project")]
     Missing {
@@ -141,6 +145,7 @@ impl Hint for InstallError {
                 Some("install Python 3, e.g. by `uv python install`, and try again".to_owned())
             }
             Self::Store(error) => error.hint(),
+            Self::History(error) => error.hint(),
             Self::Misplaced { .. } => Some("nothing of it was run; ask its authors what that file is for".to_owned()),
             Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
             Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),

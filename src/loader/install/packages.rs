@@ -23,6 +23,7 @@ use super::executables::choose;
 use super::installer::{self, Tools, read_lock};
 use super::step::{InstallProgress, InstallStep};
 use crate::config::{Environment, Locations};
+use crate::history::History;
 use crate::loader::plan::{Package, Plan, Resolved, Scripts};
 use crate::loader::store::{self, Manifest, PYTHON, PackageIdentity, PackageStore, StartMethod};
 use crate::protocol::{Digest, Shown};
@@ -52,14 +53,17 @@ type SharedInstallation = OnceCell<Result<Vec<String>, InstallError>>;
 pub struct Packages {
     store: PackageStore,
     tools: Tools,
+    /// Without a record nothing is installed.
+    history: History,
     flights: Mutex<HashMap<String, Weak<SharedInstallation>>>,
 }
 
 impl Packages {
     /// Opens the packages below the user's data directory; creates nothing.
     #[must_use]
-    pub fn new(locations: &Locations, environment: &Environment) -> Self {
+    pub fn new(locations: &Locations, environment: &Environment, history: History) -> Self {
         Self {
+            history,
             store: PackageStore::new(locations.data()),
             tools: Tools::new(locations, environment),
             flights: Mutex::default(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::restart::GivenUpError;
+use crate::history::HistoryError;
 use crate::loader::install::InstallError;
 use crate::loader::process::SpawnError;
 use crate::loader::session::{EndReason, Ended, HandshakeError, HandshakeRefusal, LastLines};
@@ -46,6 +47,9 @@ pub enum LoadError {
         /// The integrity that is installed.
         found: String,
     },
+    /// Its first start could not be recorded.
+    #[error("it was not started for the first time")]
+    History(#[from] HistoryError),
     /// It may no longer run.
     #[error("it was not started: {reason}")]
     Dismissed {
@@ -77,6 +81,7 @@ impl LoadError {
             | Self::GivenUp(_)
             | Self::NotReady { .. }
             | Self::Changed { .. }
+            | Self::History(_)
             | Self::Dismissed { .. }
             | Self::Closing => None,
         }
@@ -89,6 +94,7 @@ impl Hint for LoadError {
             Self::Install(error) => error.hint(),
             Self::Spawn(error) => error.hint(),
             Self::GivenUp(error) => error.hint(),
+            Self::History(error) => error.hint(),
             Self::NotReady { .. } => {
                 Some("raise \"startTimeoutSeconds\" of this server in .pml.json".to_owned())
             }

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use super::running_server::Started;
 use super::slot::{Lease, Slot};
 use crate::config::{Environment, Locations};
+use crate::history::History;
 use crate::loader::catalog::Catalog;
 use crate::loader::install::Packages;
 use crate::loader::plan::{Plan, Resolved};
@@ -54,6 +55,8 @@ pub struct Loader {
 /// What all clients of a process share; nothing of it is said to a server in the name of one of them.
 pub(super) struct Common {
     pub(super) packages: Packages,
+    /// Where starts and ends are recorded.
+    pub(super) history: History,
     pub(super) catalog: Catalog,
     /// The plans whose packages are being resolved.
     resolving: DashSet<Digest>,
@@ -82,12 +85,19 @@ pub(super) struct ClientServers {
 impl Loader {
     /// Names the places; installs and starts nothing.
     #[must_use]
-    pub fn new(environment: &Environment, locations: &Locations, tasks: TaskTracker) -> Self {
+    pub fn new(
+        environment: &Environment,
+        locations: &Locations,
+        history: History,
+        tasks: TaskTracker,
+    ) -> Self {
+        let packages = Packages::new(locations, environment, history.clone());
         let common = Common {
             packages: match supervisor::program() {
-                Ok(supervisor) => Packages::new(locations, environment).supervised_by(supervisor),
-                Err(_) => Packages::new(locations, environment),
+                Ok(supervisor) => packages.supervised_by(supervisor),
+                Err(_) => packages,
             },
+            history,
             catalog: Catalog::new(locations),
             resolving: DashSet::new(),
             environment: environment.clone(),

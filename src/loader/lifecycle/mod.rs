@@ -1,6 +1,7 @@
 //! The life of servers: started once for all calls that wait, found while they run, retired, restarted, ended with pml.
 
 mod error;
+mod history_record;
 mod known_lists;
 mod launch;
 mod loader;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::error::LoadError;
+use super::history_record::{Acquaintance, ExitCause, ended};
 use super::launch::{LaunchRequest, open};
 use super::loader::Loader;
 use super::mutex::lock;
@@ -13,6 +14,7 @@ use super::restart::{GivenUpError, Jitter, StartPermission};
 use super::running_server::Started;
 use super::slot::{Lease, Slot, SlotState, StartProgress};
 use crate::config::Server;
+use crate::history::Ended;
 use crate::loader::install::{Content, InstallError, InstallStep, Installed};
 use crate::loader::plan::Plan;
 use crate::loader::process::Urgency;
@@ -178,13 +180,18 @@ impl Loader {
                 .await
                 .map_err(|reason| LoadError::Dismissed { reason })?;
         }
+        let seen = self.common.catalog.find(plan.catalog_key(), None);
+        let acquaintance = match seen {
+            Some(_) => Acquaintance::Known,
+            None => Acquaintance::New,
+        };
+        self.record_start(plan, installed.as_ref(), acquaintance).await?;
         step(plan.opening());
         lock(&slot.restart).started(Instant::now());
         let (loader, changing) = (self.clone(), Arc::clone(plan));
         let version = installed
             .as_ref()
             .map(|installed| installed.resolved.version.as_str());
-        let seen = self.common.catalog.find(plan.catalog_key(), None);
         let remembered = seen
             .filter(|known| known.version.as_deref() == version)
             .map(|known| known.era);
@@ -212,6 +219,8 @@ impl Loader {
             }
             Err(error) => {
                 lock(&slot.restart).died(Instant::now(), jitter());
+                let end = error.end_reason().map_or(Ended::NotReady, ended);
+                self.record_exit(plan, end, ExitCause::Own).await;
                 Err(error)
             }
         }
@@ -236,20 +245,25 @@ impl Loader {
     /// Watches a running server: notes its death, and stops it when no call uses it.
     fn keep(&self, slot: &Arc<Slot>, plan: &Arc<Plan>, server: &Server, started: Started) {
         let (slot, idle, name) = (Arc::clone(slot), server.idle, plan.dependency().clone());
+        let (loader, plan) = (self.clone(), Arc::clone(plan));
         self.common.tasks.spawn(async move {
             if let Some(idle) = idle {
                 slot.stop_when_unused(&started, idle).await;
             }
             let died = started.gone().await;
-            let mut restart = lock(&slot.restart);
             if died.asked_for {
-                restart.stopped(Instant::now());
+                lock(&slot.restart).stopped(Instant::now());
             } else {
                 tracing::warn!(dependency = %name, reason = %died.reason, "died");
-                restart.died(Instant::now(), jitter());
+                lock(&slot.restart).died(Instant::now(), jitter());
             }
-            drop(restart);
             slot.leave(&started);
+            let cause = if died.asked_for {
+                ExitCause::Asked
+            } else {
+                ExitCause::Own
+            };
+            loader.record_exit(&plan, ended(&died.reason), cause).await;
         });
     }
 }

@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::*;
-use crate::config::{Environment, FilePosition, Launch, Locations, Server, Startup};
+use crate::config::{Environment, FilePosition, Files, Launch, Locations, Server, Startup};
+use crate::history::History;
 use crate::loader::loopback::{DEADLINE, LoopbackServer};
 use crate::loader::plan::{Plan, plan};
 use crate::loader::process::Urgency;
@@ -63,12 +64,14 @@ impl World {
         };
         let plan = plan(&"web".parse().unwrap(), &declared, &environment).unwrap();
         let locations = Locations::of(&environment).unwrap();
+        let files = Files::new(home.path().join(".pml.json"), &locations);
+        let history = History::new(&locations, files, || 0);
         Self {
             _home: home,
             server,
             declared,
             plan: Arc::new(plan),
-            loader: Loader::new(&environment, &locations, TaskTracker::new()),
+            loader: Loader::new(&environment, &locations, history, TaskTracker::new()),
         }
     }
 

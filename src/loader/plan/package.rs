@@ -312,6 +312,12 @@ impl Package {
         }
     }
 
+    /// Returns the package at an exact version as `"package"` would spell it.
+    #[must_use]
+    pub fn exactly(&self, version: &str) -> String {
+        format!("{}:{}", self.ecosystem.as_str(), self.at(version))
+    }
+
     /// Returns the spec as declared, in the spelling of its ecosystem.
     #[must_use]
     pub fn spec(&self) -> String {

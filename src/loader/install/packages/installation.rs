@@ -4,6 +4,7 @@
 //! or a wiped store does not bring other versions of its dependencies.
 
 use super::{Installed, Packages, no_executable, package_of};
+use crate::history::{Record, Text};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
@@ -11,7 +12,7 @@ use crate::loader::install::executables::is_whole;
 use crate::loader::install::installer::{self, InstallOrder, check_lock, read_lock};
 use crate::loader::install::lock::CheckedLock;
 use crate::loader::install::step::{InstallProgress, InstallStep};
-use crate::loader::plan::{Package, Plan, Resolved, VersionSpec};
+use crate::loader::plan::{Package, Plan, Resolved, Scripts, VersionSpec};
 use crate::loader::store::{self, Manifest, PackageIdentity, WrittenFiles};
 use crate::protocol::Digest;
 use crate::protocol::approval::{self, start_notice};
@@ -52,6 +53,7 @@ impl Packages {
         }
         let (store, own) = (self.store.clone(), key.clone());
         off_thread(move || store.sweep(&own)).await;
+        self.record_fetch(plan, package, &known.version).await?;
         let workspace = self.store.workspace(&key)?;
         let built = installer::install(
             &self.tools,
@@ -89,6 +91,12 @@ impl Packages {
         let unreadable =
             || InstallError::file("read the lock in", &workspace)(std::io::ErrorKind::InvalidData.into());
         let (found, text) = read_lock(package, &known.version, &workspace).ok_or_else(unreadable)?;
+        let spec = package.at(&known.version);
+        let recorded = self.record_install(plan, package, &built.integrity, &found);
+        if let Err(error) = recorded.await {
+            off_thread(move || store::remove(&workspace)).await;
+            return Err(error);
+        }
         // Before the installation is there: one without its lock would be resolved anew.
         self.freeze(&identity, found.digest.clone(), text).await?;
         let manifest = Manifest::new(
@@ -110,12 +118,41 @@ impl Packages {
         self.record(package, known.version.clone(), built.integrity, withdrawn)
             .await?;
         drop(held);
-        let spec = package.at(&known.version);
         let notes = withdrawal
             .into_iter()
             .chain(told)
             .chain(describe_files(package, kept, elsewhere));
         Ok(notes.map(|note| format!("{spec}: {note}")).collect())
+    }
+
+    /// Records that a package will be fetched, before it is: its scripts may run, and a download for nothing helps nobody.
+    async fn record_fetch(&self, plan: &Plan, package: &Package, version: &str) -> Result<(), InstallError> {
+        let record = Record::Fetch {
+            server: Text::of(plan.dependency().as_str()),
+            package: Text::of(&package.exactly(version)),
+            scripts: match plan.scripts() {
+                Scripts::Off => "off",
+                Scripts::Allowed => "allowed",
+            },
+        };
+        Ok(self.history.require(record).await?)
+    }
+
+    /// Records what will be put into the store.
+    async fn record_install(
+        &self,
+        plan: &Plan,
+        package: &Package,
+        integrity: &str,
+        lock: &CheckedLock,
+    ) -> Result<(), InstallError> {
+        let record = Record::Install {
+            server: Text::of(plan.dependency().as_str()),
+            package: Text::of(&package.exactly(&lock.version)),
+            integrity: Text::of(integrity),
+            lock: lock.digest.clone(),
+        };
+        Ok(self.history.require(record).await?)
     }
 
     /// Returns what is known of a package; a floating version is resolved first.

@@ -1,4 +1,4 @@
-//! `pml log`: what was asked, what came of it, and on which road the answer came.
+//! `pml history` alone: what was asked, what came of it, and on which road the answer came.
 //!
 //! Never shows what a call was given; what people said to questions stands in `--json` only.
 
@@ -7,25 +7,25 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::desk::{self, TerminalDesk};
-use super::{CommandContext, output};
+use crate::cli::desk::{self, TerminalDesk};
+use crate::cli::{CommandContext, output};
 use crate::protocol::Shown;
 use crate::proxy::now;
 use crate::workflow::{Answer, Ask, Provenance, Scope, State, Timestamp, Workflow};
 
 /// How much of it, and how to print it.
 #[derive(Debug, Args)]
-pub(crate) struct LogArguments {
+pub(in crate::cli) struct AskListArguments {
     /// Print it as JSON; times are milliseconds since 1970
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Only the newest N
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
 
 /// Prints every workflow that is still kept, the newest first.
-pub(crate) fn run(context: &CommandContext, arguments: &LogArguments) -> anyhow::Result<ExitCode> {
+pub(super) fn list(context: &CommandContext, arguments: &AskListArguments) -> anyhow::Result<ExitCode> {
     let now = now();
     let kept = TerminalDesk::open(context)?.recent(arguments.limit.unwrap_or(usize::MAX))?;
     if arguments.json {
