@@ -47,7 +47,8 @@ impl Loader {
         };
         match acquaintance {
             Acquaintance::New => self.common.history.require(record).await?,
-            Acquaintance::Known => self.common.history.note(record).await,
+            // It is queued already; a call does not wait for the disk to confirm it.
+            Acquaintance::Known => drop(self.common.history.note(record)),
         }
         Ok(())
     }
