@@ -234,6 +234,18 @@ fn a_writer_that_finds_lines_gone_says_so_in_a_line_that_stays_a_fault() {
 }
 
 #[test]
+fn writers_that_come_at_once_write_one_after_the_other() {
+    let root = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| filled(root.path(), 25));
+        }
+    });
+    let verdict = verify(root.path()).unwrap();
+    assert!(verdict.is_intact() && verdict.lines == 201, "{verdict:?}");
+}
+
+#[test]
 fn a_head_that_a_crash_left_behind_is_no_fault() {
     let root = tempfile::tempdir().unwrap();
     filled(root.path(), 2);
