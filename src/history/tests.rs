@@ -141,6 +141,19 @@ proptest! {
 }
 
 #[test]
+fn a_first_line_that_claims_another_number_is_named_before_what_follows_from_it() {
+    let mut lines = chain::Lines::after(Link::start());
+    lines.push(NOON, &chain::ChainEvent::Part { part: 1 }).unwrap();
+    for at in 1..14 {
+        lines.push(NOON, &refusal(&at.to_string())).unwrap();
+    }
+    let head = Head::At(lines.end);
+    let text = String::from_utf8(lines.bytes).unwrap();
+    let found = verdict(head, &text.replacen(r#"{"n":1,"#, r#"{"n":7,"#, 1));
+    assert_eq!(found.faults[0].line, 1, "{:?}", found.faults);
+}
+
+#[test]
 fn a_line_names_the_hash_of_the_one_before() {
     let root = tempfile::tempdir().unwrap();
     filled(root.path(), 2);

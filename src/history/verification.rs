@@ -244,11 +244,14 @@ impl Verifier {
                     what: format!("the {} lines before it were pruned", from.n),
                 });
             } else {
-                self.fault(
-                    &file,
-                    1,
-                    "what was before it is gone, and no line says that it was pruned",
-                );
+                // The first line of all: whatever else is wrong comes after it.
+                let beginning = Fault {
+                    file,
+                    line: 1,
+                    what: "what was before it is gone, and no line says that it was pruned".to_owned(),
+                };
+                self.verdict.faults.insert(0, beginning);
+                self.verdict.faults.truncate(FAULTS);
             }
         }
         let (file, line) = self.place.clone().unwrap_or_else(|| ("head".to_owned(), 0));
