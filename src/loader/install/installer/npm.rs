@@ -14,6 +14,7 @@ use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
 use super::withdrawal;
+use crate::loader::install::background::write_for_installer;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::{check_npm, strong};
 use crate::loader::install::step::InstallStep;
@@ -69,7 +70,7 @@ pub(super) async fn resolve(
     directory: &Path,
 ) -> Result<Resolved, InstallError> {
     let npm = tools.program("npm", package)?;
-    write_manifest(directory, "{\"private\":true}")?;
+    write_manifest(directory, "{\"private\":true}".to_owned()).await?;
     let spec = package.spec();
     let arguments = [
         "view",
@@ -130,7 +131,7 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
         "private": true,
         "dependencies": { order.package.name(): order.version },
     });
-    write_manifest(order.directory, &manifest.to_string())?;
+    write_manifest(order.directory, manifest.to_string()).await?;
     let path = order.directory.join(LOCK);
     let checked = |text: &str| {
         let checked = check_npm(text, order.package.name(), order.version);
@@ -144,7 +145,7 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
         None => "install",
         Some(text) => {
             checked(text)?;
-            store::write_new(&path, text.as_bytes()).map_err(InstallError::file("write", &path))?;
+            write_for_installer(path.clone(), text.to_owned()).await?;
             // Installs what the lock says and never writes it.
             "ci"
         }
@@ -197,9 +198,8 @@ async fn run(
     tools.run(npm, spec, directory, arguments, []).await
 }
 
-fn write_manifest(directory: &Path, text: &str) -> Result<(), InstallError> {
-    let path = directory.join("package.json");
-    store::write_new(&path, text.as_bytes()).map_err(InstallError::file("write", &path))
+async fn write_manifest(directory: &Path, text: String) -> Result<(), InstallError> {
+    write_for_installer(directory.join("package.json"), text).await
 }
 
 #[derive(Deserialize)]

@@ -12,7 +12,7 @@ use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
 use super::venv::{self, FreshVenv, VenvProblem};
 use super::{indexes, withdrawal};
-use crate::loader::install::background::off_thread;
+use crate::loader::install::background::{off_thread, write_for_installer};
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::check_requirements;
 use crate::loader::install::step::InstallStep;
@@ -49,7 +49,7 @@ pub(super) async fn resolve(
         VersionSpec::Floating(range) if range == "latest" => package.name_with_extras(),
         VersionSpec::Floating(range) => format!("{}{range}", package.name_with_extras()),
     };
-    write(directory, WANTED, &wanted)?;
+    write(directory, WANTED, &wanted).await?;
     let mut arguments = COMPILE.to_vec();
     arguments.push("--no-deps");
     if let Some(version) = package.python() {
@@ -96,9 +96,9 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     }
     let mut withdrawn = None;
     if let Some(text) = order.frozen {
-        write(order.directory, LOCK, text.trim_end())?;
+        write(order.directory, LOCK, text.trim_end()).await?;
     } else {
-        write(order.directory, WANTED, &spec)?;
+        write(order.directory, WANTED, &spec).await?;
         let mut arguments = COMPILE.to_vec();
         arguments.extend(["--python", PYTHON, "--output-file", LOCK, "--", WANTED]);
         let finished = run(tools, &uv, &spec, order.directory, arguments).await?;
@@ -202,9 +202,8 @@ async fn compile(tools: &Tools, python: PathBuf, directory: &Path, packages: &Pa
     let _ = tools.run(&program, "bytecode", directory, arguments, []).await;
 }
 
-fn write(directory: &Path, name: &str, text: &str) -> Result<(), InstallError> {
-    let path = directory.join(name);
-    store::write_new(&path, format!("{text}\n").as_bytes()).map_err(InstallError::file("write", &path))
+async fn write(directory: &Path, name: &str, text: &str) -> Result<(), InstallError> {
+    write_for_installer(directory.join(name), format!("{text}\n")).await
 }
 
 /// Reads which scripts a package has put into `env/bin`, from the record of its installation.
