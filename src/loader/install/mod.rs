@@ -13,6 +13,7 @@ mod packages;
 mod step;
 mod tail;
 
+pub(in crate::loader) use background::off_thread;
 pub use content::Content;
 pub use error::InstallError;
 pub use lock::LockError;

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use super::loader::{Declaration, Loader};
 use super::mutex::lock;
 use crate::loader::catalog::{Catalog, Known};
+use crate::loader::install::off_thread;
 use crate::loader::plan::Plan;
 use crate::loader::session::{Declared, LIST_PATIENCE};
 use crate::protocol::{Imitation, ListChanges, ListKind, Shown};
@@ -97,10 +98,10 @@ impl Loader {
         let Some(started) = self.running(plan) else { return };
         match tokio::time::timeout(LIST_PATIENCE, started.relearn(kind)).await {
             Ok(Ok((known, before))) if known.tells_changes(kind) => {
-                self.relearned(plan, kind, &known, &before);
+                self.relearned(plan, kind, &known, &before).await;
             }
             Ok(Ok((known, before))) if Arc::ptr_eq(&known, &before) => {}
-            Ok(Ok((known, _before))) => drop(self.remember(plan, &known)),
+            Ok(Ok((known, _before))) => drop(self.remember(plan, &known).await),
             Ok(Err(error)) => {
                 tracing::info!(dependency = %plan.dependency(), %error, "a list could not be asked for again");
             }
@@ -111,13 +112,13 @@ impl Loader {
     }
 
     /// Takes note of what a dependency has shown when it started.
-    pub(super) fn learn(&self, plan: &Plan, known: &Known) {
-        self.lists_changed(&self.remember(plan, known));
+    pub(super) async fn learn(&self, plan: &Plan, known: &Arc<Known>) {
+        self.lists_changed(&self.remember(plan, known).await);
     }
 
     /// Takes note of a list that was learned again because its dependency said that it changed.
-    pub(super) fn relearned(&self, plan: &Plan, kind: ListKind, known: &Known, before: &Known) {
-        let mut changed = self.remember(plan, known);
+    pub(super) async fn relearned(&self, plan: &Plan, kind: ListKind, known: &Arc<Known>, before: &Known) {
+        let mut changed = self.remember(plan, known).await;
         // Another pml may have remembered it first; this client has not heard of it all the same.
         if !changed.contains(&kind) && known.changed_since(Some(before)).contains(&kind) {
             changed.push(kind);
@@ -125,7 +126,8 @@ impl Loader {
         self.lists_changed(&changed);
     }
 
-    fn remember(&self, plan: &Plan, known: &Known) -> Vec<ListKind> {
+    /// Keeps what a dependency offers, beside the runtime's thread; returns the kinds whose lists are others now.
+    async fn remember(&self, plan: &Plan, known: &Arc<Known>) -> Vec<ListKind> {
         let imitating = known.tools.iter().flat_map(|tool| {
             let found = Imitation::of(tool.name(), tool.definition().get());
             found.into_iter().map(move |imitation| (tool, imitation))
@@ -137,12 +139,19 @@ impl Loader {
         for (list, count) in known.mended() {
             tracing::warn!(dependency = %plan.dependency(), list, count, "clients cannot read some definitions; they are listed mended");
         }
-        self.common
-            .catalog
-            .remember(plan.catalog_key(), known)
-            .unwrap_or_else(|error| {
+        let (common, key, kept) = (
+            Arc::clone(&self.common),
+            plan.catalog_key().clone(),
+            Arc::clone(known),
+        );
+        match off_thread(move || common.catalog.remember(&key, &kept)).await {
+            Some(Ok(changed)) => changed,
+            Some(Err(error)) => {
                 tracing::warn!(dependency = %plan.dependency(), %error, "what it offers could not be remembered");
                 known.changed_since(None)
-            })
+            }
+            // The runtime is going away, and with it everybody who would ask.
+            None => Vec::new(),
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! The non-obvious thing: a server that was spoken to in one era may refuse the other for the rest of its life, or
 //! end. So a second try begins with a new process, but for `initialize`, whose refusal binds no server.
 
+use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -33,7 +34,10 @@ const SETTLING: Duration = Duration::from_millis(50);
 const KEEPING: Duration = Duration::from_secs(1);
 
 /// Told of each list that was learned again: its kind, what is known now, what was known before.
-type OnChange = Box<dyn Fn(ListKind, &Known, &Known) + Send + Sync>;
+type OnChange = Box<dyn Fn(ListKind, Arc<Known>, Arc<Known>) -> ChangeNoted + Send + Sync>;
+
+/// Resolves once a change was taken note of.
+type ChangeNoted = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One opening.
 pub(super) struct LaunchRequest<'a> {
@@ -264,7 +268,7 @@ fn follow_changes(
             let now = *changes.borrow_and_update();
             for kind in now.since(seen) {
                 match started.relearn(kind).await {
-                    Ok((known, before)) => on_change(kind, &known, &before),
+                    Ok((known, before)) => on_change(kind, known, before).await,
                     Err(error) => {
                         let dependency = started.session.dependency();
                         tracing::info!(%dependency, %error, "a changed list could not be learned");

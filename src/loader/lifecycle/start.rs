@@ -208,13 +208,16 @@ impl Loader {
             declared: lock(&self.own.declared)
                 .as_ref()
                 .map_or_else(Declared::default, |current| current.declared.clone()),
-            on_change: Box::new(move |kind, known, before| loader.relearned(&changing, kind, known, before)),
+            on_change: Box::new(move |kind, known, before| {
+                let (loader, changing) = (loader.clone(), Arc::clone(&changing));
+                Box::pin(async move { loader.relearned(&changing, kind, &known, &before).await })
+            }),
         };
         // Boxed: an opening holds several conversations, and every start would carry their size along.
         let opened = Box::pin(open(opening)).await;
         match opened {
             Ok(started) => {
-                self.learn(plan, &started.known());
+                self.learn(plan, &started.known()).await;
                 Ok(started)
             }
             Err(error) => {
