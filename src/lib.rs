@@ -16,6 +16,7 @@
 //! | [`card`] | what a person is shown of an ask, what they may say, and the answer that this is |
 //! | [`workflow`] | the state machine of a suspended call, and its store |
 //! | [`loader`] | plan, install, spawn, session; the catalog of known tools |
+//! | [`pins`] | what a server was when it was accepted: its package, its contents, its tools; and what differs |
 //! | [`relay`] | questions that the host of a conversation shows, and their answers |
 //! | [`proxy`] | the conductor: the only place that sees permissions, workflow and loader |
 //! | [`wire`] | one line reader and one bounded writer per peer |
@@ -38,6 +39,7 @@ pub mod history;
 pub mod inbox;
 pub mod loader;
 pub mod permissions;
+pub mod pins;
 pub mod protocol;
 pub mod proxy;
 pub mod relay;

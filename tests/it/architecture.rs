@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The picture: what each folder under `src/` may use besides itself. `ARCHITECTURE.md` draws it.
-const PICTURE: [(&str, &[&str]); 17] = [
+const PICTURE: [(&str, &[&str]); 18] = [
     ("main", &["cli"]),
     (
         "cli",
@@ -19,6 +19,7 @@ const PICTURE: [(&str, &[&str]); 17] = [
             "workflow",
             "loader",
             "config",
+            "pins",
             "protocol",
             "disk",
             "history",
@@ -52,6 +53,7 @@ const PICTURE: [(&str, &[&str]); 17] = [
             "loader",
             "relay",
             "config",
+            "pins",
             "protocol",
             "disk",
             "history",
@@ -61,7 +63,7 @@ const PICTURE: [(&str, &[&str]); 17] = [
     ("card", &["workflow", "protocol"]),
     (
         "permissions",
-        &["config", "protocol", "wire", "disk", "history", "report"],
+        &["config", "pins", "protocol", "wire", "disk", "history", "report"],
     ),
     (
         "workflow",
@@ -71,6 +73,7 @@ const PICTURE: [(&str, &[&str]); 17] = [
         "loader",
         &[
             "config",
+            "pins",
             "protocol",
             "wire",
             "disk",
@@ -82,11 +85,13 @@ const PICTURE: [(&str, &[&str]); 17] = [
     // A host is no server: it is spoken to over HTTP, but nothing is planned, approved or started for it.
     ("relay", &["config", "protocol", "report"]),
     ("wire", &["protocol"]),
-    ("config", &["protocol", "disk", "report"]),
+    ("config", &["pins", "protocol", "disk", "report"]),
     // Errors that name a path show it as protocol does.
     ("disk", &["protocol", "report"]),
     // Whether a record is required stands in the user's file.
     ("history", &["config", "protocol", "disk", "report"]),
+    // Pure: what is compared is handed in.
+    ("pins", &["protocol"]),
     ("protocol", &[]),
     ("report", &[]),
     ("footprint", &[]),

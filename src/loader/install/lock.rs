@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -63,7 +63,14 @@ pub(in crate::loader) struct CheckedLock {
     pub(in crate::loader) integrity: String,
     /// The digest of everything that the lock pins; layout, order and registry address do not count.
     pub(in crate::loader) digest: Digest,
+    /// Everything that would be installed: the integrity of each package by `name@version`.
+    pub(in crate::loader) packages: BTreeMap<String, String>,
+    /// The packages that bring install scripts, as `name@version`.
+    pub(in crate::loader) install_scripts: Vec<String>,
 }
+
+/// Stands for the integrity of a package that lies in the archive of another.
+const BUNDLED: &str = "bundled";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -83,6 +90,8 @@ struct LockEntry {
     link: bool,
     #[serde(default)]
     in_bundle: bool,
+    #[serde(default)]
+    has_install_script: bool,
     #[serde(default)]
     dependencies: BTreeMap<String, String>,
     #[serde(default)]
@@ -129,10 +138,34 @@ pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<Checked
         version: version.to_owned(),
         integrity,
         digest: npm_digest(&lock.packages),
+        packages: entries(&lock.packages)
+            .map(|(title, entry)| {
+                let integrity = entry.integrity.as_deref().and_then(strong);
+                (title, integrity.unwrap_or_else(|| BUNDLED.to_owned()))
+            })
+            .collect(),
+        install_scripts: {
+            let with_scripts = entries(&lock.packages).filter(|(_, entry)| entry.has_install_script);
+            let titles: BTreeSet<String> = with_scripts.map(|(title, _)| title).collect();
+            titles.into_iter().collect()
+        },
     })
     .ok_or_else(|| LockError::Absent {
         name: name.to_owned(),
         version: version.to_owned(),
+    })
+}
+
+/// Returns every package of an npm lock but the installation itself, each as `name@version`.
+fn entries(packages: &BTreeMap<String, LockEntry>) -> impl Iterator<Item = (String, &LockEntry)> {
+    let installed = packages.iter().filter(|(path, _)| !path.is_empty());
+    installed.map(|(path, entry)| {
+        let folder = path
+            .rsplit_once("node_modules/")
+            .map_or(path.as_str(), |(_, name)| name);
+        let name = entry.name.as_deref().unwrap_or(folder);
+        let version = entry.version.as_deref().unwrap_or_default();
+        (Shown::line(&format!("{name}@{version}")).to_string(), entry)
     })
 }
 
@@ -245,6 +278,7 @@ pub(super) fn check_requirements(
     let joined = text.replace("\\\n", " ");
     let mut found = None;
     let mut pins = Vec::new();
+    let mut packages = BTreeMap::new();
     for line in joined.lines().map(str::trim) {
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -277,11 +311,12 @@ pub(super) fn check_requirements(
         hashes.sort_unstable();
         hashes.dedup();
         pins.push(format!("{}=={pinned} {}", normalize(entry), hashes.join(" ")));
+        let integrity = match hashes.as_slice() {
+            [hash] => format!("sha256-{hash}"),
+            hashes => format!("sha256-{}", Digest::of(hashes)),
+        };
+        packages.insert(format!("{}@{pinned}", normalize(entry)), integrity.clone());
         if normalize(entry) == normalize(name) {
-            let integrity = match hashes.as_slice() {
-                [hash] => format!("sha256-{hash}"),
-                hashes => format!("sha256-{}", Digest::of(hashes)),
-            };
             found = Some((pinned.to_owned(), integrity));
         }
     }
@@ -291,6 +326,9 @@ pub(super) fn check_requirements(
             version,
             integrity,
             digest: Digest::of(std::iter::once("pypi lock 1").chain(pins.iter().map(String::as_str))),
+            packages,
+            // Wheels have none.
+            install_scripts: Vec::new(),
         })
         .filter(|CheckedLock { version: pinned, .. }| version.is_none_or(|version| version == pinned))
         .ok_or_else(|| LockError::Absent {

@@ -8,7 +8,7 @@ mod uninstallation;
 
 pub use uninstallation::{Uninstalled, Use, Used};
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,11 +21,13 @@ use super::content::Content;
 use super::error::InstallError;
 use super::executables::choose;
 use super::installer::{self, Tools, read_lock};
+use super::lock::CheckedLock;
 use super::step::{InstallProgress, InstallStep};
 use crate::config::{Environment, Locations};
 use crate::history::History;
 use crate::loader::plan::{Package, Plan, Resolved, Scripts};
 use crate::loader::store::{self, Manifest, PYTHON, PackageIdentity, PackageStore, StartMethod};
+use crate::pins::PackagePin;
 use crate::protocol::{Digest, Shown};
 
 /// A package in the store, ready to be started.
@@ -103,6 +105,17 @@ impl Packages {
         // An older pml kept no lock apart from the installation.
         let lock = lock.or_else(|| Some(read_lock(package, &resolved.version, &root)?.0.digest));
         self.open(package, &manifest, root, Resolved { lock, ..resolved })
+    }
+
+    /// Returns what a plan's package was resolved to and everything that is installed with it, as far as it is known;
+    /// reads two files.
+    #[must_use]
+    pub fn pin(&self, plan: &Plan) -> Option<PackagePin> {
+        let package = plan.package()?;
+        let resolved = self.store.record(package)?;
+        let identity = PackageIdentity::new(package, &resolved.version, plan.scripts());
+        let contents = self.frozen(package, &identity, &resolved).map(|(lock, _)| lock);
+        Some(package_pin(package, resolved, contents))
     }
 
     /// Asks the registry for the exact version and integrity and records them; no code of the package runs.
@@ -236,6 +249,23 @@ impl Packages {
                 .collect(),
             notes: Vec::new(),
         }))
+    }
+}
+
+fn package_pin(package: &Package, resolved: Resolved, contents: Option<CheckedLock>) -> PackagePin {
+    let (packages, install_scripts, package_lock) = match contents {
+        Some(lock) => (lock.packages, lock.install_scripts, Some(lock.digest)),
+        None => (BTreeMap::new(), Vec::new(), None),
+    };
+    PackagePin {
+        name: format!("{}:{}", package.ecosystem().as_str(), package.registry_name()),
+        version: resolved.version,
+        integrity: resolved.integrity,
+        package_lock,
+        published: resolved.published,
+        provenance: resolved.provenance,
+        install_scripts,
+        packages,
     }
 }
 

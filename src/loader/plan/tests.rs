@@ -277,10 +277,8 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
     server.env.insert("API_KEY".to_owned(), "${TOKEN}".to_owned());
     let plan = planned(&server).unwrap();
     let resolved = Resolved {
-        lock: None,
-        withdrawn: None,
-        version: "0.5.0".to_owned(),
         integrity: Some("sha512-x".to_owned()),
+        ..Resolved::version("0.5.0")
     };
     assert_eq!(
         plan.shown(Some(&resolved)),

@@ -64,10 +64,8 @@ mod tests {
 
     fn resolved(version: &str) -> Resolved {
         Resolved {
-            version: version.to_owned(),
             integrity: Some("sha512-x".to_owned()),
-            lock: None,
-            withdrawn: None,
+            ..Resolved::version(version)
         }
     }
 

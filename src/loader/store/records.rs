@@ -10,6 +10,7 @@ use super::files::{create_directory, replace, sync_directory};
 use super::identity::{PackageIdentity, READABLE_LENGTH};
 use super::manifest::{FORMAT, json};
 use crate::loader::plan::{Package, Resolved, Scripts};
+use crate::pins::{Provenance, PublishedAt};
 use crate::protocol::Digest;
 
 /// What a declared spec was resolved to.
@@ -22,6 +23,10 @@ struct ResolutionRecord {
     integrity: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     withdrawn: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    published: Option<PublishedAt>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provenance: Option<Provenance>,
 }
 
 impl PackageStore {
@@ -35,6 +40,8 @@ impl PackageStore {
             version: record.version,
             integrity: record.integrity,
             withdrawn: record.withdrawn,
+            published: record.published,
+            provenance: record.provenance,
         })
     }
 
@@ -55,6 +62,8 @@ impl PackageStore {
             version: resolved.version.clone(),
             integrity: resolved.integrity.clone(),
             withdrawn: resolved.withdrawn.clone(),
+            published: resolved.published,
+            provenance: resolved.provenance.clone(),
         };
         create_directory(&self.root.join("resolved"))?;
         replace(&path, &json(&record)).map_err(StoreError::file("write", &path))?;

@@ -112,10 +112,9 @@ pub(super) async fn resolve(
         return Err(unreadable());
     }
     Ok(Resolved {
-        version: view.version,
         integrity: view.integrity.as_deref().and_then(strong),
-        lock: None,
         withdrawn: withdrawal::deprecated(&view.deprecated),
+        ..Resolved::version(&view.version)
     })
 }
 

@@ -32,10 +32,9 @@ impl InstallOrder<'_> {
     /// Refuses other content than what was shown, approved or recorded.
     pub(super) fn check(&self, found: &CheckedLock) -> Result<(), InstallError> {
         let found = Resolved {
-            version: found.version.clone(),
             integrity: Some(found.integrity.clone()),
             lock: Some(found.digest.clone()),
-            withdrawn: None,
+            ..Resolved::version(&found.version)
         };
         self.expected.check(&self.spec(), &found)
     }

@@ -65,10 +65,9 @@ pub(super) async fn resolve(
     })?;
     let withdrawn = withdrawal::yanked(&finished.stderr, package.name(), &checked.version);
     Ok(Resolved {
-        version: checked.version,
         integrity: Some(checked.integrity),
-        lock: None,
         withdrawn,
+        ..Resolved::version(&checked.version)
     })
 }
 

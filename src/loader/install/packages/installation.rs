@@ -46,9 +46,8 @@ impl Packages {
             && let Some(manifest) = self.store.manifest(&identity, integrity)
             && is_whole(&self.store.directory(&identity, integrity), &manifest)
         {
-            let (version, withdrawn) = (known.version, known.withdrawn);
-            self.record(package, version, manifest.integrity, withdrawn)
-                .await?;
+            let integrity = Some(manifest.integrity);
+            self.record(package, Resolved { integrity, ..known }).await?;
             return Ok(Vec::new());
         }
         let (store, own) = (self.store.clone(), key.clone());
@@ -76,8 +75,14 @@ impl Packages {
                 {
                     // The next question is about these, and an answer covers exactly them.
                     self.freeze(&identity, found.digest, text).await?;
-                    let version = found.version;
-                    self.record(package, version, found.integrity, None).await?;
+                    let integrity = Some(found.integrity);
+                    let withdrawn = None;
+                    let found = Resolved {
+                        integrity,
+                        withdrawn,
+                        ..known
+                    };
+                    self.record(package, found).await?;
                 }
                 off_thread(move || store::remove(&workspace)).await;
                 return Err(error);
@@ -115,8 +120,13 @@ impl Packages {
         let (kept, elsewhere) = activated.await.unwrap_or_else(|| Ok((None, Vec::new())))?;
         let withdrawn = built.withdrawn.or_else(|| known.withdrawn.clone());
         let withdrawal = withdrawn.as_deref().map(approval::withdrawal_notice);
-        self.record(package, known.version.clone(), built.integrity, withdrawn)
-            .await?;
+        let integrity = Some(built.integrity);
+        let known = Resolved {
+            integrity,
+            withdrawn,
+            ..known
+        };
+        self.record(package, known).await?;
         drop(held);
         let notes = withdrawal
             .into_iter()
@@ -163,12 +173,7 @@ impl Packages {
     ) -> Result<Resolved, InstallError> {
         match (self.store.record(package), package.version()) {
             (Some(resolved), _) => Ok(resolved),
-            (None, VersionSpec::Exact(version)) => Ok(Resolved {
-                version: version.clone(),
-                integrity: None,
-                lock: None,
-                withdrawn: None,
-            }),
+            (None, VersionSpec::Exact(version)) => Ok(Resolved::version(version)),
             (None, VersionSpec::Floating(_)) => {
                 progress(InstallStep::Resolving);
                 self.resolve(package).await
@@ -177,7 +182,7 @@ impl Packages {
     }
 
     /// Returns the lock of the first installation; a damaged one counts as none.
-    fn frozen(
+    pub(super) fn frozen(
         &self,
         package: &Package,
         identity: &PackageIdentity,
@@ -210,19 +215,7 @@ impl Packages {
         Ok(())
     }
 
-    async fn record(
-        &self,
-        package: &Package,
-        version: String,
-        integrity: String,
-        withdrawn: Option<String>,
-    ) -> Result<(), InstallError> {
-        let resolved = Resolved {
-            version,
-            integrity: Some(integrity),
-            lock: None,
-            withdrawn,
-        };
+    async fn record(&self, package: &Package, resolved: Resolved) -> Result<(), InstallError> {
         let (store, package) = (self.store.clone(), package.clone());
         off_thread(move || store.keep(&package, resolved).map(drop))
             .await

@@ -1,0 +1,50 @@
+//! The pin of one server.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Provenance, PublishedAt, ToolPin};
+use crate::protocol::Digest;
+
+/// What one server was when it was accepted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pin {
+    /// The words of its declaration, variables unexpanded; its address where it is elsewhere.
+    pub launch: Vec<String>,
+    /// Its package; `None` for a plain command and for a server elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<PackagePin>,
+    /// Its tools by their names; `None` where it was never started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<BTreeMap<String, ToolPin>>,
+}
+
+/// A package at its exact version, with everything that is installed with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PackagePin {
+    /// The registry and the name there, such as `npm:@scope/name`.
+    pub name: String,
+    /// The exact version.
+    pub version: String,
+    /// `sha512-…` of an npm package, `sha256-…` of a PyPI package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<String>,
+    /// The digest of its whole package lock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package_lock: Option<Digest>,
+    /// When this version was published, as its registry says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedAt>,
+    /// Where it was built, as its registry's attestation proves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
+    /// The packages that bring install scripts, as `name@version`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub install_scripts: Vec<String>,
+    /// Everything that is installed, the package itself included: the integrity of each by `name@version`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub packages: BTreeMap<String, String>,
+}

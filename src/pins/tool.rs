@@ -1,0 +1,117 @@
+//! The definition of one tool, and the digest that any change of its meaning changes.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::protocol::{Digest, Json, canonical};
+
+/// A tool as its server defined it.
+///
+/// The text is the canonical one: members in the order of their names, strings with the fewest escapes. So what is
+/// written down does not change while the definition means the same.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "WrittenTool", into = "WrittenTool")]
+pub struct ToolPin {
+    digest: Digest,
+    definition: Box<RawValue>,
+}
+
+/// Says why a written tool is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolPinError {
+    /// The definition was edited, or merged with another one.
+    #[error("the digest of a tool does not fit its definition")]
+    OtherDigest,
+}
+
+/// A tool as it stands in a file.
+#[derive(Clone, Serialize, Deserialize)]
+struct WrittenTool {
+    digest: Digest,
+    definition: Box<RawValue>,
+}
+
+impl ToolPin {
+    /// Pins a definition as a server sent it.
+    #[must_use]
+    pub fn of(definition: &RawValue) -> Self {
+        let text = Json::parse(definition.get()).map_or_else(|| definition.get().to_owned(), canonical);
+        Self {
+            digest: Digest::of(["tool 1", &text]),
+            // The canonical text of JSON is JSON.
+            definition: RawValue::from_string(text).unwrap_or_else(|_broken| definition.to_owned()),
+        }
+    }
+
+    /// Returns the digest of what it means.
+    #[must_use]
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// Returns its definition.
+    #[must_use]
+    pub fn definition(&self) -> &RawValue {
+        &self.definition
+    }
+}
+
+impl PartialEq for ToolPin {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for ToolPin {}
+
+impl TryFrom<WrittenTool> for ToolPin {
+    type Error = ToolPinError;
+
+    fn try_from(written: WrittenTool) -> Result<Self, ToolPinError> {
+        let pin = Self::of(&written.definition);
+        if pin.digest == written.digest {
+            Ok(pin)
+        } else {
+            Err(ToolPinError::OtherDigest)
+        }
+    }
+}
+
+impl From<ToolPin> for WrittenTool {
+    fn from(pin: ToolPin) -> Self {
+        Self {
+            digest: pin.digest,
+            definition: pin.definition,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pin(text: &str) -> ToolPin {
+        ToolPin::of(&RawValue::from_string(text.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn one_character_counts_and_the_order_of_members_does_not() {
+        let tool = pin(r#"{"name":"a","description":"Reads a file."}"#);
+        assert_eq!(tool, pin(r#"{ "description": "Reads a file.", "name": "a" }"#));
+        assert_ne!(tool, pin(r#"{"name":"a","description":"Reads a file!"}"#));
+        assert_ne!(
+            tool,
+            pin(r#"{"name":"a","description":"Reads a file.","x":null}"#)
+        );
+    }
+
+    #[test]
+    fn a_written_tool_whose_text_was_edited_is_refused() {
+        let written = serde_json::to_string(&pin(r#"{"name":"a","description":"x"}"#)).unwrap();
+        let read: ToolPin = serde_json::from_str(&written).unwrap();
+        assert_eq!(read.definition().get(), r#"{"description":"x","name":"a"}"#);
+        let edited = written.replace(r#""x""#, r#""y""#);
+        let error = serde_json::from_str::<ToolPin>(&edited).unwrap_err();
+        assert!(error.to_string().contains("does not fit"), "{error}");
+    }
+}
