@@ -1,13 +1,21 @@
 //! What a server was when it was accepted: its package, everything that is installed with it, and its tools.
 //!
-//! A pin grants nothing: it is what the next start is compared with. Pure data and comparisons; files are read and
-//! written elsewhere.
+//! A pin grants nothing: it is what the next start is compared with. `.pml.lock` holds the pins that a team shares
+//! (`lock_file.rs`), the user's state directory those that the user accepted (`accepted.rs`). Comparing is pure.
 
+mod accepted;
+mod definition_text;
+mod difference;
+mod lock_file;
 mod pin;
 mod provenance;
 mod published;
 mod tool;
 
+pub use accepted::{AcceptedError, AcceptedLaunch, AcceptedPins, AcceptedServer};
+pub use definition_text::describe;
+pub use difference::{Change, ContentsChange, ToolChange, difference, package_changes, tool_changes};
+pub use lock_file::{LockFile, LockFileError, lock_path};
 pub use pin::{PackagePin, Pin};
 pub use provenance::Provenance;
 pub use published::PublishedAt;

@@ -9,7 +9,7 @@ use crate::protocol::Digest;
 
 /// What one server was when it was accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pin {
     /// The words of its declaration, variables unexpanded; its address where it is elsewhere.
     pub launch: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Pin {
 
 /// A package at its exact version, with everything that is installed with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PackagePin {
     /// The registry and the name there, such as `npm:@scope/name`.
     pub name: String,

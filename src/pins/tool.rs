@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::protocol::{Digest, Json, canonical};
+use crate::protocol::{Digest, Json, JsonTree, Shown, canonical};
 
 /// A tool as its server defined it.
 ///
@@ -49,10 +49,35 @@ impl ToolPin {
         &self.digest
     }
 
+    /// Returns how many characters of its texts do not show where they stand; those of emoji do not count.
+    #[must_use]
+    pub fn hidden_characters(&self) -> usize {
+        self.tree().as_ref().map_or(0, hidden_in)
+    }
+
+    /// Returns its definition as a tree; `None` where it holds what no text can.
+    pub(super) fn tree(&self) -> Option<JsonTree> {
+        JsonTree::read(Json::parse(self.definition.get())?)
+    }
+
     /// Returns its definition.
     #[must_use]
     pub fn definition(&self) -> &RawValue {
         &self.definition
+    }
+}
+
+/// Counts the characters of a value's strings that do not show where they stand.
+fn hidden_in(value: &JsonTree) -> usize {
+    let count = |text: &str| text.chars().filter(|found| Shown::hides(*found)).count();
+    match value {
+        JsonTree::Text(text) => count(text),
+        JsonTree::Array(elements) => elements.iter().map(hidden_in).sum(),
+        JsonTree::Object(members) => {
+            let members = members.iter();
+            members.map(|(name, value)| count(name) + hidden_in(value)).sum()
+        }
+        JsonTree::Null | JsonTree::Bool(_) | JsonTree::Number(_) => 0,
     }
 }
 

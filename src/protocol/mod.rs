@@ -27,6 +27,7 @@ mod reserved_words;
 mod scan;
 mod secrets;
 mod shown;
+mod tree;
 mod twins;
 mod uri;
 
@@ -50,6 +51,7 @@ pub use pattern::{Pattern, PatternError, Specificity};
 pub use reserved_words::{RESERVED, may_continue, may_hold_reserved, own_tool};
 pub use secrets::Secrets;
 pub use shown::Shown;
+pub use tree::JsonTree;
 pub use twins::Twin;
 pub use uri::{Spellings, UriError, check_uri};
 

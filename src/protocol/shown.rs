@@ -57,6 +57,19 @@ impl<'a> Shown<'a> {
     }
 }
 
+impl Shown<'_> {
+    /// Tells whether a character does not show and is not an ordinary part of text: line breaks, tabs, the joiners and
+    /// selectors of emoji are.
+    #[must_use]
+    pub fn hides(found: char) -> bool {
+        let ordinary = matches!(
+            found,
+            '\n' | '\r' | '\t' | '\u{a0}' | '\u{200d}' | '\u{3000}' | '\u{fe0e}' | '\u{fe0f}'
+        );
+        deceives(found) && !ordinary
+    }
+}
+
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for found in self.text.chars() {

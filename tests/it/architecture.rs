@@ -85,13 +85,13 @@ const PICTURE: [(&str, &[&str]); 18] = [
     // A host is no server: it is spoken to over HTTP, but nothing is planned, approved or started for it.
     ("relay", &["config", "protocol", "report"]),
     ("wire", &["protocol"]),
-    ("config", &["pins", "protocol", "disk", "report"]),
+    ("config", &["protocol", "disk", "report"]),
     // Errors that name a path show it as protocol does.
     ("disk", &["protocol", "report"]),
     // Whether a record is required stands in the user's file.
     ("history", &["config", "protocol", "disk", "report"]),
-    // Pure: what is compared is handed in.
-    ("pins", &["protocol"]),
+    // A lock is written as a configuration is.
+    ("pins", &["config", "protocol", "disk", "report"]),
     ("protocol", &[]),
     ("report", &[]),
     ("footprint", &[]),

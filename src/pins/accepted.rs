@@ -1,0 +1,304 @@
+//! What the user accepted of each server, kept in their state directory: one file for each server of each configuration.
+//!
+//! A server that was started for the first time, or whose changes a person accepted, is remembered here; from then on
+//! only what is remembered runs without a question. A file that cannot be read refuses: it may not be taken for a server
+//! that was never seen.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::Pin;
+use crate::disk::{self, Stamp};
+use crate::protocol::{DependencyName, Digest, Shown, shell};
+use crate::report::Hint;
+
+/// How many launches of a server are remembered: the present one and those that a person may go back to.
+const LAUNCHES: usize = 4;
+
+/// How many kinds of clients are remembered of one launch: more than a person uses.
+const CLIENTS: usize = 8;
+
+/// Larger than the definitions that are learned of one server; a larger file was not written by pml.
+const LONGEST_FILE: u64 = 64 << 20;
+
+/// Everything that was accepted of one server of one configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AcceptedServer {
+    /// The configuration that declares it.
+    file: PathBuf,
+    /// Its name there.
+    server: DependencyName,
+    /// The launches that were accepted, the newest first.
+    launches: Vec<AcceptedLaunch>,
+}
+
+/// One launch of a server as it was accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AcceptedLaunch {
+    /// The digest of what is launched.
+    pub launch: Digest,
+    /// What it was.
+    pub pin: Pin,
+    /// The kinds of clients that its tools were learned for: a server may list more to a client that can do more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<Digest>,
+}
+
+impl AcceptedServer {
+    /// Names a server of which nothing was accepted yet.
+    #[must_use]
+    pub fn new(file: &Path, server: &DependencyName) -> Self {
+        Self {
+            file: file.to_owned(),
+            server: server.clone(),
+            launches: Vec::new(),
+        }
+    }
+
+    /// Returns what was accepted of exactly this launch.
+    #[must_use]
+    pub fn of(&self, launch: &Digest) -> Option<&AcceptedLaunch> {
+        self.launches.iter().find(|accepted| accepted.launch == *launch)
+    }
+
+    /// Returns what was accepted last.
+    #[must_use]
+    pub fn latest(&self) -> Option<&AcceptedLaunch> {
+        self.launches.first()
+    }
+
+    /// Returns this with a launch accepted, in place of what was accepted of it before.
+    #[must_use]
+    pub fn with(mut self, mut accepted: AcceptedLaunch) -> Self {
+        self.launches.retain(|known| known.launch != accepted.launch);
+        let surplus = accepted.clients.len().saturating_sub(CLIENTS);
+        accepted.clients.drain(..surplus);
+        self.launches.insert(0, accepted);
+        self.launches.truncate(LAUNCHES);
+        self
+    }
+}
+
+/// Says why what was accepted of a server is not known or not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptedError {
+    /// The file cannot be read as what pml writes there.
+    #[error(
+        "cannot read what you accepted of `{server}`, in `{}`: {reason}",
+        Shown::path(path)
+    )]
+    Unreadable {
+        /// The server.
+        server: DependencyName,
+        /// The file.
+        path: PathBuf,
+        /// Why not, escaped.
+        reason: String,
+    },
+    /// The file cannot be written.
+    #[error("cannot keep what you accepted of `{server}`, in `{}`", Shown::path(path))]
+    Write {
+        /// The server.
+        server: DependencyName,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Hint for AcceptedError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Unreadable { path, .. } => format!(
+                "to have its next start remembered anew, as if it were new: rm {}",
+                shell::path(path)
+            ),
+            Self::Write { path, .. } => {
+                let directory = path.parent().unwrap_or(path);
+                format!("to see who may write there: ls -ld {}", shell::path(directory))
+            }
+        })
+    }
+}
+
+/// The directory of what the user accepted.
+#[derive(Debug)]
+pub struct AcceptedPins {
+    directory: PathBuf,
+    read: Mutex<HashMap<PathBuf, (Stamp, Arc<AcceptedServer>)>>,
+}
+
+impl AcceptedPins {
+    /// Names the directory; touches nothing.
+    #[must_use]
+    pub fn at(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            read: Mutex::default(),
+        }
+    }
+
+    /// Returns what was accepted of a server; a file that was read before is read again only when it changed.
+    pub fn find(
+        &self,
+        file: &Path,
+        server: &DependencyName,
+    ) -> Result<Option<Arc<AcceptedServer>>, AcceptedError> {
+        let path = self.path(file, server);
+        let stamp = Stamp::of(&path);
+        let size = match stamp {
+            Stamp::Missing => return Ok(None),
+            Stamp::Unknown => 0,
+            Stamp::Present { size, .. } => size,
+        };
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((seen, accepted)) = read.get(&path)
+            && *seen == stamp
+        {
+            return Ok(Some(Arc::clone(accepted)));
+        }
+        let unreadable = |reason: &dyn std::fmt::Display| AcceptedError::Unreadable {
+            server: server.clone(),
+            path: path.clone(),
+            reason: Shown::line(&reason.to_string()).to_string(),
+        };
+        if size > LONGEST_FILE {
+            return Err(unreadable(&"it is too large"));
+        }
+        let bytes = std::fs::read(&path).map_err(|error| unreadable(&error))?;
+        let accepted: AcceptedServer = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
+        if accepted.file != file || accepted.server != *server {
+            return Err(unreadable(&"it is about another server"));
+        }
+        let accepted = Arc::new(accepted);
+        read.insert(path, (stamp, Arc::clone(&accepted)));
+        Ok(Some(accepted))
+    }
+
+    /// Changes what is kept of a server, under the lock of the directory; waits for the disk.
+    ///
+    /// Another process may have accepted something meanwhile: `change` gets what stands there now.
+    pub fn update(
+        &self,
+        file: &Path,
+        server: &DependencyName,
+        change: impl FnOnce(AcceptedServer) -> AcceptedServer,
+    ) -> Result<Arc<AcceptedServer>, AcceptedError> {
+        let path = self.path(file, server);
+        let failed = |source| AcceptedError::Write {
+            server: server.clone(),
+            path: path.clone(),
+            source,
+        };
+        disk::create_private_directory(&self.directory).map_err(failed)?;
+        let lock = disk::open_lock(&self.directory.join(".lock")).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let before = self.find(file, server)?;
+        let known = before
+            .as_deref()
+            .cloned()
+            .unwrap_or_else(|| AcceptedServer::new(file, server));
+        let accepted = change(known);
+        if before.as_deref() == Some(&accepted) {
+            return Ok(before.unwrap_or_else(|| Arc::new(accepted)));
+        }
+        let text = serde_json::to_vec(&accepted).map_err(|error| failed(error.into()))?;
+        disk::replace(&path, &text).map_err(failed)?;
+        disk::sync_directory(&self.directory).map_err(failed)?;
+        Ok(Arc::new(accepted))
+    }
+
+    /// Forgets what was accepted of a server; waits for the disk.
+    pub fn forget(&self, file: &Path, server: &DependencyName) -> Result<(), AcceptedError> {
+        let path = self.path(file, server);
+        let removed = disk::remove_file(&path).and_then(|()| disk::sync_directory(&self.directory));
+        removed.map_err(|source| AcceptedError::Write {
+            server: server.clone(),
+            path,
+            source,
+        })
+    }
+
+    fn path(&self, file: &Path, server: &DependencyName) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt as _;
+        let key = Digest::of([b"pin", file.as_os_str().as_bytes(), server.as_str().as_bytes()]);
+        let readable: String = server.as_str().chars().take(60).collect();
+        self.directory
+            .join(format!("{readable}-{}.json", &key.as_str()[..32]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(name: &str, version: &str) -> AcceptedLaunch {
+        AcceptedLaunch {
+            launch: Digest::of([name]),
+            pin: Pin {
+                launch: vec![version.to_owned()],
+                ..Pin::default()
+            },
+            clients: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_accepted_is_found_by_its_launch_and_by_other_processes() {
+        let home = tempfile::tempdir().unwrap();
+        let (one, two) = (
+            AcceptedPins::at(home.path().join("pins")),
+            AcceptedPins::at(home.path().join("pins")),
+        );
+        let (file, server) = (Path::new("/p/.pml.json"), "a".parse().unwrap());
+        assert_eq!(one.find(file, &server).unwrap(), None);
+        one.update(file, &server, |known| known.with(launch("x", "1")))
+            .unwrap();
+        two.update(file, &server, |known| known.with(launch("y", "2")))
+            .unwrap();
+        let found = one.find(file, &server).unwrap().unwrap();
+        assert_eq!(found.latest(), Some(&launch("y", "2")));
+        assert_eq!(found.of(&Digest::of(["x"])), Some(&launch("x", "1")));
+        assert_eq!(one.find(Path::new("/q/.pml.json"), &server).unwrap(), None);
+        one.forget(file, &server).unwrap();
+        assert_eq!(two.find(file, &server).unwrap(), None);
+    }
+
+    #[test]
+    fn the_launches_that_are_remembered_have_a_limit() {
+        let mut accepted = AcceptedServer::new(Path::new("/p"), &"a".parse().unwrap());
+        for number in 0..3 * LAUNCHES {
+            accepted = accepted.with(launch(&number.to_string(), "1"));
+        }
+        assert_eq!(accepted.launches.len(), LAUNCHES);
+        assert_eq!(accepted.latest().unwrap().launch, Digest::of(["11"]));
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_not_a_server_that_is_new() {
+        let home = tempfile::tempdir().unwrap();
+        let pins = AcceptedPins::at(home.path().join("pins"));
+        let (file, server) = (Path::new("/p/.pml.json"), "a".parse().unwrap());
+        pins.update(file, &server, |known| known.with(launch("x", "1")))
+            .unwrap();
+        let path = pins.path(file, &server);
+        let handle = std::fs::File::options().write(true).open(&path).unwrap();
+        handle.set_len(5).unwrap();
+        let error = pins.find(file, &server).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot read what you accepted of `a`"),
+            "{error}"
+        );
+        assert!(error.hint().unwrap().contains("rm "), "{error}");
+        assert!(pins.update(file, &server, |known| known).is_err());
+    }
+}

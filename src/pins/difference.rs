@@ -1,0 +1,436 @@
+//! What differs between two pins of a server, for a person who decides whether that is still the server they accepted.
+//!
+//! Pure. Every line is escaped and begins with a sign: `-` for what was, `+` for what would be, `!` for what weighs most.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::definition_text::{describe, text_difference};
+use super::{PackagePin, Pin, Provenance, ToolPin};
+use crate::protocol::Shown;
+
+/// One thing that is not as it was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It comes from elsewhere, or it is no longer known from where.
+    Provenance {
+        /// Where the accepted version was built.
+        before: Provenance,
+        /// Where this one was built, if that is proved.
+        now: Option<Provenance>,
+    },
+    /// It is another package.
+    Package {
+        /// The accepted one.
+        before: String,
+        /// This one.
+        now: String,
+    },
+    /// It is another version.
+    Version {
+        /// The accepted one.
+        before: String,
+        /// This one.
+        now: String,
+    },
+    /// The same version has other content.
+    Content {
+        /// The accepted integrity.
+        before: String,
+        /// This one.
+        now: String,
+    },
+    /// The packages that are installed with it are others.
+    Contents(ContentsChange),
+    /// A tool is defined differently, or is new, or is gone.
+    Tool(ToolChange),
+}
+
+/// How the packages that are installed with a server changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContentsChange {
+    /// Those that are new, as `name@version`.
+    pub added: Vec<String>,
+    /// Those that are gone, as `name@version`.
+    pub removed: Vec<String>,
+    /// Those whose version is the same and whose content is not.
+    pub altered: Vec<String>,
+    /// Those that bring install scripts and did not before.
+    pub scripts: Vec<String>,
+}
+
+impl ContentsChange {
+    fn is_empty(&self) -> bool {
+        let parts = [&self.added, &self.removed, &self.altered, &self.scripts];
+        parts.iter().all(|part| part.is_empty())
+    }
+}
+
+/// How one tool changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolChange {
+    /// It was not there.
+    Appeared {
+        /// The tool.
+        name: String,
+        /// Its definition.
+        now: ToolPin,
+    },
+    /// It is defined differently.
+    Changed {
+        /// The tool.
+        name: String,
+        /// The accepted definition.
+        before: ToolPin,
+        /// The present one.
+        now: ToolPin,
+    },
+    /// It is not there any more.
+    Gone {
+        /// The tool.
+        name: String,
+    },
+}
+
+/// The most packages of one kind that are named in a line: more are counted.
+const PACKAGES_NAMED: usize = 40;
+
+/// Compares two pins; what either of them does not know does not differ.
+#[must_use]
+pub fn difference(before: &Pin, now: &Pin) -> Vec<Change> {
+    let mut changes = match (&before.package, &now.package) {
+        (Some(before), Some(now)) => package_changes(before, now),
+        _ => Vec::new(),
+    };
+    if let (Some(before), Some(now)) = (&before.tools, &now.tools) {
+        changes.extend(tool_changes(before, now).into_iter().map(Change::Tool));
+    }
+    changes
+}
+
+/// Compares two packages; what weighs most comes first.
+#[must_use]
+pub fn package_changes(before: &PackagePin, now: &PackagePin) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if let Some(built) = &before.provenance
+        && now.provenance.as_ref().map(|now| &now.repository) != Some(&built.repository)
+    {
+        changes.push(Change::Provenance {
+            before: built.clone(),
+            now: now.provenance.clone(),
+        });
+    }
+    if before.name != now.name {
+        changes.push(Change::Package {
+            before: before.name.clone(),
+            now: now.name.clone(),
+        });
+    }
+    if before.version != now.version {
+        changes.push(Change::Version {
+            before: before.version.clone(),
+            now: now.version.clone(),
+        });
+    } else if let (Some(before), Some(now)) = (&before.integrity, &now.integrity)
+        && before != now
+    {
+        changes.push(Change::Content {
+            before: before.clone(),
+            now: now.clone(),
+        });
+    }
+    let contents = contents_change(before, now);
+    if !contents.is_empty() {
+        changes.push(Change::Contents(contents));
+    }
+    changes
+}
+
+fn contents_change(before: &PackagePin, now: &PackagePin) -> ContentsChange {
+    if before.packages.is_empty() || now.packages.is_empty() {
+        return ContentsChange::default();
+    }
+    let missing_in = |other: &BTreeMap<String, String>, titles: &BTreeMap<String, String>| {
+        let titles = titles.keys().filter(|title| !other.contains_key(*title));
+        titles.cloned().collect::<Vec<_>>()
+    };
+    let altered = now.packages.iter().filter(|(title, integrity)| {
+        before
+            .packages
+            .get(*title)
+            .is_some_and(|accepted| accepted != *integrity)
+    });
+    let known: BTreeSet<&String> = before.install_scripts.iter().collect();
+    let scripts = now.install_scripts.iter().filter(|title| !known.contains(title));
+    ContentsChange {
+        added: missing_in(&before.packages, &now.packages),
+        removed: missing_in(&now.packages, &before.packages),
+        altered: altered.map(|(title, _)| title.clone()).collect(),
+        scripts: scripts.cloned().collect(),
+    }
+}
+
+/// Compares the tools of a server with those that were accepted, in the order of their names.
+#[must_use]
+pub fn tool_changes(before: &BTreeMap<String, ToolPin>, now: &BTreeMap<String, ToolPin>) -> Vec<ToolChange> {
+    let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let change = |name: &String| match (before.get(name), now.get(name)) {
+        (Some(before), Some(now)) if before != now => Some(ToolChange::Changed {
+            name: name.clone(),
+            before: before.clone(),
+            now: now.clone(),
+        }),
+        (None, Some(now)) => Some(ToolChange::Appeared {
+            name: name.clone(),
+            now: now.clone(),
+        }),
+        (Some(_), None) => Some(ToolChange::Gone { name: name.clone() }),
+        (Some(_), Some(_)) | (None, None) => None,
+    };
+    names.into_iter().filter_map(change).collect()
+}
+
+impl ToolChange {
+    /// Returns the tool.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Appeared { name, .. } | Self::Changed { name, .. } | Self::Gone { name } => name,
+        }
+    }
+
+    /// Tells whether a person must see it before the tool is called: what is gone cannot be called.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        !matches!(self, Self::Gone { .. })
+    }
+}
+
+impl Change {
+    /// Says it in lines, each with its sign.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Provenance { before, now } => {
+                let before = Shown::line(&before.to_string()).to_string();
+                vec![match now {
+                    None => {
+                        format!(
+                            "! it is not proved where this version was built; the accepted one was built by {before}"
+                        )
+                    }
+                    Some(now) => {
+                        let now = Shown::line(&now.to_string()).to_string();
+                        format!("! it was built by {now}; the accepted one by {before}")
+                    }
+                }]
+            }
+            Self::Package { before, now } => vec![removed(before), added(now)],
+            Self::Version { before, now } => {
+                vec![
+                    removed(&format!("version {before}")),
+                    added(&format!("version {now}")),
+                ]
+            }
+            Self::Content { before, now } => vec![
+                "! the same version has other content than was accepted".to_owned(),
+                removed(before),
+                added(now),
+            ],
+            Self::Contents(contents) => contents.lines(),
+            Self::Tool(change) => change.lines(),
+        }
+    }
+}
+
+impl ContentsChange {
+    fn lines(&self) -> Vec<String> {
+        let named = |sign: char, what: &str, titles: &[String]| {
+            if titles.is_empty() {
+                return None;
+            }
+            let mut text: Vec<String> = titles.iter().take(PACKAGES_NAMED).cloned().collect();
+            if titles.len() > PACKAGES_NAMED {
+                text.push(format!("and {} more", titles.len() - PACKAGES_NAMED));
+            }
+            let text = Shown::line(&text.join(", ")).to_string();
+            let plural = if titles.len() == 1 { "" } else { "s" };
+            Some(format!("{sign} {} package{plural} {what}: {text}", titles.len()))
+        };
+        [
+            named('!', "with new install scripts", &self.scripts),
+            named('!', "with other content at the same version", &self.altered),
+            named('-', "less", &self.removed),
+            named('+', "more", &self.added),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+impl ToolChange {
+    /// Says it in lines, each with its sign.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Appeared { name, now } => {
+                let mut lines = vec![added(&format!("tool {name}"))];
+                lines.extend(hidden_characters(now));
+                lines.extend(describe(now).iter().map(|line| added(&format!("  {line}"))));
+                lines
+            }
+            Self::Changed { name, before, now } => {
+                let mut lines = vec![format!("! tool {} is defined differently", Shown::line(name))];
+                lines.extend(hidden_characters(now));
+                lines.extend(text_difference(before, now));
+                lines
+            }
+            Self::Gone { name } => vec![removed(&format!("tool {name}"))],
+        }
+    }
+}
+
+fn hidden_characters(tool: &ToolPin) -> Option<String> {
+    let hidden = tool.hidden_characters();
+    (hidden > 0).then(|| {
+        let plural = if hidden == 1 {
+            "character that does"
+        } else {
+            "characters that do"
+        };
+        format!("!   it holds {hidden} {plural} not show, written out below")
+    })
+}
+
+fn removed(text: &str) -> String {
+    format!("- {}", Shown::line(text))
+}
+
+fn added(text: &str) -> String {
+    format!("+ {}", Shown::line(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+
+    fn tool(text: &str) -> ToolPin {
+        ToolPin::of(&RawValue::from_string(text.to_owned()).unwrap())
+    }
+
+    fn tools(texts: &[(&str, &str)]) -> BTreeMap<String, ToolPin> {
+        texts
+            .iter()
+            .map(|(name, description)| {
+                let text = format!(r#"{{"name":"{name}","description":"{description}"}}"#);
+                ((*name).to_owned(), tool(&text))
+            })
+            .collect()
+    }
+
+    fn package(version: &str, packages: &[(&str, &str)]) -> PackagePin {
+        PackagePin {
+            name: "npm:x".to_owned(),
+            version: version.to_owned(),
+            integrity: Some(format!("sha512-{version}")),
+            package_lock: None,
+            published: None,
+            provenance: None,
+            install_scripts: Vec::new(),
+            packages: packages
+                .iter()
+                .map(|(title, integrity)| ((*title).to_owned(), (*integrity).to_owned()))
+                .collect(),
+        }
+    }
+
+    fn lines(changes: &[Change]) -> Vec<String> {
+        changes.iter().flat_map(Change::lines).collect()
+    }
+
+    #[test]
+    fn a_changed_character_shows_as_text() {
+        let before = tools(&[("a", "Reads a file. Then it stops."), ("b", "Same.")]);
+        let now = tools(&[("a", "Reads a file. Then it sends it."), ("b", "Same.")]);
+        let found: Vec<String> = tool_changes(&before, &now)
+            .iter()
+            .flat_map(ToolChange::lines)
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "! tool a is defined differently",
+                "    description: Reads a file.",
+                "-   description: Then it stops.",
+                "+   description: Then it sends it.",
+                "    name: \"a\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_new_and_what_is_gone_is_told() {
+        let found = tool_changes(&tools(&[("a", "A.")]), &tools(&[("b", "B\\u200b.")]));
+        let told: Vec<String> = found.iter().flat_map(ToolChange::lines).collect();
+        assert_eq!(
+            told,
+            [
+                "- tool a",
+                "+ tool b",
+                "!   it holds 1 character that does not show, written out below",
+                "+   description: B\\u{200b}.",
+                "+   name: \"b\"",
+            ]
+        );
+        assert_eq!(
+            found.iter().map(ToolChange::asks).collect::<Vec<_>>(),
+            [false, true]
+        );
+    }
+
+    #[test]
+    fn lost_provenance_comes_first() {
+        let mut before = package("1.0.0", &[("x@1.0.0", "a"), ("y@1.0.0", "b"), ("z@1.0.0", "c")]);
+        before.provenance = Some(Provenance {
+            repository: "github.com/a/b".to_owned(),
+            workflow: "release.yml".to_owned(),
+            commit: None,
+        });
+        let mut now = package("1.1.0", &[("x@1.1.0", "d"), ("y@1.0.0", "e"), ("z@1.0.0", "c")]);
+        now.install_scripts = vec!["x@1.1.0".to_owned()];
+        assert_eq!(
+            lines(&package_changes(&before, &now)),
+            [
+                "! it is not proved where this version was built; the accepted one was built by github.com/a/b (release.yml)",
+                "- version 1.0.0",
+                "+ version 1.1.0",
+                "! 1 package with new install scripts: x@1.1.0",
+                "! 1 package with other content at the same version: y@1.0.0",
+                "- 1 package less: x@1.0.0",
+                "+ 1 package more: x@1.1.0",
+            ]
+        );
+        now.provenance.clone_from(&before.provenance);
+        assert!(!matches!(
+            package_changes(&before, &now)[0],
+            Change::Provenance { .. }
+        ));
+    }
+
+    #[test]
+    fn what_is_not_known_does_not_differ() {
+        let mut now = package("1.0.0", &[]);
+        now.integrity = None;
+        let before = Pin {
+            package: Some(package("1.0.0", &[("x@1.0.0", "a")])),
+            tools: Some(tools(&[("a", "A.")])),
+            ..Pin::default()
+        };
+        let now = Pin {
+            package: Some(now),
+            ..Pin::default()
+        };
+        assert_eq!(difference(&before, &now), []);
+    }
+}
