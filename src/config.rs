@@ -29,7 +29,7 @@ pub use environment::Environment;
 pub use error::{ConfigError, Problem};
 pub use expansion::{ExpandError, ExpandedText, expand};
 pub use file::schema;
-pub(crate) use layer::{load as load_text, load_owned as load_owned_text};
+pub(crate) use layer::{load as load_text, load_lock as load_lock_text, load_owned as load_owned_text};
 pub use loaded::{mark_for, trust_of};
 pub use locations::{Locations, LocationsError};
 pub use notices::{Notices, WatchedPath};
@@ -40,7 +40,7 @@ pub use server::{Launch, Server, Startup};
 pub use trust::{AcceptedFile, FileOrigin, ProjectTrust, TrustMark, TrustMarks, TrustMode, UnacceptedFile};
 pub use watch::{ConfigResult, WatchedConfig};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -66,6 +66,8 @@ pub struct Config {
     pub trust_mode: TrustMode,
     /// Whether what cannot be recorded in the history may happen.
     pub audit: Audit,
+    /// Of which servers changed definitions of tools are put to the user.
+    pub pin_tools: PinTools,
     /// Whether the project's file counts as the user's word.
     pub project: ProjectTrust,
     /// The rules that the project's file would add if it were accepted.
@@ -153,6 +155,32 @@ pub struct ApprovalSettings {
     pub by: By,
     /// Whether the client's own dialog is used.
     pub dialog: DialogMode,
+}
+
+/// Of which servers changed definitions of tools are put to the user before they count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PinTools {
+    /// Of none.
+    Off,
+    /// Of every server but these.
+    AllBut(BTreeSet<String>),
+}
+
+impl PinTools {
+    /// Tells whether the definitions of a server are compared.
+    #[must_use]
+    pub fn covers(&self, server: &DependencyName) -> bool {
+        match self {
+            Self::Off => false,
+            Self::AllBut(servers) => !servers.contains(server.as_str()),
+        }
+    }
+}
+
+impl Default for PinTools {
+    fn default() -> Self {
+        Self::AllBut(BTreeSet::new())
+    }
 }
 
 /// Who may approve.

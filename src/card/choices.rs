@@ -81,7 +81,7 @@ impl AlwaysRule {
     pub(super) fn of(workflow: &Workflow) -> Option<Self> {
         match &workflow.ask {
             Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {}
-            Ask::Trust { .. } | Ask::Questions { .. } => return None,
+            Ask::Trust { .. } | Ask::Integrity { .. } | Ask::Questions { .. } => return None,
         }
         let pattern: Pattern = Pattern::exact_text(&workflow.call.tool).parse().ok()?;
         Some(Self {
@@ -117,6 +117,12 @@ pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<C
                     "Abort",
                     "it may declare servers and forbid, and nothing else",
                 ),
+            ];
+        }
+        Ask::Integrity { .. } => {
+            return vec![
+                choice(Decision::Once, "Accept", "exactly this, from now on"),
+                choice(Decision::Abort, "Abort", "nothing runs"),
             ];
         }
         Ask::Questions { .. } => return Vec::new(),

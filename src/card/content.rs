@@ -202,9 +202,12 @@ impl CardState {
 fn questions(ask: &Ask) -> Vec<CardQuestion> {
     match ask {
         Ask::Questions { questions } => questions.iter().map(CardQuestion::of).collect(),
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Trust { .. } => {
-            Vec::new()
-        }
+        Ask::Install { .. }
+        | Ask::Connect { .. }
+        | Ask::Permit { .. }
+        | Ask::Use
+        | Ask::Trust { .. }
+        | Ask::Integrity { .. } => Vec::new(),
     }
 }
 

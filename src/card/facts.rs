@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::protocol::approval::ShownDependency;
+use crate::protocol::approval::{ChangedPart, ShownDependency};
 use crate::protocol::{Excerpt, Shown};
 use crate::workflow::{Arguments, Ask, Workflow};
 
@@ -42,6 +42,13 @@ pub enum Subject {
         /// Whether the person accepted it before.
         past: FilePast,
     },
+    /// A server that is not what the person accepted.
+    ChangedServer {
+        /// Its name, with its version where that is known.
+        name: String,
+        /// Which part of it differs.
+        part: ChangedPart,
+    },
     /// Questions of a model.
     Questions,
 }
@@ -79,9 +86,18 @@ impl Subject {
                     FilePast::Changed
                 },
             },
+            Ask::Integrity { dependency } => Self::ChangedServer {
+                name: named(dependency),
+                part: changed_part(dependency),
+            },
             Ask::Questions { .. } => Self::Questions,
         }
     }
+}
+
+fn changed_part(dependency: &ShownDependency) -> ChangedPart {
+    let change = dependency.installation.change.as_ref();
+    change.map_or(ChangedPart::Package, |change| change.part)
 }
 
 fn named(dependency: &ShownDependency) -> String {
@@ -127,7 +143,7 @@ pub enum Fact {
     Hidden,
     /// Why a file does not count yet.
     Origin,
-    /// What changed in a file since it was accepted.
+    /// What changed in a file or a server since it was accepted.
     Change,
     /// What a file declares or wants.
     Want,
@@ -147,6 +163,8 @@ pub enum LineStyle {
     Hash,
     /// So that it is not overlooked.
     Warning,
+    /// As a line of a difference: its sign and its blanks count.
+    Change,
 }
 
 /// Asks in one line.
@@ -162,6 +180,10 @@ pub(super) fn title(workflow: &Workflow) -> String {
         Ask::Use => format!("Allow {}?", Shown::line(workflow.call.tool.tool())),
         Ask::Trust { file } if file.changes.is_empty() => format!("Trust {}?", file.path),
         Ask::Trust { file } => format!("Trust {}, which has changed?", file.path),
+        Ask::Integrity { dependency } => match changed_part(dependency) {
+            ChangedPart::Package => format!("Accept {}, which has changed?", named(dependency)),
+            ChangedPart::Tools => format!("Accept the changed tools of {}?", named(dependency)),
+        },
         Ask::Questions { questions } => match questions.as_slice() {
             [only] => only.question.lines().next().map_or_else(
                 || "A question for you".to_owned(),
@@ -181,13 +203,21 @@ pub(super) fn lines(workflow: &Workflow) -> Vec<Line> {
         style,
     };
     match &workflow.ask {
-        Ask::Install { dependency } | Ask::Connect { dependency } => {
+        Ask::Install { dependency } | Ask::Connect { dependency } | Ask::Integrity { dependency } => {
             let would = match &dependency.remote {
                 Some(_) => "connects to",
                 None => "would run",
             };
             let command = Shown::line(&dependency.install).to_string();
-            let mut lines = vec![line(Fact::Command, would, command, LineStyle::Command)];
+            let change = dependency
+                .installation
+                .change
+                .iter()
+                .flat_map(|change| &change.lines);
+            let mut lines: Vec<Line> = change
+                .map(|text| line(Fact::Change, "changed", text.clone(), LineStyle::Change))
+                .collect();
+            lines.push(line(Fact::Command, would, command, LineStyle::Command));
             if dependency.scripts {
                 let text = "install scripts of the package WILL run".to_owned();
                 lines.push(line(Fact::Scripts, "scripts", text, LineStyle::Warning));

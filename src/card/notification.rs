@@ -71,9 +71,12 @@ fn asked(ask: &Workflow) -> String {
         Ask::Questions { questions } if let [only] = questions.as_slice() => only,
         // Where the file lies is told by the name of the project.
         Ask::Trust { .. } => return "Trust its file?".to_owned(),
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Questions { .. } => {
-            return title(ask);
-        }
+        Ask::Install { .. }
+        | Ask::Connect { .. }
+        | Ask::Permit { .. }
+        | Ask::Use
+        | Ask::Integrity { .. }
+        | Ask::Questions { .. } => return title(ask),
     };
     let first = only.question.lines().find(|line| !line.trim().is_empty());
     first.map_or_else(

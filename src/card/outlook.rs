@@ -40,7 +40,11 @@ impl Outlook {
             (
                 Presence::Gone,
                 _,
-                Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use,
+                Ask::Install { .. }
+                | Ask::Connect { .. }
+                | Ask::Permit { .. }
+                | Ask::Use
+                | Ask::Integrity { .. },
             ) => Self::NextCall,
             (Presence::Gone, _, Ask::Trust { .. }) => Self::File,
         }

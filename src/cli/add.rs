@@ -20,7 +20,8 @@ use super::failure::{Hinted as _, Refused, hinted};
 use super::terminal::{self, StepDisplay, TerminalReply};
 use super::{CommandContext, authority, output, uses};
 use crate::loader::{
-    Content, KnownTool, Lease, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency, VersionSpec,
+    Content, Known, KnownTool, Lease, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency,
+    VersionSpec,
 };
 use crate::permissions::writer::FileEdit;
 use crate::protocol::{DependencyName, LaunchApproval, ToolName};
@@ -291,6 +292,22 @@ async fn pinned(
     Ok((draft, Some(resolved)))
 }
 
+/// Keeps what the server is, for the user and in the lock beside the file that declares it.
+fn remember(context: &CommandContext, draft: &Draft, loader: &Loader, known: &Known) -> anyhow::Result<()> {
+    let package = loader.packages().pin(&draft.plan);
+    let pin = context.accept(&draft.server, &draft.plan, package, known)?;
+    let locked = context.edit_lock(&draft.path, |mut lock| {
+        lock.servers.insert(draft.plan.dependency().clone(), pin.clone());
+        lock
+    });
+    match locked {
+        Ok(edited) => output::warn(&edited.durability),
+        // It is declared and works; the lock can be written at any time.
+        Err(error) => output::note(&crate::report::render_hinted(&error)),
+    }
+    Ok(())
+}
+
 async fn start_and_write(
     context: &CommandContext,
     arguments: &AddArguments,
@@ -342,6 +359,7 @@ async fn start_and_write(
         output::note(&crate::report::render_hinted(&error));
     }
     let known = started.known();
+    remember(context, draft, loader, &known)?;
     let mut seen = HashSet::new();
     let tools = known
         .tools

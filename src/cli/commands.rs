@@ -1,15 +1,11 @@
-//! The command line of `pml`: every command, its help text, and the module that runs it.
-
-use std::process::ExitCode;
+//! The command line of `pml`: every command and its help text.
 
 use clap::Subcommand;
 
 use super::{
-    CommandContext, add, answer, approve, check, completions, demo, history, inbox, init, install, list,
-    output, pending, person, refuse, remove, rule, rules, sample_server, serve, stdio, supervise, trust,
-    uninstall,
+    add, answer, approve, check, completions, demo, diff, history, inbox, init, install, list, lock,
+    outdated, pending, refuse, remove, rule, rules, serve, supervise, trust, uninstall, upgrade,
 };
-use crate::config::{self, RuleList};
 
 /// How rules weigh, told wherever rules are made.
 const RULES_HELP: &str = "\
@@ -78,6 +74,49 @@ Exit code: 0 installed, 1 refused, 2 error.")]
     Install(install::InstallArguments),
     /// Remove the package of a server, and the approval to run it
     Uninstall(uninstall::UninstallArguments),
+    /// Write what every server is into `.pml.lock`, to be committed and reviewed
+    #[command(after_help = "\
+The lock names each server's exact version, its integrity, everything that is installed with it, and its tools with
+their descriptions and schemas, one fact per line. It grants nothing: what runs is compared with it where you have
+accepted nothing yet, and a difference asks. Packages are resolved; nothing of them is fetched or run.
+
+Examples:
+  pml lock                             every declared server
+  pml lock --check                     changes nothing; exit code 1 if a lock is not up to date
+  pml lock --upgrade time              its newest version, in the configuration and the lock; installs nothing
+  pml lock --all                       the same for every server
+
+Exit code: 0 done, 1 not up to date or refused, 2 error.")]
+    Lock(lock::LockArguments),
+    /// List the servers that have newer versions
+    #[command(after_help = "\
+Examples:
+  pml outdated
+  pml outdated --json time
+
+Exit code: 0 every server is at its newest version, 1 one is not, 2 error.")]
+    Outdated(outdated::OutdatedArguments),
+    /// Show what differs between a server as you accepted it and as it is now, or its newest version
+    #[command(after_help = "\
+Shows versions, packages more and less, install scripts, where it was built, and the text of changed tools.
+
+Examples:
+  pml diff files                       what waits to be accepted, else what an upgrade would bring
+  pml diff files --to 2.1.0            another version; nothing of it is fetched or run
+
+Exit code: 0 nothing differs, 1 something does, 2 error.")]
+    Diff(diff::DiffArguments),
+    /// Give a server a newer version: see what changes, agree, and only then is it declared
+    #[command(after_help = "\
+Examples:
+  pml upgrade files
+  pml upgrade files --to 2.1.0         this version; an older one goes back
+  pml upgrade --yes files              does not ask
+
+Asks after the difference, installs and starts the new version, and asks again if its tools differ. Until then the
+old version stays declared and installed. The words and variables of the declaration stay as they are.
+Exit code: 0 done, 1 refused, 2 error.")]
+    Upgrade(upgrade::UpgradeArguments),
     /// Let tools run without a question
     #[command(after_help = format!("\
 Examples:
@@ -267,114 +306,4 @@ pub(super) enum InternalCommand {
     Launch(supervise::LaunchCommand),
     #[command(hide = true)]
     SampleServer,
-}
-
-impl Command {
-    /// Tells what is logged unless `PML_LOG` says otherwise: a client keeps the log, a person sees what is printed.
-    pub(super) fn logs(&self) -> &'static str {
-        match self {
-            Self::Stdio => "warn,pml::workflow=info",
-            _ => "warn",
-        }
-    }
-
-    /// Tells whether the command reads the configuration of this project; `stdio` logs what it finds.
-    fn reads_configuration(&self) -> bool {
-        !matches!(
-            self,
-            Self::Stdio
-                | Self::Inbox(_)
-                | Self::Pending(_)
-                | Self::Approve(_)
-                | Self::Refuse(_)
-                | Self::Answer(_)
-                | Self::History(_)
-                | Self::Serve(_)
-                | Self::Untrust(_)
-                | Self::Schema
-                | Self::Demo(_)
-                | Self::Completions(_)
-        )
-    }
-
-    /// Runs the command.
-    pub(super) fn run(self, context: &CommandContext) -> anyhow::Result<ExitCode> {
-        if self.reads_configuration()
-            && let Some(unreached) = context.files().unreached
-        {
-            output::note(&unreached.to_string());
-        }
-        if self.reads_configuration() && !matches!(self, Self::Trust(_)) {
-            note_unaccepted(context);
-        }
-        match self {
-            Self::Init(arguments) => init::run(context, &arguments),
-            Self::Add(arguments) => {
-                person::required(context, "add")?;
-                add::run(context, &arguments)
-            }
-            Self::Remove(arguments) => remove::run(context, &arguments),
-            Self::List(arguments) => list::run(context, &arguments),
-            Self::Stdio => stdio::run(context),
-            Self::Install(arguments) => {
-                person::required(context, "install")?;
-                install::run(context, &context.read()?, &arguments)
-            }
-            Self::Uninstall(arguments) => uninstall::run(context, &context.read()?, &arguments),
-            // Also what moves or takes a rule may lift a deny.
-            Self::Allow(arguments) => {
-                person::required(context, "allow")?;
-                rule::add(context, RuleList::Allow, &arguments)
-            }
-            Self::Deny(arguments) => rule::add(context, RuleList::Deny, &arguments),
-            Self::Ask(arguments) => {
-                person::required(context, "ask")?;
-                rule::add(context, RuleList::Ask, &arguments)
-            }
-            Self::Forget(arguments) => {
-                person::required(context, "forget")?;
-                rule::forget(context, &arguments)
-            }
-            Self::Inbox(arguments) => inbox::run(context, &arguments),
-            Self::Pending(arguments) => pending::run(context, &arguments),
-            Self::Approve(arguments) => approve::run(context, &arguments),
-            Self::Refuse(arguments) => refuse::run(context, &arguments),
-            Self::Answer(arguments) => answer::run(context, &arguments),
-            Self::History(arguments) => history::run(context, &arguments),
-            Self::Serve(arguments) => serve::run(context, &arguments),
-            Self::Trust(arguments) => trust::run(context, &arguments),
-            Self::Untrust(arguments) => trust::revoke(context, &arguments),
-            Self::Check(arguments) => check::run(context, &arguments),
-            Self::Rules(arguments) => rules::run(context, &arguments),
-            Self::Demo(arguments) => demo::run(context, &arguments),
-            Self::Schema => {
-                output::data(config::schema().trim_end())?;
-                Ok(ExitCode::SUCCESS)
-            }
-            Self::Completions(arguments) => completions::run(&arguments),
-        }
-    }
-}
-
-/// Tells that much of the project's file has no effect; an error in it is told by the command itself.
-fn note_unaccepted(context: &CommandContext) {
-    let Ok(config) = context.read() else { return };
-    if let Some(file) = config.project.unaccepted() {
-        output::note(&format!(
-            "{} {}: what it allows has no effect until you accept it; to see it: pml trust",
-            context.path(&file.file),
-            file.origin.in_words()
-        ));
-    }
-}
-
-impl InternalCommand {
-    /// Runs what pml started of itself.
-    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        match self {
-            Self::Supervise(arguments) => Ok(supervise::supervise(&arguments)),
-            Self::Launch(arguments) => Ok(supervise::launch(&arguments)),
-            Self::SampleServer => sample_server::run(),
-        }
-    }
 }

@@ -152,7 +152,8 @@ fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow:
                 | Ask::Connect { .. }
                 | Ask::Permit { .. }
                 | Ask::Use
-                | Ask::Trust { .. } => {
+                | Ask::Trust { .. }
+                | Ask::Integrity { .. } => {
                     format!("to decide it: pml approve {code}, or pml refuse {code}")
                 }
             };
@@ -168,7 +169,7 @@ fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow:
             why: NotEntitled::Agent,
             ..
         } => match workflow.ask {
-            Ask::Trust { .. } => person::NotAPerson::trusting(command).into(),
+            Ask::Trust { .. } | Ask::Integrity { .. } => person::NotAPerson::trusting(command).into(),
             _ => person::NotAPerson::running(command).into(),
         },
         // Its cause says it: here no call was to run.

@@ -134,6 +134,8 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
         crate::loader::LoadError,
         crate::loader::PlanError,
         crate::permissions::writer::WriteError,
+        crate::pins::AcceptedError,
+        crate::pins::PinError,
         crate::proxy::Refusal,
         crate::workflow::WorkflowError,
         super::person::NotAPerson,

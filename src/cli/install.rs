@@ -132,7 +132,7 @@ impl InstallOutcome {
 }
 
 /// Returns the named servers, or all that are not left out.
-fn selected(config: &Config, names: &[DependencyName]) -> anyhow::Result<Vec<DependencyName>> {
+pub(super) fn selected(config: &Config, names: &[DependencyName]) -> anyhow::Result<Vec<DependencyName>> {
     if names.is_empty() {
         let enabled = config.servers.iter().filter(|(_, server)| !server.disabled);
         return Ok(enabled.map(|(name, _)| name.clone()).collect());

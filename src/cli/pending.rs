@@ -59,7 +59,10 @@ pub(crate) fn run(context: &CommandContext, arguments: &PendingArguments) -> any
 fn whole(workflow: &Workflow) -> serde_json::Value {
     let mut value = desk::json(workflow);
     match &workflow.ask {
-        Ask::Install { dependency } | Ask::Connect { dependency } | Ask::Permit { dependency } => {
+        Ask::Install { dependency }
+        | Ask::Connect { dependency }
+        | Ask::Permit { dependency }
+        | Ask::Integrity { dependency } => {
             value["dependency"] = json!(dependency);
         }
         Ask::Use => {}
@@ -76,7 +79,12 @@ fn next_step(workflow: &Workflow) -> String {
     let code = &workflow.code;
     match &workflow.ask {
         Ask::Questions { .. } => format!("answer     pml answer {code}"),
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Trust { .. } => {
+        Ask::Install { .. }
+        | Ask::Connect { .. }
+        | Ask::Permit { .. }
+        | Ask::Use
+        | Ask::Trust { .. }
+        | Ask::Integrity { .. } => {
             format!("decide     pml approve {code}, or pml refuse {code}")
         }
     }

@@ -44,6 +44,9 @@ pub(crate) fn run(
         }
         None => None,
     };
+    if let Some(server) = config.servers.get(name) {
+        context.forget_accepted(name, server)?;
+    }
     if let Some(plan) = &declared {
         Catalog::new(&context.locations).forget(plan.catalog_key());
     }

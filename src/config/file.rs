@@ -43,6 +43,18 @@ pub(super) struct File {
     pub(super) project_trust: Option<TrustEntry>,
     /// Whether what cannot be recorded in the history may happen: `required` (default) installs nothing and starts nothing new then, `best-effort` warns. In the user's own file only.
     pub(super) audit: Option<AuditEntry>,
+    /// Whether a changed definition of a tool is put to you before it counts: `true` (default), `false` for no server, or an object that says so by server, such as `{"mine": false}` for one that you develop. In the user's own file only.
+    pub(super) pin_tools: Option<PinToolsEntry>,
+}
+
+/// Whether the definitions of tools are compared with those that were accepted.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum PinToolsEntry {
+    /// Of every server, or of none.
+    All(bool),
+    /// Of each server that is named, or not; of every other one.
+    Servers(BTreeMap<String, bool>),
 }
 
 /// Whether what cannot be recorded may happen.

@@ -31,14 +31,22 @@ const WILDCARD_LIMIT: usize = 1000;
 /// How long a server may take to start unless it says otherwise: a cold package on a slow disk takes most of it.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// A lock holds the definitions of every tool: that of fifty servers has some megabytes.
+const LOCK_SIZE_LIMIT: u64 = 16 * SIZE_LIMIT;
+
 /// Reads a file as text without a look at its owner; `None` if there is no such file.
 pub(crate) fn load(path: &Path) -> Result<Option<String>, ConfigError> {
-    read(path, |_opened| Ok(()))
+    read(path, SIZE_LIMIT, |_opened| Ok(()))
+}
+
+/// Reads a lock as text; `None` if there is no such file. It grants nothing, so that its owner does not matter.
+pub(crate) fn load_lock(path: &Path) -> Result<Option<String>, ConfigError> {
+    read(path, LOCK_SIZE_LIMIT, |_opened| Ok(()))
 }
 
 /// Reads a file that is obeyed: it belongs to the user or root, and no other user may write it.
 pub(crate) fn load_owned(path: &Path) -> Result<Option<String>, ConfigError> {
-    read(path, |opened| {
+    read(path, SIZE_LIMIT, |opened| {
         ownership::check(path, opened).map_err(|unowned| ConfigError::NotObeyed {
             path: path.to_owned(),
             unowned,
@@ -49,7 +57,7 @@ pub(crate) fn load_owned(path: &Path) -> Result<Option<String>, ConfigError> {
 /// Reads a project's file together with how it looked when it was opened.
 pub(super) fn load_project(path: &Path) -> Result<Option<(String, Metadata)>, ConfigError> {
     let mut looked = None;
-    let text = read(path, |opened| {
+    let text = read(path, SIZE_LIMIT, |opened| {
         looked = Some(opened.clone());
         Ok(())
     })?;
@@ -58,6 +66,7 @@ pub(super) fn load_project(path: &Path) -> Result<Option<(String, Metadata)>, Co
 
 fn read(
     path: &Path,
+    limit: u64,
     accept: impl FnOnce(&Metadata) -> Result<(), ConfigError>,
 ) -> Result<Option<String>, ConfigError> {
     let failed = |source| ConfigError::Read {
@@ -85,16 +94,14 @@ fn read(
         return Err(not_a_file());
     }
     accept(&opened)?;
-    let size = opened.len().min(SIZE_LIMIT);
+    let size = opened.len().min(limit);
     // One byte more, so that the end is seen without growing.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-    file.take(SIZE_LIMIT + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    if bytes.len() as u64 > SIZE_LIMIT {
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > limit {
         return Err(ConfigError::TooLarge {
             path: path.to_owned(),
-            limit: SIZE_LIMIT,
+            limit,
         });
     }
     let text = String::from_utf8(bytes).map_err(|error| {

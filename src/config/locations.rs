@@ -84,6 +84,12 @@ impl Locations {
         self.state.join("trust")
     }
 
+    /// Returns the directory of what the user accepted of each server.
+    #[must_use]
+    pub fn pins(&self) -> PathBuf {
+        self.state.join("pins")
+    }
+
     /// Returns the directory of the history.
     #[must_use]
     pub fn history(&self) -> PathBuf {

@@ -81,6 +81,19 @@ pub enum Launch {
     },
 }
 
+impl Launch {
+    /// Returns the words of the declaration, unexpanded; of a server elsewhere its address.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            Self::Command { command: first, args } | Self::Package { package: first, args } => {
+                std::iter::once(first).chain(args).cloned().collect()
+            }
+            Self::Remote { url, .. } => vec![url.clone()],
+        }
+    }
+}
+
 /// When a server is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Startup {

@@ -5,9 +5,9 @@ use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
 
 use super::document::DocumentFault;
-use super::file::{AuditEntry, File, TrustEntry};
+use super::file::{AuditEntry, File, PinToolsEntry, TrustEntry};
 use super::layer_kind::LayerKind;
-use super::{Audit, Config, NotifyCommand, Problem, TrustMode};
+use super::{Audit, Config, NotifyCommand, PinTools, Problem, TrustMode};
 
 /// Takes over these settings from the user's file; refuses a project's file that has one.
 pub(super) fn settle(
@@ -42,6 +42,20 @@ pub(super) fn settle(
         config.audit = match audit {
             AuditEntry::Required => Audit::Required,
             AuditEntry::BestEffort => Audit::BestEffort,
+        };
+    }
+    if let Some(entry) = &file.pin_tools {
+        users_own(
+            "pinTools",
+            "a project cannot decide whether its servers may change unseen",
+        )?;
+        config.pin_tools = match entry {
+            PinToolsEntry::All(true) => PinTools::default(),
+            PinToolsEntry::All(false) => PinTools::Off,
+            PinToolsEntry::Servers(servers) => {
+                let off = servers.iter().filter(|(_, pinned)| !**pinned);
+                PinTools::AllBut(off.map(|(server, _)| server.clone()).collect())
+            }
         };
     }
     if let Some(words) = &file.notify {

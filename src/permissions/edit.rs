@@ -41,11 +41,29 @@ pub enum ConfigChange {
         /// Its entry.
         entry: Value,
     },
+    /// Gives the package of a declared server another version; every other word of it stays.
+    PinServer {
+        /// Its name.
+        name: String,
+        /// Where the package stands in its declaration.
+        word: LaunchWord,
+        /// What stands there from now on.
+        text: String,
+    },
     /// Takes a server out.
     RemoveServer {
         /// Its name.
         name: String,
     },
+}
+
+/// The word of a declaration that names a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaunchWord {
+    /// One of `args`.
+    Argument(usize),
+    /// `package`.
+    Package,
 }
 
 /// Says why a text cannot be edited.
@@ -83,6 +101,7 @@ struct Move<'a> {
 enum EditStep<'a> {
     Rule(Move<'a>),
     Put(&'a str, &'a Value),
+    Pin(&'a str, LaunchWord, &'a str),
     Remove(&'a str),
 }
 
@@ -105,6 +124,7 @@ impl ConfigChange {
                 into: None,
             }),
             Self::PutServer { name, entry } => EditStep::Put(name, entry),
+            Self::PinServer { name, word, text } => EditStep::Pin(name, *word, text),
             Self::RemoveServer { name } => EditStep::Remove(name),
         }
     }
@@ -162,6 +182,11 @@ const NOT_AN_OBJECT: EditError = EditError::Shape {
     expected: "an object",
 };
 
+const NOT_DECLARED: EditError = EditError::Shape {
+    place: "the declaration of the server",
+    expected: "as it was when it was read",
+};
+
 fn object_at<'a>(
     parent: &'a mut Map<String, Value>,
     key: &'static str,
@@ -210,6 +235,15 @@ fn change_values(root: &mut Map<String, Value>, change: &ConfigChange) -> Result
         EditStep::Put(name, entry) => {
             object_at(root, "mcpServers")?.insert(name.to_owned(), entry.clone());
         }
+        EditStep::Pin(name, word, text) => {
+            let servers = object_at(root, "mcpServers")?;
+            let entry = servers.get_mut(name).and_then(Value::as_object_mut);
+            let place = entry.and_then(|entry| match word {
+                LaunchWord::Package => entry.get_mut("package"),
+                LaunchWord::Argument(index) => entry.get_mut("args")?.get_mut(index),
+            });
+            *place.ok_or(NOT_DECLARED)? = Value::from(text);
+        }
         EditStep::Remove(name) => {
             if root.contains_key("mcpServers") {
                 // The plain `remove` would change the order of the others.
@@ -255,6 +289,21 @@ fn change_tree(root: &CstObject, change: &ConfigChange) -> Result<(), EditError>
                 Some(old) if old.to_serde_value().as_ref() == Some(entry) => {}
                 Some(old) => old.set_value(input(entry)),
                 None => drop(servers.append(name, input(entry))),
+            }
+        }
+        EditStep::Pin(name, word, text) => {
+            let servers = root.object_value("mcpServers");
+            let entry = servers.and_then(|servers| servers.get(name)?.object_value());
+            let entry = entry.ok_or(NOT_DECLARED)?;
+            let text = CstInputValue::String(text.to_owned());
+            match word {
+                LaunchWord::Package => entry.get("package").ok_or(NOT_DECLARED)?.set_value(text),
+                LaunchWord::Argument(index) => {
+                    let args = entry.array_value("args").map(|args| args.elements());
+                    let word = args.and_then(|args| args.into_iter().nth(index));
+                    let word = word.and_then(|word| word.as_string_lit()).ok_or(NOT_DECLARED)?;
+                    drop(word.replace_with(text));
+                }
             }
         }
         EditStep::Remove(name) => {

@@ -25,7 +25,9 @@ pub fn change_records(edited: &FileEdit, changes: &[ConfigChange], by: &str) -> 
             }
             ConfigChange::AllowTool { tool } => RuleChange::Allow(Text::of(&Pattern::exact_text(tool))),
             ConfigChange::ForgetRule { pattern } => RuleChange::Forget(Text::of(pattern)),
-            ConfigChange::PutServer { name, .. } => RuleChange::Declare(Text::of(name)),
+            ConfigChange::PutServer { name, .. } | ConfigChange::PinServer { name, .. } => {
+                RuleChange::Declare(Text::of(name))
+            }
             ConfigChange::RemoveServer { name } => RuleChange::Remove(Text::of(name)),
         },
         by: Text::of(by),

@@ -10,7 +10,7 @@ mod policy;
 pub mod trust;
 pub mod writer;
 
-pub use edit::{ConfigChange, EditError, apply, servers};
+pub use edit::{ConfigChange, EditError, LaunchWord, apply, servers};
 pub use forecast::{Forecast, ForecastOutcome, ForecastReason};
 pub use history_record::change_records;
 pub use policy::{AskKind, CONNECT, Policy, RESOURCES, Ruling, ServerVerdict, Verdict, by_strength};

@@ -6,6 +6,7 @@
 //! could lose the file.
 
 mod joint;
+mod lock;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +15,12 @@ use super::edit::{self, ConfigChange, EditError};
 use super::trust;
 use crate::config::{self, ConfigError, Files, ProjectTrust, UnacceptedFile};
 use crate::disk::{self, Audience, DiskError, LockedDirectory};
+use crate::pins::LockFileError;
 use crate::protocol::{Shown, shell};
 use crate::report::Hint;
 
 pub use joint::{JointError, edit_jointly};
+pub use lock::edit_lock;
 
 /// Whose file is edited, and thus what counts as broken, where a link may lead and who must have accepted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +91,15 @@ pub enum WriteError {
         #[source]
         source: Box<ConfigError>,
     },
+    /// The lock does not read as one, or cannot hold what it should.
+    #[error("`{}` was left as it is", Shown::path(path))]
+    BrokenLock {
+        /// The lock.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: LockFileError,
+    },
     /// The change does not fit into the file.
     #[error("cannot edit `{}`", Shown::path(path))]
     Edit {
@@ -153,6 +165,10 @@ impl Hint for WriteError {
             Self::Broken { source, .. } => source
                 .hint()
                 .or_else(|| Some("fix the file, then try again".to_owned())),
+            Self::BrokenLock { path, .. } => Some(format!(
+                "mend it, or take it away and make a new one: rm {} && pml lock",
+                shell::path(path)
+            )),
             Self::Write { path, .. } => {
                 let directory = path.parent().unwrap_or(path);
                 Some(format!(

@@ -4,13 +4,13 @@
 //! only what is remembered runs without a question. A file that cannot be read refuses: it may not be taken for a server
 //! that was never seen.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::Pin;
+use super::{Pin, ToolPin};
 use crate::disk::{self, Stamp};
 use crate::protocol::{DependencyName, Digest, Shown, shell};
 use crate::report::Hint;
@@ -49,6 +49,21 @@ pub struct AcceptedLaunch {
     pub clients: Vec<Digest>,
 }
 
+impl AcceptedLaunch {
+    /// Names a launch of which nothing is known yet but the words of its declaration.
+    #[must_use]
+    pub fn new(launch: Digest, words: Vec<String>) -> Self {
+        Self {
+            launch,
+            pin: Pin {
+                launch: words,
+                ..Pin::default()
+            },
+            clients: Vec::new(),
+        }
+    }
+}
+
 impl AcceptedServer {
     /// Names a server of which nothing was accepted yet.
     #[must_use]
@@ -64,6 +79,16 @@ impl AcceptedServer {
     #[must_use]
     pub fn of(&self, launch: &Digest) -> Option<&AcceptedLaunch> {
         self.launches.iter().find(|accepted| accepted.launch == *launch)
+    }
+
+    /// Returns the tools that were accepted last, of whichever launch.
+    #[must_use]
+    pub fn newest_tools(&self) -> Option<&BTreeMap<String, ToolPin>> {
+        let mut tools = self
+            .launches
+            .iter()
+            .filter_map(|launch| launch.pin.tools.as_ref());
+        tools.next()
     }
 
     /// Returns what was accepted last.

@@ -170,7 +170,8 @@ mod tests {
     #[test]
     fn a_description_of_twenty_thousand_sentences_is_compared_quickly() {
         let text = |end: &str| {
-            let body: String = (0..20_000).map(|number| format!("Line {number}. ")).collect();
+            let lines: Vec<String> = (0..20_000).map(|number| format!("Line {number}. ")).collect();
+            let body = lines.concat();
             tool(&format!(r#"{{"name":"a","description":"{body}{end}"}}"#))
         };
         assert_eq!(

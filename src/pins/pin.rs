@@ -21,6 +21,23 @@ pub struct Pin {
     pub tools: Option<BTreeMap<String, ToolPin>>,
 }
 
+impl PackagePin {
+    /// Names a version of which nothing else is known.
+    #[must_use]
+    pub fn version(name: &str, version: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            integrity: None,
+            package_lock: None,
+            published: None,
+            provenance: None,
+            install_scripts: Vec::new(),
+            packages: BTreeMap::new(),
+        }
+    }
+}
+
 /// A package at its exact version, with everything that is installed with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

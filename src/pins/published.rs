@@ -38,12 +38,11 @@ impl PublishedAt {
     #[must_use]
     pub fn ago(self, now_unix_ms: i64) -> String {
         let seconds = self.seconds_ago(now_unix_ms);
-        let (count, unit) = match seconds {
-            ..MINUTE => return "less than a minute ago".to_owned(),
-            ..HOUR => (seconds / MINUTE, "minute"),
-            ..DAY => (seconds / HOUR, "hour"),
-            _ => (seconds / DAY, "day"),
+        let units = [(DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")];
+        let Some((length, unit)) = units.into_iter().find(|(length, _)| seconds >= *length) else {
+            return "less than a minute ago".to_owned();
         };
+        let count = seconds / length;
         let plural = if count == 1 { "" } else { "s" };
         format!("{count} {unit}{plural} ago")
     }

@@ -71,6 +71,30 @@ pub struct ShownInstallation {
     /// How the registry has withdrawn this version, in words that follow "this version"; escaped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<String>,
+    /// What is not as the person accepted it, where that is what they are asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<ShownChange>,
+}
+
+/// What differs between a server and what a person accepted of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownChange {
+    /// Which part of it differs.
+    pub part: ChangedPart,
+    /// The digest of what would be accepted; an answer accepts exactly that.
+    pub content: Digest,
+    /// What differs, each line with its sign, escaped.
+    pub lines: Vec<String>,
+}
+
+/// The part of a server that differs from what was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangedPart {
+    /// Its package, or what is installed with it.
+    Package,
+    /// The definitions of its tools.
+    Tools,
 }
 
 impl ShownDependency {
@@ -149,6 +173,8 @@ pub enum ApprovalType {
     ToolPermission,
     /// The project's file came from elsewhere, and the call needs what only an accepted file may grant.
     ProjectTrust,
+    /// The server is not what a person accepted.
+    Integrity,
 }
 
 /// What a person is shown of a project's file before it counts as their word; exactly this text is accepted.

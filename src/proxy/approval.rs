@@ -10,6 +10,7 @@
 //! refused, which then concerns this one call.
 
 use crate::protocol::LaunchApproval;
+use crate::protocol::approval::ChangedPart;
 use crate::protocol::continuation::Scope;
 use crate::workflow::{Answer, ApprovedLaunch, Ask, Timestamp, Workflow};
 
@@ -32,6 +33,15 @@ pub fn lasting_grant(ask: &Ask, answer: &Answer) -> LastingGrant {
                 scope: Scope::Once | Scope::Always,
             },
         ) => LastingGrant::Server,
+        (Ask::Integrity { dependency }, Answer::Approve { .. })
+            if dependency
+                .installation
+                .change
+                .as_ref()
+                .is_some_and(|change| change.part == ChangedPart::Package) =>
+        {
+            LastingGrant::Server
+        }
         _ => LastingGrant::Nothing,
     }
 }

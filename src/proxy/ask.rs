@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ask_reason::AskReason;
 use super::authority::{PersonalRoad, policy_for, stricter};
 use super::call::{ClientRequest, WaitMode, arguments_of};
 use super::continuation::{Carrier, DecisionSource};
@@ -34,10 +35,11 @@ impl Proxy {
         requested: RequestedItem<'_>,
         tool: &ToolName,
         plan: &Arc<Plan>,
-        kind: ApprovalType,
+        reason: AskReason,
         client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
-        let ask = self.subject(view, tool, plan, kind).await?;
+        let may_join = !matches!(reason, AskReason::EveryCall);
+        let ask = self.subject(view, tool, plan, reason).await?;
         let arguments = arguments_of(&client_request.params);
         let call = SuspendedCall {
             tool: tool.clone(),
@@ -49,6 +51,7 @@ impl Proxy {
                 | Ask::Connect { .. }
                 | Ask::Permit { .. }
                 | Ask::Use
+                | Ask::Integrity { .. }
                 | Ask::Questions { .. } => plan.digest().clone(),
             },
         };
@@ -91,8 +94,7 @@ impl Proxy {
                             ..asked
                         }));
                     }
-                    if client_request.patience == WaitMode::InTheCall && kind != ApprovalType::ToolPermission
-                    {
+                    if client_request.patience == WaitMode::InTheCall && may_join {
                         return Ok(Outcome::Joined(workflow.id));
                     }
                     new.twin += 1;
@@ -107,9 +109,9 @@ impl Proxy {
         view: &View,
         tool: &ToolName,
         plan: &Arc<Plan>,
-        kind: ApprovalType,
+        reason: AskReason,
     ) -> Result<Ask, Refusal> {
-        if kind == ApprovalType::ProjectTrust {
+        if let AskReason::ProjectTrust = reason {
             let file = view.config.project.unaccepted();
             let file = file.ok_or_else(|| Refusal::Changed { tool: tool.clone() })?;
             return Ok(Ask::Trust {
@@ -125,10 +127,22 @@ impl Proxy {
         let before = self.approved_content(plan).lock;
         let now = &mut dependency.installation;
         now.dependencies_changed = before.is_some() && now.lock.is_some() && before != now.lock;
-        Ok(match kind {
-            ApprovalType::DependencyInstall => Ask::Install { dependency },
-            ApprovalType::RemoteConnect => Ask::Connect { dependency },
-            ApprovalType::ToolPermission | ApprovalType::ProjectTrust => Ask::Permit { dependency },
+        let changed = || Refusal::Changed { tool: tool.clone() };
+        Ok(match reason {
+            AskReason::FirstUse if dependency.remote.is_some() => Ask::Connect { dependency },
+            AskReason::FirstUse => Ask::Install { dependency },
+            AskReason::EveryCall | AskReason::ProjectTrust => Ask::Permit { dependency },
+            AskReason::PackageChanged => {
+                // Compared again: the registry may have said more meanwhile, and what is shown is what is accepted.
+                let server = view.server(plan.dependency()).ok_or_else(changed)?;
+                let change = self.package_change(server, plan)?.ok_or_else(changed)?;
+                dependency.installation.change = Some(change);
+                Ask::Integrity { dependency }
+            }
+            AskReason::ToolsChanged(change) => {
+                dependency.installation.change = Some(change);
+                Ask::Integrity { dependency }
+            }
         })
     }
 
@@ -169,6 +183,7 @@ impl Proxy {
             Ask::Connect { dependency } => (ApprovalType::RemoteConnect, about(dependency)),
             Ask::Permit { dependency } => (ApprovalType::ToolPermission, about(dependency)),
             Ask::Trust { file } => (ApprovalType::ProjectTrust, AskSubject::ProjectFile(file.clone())),
+            Ask::Integrity { dependency } => (ApprovalType::Integrity, about(dependency)),
             Ask::Use | Ask::Questions { .. } => {
                 return Err(WorkflowError::Unfit {
                     code: workflow.code.clone(),

@@ -161,7 +161,7 @@ pub fn may_answer(
 /// Returns who may answer an ask where the configuration says `by`: a model never says whom its person trusts.
 pub(super) fn policy_for(ask: &Ask, by: By) -> By {
     match ask {
-        Ask::Trust { .. } => By::Human,
+        Ask::Trust { .. } | Ask::Integrity { .. } => By::Human,
         Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Questions { .. } => {
             by
         }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::route::{GrantKind, RouteApproval, Target};
+use super::ask_reason::AskReason;
+use super::route::{GrantKind, RouteApproval, Target, is_tool};
+use super::server_pins::ToolCheck;
 use super::{Outcome, Proxy, ReadyRequest, Refusal, RequestedItem, Route, View};
 use crate::config::Server;
-use crate::loader::{Content, KnownTool, Lease, LoadError, Plan};
+use crate::loader::{Content, KnownTool, Lease, LoadError, Plan, Started};
 use crate::permissions::{AskKind, CONNECT, Ruling};
-use crate::protocol::approval::ApprovalType;
+use crate::protocol::approval::ShownChange;
 use crate::protocol::{Object, ToolName};
 use crate::workflow::Arguments;
 
@@ -49,6 +51,8 @@ pub(super) enum RunResult {
     To(Outcome),
     /// The call was not sent: the rule or approval that permitted it changed meanwhile.
     NoLonger(Refusal),
+    /// The call was not sent: its tool is not defined as it was accepted.
+    Changed(ShownChange),
 }
 
 /// The result of checking a permitted call again, right before it is sent.
@@ -97,6 +101,8 @@ impl Proxy {
             {
                 Ok(RunResult::To(outcome)) => return outcome,
                 Ok(RunResult::NoLonger(refusal)) => changed = refusal,
+                // A call that is decided anew is asked about above.
+                Ok(RunResult::Changed(_)) => {}
                 Err(refusal) => return Outcome::Refused(refusal),
             }
         }
@@ -120,23 +126,35 @@ impl Proxy {
             }
             Ruling::Allow | Ruling::Deny => None,
         };
-        let kind = match ruling {
+        let reason = match ruling {
+            Ruling::Ask(_) if view.needs_trust(&tool, server) => {
+                let granted = self.0.grants.allows_tool(&tool, plan.digest());
+                let stands = granted || ruling == Ruling::Ask(AskKind::First) && approved.is_some();
+                (!stands).then_some(AskReason::ProjectTrust)
+            }
+            Ruling::Allow | Ruling::Deny | Ruling::Ask(_) => None,
+        };
+        // Neither a rule nor an earlier approval lets run what is not what was accepted.
+        let reason = match reason {
+            None if self.package_change(server, &plan)?.is_some() => Some(AskReason::PackageChanged),
+            reason => reason,
+        };
+        let reason = reason.or(match ruling {
             Ruling::Allow | Ruling::Deny => None,
             Ruling::Ask(_) if self.0.grants.allows_tool(&tool, plan.digest()) => None,
             Ruling::Ask(AskKind::First) if approved.is_some() => None,
-            Ruling::Ask(_) if view.needs_trust(&tool, server) => Some(ApprovalType::ProjectTrust),
-            Ruling::Ask(AskKind::First) => Some(plan.first_use()),
-            Ruling::Ask(AskKind::Every) => Some(ApprovalType::ToolPermission),
-        };
-        if let Some(kind) = kind {
-            let asked = self.ask(view, requested, &tool, &plan, kind, client_request);
+            Ruling::Ask(AskKind::First) => Some(AskReason::FirstUse),
+            Ruling::Ask(AskKind::Every) => Some(AskReason::EveryCall),
+        });
+        if let Some(reason) = reason {
+            let asked = self.ask(view, requested, &tool, &plan, reason, client_request);
             return Box::pin(asked).await.map(RunResult::To);
         }
-        // An allow rule covers whatever version is declared; an approval covers what was approved.
-        let expected = match ruling {
+        let approved = match ruling {
             Ruling::Allow | Ruling::Deny => Content::default(),
             Ruling::Ask(_) => approved.unwrap_or_else(|| self.approved_content(&plan)),
         };
+        let expected = approved.or(self.pinned_content(server, &plan)?);
         let permitted = PermittedCall {
             target,
             server,
@@ -149,12 +167,25 @@ impl Proxy {
         let ran = match self.run(view, permitted, client_request.progress.clone()).await {
             // What would have to be installed now was never shown: the call becomes a question about it.
             Err(Refusal::Load { source, .. })
+                if source.is_changed_package()
+                    && Box::pin(self.is_changed_at_registry(server, &plan)).await? =>
+            {
+                let reason = AskReason::PackageChanged;
+                let asked = self.ask(view, requested, &tool, &plan, reason, client_request);
+                return Box::pin(asked).await.map(RunResult::To);
+            }
+            Err(Refusal::Load { source, .. })
                 if source.is_other_content()
                     && ruling == Ruling::Ask(AskKind::First)
                     && !self.is_approved(&plan) =>
             {
-                let kind = plan.first_use();
-                let asked = self.ask(view, requested, &tool, &plan, kind, client_request);
+                let reason = AskReason::FirstUse;
+                let asked = self.ask(view, requested, &tool, &plan, reason, client_request);
+                return Box::pin(asked).await.map(RunResult::To);
+            }
+            Ok(RunResult::Changed(change)) => {
+                let reason = AskReason::ToolsChanged(change);
+                let asked = self.ask(view, requested, &tool, &plan, reason, client_request);
                 return Box::pin(asked).await.map(RunResult::To);
             }
             ran => ran?,
@@ -256,6 +287,20 @@ impl Proxy {
             }
             self.learn_approvals().await;
         }
+        let lists = started.session.list_changes();
+        // Boxed: it holds what is written down, and every call would carry its size along.
+        match Box::pin(self.check_tools(view, server, plan, &target.own, &started)).await {
+            Ok(ToolCheck::Accepted(found)) => notes.extend(found),
+            Ok(ToolCheck::Changed(change)) if is_tool(&target.tool) => {
+                started.session.settle();
+                return Ok(RunResult::Changed(change));
+            }
+            Ok(ToolCheck::Changed(_)) => {}
+            Err(refusal) => {
+                started.session.settle();
+                return Err(refusal);
+            }
+        }
         // From here on nothing waits: what is decided now is what is sent.
         let ruling = match self.still_permitted(&target.tool, plan, given)? {
             RunCheck::Permitted(ruling) => ruling,
@@ -276,20 +321,10 @@ impl Proxy {
             }));
         }
         let approval = match ruling {
-            Ruling::Ask(_) => Some(RouteApproval {
-                launch: plan.digest().clone(),
-                content: Content {
-                    integrity: started
-                        .resolved
-                        .as_ref()
-                        .and_then(|resolved| resolved.integrity.clone()),
-                    lock: started.resolved.and_then(|resolved| resolved.lock),
-                },
-                given,
-            }),
+            Ruling::Ask(_) => Some(route_approval(plan, &started, given)),
             Ruling::Allow | Ruling::Deny => None,
         };
-        let route = Route::new(started.session, target, server.call_timeout, approval);
+        let route = Route::new(started.session, target, server.call_timeout, approval).decided_by(lists);
         Ok(RunResult::To(Outcome::Ready(ReadyRequest {
             route: Arc::new(route),
             suspended,
@@ -317,6 +352,18 @@ impl Proxy {
         } else {
             RunCheck::NoLonger(Refusal::Withdrawn { tool: tool.clone() })
         })
+    }
+}
+
+fn route_approval(plan: &Plan, started: &Started, given: GrantKind) -> RouteApproval {
+    let resolved = started.resolved.as_deref();
+    RouteApproval {
+        launch: plan.digest().clone(),
+        content: Content {
+            integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
+            lock: resolved.and_then(|resolved| resolved.lock.clone()),
+        },
+        given,
     }
 }
 

@@ -131,19 +131,30 @@ impl Proxy {
             project_trust::accept_answered(&self.0.files.accepted, &taken, &self.0.history).await?;
             return self.decide_again(on, &taken, client_request).await;
         }
+        if let Ask::Integrity { .. } = &taken.ask {
+            Box::pin(self.accept_change(server, &plan, &taken)).await?;
+            return self.decide_again(on, &taken, client_request).await;
+        }
         let target = match target {
             Some(target) => target,
             // Only a tool's result can be returned here.
             None if is_tool(&tool) => Target::tool(tool),
             None => return Ok(Outcome::Granted { tool, notes }),
         };
-        let permitted = permitted(target, server, &plan, &taken, notes);
-        match self
-            .run(&view, permitted, client_request.progress.clone())
-            .await?
-        {
-            RunResult::To(outcome) => Ok(outcome),
-            RunResult::NoLonger(refusal) => Err(refusal),
+        let mut permitted = permitted(target, server, &plan, &taken, notes);
+        permitted.expected = permitted.expected.or(self.pinned_content(server, &plan)?);
+        let running = Box::pin(self.run(&view, permitted, client_request.progress.clone()));
+        match running.await {
+            Ok(RunResult::To(outcome)) => Ok(outcome),
+            // It is not what was accepted: the call is decided anew, and asks about that.
+            Ok(RunResult::Changed(_)) => self.decide_again(on, &taken, client_request).await,
+            Err(Refusal::Load { source, .. })
+                if source.is_changed_package()
+                    && Box::pin(self.is_changed_at_registry(server, &plan)).await? =>
+            {
+                self.decide_again(on, &taken, client_request).await
+            }
+            Ok(RunResult::NoLonger(refusal)) | Err(refusal) => Err(refusal),
         }
     }
 
@@ -320,7 +331,11 @@ fn permitted<'a>(
             }),
         given: match taken.ask {
             Ask::Install { .. } | Ask::Connect { .. } => GrantKind::Standing,
-            Ask::Permit { .. } | Ask::Use | Ask::Trust { .. } | Ask::Questions { .. } => GrantKind::Once,
+            Ask::Permit { .. }
+            | Ask::Use
+            | Ask::Trust { .. }
+            | Ask::Integrity { .. }
+            | Ask::Questions { .. } => GrantKind::Once,
         },
         notes,
         suspended: Some(taken.call.arguments.clone()),

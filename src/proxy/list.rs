@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::server_pins::JudgedTools;
 use super::{AskPossibility, ListedTool, Proxy, Refusal, View};
 use crate::config::{Server, nearest};
-use crate::loader::{Known, KnownTool, Plan};
+use crate::loader::{KnownTool, Plan};
 use crate::permissions::{AskKind, CONNECT, Ruling, ServerVerdict};
 use crate::protocol::{DependencyName, ToolName, wire_name};
 
@@ -24,7 +25,7 @@ enum ServerBasis {
     Connect(String),
     /// Its tools are known.
     Known {
-        known: Arc<Known>,
+        judged: Arc<JudgedTools>,
         approved: ServerApproval,
     },
 }
@@ -48,12 +49,12 @@ impl PartialEq for ServerBasis {
             (Self::Hidden, Self::Hidden) => true,
             (Self::Connect(one), Self::Connect(other)) => one == other,
             (
-                Self::Known { known, approved },
+                Self::Known { judged, approved },
                 Self::Known {
-                    known: other_known,
+                    judged: other_judged,
                     approved: other_approved,
                 },
-            ) => Arc::ptr_eq(known, other_known) && approved == other_approved,
+            ) => Arc::ptr_eq(judged, other_judged) && approved == other_approved,
             (Self::Hidden | Self::Connect(_) | Self::Known { .. }, _) => false,
         }
     }
@@ -92,7 +93,8 @@ impl Proxy {
                 } else {
                     ServerApproval::Missing
                 };
-                return ServerBasis::Known { known, approved };
+                let judged = self.judged_tools(&view.config, server, &plan, &known);
+                return ServerBasis::Known { judged, approved };
             }
             let connect = ToolName::new(name.clone(), CONNECT);
             match view.policy.check(&connect).ruling {
@@ -110,7 +112,7 @@ impl Proxy {
         let ListBasis { view, servers } = basis;
         let mut listed = Vec::new();
         for (name, server) in view.config.servers.keys().zip(servers) {
-            let (known, approved) = match server {
+            let (judged, approved) = match server {
                 ServerBasis::Hidden => continue,
                 ServerBasis::Connect(about) => {
                     listed.push(ListedTool::Connect {
@@ -119,10 +121,10 @@ impl Proxy {
                     });
                     continue;
                 }
-                ServerBasis::Known { known, approved } => (known, *approved),
+                ServerBasis::Known { judged, approved } => (judged, *approved),
             };
             let mut seen = HashSet::new();
-            for tool in &known.tools {
+            for tool in &judged.shown.tools {
                 let name = ToolName::new(name.clone(), tool.name());
                 let ruling = view.policy.check(&name).ruling;
                 // A tool that can never be called is no tool; one listed twice would shadow itself.
@@ -130,6 +132,7 @@ impl Proxy {
                     continue;
                 }
                 let asking = match ruling {
+                    _ if judged.asks_for(tool.name()) => AskPossibility::Possible,
                     Ruling::Allow => AskPossibility::Never,
                     Ruling::Ask(AskKind::First) if approved == ServerApproval::Given => AskPossibility::Never,
                     Ruling::Ask(_) | Ruling::Deny => AskPossibility::Possible,

@@ -6,6 +6,7 @@
 
 pub mod approval;
 mod ask;
+mod ask_reason;
 mod authority;
 mod call;
 mod changes;
@@ -33,6 +34,7 @@ mod relayed_questions;
 mod route;
 mod route_lookup;
 mod rule_error;
+mod server_pins;
 mod status;
 mod surface;
 mod template;
@@ -75,7 +77,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{ConfigError, Environment, Files, Locations, Startup, WatchedConfig};
 use crate::history::History;
-use crate::loader::{Content, Lease, Loader};
+use crate::loader::{Lease, Loader};
 use crate::protocol::{ListChanges, ListKind, ToolName};
 use crate::relay::Relay;
 use crate::workflow::{Place, Workflows};
@@ -83,6 +85,7 @@ use crate::workflow::{Place, Workflows};
 use client_scope::ClientScope;
 use grants::Grants;
 use notifier::Notifier;
+use server_pins::ServerPins;
 use view::View;
 
 /// The time within which an urgent close ends every server: clients kill pml 500 ms after their first signal.
@@ -109,6 +112,8 @@ struct Shared {
     notifier: Arc<Notifier>,
     /// Where rules, trust and refusals are recorded.
     history: History,
+    /// What the user accepted of each server.
+    pins: Arc<ServerPins>,
     /// The host that shows questions instead, where one started this conversation.
     relay: Arc<Relay>,
     /// The name under which this client asks, and the asks that its calls wait for.
@@ -142,6 +147,7 @@ impl Proxy {
             notifier: Notifier::new(&environment, locations.state(), &workflows),
             workflows,
             history,
+            pins: Arc::new(ServerPins::new(locations)),
             relay: Arc::new(Relay::of(&environment)),
             scope: ClientScope::new(),
             grants: Arc::default(),
@@ -168,6 +174,7 @@ impl Proxy {
             workflows,
             notifier,
             history,
+            pins,
             relay,
             tasks,
             ..
@@ -177,6 +184,7 @@ impl Proxy {
             workflows: workflows.clone(),
             notifier: Arc::clone(notifier),
             history: history.clone(),
+            pins: Arc::clone(pins),
             relay: Arc::clone(relay),
             scope: ClientScope::new(),
             grants: Arc::default(),
@@ -231,10 +239,14 @@ impl Proxy {
             let (view, name) = (Arc::clone(&view), name.clone());
             self.0.tasks.spawn(async move {
                 proxy.learn_approvals().await;
-                if !proxy.may_start(&view, &name, &plan) {
+                // What is not what was accepted waits for a call, which asks.
+                let unchanged = matches!(proxy.package_change(&server, &plan), Ok(None));
+                let content = proxy.pinned_content(&server, &plan);
+                let (Ok(content), true, true) = (content, unchanged, proxy.may_start(&view, &name, &plan))
+                else {
                     return;
-                }
-                let (content, lease) = (Content::default(), Lease::Standing);
+                };
+                let lease = Lease::Standing;
                 let starting = proxy.0.loader.start(&plan, &server, limit, &content, lease, None);
                 match starting.await {
                     // No call is under way that could carry its questions.

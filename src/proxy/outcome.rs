@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::card::{Card, Complaint};
 use crate::config::{By, ConfigError, Rule};
 use crate::loader::{Ended, LoadError, PlanError};
+use crate::pins::PinError;
 use crate::protocol::approval::{ApprovalType, AskSubject};
 use crate::protocol::continuation::ContinuationError;
 use crate::protocol::{DependencyName, Shown, ToolName, shell};
@@ -249,6 +250,9 @@ pub enum Refusal {
         /// The workflow.
         code: Code,
     },
+    /// The server cannot be compared with what the user accepted of it.
+    #[error("no call runs while a server cannot be compared with what was accepted of it")]
+    Pins(#[source] Box<PinError>),
     /// The workflow cannot be suspended, found or moved.
     #[error(transparent)]
     Workflow(#[from] WorkflowError),
@@ -257,6 +261,12 @@ pub enum Refusal {
         "the approval could not be recorded, so nothing was run; it still waits, and the same answer may be given again"
     )]
     NotRecorded(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<PinError> for Refusal {
+    fn from(error: PinError) -> Self {
+        Self::Pins(Box::new(error))
+    }
 }
 
 /// Says what a client whose answer did not count should do next.
@@ -322,6 +332,7 @@ impl Hint for Refusal {
                 shell::operand(rule.pattern.as_str())
             )),
             Self::Plan { source, .. } => source.hint(),
+            Self::Pins(error) => error.hint(),
             Self::Load { source, .. } => source.hint(),
             Self::Died { .. } => Some("calling it again starts it anew".to_owned()),
             Self::TimedOut { .. } => {

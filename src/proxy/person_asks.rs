@@ -327,9 +327,12 @@ pub fn came_second(refusal: &Refusal) -> bool {
 fn given(workflow: &Workflow, answers: Vec<QuestionAnswer>, by: Provenance) -> QuestionStatus {
     let questions = match &workflow.ask {
         Ask::Questions { questions } => questions.clone(),
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Trust { .. } => {
-            Vec::new()
-        }
+        Ask::Install { .. }
+        | Ask::Connect { .. }
+        | Ask::Permit { .. }
+        | Ask::Use
+        | Ask::Trust { .. }
+        | Ask::Integrity { .. } => Vec::new(),
     };
     QuestionStatus::Answered {
         questions,

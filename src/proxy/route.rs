@@ -82,6 +82,8 @@ pub struct Route {
     pub(super) approval: Option<RouteApproval>,
     /// The batch of lines for which the approval was last looked at.
     pub(super) looked_at: AtomicU64,
+    /// How often the lists of the session had changed when the tool was compared with what was accepted.
+    pub(super) lists: u64,
 }
 
 impl Route {
@@ -99,7 +101,13 @@ impl Route {
             timeout,
             approval,
             looked_at: AtomicU64::new(u64::MAX),
+            lists: 0,
         }
+    }
+
+    /// Returns the route with the state of the lists that its tool was compared in.
+    pub(super) fn decided_by(self, lists: u64) -> Self {
+        Self { lists, ..self }
     }
 }
 

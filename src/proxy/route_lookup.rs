@@ -24,7 +24,8 @@ impl Proxy {
     pub fn known_route(&self, name: &str, batch: u64) -> Option<Arc<Route>> {
         let view = self.view_for(batch)?;
         let route = view.route(name)?;
-        if !route.session.is_open() {
+        // Where the server lists something else since, the tool is compared again.
+        if !route.session.is_open() || route.session.list_changes() != route.lists {
             view.forget_route(name);
             return None;
         }
@@ -96,6 +97,10 @@ impl Proxy {
             },
             (_, Ruling::Allow | Ruling::Deny) => Content::default(),
         };
+        if self.package_change(server, &plan)?.is_some() {
+            return Err(Refusal::Changed { tool: tool.clone() });
+        }
+        let expected = expected.or(self.pinned_content(server, &plan)?);
         let permitted = PermittedCall {
             target: Target {
                 tool: tool.clone(),
@@ -111,7 +116,7 @@ impl Proxy {
         match self.run(&view, permitted, None).await? {
             RunResult::To(Outcome::Ready(ready)) => Ok(ready),
             RunResult::NoLonger(refusal) => Err(refusal),
-            RunResult::To(_) => Err(Refusal::Changed { tool: tool.clone() }),
+            RunResult::To(_) | RunResult::Changed(_) => Err(Refusal::Changed { tool: tool.clone() }),
         }
     }
 

@@ -27,6 +27,15 @@ pub(super) fn call_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
         Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Trust { .. } => {
             new.ask.kind().to_owned()
         }
+        // An answer accepts what was shown and nothing else.
+        Ask::Integrity { dependency } => {
+            let content = dependency
+                .installation
+                .change
+                .as_ref()
+                .map(|change| change.content.as_str());
+            format!("integrity {}", content.unwrap_or_default())
+        }
         Ask::Use | Ask::Questions { .. } => serde_json::to_string(&new.ask)?,
     };
     let tool = new.call.tool.to_string();

@@ -44,6 +44,11 @@ pub enum Ask {
         /// What the person is shown of it.
         file: ShownProjectFile,
     },
+    /// May this server run although it is not what the person accepted?
+    Integrity {
+        /// What the person is shown of it, with what differs.
+        dependency: ShownDependency,
+    },
     /// What does the person say to these?
     Questions {
         /// The questions.
@@ -72,7 +77,8 @@ impl Ask {
             | Self::Connect { .. }
             | Self::Permit { .. }
             | Self::Use
-            | Self::Trust { .. } => "an approval or a refusal",
+            | Self::Trust { .. }
+            | Self::Integrity { .. } => "an approval or a refusal",
             Self::Questions { .. } => "an answer to each of its questions",
         }
     }
@@ -86,6 +92,7 @@ impl Ask {
             Self::Permit { .. } => "permit",
             Self::Use => "use",
             Self::Trust { .. } => "trust",
+            Self::Integrity { .. } => "integrity",
             Self::Questions { .. } => "questions",
         }
     }
@@ -94,9 +101,10 @@ impl Ask {
     #[must_use]
     pub fn dependency(&self) -> Option<&ShownDependency> {
         match self {
-            Self::Install { dependency } | Self::Connect { dependency } | Self::Permit { dependency } => {
-                Some(dependency)
-            }
+            Self::Install { dependency }
+            | Self::Connect { dependency }
+            | Self::Permit { dependency }
+            | Self::Integrity { dependency } => Some(dependency),
             Self::Use | Self::Trust { .. } | Self::Questions { .. } => None,
         }
     }

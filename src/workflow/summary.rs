@@ -143,6 +143,24 @@ impl Workflow {
                 lines.extend(file.wants.iter().map(|want| format!("           {want}")));
                 lines
             }
+            Ask::Integrity { dependency } => {
+                let mut lines = vec![
+                    format!(
+                        "asks for   {}, which is not as you accepted it",
+                        Shown::line(&dependency.name)
+                    ),
+                    format!("would run  {}", Shown::line(&dependency.install)),
+                    "differs    in this:".to_owned(),
+                ];
+                let change = dependency
+                    .installation
+                    .change
+                    .iter()
+                    .flat_map(|change| &change.lines);
+                lines.extend(change.map(|line| format!("           {line}")));
+                lines.extend(dependency.notes().iter().map(|note| format!("note       {note}")));
+                lines
+            }
             Ask::Questions { questions } => questions.iter().flat_map(Question::render).collect(),
         }
     }

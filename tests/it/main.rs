@@ -53,6 +53,7 @@ mod lifecycle;
 mod links;
 mod list;
 mod list_changes;
+mod lock_file;
 mod locks;
 mod long_lists;
 mod mid_call;
@@ -67,6 +68,7 @@ mod outputs;
 mod oversized;
 mod ownership;
 mod permission_prompt;
+mod pinned_tools;
 #[cfg(target_os = "linux")]
 mod process;
 mod programs;

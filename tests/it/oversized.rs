@@ -22,6 +22,8 @@ fn limited(world: &World, blocks: u32, arguments: &[&str]) -> Command {
 fn an_ask_over_the_size_limit_costs_that_ask_only() {
     let permissions = json!({ "allow": ["fake:echo"] });
     let world = World::with_fake(&permissions, &[]);
+    // What is first used is remembered, and that needs more than this.
+    world.legacy().call("fake__echo", &json!({}));
     // The database of what waits needs more than this, and so does the catalog.
     let mut client = Client::start(limited(&world, 4, &["stdio"]));
     client.initialize("2025-06-18");

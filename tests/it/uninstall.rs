@@ -75,12 +75,7 @@ fn an_uninstall_during_the_first_use_is_not_undone_by_it() {
 /// Calls a tool and agrees where that is asked for; returns the answer of the server.
 fn call(world: &World, tool: &str, arguments: &Value) -> Value {
     let mut client = world.legacy();
-    let first = client.call(tool, arguments);
-    if asks(&first) {
-        client.proceed(tool, &first, &json!({ "approved": true }))
-    } else {
-        first
-    }
+    client.call_agreeing(world, tool, arguments).1
 }
 
 fn note(file: &str) -> Value {

@@ -138,7 +138,8 @@ fn decision(body: &mut Body, card: &Card, now: Timestamp, width: usize) {
     let column = longest.unwrap_or(0).clamp(10, 20) + 2;
     for line in &card.lines {
         let (tone, text) = match line.style {
-            LineStyle::Command => (Tone::Command, line.text.clone()),
+            LineStyle::Change if line.text.starts_with('!') => (Tone::Warning, line.text.clone()),
+            LineStyle::Command | LineStyle::Change => (Tone::Command, line.text.clone()),
             LineStyle::Warning => (Tone::Warning, format!("! {}", line.text)),
             LineStyle::Plain | LineStyle::Arguments | LineStyle::Hash => (Tone::Plain, line.text.clone()),
         };

@@ -1,10 +1,14 @@
 //! What was learned from a server: its capabilities and its lists, with the version they were learned from.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
 use serde::{Deserialize, Serialize};
 
 use super::capabilities::Capabilities;
 use super::collection::bounded;
 use super::definition::{Definition, KnownPrompt, KnownResource, KnownTemplate, KnownTool};
+use crate::pins::ToolPin;
 use crate::protocol::{DefinitionKind, Digest, Era, ListKind, mended_definition};
 
 /// How much of what a dependency lists was left out: it is too long, too much or has no name.
@@ -52,6 +56,19 @@ pub struct Known {
     /// What else it lists.
     #[serde(default)]
     pub left_out: LeftOut,
+    /// The digests of its tools, once they were asked for.
+    #[serde(skip)]
+    pub(in crate::loader) digests: ToolDigests,
+}
+
+/// The digests of tools, made once from the list they belong to; says nothing of its own.
+#[derive(Debug, Clone, Default)]
+pub(in crate::loader) struct ToolDigests(OnceLock<Arc<BTreeMap<String, Digest>>>);
+
+impl PartialEq for ToolDigests {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
 }
 
 impl Known {
@@ -59,6 +76,47 @@ impl Known {
     #[must_use]
     pub fn has_tool(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| tool.name() == name)
+    }
+
+    /// Returns the digest of each tool by its name; the first of a name counts. Costs as much as the list is long, once.
+    #[must_use]
+    pub fn tool_digests(&self) -> Arc<BTreeMap<String, Digest>> {
+        let digests = || {
+            let mut digests = BTreeMap::new();
+            for tool in &self.tools {
+                let digest = || ToolPin::of(tool.definition()).digest().clone();
+                digests.entry(tool.name().to_owned()).or_insert_with(digest);
+            }
+            Arc::new(digests)
+        };
+        Arc::clone(self.digests.0.get_or_init(digests))
+    }
+
+    /// Returns its tools by their names; the first of a name counts, as in a list.
+    #[must_use]
+    pub fn tool_pins(&self) -> BTreeMap<String, ToolPin> {
+        let mut pins = BTreeMap::new();
+        for tool in &self.tools {
+            pins.entry(tool.name().to_owned())
+                .or_insert_with(|| ToolPin::of(tool.definition()));
+        }
+        pins
+    }
+
+    /// Names the kind of client that it was learned for.
+    #[must_use]
+    pub fn client_kind(&self) -> Digest {
+        self.offer.clone().unwrap_or_else(|| Digest::of(["any client"]))
+    }
+
+    /// Returns the same with other tools.
+    #[must_use]
+    pub fn with_tools(&self, tools: Vec<KnownTool>) -> Self {
+        Self {
+            tools,
+            digests: ToolDigests::default(),
+            ..self.clone()
+        }
     }
 
     /// Returns how many definitions of each list clients cannot read as they were sent; such lists only.

@@ -13,4 +13,5 @@ pub use definition::{
     Nameless,
 };
 pub use files::Catalog;
+pub(in crate::loader) use known::ToolDigests;
 pub use known::{Known, LeftOut};

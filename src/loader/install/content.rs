@@ -14,6 +14,15 @@ pub struct Content {
 }
 
 impl Content {
+    /// Returns this, and what `other` knows where this does not.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            integrity: self.integrity.or(other.integrity),
+            lock: self.lock.or(other.lock),
+        }
+    }
+
     /// Refuses other content than this.
     pub(in crate::loader) fn check(&self, package: &str, found: &Resolved) -> Result<(), InstallError> {
         if let (Some(expected), Some(found)) = (&self.integrity, &found.integrity)

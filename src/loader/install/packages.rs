@@ -3,6 +3,7 @@
 //! Conducts `install` (how a package gets into a directory) and `store` (where it is kept). One installation per
 //! package and version at a time: calls of this process share one flight, processes share a lock.
 
+mod contents;
 mod installation;
 mod uninstallation;
 
@@ -258,7 +259,7 @@ fn package_pin(package: &Package, resolved: Resolved, contents: Option<CheckedLo
         None => (BTreeMap::new(), Vec::new(), None),
     };
     PackagePin {
-        name: format!("{}:{}", package.ecosystem().as_str(), package.registry_name()),
+        name: package.registry_title(),
         version: resolved.version,
         integrity: resolved.integrity,
         package_lock,

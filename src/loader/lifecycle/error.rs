@@ -68,6 +68,13 @@ impl LoadError {
         matches!(self, Self::Install(InstallError::Dependencies { .. }))
     }
 
+    /// Tells whether the package itself, or what is installed with it, is not what was shown, approved or locked.
+    #[must_use]
+    pub fn is_changed_package(&self) -> bool {
+        let changed = matches!(self, Self::Install(InstallError::Changed { .. }));
+        changed || self.is_other_content()
+    }
+
     /// Returns why its connection ended, or why pml's own request over it failed; `None` for any other trouble.
     ///
     /// A flow that can mend the reason, such as a sign-in, begins here.

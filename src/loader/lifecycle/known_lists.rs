@@ -144,7 +144,12 @@ impl Loader {
             plan.catalog_key().clone(),
             Arc::clone(known),
         );
-        match off_thread(move || common.catalog.remember(&key, &kept)).await {
+        let remembering = off_thread(move || {
+            // Made here, because whoever compares them next does so on the runtime's thread.
+            drop(kept.tool_digests());
+            common.catalog.remember(&key, &kept)
+        });
+        match remembering.await {
             Some(Ok(changed)) => changed,
             Some(Err(error)) => {
                 tracing::warn!(dependency = %plan.dependency(), %error, "what it offers could not be remembered");

@@ -96,6 +96,7 @@ impl Started {
         // A list that is the same stays the same object: what follows from it need not be made again.
         if !part.is_in(&known) {
             part.put_into(Arc::make_mut(&mut known));
+            self.session.lists_changed();
         }
         Ok((Arc::clone(&known), before))
     }

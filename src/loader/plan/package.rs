@@ -269,6 +269,12 @@ impl Package {
         }
     }
 
+    /// Returns the registry and its name there, such as `npm:@scope/name`.
+    #[must_use]
+    pub fn registry_title(&self) -> String {
+        format!("{}:{}", self.ecosystem.as_str(), self.registry_name())
+    }
+
     /// Returns the extras of a PyPI package, normalized.
     #[must_use]
     pub fn extras(&self) -> &[String] {

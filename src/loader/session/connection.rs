@@ -69,6 +69,8 @@ pub(in crate::loader) struct SessionState {
     pub(in crate::loader) next_id: AtomicU64,
     pub(in crate::loader) ended: OnceLock<Arc<Ended>>,
     pub(in crate::loader) used_at: Mutex<Instant>,
+    /// How often one of its lists was learned anew and was another.
+    pub(in crate::loader) list_changes: AtomicU64,
     pub(in crate::loader) era: OnceLock<Era>,
     pub(in crate::loader) client: Option<Weak<dyn Client>>,
     /// The raw ids of the dependency's requests that were not answered yet.
@@ -118,6 +120,7 @@ impl Session {
             next_id: AtomicU64::new(1),
             ended: OnceLock::new(),
             used_at: Mutex::new(Instant::now()),
+            list_changes: AtomicU64::new(0),
             era: OnceLock::new(),
             client,
             inquiries: Mutex::default(),
@@ -155,6 +158,17 @@ impl Session {
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.0.ended.get().is_none() && lock(&self.0.outbox).is_some()
+    }
+
+    /// Returns how often one of its lists was learned anew and was another.
+    #[must_use]
+    pub fn list_changes(&self) -> u64 {
+        self.0.list_changes.load(Ordering::Acquire)
+    }
+
+    /// Says that one of its lists is another: what was decided by the old one is decided anew.
+    pub(in crate::loader) fn lists_changed(&self) {
+        self.0.list_changes.fetch_add(1, Ordering::Release);
     }
 
     /// Tells whether calls are waiting for an answer.

@@ -13,6 +13,7 @@ use super::error::HandshakeError;
 use super::handshake::{IntroducedSession, text_of, unfit};
 use crate::loader::catalog::{
     Collection, Definition, Identity, Known, KnownPrompt, KnownResource, KnownTemplate, KnownTool,
+    ToolDigests,
 };
 use crate::protocol::{ListKind, Object};
 
@@ -82,6 +83,7 @@ impl LearnedList {
         match self {
             Self::Tools(tools) => {
                 known.tools = tools.definitions;
+                known.digests = ToolDigests::default();
                 known.left_out.tools = tools.left_out;
             }
             Self::Prompts(prompts) => {

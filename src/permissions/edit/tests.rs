@@ -186,6 +186,40 @@ fn lists() -> impl Strategy<Value = RuleList> {
     prop_oneof![Just(Allow), Just(Ask), Just(Deny)]
 }
 
+#[test]
+fn a_server_is_pinned_and_every_other_byte_stays() {
+    let text = r#"{
+  "mcpServers": {
+    // the one we use
+    "files": {
+      "command": "npx", // not bunx
+      "args": ["-y", "pkg@1.0.0", /* here */ "."],
+      "env": { "A": "1" },
+    },
+    "time": { "package": "pypi:t==1" }
+  }
+}
+"#;
+    let pin = |name: &str, word, text: &str| ConfigChange::PinServer {
+        name: name.to_owned(),
+        word,
+        text: text.to_owned(),
+    };
+    let changes = [
+        pin("files", LaunchWord::Argument(1), "pkg@2.0.0"),
+        pin("time", LaunchWord::Package, "pypi:t==2"),
+    ];
+    let expected = text.replace("pkg@1.0.0", "pkg@2.0.0").replace("t==1", "t==2");
+    assert_eq!(apply(text, &changes).unwrap(), expected);
+    for missing in [
+        pin("none", LaunchWord::Package, "x"),
+        pin("files", LaunchWord::Package, "x"),
+        pin("files", LaunchWord::Argument(3), "x"),
+    ] {
+        assert!(apply(text, &[missing]).is_err());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 

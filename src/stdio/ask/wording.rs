@@ -127,6 +127,9 @@ fn headline(asked: &PendingAsk) -> String {
         (ApprovalType::DependencyInstall, true) => format!("Approval required to install {named}"),
         (ApprovalType::DependencyInstall, false) => format!("Approval required to run {named}"),
         (ApprovalType::RemoteConnect, _) => format!("Approval required to connect to {named}"),
+        (ApprovalType::Integrity, _) => {
+            format!("Approval required: {named} is not what was accepted before")
+        }
         (ApprovalType::ToolPermission | ApprovalType::ProjectTrust, _) => {
             let tool = asked.tool.to_string();
             format!("Approval required to call {}", Shown::line(&tool))
@@ -166,6 +169,12 @@ fn shown(asked: &PendingAsk) -> String {
     }
     for note in dependency.notes() {
         let _ = writeln!(shown, "  {note}");
+    }
+    if let Some(change) = &dependency.installation.change {
+        shown.push_str("  what differs from what they accepted:\n");
+        for line in &change.lines {
+            let _ = writeln!(shown, "    {line}");
+        }
     }
     shown
 }

@@ -201,7 +201,7 @@ fn named(workflow: &Workflow) -> String {
 fn approval(workflow: &Workflow, scope: Scope) -> String {
     let reach = match (scope, &workflow.ask) {
         (Scope::Once, Ask::Install { .. } | Ask::Connect { .. }) => "as it was shown, from now on",
-        (_, Ask::Trust { .. }) => "exactly as it is, from now on",
+        (_, Ask::Trust { .. } | Ask::Integrity { .. }) => "exactly as it is, from now on",
         (Scope::Once, Ask::Permit { .. } | Ask::Use | Ask::Questions { .. }) => "this call only",
         (Scope::Session, _) => "for this session",
         (Scope::Always, _) => "from now on",
@@ -209,7 +209,11 @@ fn approval(workflow: &Workflow, scope: Scope) -> String {
     let approved = format!("The person approved {}, {reach}.", named(workflow));
     match &workflow.ask {
         Ask::Use | Ask::Questions { .. } => format!("{approved} What waits for it goes on by itself."),
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Trust { .. } => {
+        Ask::Install { .. }
+        | Ask::Connect { .. }
+        | Ask::Permit { .. }
+        | Ask::Trust { .. }
+        | Ask::Integrity { .. } => {
             let arguments = json!({ "workflow_id": workflow.id, "approved": true });
             format!(
                 "{approved} If the call still waits, it goes on by itself; otherwise call `{CONTINUE}` with \

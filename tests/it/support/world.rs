@@ -148,6 +148,13 @@ impl World {
         self.command(arguments).stdin(Stdio::null()).output().unwrap()
     }
 
+    /// Approves what has waited longest, in a terminal.
+    pub(crate) fn approve_oldest(&self) {
+        let pending = json_of(&self.run(&["pending", "--json"]));
+        let approved = self.run(&["approve", pending["pending"][0]["code"].as_str().unwrap()]);
+        assert!(approved.status.success(), "{approved:?}");
+    }
+
     /// Starts `pml stdio`.
     pub(crate) fn client(&self) -> Client {
         Client::start(self.command(&["stdio"]))
@@ -299,6 +306,21 @@ impl Client {
         let mut continuation = decision.clone();
         continuation["workflow_id"] = asked["approval_context"]["workflow_id"].clone();
         self.call(tool, &json!({ "continue_workflow": continuation }))
+    }
+
+    /// Calls a tool and, where that asks, agrees on the road that counts; returns the first result and the last.
+    pub(crate) fn call_agreeing(&mut self, world: &World, tool: &str, arguments: &Value) -> (Value, Value) {
+        let first = self.call(tool, arguments);
+        let last = if !asks(&first) {
+            first.clone()
+        } else if first["approval_context"]["type"] == "integrity" {
+            // The word of a model does not accept what changed.
+            world.approve_oldest();
+            self.call(tool, arguments)
+        } else {
+            self.proceed(tool, &first, &json!({ "approved": true }))
+        };
+        (first, last)
     }
 
     /// Waits until a notification of `method` has come.

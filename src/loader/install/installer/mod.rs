@@ -53,6 +53,14 @@ pub(super) async fn resolve(
     }
 }
 
+/// Writes the lock of the order's package into its directory; fetches and runs nothing of it.
+pub(super) async fn lock(tools: &Tools, order: &InstallOrder<'_>) -> Result<(), InstallError> {
+    match order.package.ecosystem() {
+        Ecosystem::Npm => npm::lock(tools, order).await,
+        Ecosystem::Pypi => pypi::lock(tools, order).await,
+    }
+}
+
 /// Installs into the order's directory.
 pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<InstalledFiles, InstallError> {
     match order.package.ecosystem() {

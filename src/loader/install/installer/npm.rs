@@ -36,7 +36,7 @@ const FLAGS: [&str; 17] = [
     "--no-dry-run",
     "--no-workspaces",
     "--package-lock",
-    "--no-package-lock-only",
+    NO_LOCK_ONLY,
     "--lockfile-version=3",
     "--install-strategy=hoisted",
     "--omit=dev",
@@ -45,6 +45,9 @@ const FLAGS: [&str; 17] = [
     "--allow-file=none",
     "--allow-directory=none",
 ];
+
+/// A setting of the user must not keep a package from being installed.
+const NO_LOCK_ONLY: &str = "--no-package-lock-only";
 
 /// One version as `npm view` describes it.
 #[derive(Deserialize)]
@@ -118,19 +121,42 @@ pub(super) async fn resolve(
     })
 }
 
-pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<InstalledFiles, InstallError> {
+/// Writes the lock of a package into the order's directory; nothing of it is fetched.
+pub(super) async fn lock(tools: &Tools, order: &InstallOrder<'_>) -> Result<(), InstallError> {
     let npm = tools.program("npm", order.package)?;
-    // Found now rather than at the first start: an installation that cannot run is not one.
-    tools.find("node", order.package)?;
     let spec = order.spec();
-    (order.progress)(InstallStep::Downloading);
+    (order.progress)(InstallStep::Resolving);
+    write_manifest(order.directory, manifest(order)).await?;
+    let flags = FLAGS.into_iter().filter(|flag| *flag != NO_LOCK_ONLY);
+    let arguments = ["install", "--package-lock-only"].into_iter().chain(flags);
+    run(tools, &npm, &spec, order.directory, arguments.map(OsString::from)).await?;
+    let path = order.directory.join(LOCK);
+    let text = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
+    let checked = check_npm(&text, order.package.name(), order.version);
+    let checked = checked.map_err(|source| InstallError::Refused {
+        package: spec,
+        source,
+    })?;
+    order.check(&checked)
+}
+
+fn manifest(order: &InstallOrder<'_>) -> String {
     let manifest = serde_json::json!({
         "name": "pml-installation",
         "version": "0.0.0",
         "private": true,
         "dependencies": { order.package.name(): order.version },
     });
-    write_manifest(order.directory, manifest.to_string()).await?;
+    manifest.to_string()
+}
+
+pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<InstalledFiles, InstallError> {
+    let npm = tools.program("npm", order.package)?;
+    // Found now rather than at the first start: an installation that cannot run is not one.
+    tools.find("node", order.package)?;
+    let spec = order.spec();
+    (order.progress)(InstallStep::Downloading);
+    write_manifest(order.directory, manifest(order)).await?;
     let path = order.directory.join(LOCK);
     let checked = |text: &str| {
         let checked = check_npm(text, order.package.name(), order.version);

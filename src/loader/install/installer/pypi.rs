@@ -14,7 +14,7 @@ use super::venv::{self, FreshVenv, VenvProblem};
 use super::{indexes, withdrawal};
 use crate::loader::install::background::{off_thread, write_for_installer};
 use crate::loader::install::error::InstallError;
-use crate::loader::install::lock::check_requirements;
+use crate::loader::install::lock::{CheckedLock, check_requirements};
 use crate::loader::install::step::InstallStep;
 use crate::loader::install::tail::Tail;
 use crate::loader::plan::{Package, Resolved, VersionSpec, normalize};
@@ -71,8 +71,26 @@ pub(super) async fn resolve(
     })
 }
 
-pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<InstalledFiles, InstallError> {
+/// An environment without packages, and the lock of what belongs into it.
+struct LockedEnvironment {
+    fresh: FreshVenv,
+    lock: CheckedLock,
+    /// How the registry withdrew the version, in words that follow "this version".
+    withdrawn: Option<String>,
+}
+
+/// Writes the lock of a package into the order's directory; nothing of it is fetched.
+pub(super) async fn lock(tools: &Tools, order: &InstallOrder<'_>) -> Result<(), InstallError> {
     let uv = tools.program("uv", order.package)?;
+    locked(tools, &uv, order).await.map(drop)
+}
+
+/// Makes the environment and its lock; both are checked before anything is fetched.
+async fn locked(
+    tools: &Tools,
+    uv: &Program,
+    order: &InstallOrder<'_>,
+) -> Result<LockedEnvironment, InstallError> {
     let spec = order.spec();
     let refused = |source| InstallError::Refused {
         package: spec.clone(),
@@ -84,12 +102,12 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
         arguments.extend(["--python", version]);
     }
     arguments.push(ENVIRONMENT);
-    run(tools, &uv, &spec, order.directory, arguments).await?;
+    run(tools, uv, &spec, order.directory, arguments).await?;
     let environment = order.directory.join(ENVIRONMENT);
     let fresh = FreshVenv::read(&environment).map_err(InstallError::file("read", &environment))?;
     if is_in_project(&fresh.python, tools.environment()) {
         return Err(InstallError::Missing {
-            package: spec,
+            package: spec.clone(),
             program: "python",
         });
     }
@@ -100,7 +118,7 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
         write(order.directory, WANTED, &spec).await?;
         let mut arguments = COMPILE.to_vec();
         arguments.extend(["--python", PYTHON, "--output-file", LOCK, "--", WANTED]);
-        let finished = run(tools, &uv, &spec, order.directory, arguments).await?;
+        let finished = run(tools, uv, &spec, order.directory, arguments).await?;
         withdrawn = withdrawal::yanked(&finished.stderr, order.package.name(), order.version);
     }
 
@@ -109,6 +127,22 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     let text = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
     let checked = check_requirements(&text, order.package.name(), Some(order.version)).map_err(refused)?;
     order.check(&checked)?;
+    Ok(LockedEnvironment {
+        fresh,
+        lock: checked,
+        withdrawn,
+    })
+}
+
+pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<InstalledFiles, InstallError> {
+    let uv = tools.program("uv", order.package)?;
+    let spec = order.spec();
+    let LockedEnvironment {
+        fresh,
+        lock,
+        withdrawn,
+    } = locked(tools, &uv, order).await?;
+    let environment = order.directory.join(ENVIRONMENT);
 
     (order.progress)(InstallStep::Downloading);
     let arguments = [
@@ -133,7 +167,7 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     compile(tools, python, order.directory, &packages).await;
     let executables = executables(order.directory, &packages, order.package.name())?;
     Ok(InstalledFiles {
-        integrity: checked.integrity,
+        integrity: lock.integrity,
         executables,
         at_start,
         withdrawn,

@@ -73,16 +73,7 @@ impl Packages {
                 if let InstallError::Dependencies { .. } = &error
                     && let Some((found, text)) = read_lock(package, &known.version, &workspace)
                 {
-                    // The next question is about these, and an answer covers exactly them.
-                    self.freeze(&identity, found.digest, text).await?;
-                    let integrity = Some(found.integrity);
-                    let withdrawn = None;
-                    let found = Resolved {
-                        integrity,
-                        withdrawn,
-                        ..known
-                    };
-                    self.record(package, found).await?;
+                    self.keep_found(package, &identity, known, found, text).await?;
                 }
                 off_thread(move || store::remove(&workspace)).await;
                 return Err(error);
@@ -133,6 +124,24 @@ impl Packages {
             .chain(told)
             .chain(describe_files(package, kept, elsewhere));
         Ok(notes.map(|note| format!("{spec}: {note}")).collect())
+    }
+
+    /// Keeps other dependencies than were approved: the next question is about these, and an answer covers exactly them.
+    async fn keep_found(
+        &self,
+        package: &Package,
+        identity: &PackageIdentity,
+        known: Resolved,
+        found: CheckedLock,
+        text: String,
+    ) -> Result<(), InstallError> {
+        self.freeze(identity, found.digest, text).await?;
+        let found = Resolved {
+            integrity: Some(found.integrity),
+            withdrawn: None,
+            ..known
+        };
+        self.record(package, found).await
     }
 
     /// Records that a package will be fetched, before it is: its scripts may run, and a download for nothing helps nobody.
@@ -202,7 +211,7 @@ impl Packages {
         )
     }
 
-    async fn freeze(
+    pub(super) async fn freeze(
         &self,
         identity: &PackageIdentity,
         digest: Digest,

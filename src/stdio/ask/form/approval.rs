@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::decision_form;
 use super::message::{CHOICE, COLUMNS, ConsentSubject, DecisionRequest};
 use crate::card::{AlwaysRule, Card, Choice, Decision, Fact, FilePast, Line, Subject};
+use crate::protocol::approval::ChangedPart;
 use crate::protocol::shortened;
 use crate::proxy::{Arguments, PendingAsk};
 
@@ -27,6 +28,7 @@ pub(crate) fn approval(asked: &PendingAsk) -> Value {
         (Subject::Server { name, tool }, false) => format!("Run {name} for {tool}?"),
         (Subject::Remote { name, tool }, _) => format!("Connect to {name} for {tool}?"),
         (Subject::ProjectFile { path, origin, past }, _) => return trust(card, path, origin, *past),
+        (Subject::ChangedServer { name, part }, _) => return changed(card, name, *part),
         (Subject::Call { .. } | Subject::Use { .. } | Subject::Questions, _) => card.title.clone(),
     };
     // A person decides about the command, or about the arguments of a call of what was approved before. What there is
@@ -48,6 +50,7 @@ pub(crate) fn permission(card: &Card, input: &str) -> Value {
         | Subject::Remote { .. }
         | Subject::Call { .. }
         | Subject::ProjectFile { .. }
+        | Subject::ChangedServer { .. }
         | Subject::Questions => card.title.clone(),
     };
     request(card, &what, ConsentSubject::Arguments(input))
@@ -66,6 +69,17 @@ fn trust(card: &Card, path: &str, origin: &str, past: FilePast) -> Value {
     let told = card.lines.iter().filter(|line| line.fact == told);
     let told: Vec<&str> = told.map(|line| line.text.as_str()).collect();
     request(card, &what, ConsentSubject::Command(&told.join("; ")))
+}
+
+/// Asks whether a server that differs from what the person accepted is accepted as it is now.
+fn changed(card: &Card, name: &str, part: ChangedPart) -> Value {
+    let what = match part {
+        ChangedPart::Package => format!("{name} is not what you accepted. Accept it as it is now?"),
+        ChangedPart::Tools => format!("The tools of {name} have changed. Accept them as they are now?"),
+    };
+    let lines = card.lines.iter().filter(|line| line.fact == Fact::Change);
+    let lines: Vec<&str> = lines.map(|line| line.text.as_str()).collect();
+    request(card, &what, ConsentSubject::Command(&lines.join("; ")))
 }
 
 fn file_name(path: &str) -> &str {
@@ -156,6 +170,7 @@ fn hash(card: &Card) -> Option<String> {
         | Subject::Call { .. }
         | Subject::Use { .. }
         | Subject::ProjectFile { .. }
+        | Subject::ChangedServer { .. }
         | Subject::Questions => None,
     })
 }

@@ -1,0 +1,194 @@
+//! `pml diff NAME`: what differs between a server as it was accepted and as it is declared, or its newest version.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use owo_colors::OwoColorize as _;
+use serde_json::json;
+
+use super::candidate::Candidate;
+use super::server_pins::lock_beside;
+use super::terminal::{self, StepDisplay};
+use super::{CommandContext, install, output};
+use crate::config::{Config, Server};
+use crate::loader::process::supervisor;
+use crate::loader::{Catalog, InstallStep, Packages, plan};
+use crate::pins::{Change, PackagePin, Pin, difference};
+use crate::protocol::{DependencyName, Shown};
+use crate::proxy::now;
+
+/// Which server, and against what.
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    /// The server
+    #[arg(value_name = "NAME")]
+    name: DependencyName,
+    /// Compare with this version instead of what is declared, or the newest
+    #[arg(long, value_name = "VERSION")]
+    to: Option<String>,
+    /// Print the difference as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the difference; the exit code is 1 if there is one.
+pub(crate) fn run(
+    context: &CommandContext,
+    config: &Config,
+    arguments: &DiffArguments,
+) -> anyhow::Result<ExitCode> {
+    install::declared(config, &arguments.name)?;
+    let Some(server) = config.servers.get(&arguments.name) else {
+        return Ok(ExitCode::from(2));
+    };
+    let packages = Packages::new(&context.locations, &context.environment, context.history())
+        .supervised_by(supervisor::program()?);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let compared = runtime.block_on(async {
+        tokio::select! {
+            compared = compare(context, &packages, server, arguments) => Some(compared),
+            () = terminal::interrupted() => None,
+        }
+    });
+    runtime.shutdown_background();
+    let Some(compared) = compared else {
+        return Ok(ExitCode::from(1));
+    };
+    let (before, after) = compared?;
+    let lines: Vec<String> = difference(&before, &after)
+        .iter()
+        .flat_map(Change::lines)
+        .collect();
+    let code = u8::from(!lines.is_empty());
+    let version = |pin: &Pin| pin.package.as_ref().map(|package| package.version.clone());
+    if arguments.json {
+        let written = output::json(&json!({
+            "name": arguments.name,
+            "before": { "version": version(&before) },
+            "now": {
+                "version": version(&after),
+                "published": after.package.as_ref().and_then(|package| package.published),
+                "provenance": after.package.as_ref().and_then(|package| package.provenance.clone()),
+            },
+            "lines": lines,
+        }));
+        return Ok(output::verdict(code, written)?);
+    }
+    if lines.is_empty() {
+        output::say(&format!("`{}` is what was accepted", arguments.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let coloured: Vec<String> = lines.iter().map(|line| colour(line)).collect();
+    let written = output::data(&coloured.join("\n"));
+    if let Some(package) = &after.package {
+        say_facts(package);
+    }
+    Ok(output::verdict(code, written)?)
+}
+
+/// Returns what was accepted, and what it is compared with.
+async fn compare(
+    context: &CommandContext,
+    packages: &Packages,
+    server: &Server,
+    arguments: &DiffArguments,
+) -> anyhow::Result<(Pin, Pin)> {
+    let name = &arguments.name;
+    let steps = StepDisplay::new();
+    let compared = async {
+        let before = present(context, packages, name, server, &steps).await?;
+        let step = |at: InstallStep| steps.step(&format!("{name}: {at}"));
+        if let Some(version) = &arguments.to {
+            let candidate = Candidate::named(context, packages, name, server, version).await?;
+            return Ok((before, of_package(packages.lock(&candidate.plan, &step).await?)));
+        }
+        let declared = plan(name, server, &context.environment)?;
+        let seen = Catalog::new(&context.locations).find(declared.catalog_key(), None);
+        let now = Pin {
+            package: match declared.package() {
+                Some(_) => Some(packages.lock(&declared, &step).await?),
+                None => None,
+            },
+            tools: seen.map(|seen| seen.tool_pins()),
+            ..Pin::default()
+        };
+        if !difference(&before, &now).is_empty() {
+            return Ok((before, now));
+        }
+        // Nothing waits to be accepted: what an upgrade would bring.
+        match Candidate::newest(context, packages, name, server).await? {
+            Some(candidate) => Ok((before, of_package(packages.lock(&candidate.plan, &step).await?))),
+            None => Ok((before, now)),
+        }
+    }
+    .await;
+    steps.clear();
+    compared
+}
+
+fn of_package(package: PackagePin) -> Pin {
+    Pin {
+        package: Some(package),
+        ..Pin::default()
+    }
+}
+
+/// Returns what a server is for the user now: what they accepted, else its lock, else what is declared.
+pub(super) async fn present(
+    context: &CommandContext,
+    packages: &Packages,
+    name: &DependencyName,
+    server: &Server,
+    steps: &StepDisplay,
+) -> anyhow::Result<Pin> {
+    let accepted = context.accepted(name, server)?;
+    if let Some(latest) = accepted.as_ref().and_then(|accepted| accepted.latest()) {
+        return Ok(latest.pin.clone());
+    }
+    if let Some(locked) = lock_beside(&server.source.file)?.servers.remove(name) {
+        return Ok(locked);
+    }
+    let declared = plan(name, server, &context.environment)?;
+    let step = |at: InstallStep| steps.step(&format!("{name}: {at}"));
+    Ok(match declared.package() {
+        Some(_) => of_package(packages.lock(&declared, &step).await?),
+        None => Pin::default(),
+    })
+}
+
+/// Says what else a person should know of a version.
+pub(super) fn say_facts(package: &PackagePin) {
+    let published = package.published.map_or_else(
+        || "the registry does not say when".to_owned(),
+        |published| format!("{} ({})", published.ago(now().millis()), published),
+    );
+    let provenance = package.provenance.as_ref().map_or_else(
+        || "not proved".to_owned(),
+        |provenance| Shown::line(&provenance.to_string()).to_string(),
+    );
+    let scripts = match package.install_scripts.as_slice() {
+        [] => "none".to_owned(),
+        titles => Shown::line(&titles.join(", ")).to_string(),
+    };
+    output::say(&format!("published  {published}"));
+    output::say(&format!("built by   {provenance}"));
+    output::say(&format!("scripts    {scripts}"));
+}
+
+/// Says lines of a difference, coloured by their signs.
+pub(super) fn say_lines(lines: impl Iterator<Item = String>) {
+    for line in lines {
+        output::say(&colour(&line));
+    }
+}
+
+fn colour(line: &str) -> String {
+    match line.as_bytes().first() {
+        Some(b'+') => line.green().to_string(),
+        Some(b'-') => line.red().to_string(),
+        Some(b'!') => line.yellow().bold().to_string(),
+        _ => line.to_owned(),
+    }
+}

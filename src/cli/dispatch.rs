@@ -1,0 +1,131 @@
+//! Runs each command of the command line by its module.
+
+use std::process::ExitCode;
+
+use super::commands::{Command, InternalCommand};
+use super::{
+    CommandContext, add, answer, approve, check, completions, demo, diff, history, inbox, init, install,
+    list, lock, outdated, output, pending, person, refuse, remove, rule, rules, sample_server, serve, stdio,
+    supervise, trust, uninstall, upgrade,
+};
+use crate::config::{self, RuleList};
+
+impl Command {
+    /// Tells what is logged unless `PML_LOG` says otherwise: a client keeps the log, a person sees what is printed.
+    pub(super) fn logs(&self) -> &'static str {
+        match self {
+            Self::Stdio => "warn,pml::workflow=info",
+            _ => "warn",
+        }
+    }
+
+    /// Tells whether the command reads the configuration of this project; `stdio` logs what it finds.
+    fn reads_configuration(&self) -> bool {
+        !matches!(
+            self,
+            Self::Stdio
+                | Self::Inbox(_)
+                | Self::Pending(_)
+                | Self::Approve(_)
+                | Self::Refuse(_)
+                | Self::Answer(_)
+                | Self::History(_)
+                | Self::Serve(_)
+                | Self::Untrust(_)
+                | Self::Schema
+                | Self::Demo(_)
+                | Self::Completions(_)
+        )
+    }
+
+    /// Runs the command.
+    pub(super) fn run(self, context: &CommandContext) -> anyhow::Result<ExitCode> {
+        if self.reads_configuration()
+            && let Some(unreached) = context.files().unreached
+        {
+            output::note(&unreached.to_string());
+        }
+        if self.reads_configuration() && !matches!(self, Self::Trust(_)) {
+            note_unaccepted(context);
+        }
+        match self {
+            Self::Init(arguments) => init::run(context, &arguments),
+            Self::Add(arguments) => {
+                person::required(context, "add")?;
+                add::run(context, &arguments)
+            }
+            Self::Remove(arguments) => remove::run(context, &arguments),
+            Self::List(arguments) => list::run(context, &arguments),
+            Self::Stdio => stdio::run(context),
+            Self::Install(arguments) => {
+                person::required(context, "install")?;
+                install::run(context, &context.read()?, &arguments)
+            }
+            Self::Uninstall(arguments) => uninstall::run(context, &context.read()?, &arguments),
+            Self::Lock(arguments) => {
+                person::required(context, "lock")?;
+                lock::run(context, &context.read()?, &arguments)
+            }
+            Self::Outdated(arguments) => outdated::run(context, &context.read()?, &arguments),
+            Self::Diff(arguments) => diff::run(context, &context.read()?, &arguments),
+            Self::Upgrade(arguments) => {
+                person::required(context, "upgrade")?;
+                upgrade::run(context, &arguments)
+            }
+            // Also what moves or takes a rule may lift a deny.
+            Self::Allow(arguments) => {
+                person::required(context, "allow")?;
+                rule::add(context, RuleList::Allow, &arguments)
+            }
+            Self::Deny(arguments) => rule::add(context, RuleList::Deny, &arguments),
+            Self::Ask(arguments) => {
+                person::required(context, "ask")?;
+                rule::add(context, RuleList::Ask, &arguments)
+            }
+            Self::Forget(arguments) => {
+                person::required(context, "forget")?;
+                rule::forget(context, &arguments)
+            }
+            Self::Inbox(arguments) => inbox::run(context, &arguments),
+            Self::Pending(arguments) => pending::run(context, &arguments),
+            Self::Approve(arguments) => approve::run(context, &arguments),
+            Self::Refuse(arguments) => refuse::run(context, &arguments),
+            Self::Answer(arguments) => answer::run(context, &arguments),
+            Self::History(arguments) => history::run(context, &arguments),
+            Self::Serve(arguments) => serve::run(context, &arguments),
+            Self::Trust(arguments) => trust::run(context, &arguments),
+            Self::Untrust(arguments) => trust::revoke(context, &arguments),
+            Self::Check(arguments) => check::run(context, &arguments),
+            Self::Rules(arguments) => rules::run(context, &arguments),
+            Self::Demo(arguments) => demo::run(context, &arguments),
+            Self::Schema => {
+                output::data(config::schema().trim_end())?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Self::Completions(arguments) => completions::run(&arguments),
+        }
+    }
+}
+
+/// Tells that much of the project's file has no effect; an error in it is told by the command itself.
+fn note_unaccepted(context: &CommandContext) {
+    let Ok(config) = context.read() else { return };
+    if let Some(file) = config.project.unaccepted() {
+        output::note(&format!(
+            "{} {}: what it allows has no effect until you accept it; to see it: pml trust",
+            context.path(&file.file),
+            file.origin.in_words()
+        ));
+    }
+}
+
+impl InternalCommand {
+    /// Runs what pml started of itself.
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Supervise(arguments) => Ok(supervise::supervise(&arguments)),
+            Self::Launch(arguments) => Ok(supervise::launch(&arguments)),
+            Self::SampleServer => sample_server::run(),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Finds out everything that would be installed with a package, without fetching or running any of it.
+
+use super::{Packages, package_of, package_pin};
+use crate::loader::install::background::off_thread;
+use crate::loader::install::content::Content;
+use crate::loader::install::error::InstallError;
+use crate::loader::install::installer::{self, InstallOrder, read_lock};
+use crate::loader::install::step::{InstallProgress, InstallStep};
+use crate::loader::plan::{Plan, Resolved};
+use crate::loader::store::{self, PackageIdentity};
+use crate::pins::PackagePin;
+
+impl Packages {
+    /// Resolves a plan's package with everything that belongs to it; a lock that is kept already is not made again.
+    ///
+    /// What is found is kept: an installation later on installs exactly that.
+    pub async fn lock(&self, plan: &Plan, progress: InstallProgress<'_>) -> Result<PackagePin, InstallError> {
+        let package = package_of(plan)?;
+        progress(InstallStep::Resolving);
+        let known = self.resolve(package).await?;
+        let identity = PackageIdentity::new(package, &known.version, plan.scripts());
+        let key = identity.key();
+        let _held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
+        if let Some((lock, _)) = self.frozen(package, &identity, &known) {
+            return Ok(package_pin(package, known, Some(lock)));
+        }
+        let workspace = self.store.workspace(&key)?;
+        let order = InstallOrder {
+            package,
+            version: &known.version,
+            expected: &Content {
+                integrity: known.integrity.clone(),
+                lock: None,
+            },
+            frozen: None,
+            scripts: plan.scripts(),
+            directory: &workspace,
+            progress,
+        };
+        let locked = installer::lock(&self.tools, &order).await;
+        let found = locked.map(|()| read_lock(package, &known.version, &workspace));
+        let directory = workspace.clone();
+        off_thread(move || store::remove(&directory)).await;
+        let unreadable =
+            || InstallError::file("read the lock in", &workspace)(std::io::ErrorKind::InvalidData.into());
+        let (lock, text) = found?.ok_or_else(unreadable)?;
+        self.freeze(&identity, lock.digest.clone(), text).await?;
+        let known = Resolved {
+            integrity: Some(lock.integrity.clone()),
+            ..known
+        };
+        Ok(package_pin(package, known, Some(lock)))
+    }
+}

@@ -1,0 +1,287 @@
+//! Remembers what a server is when it is first used, and what a person accepted of its changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::accepted_tools;
+use super::judged_tools::Pinning;
+use super::package::{content_of, lines_of};
+use crate::config::Server;
+use crate::loader::{Known, Plan, Started};
+use crate::pins::{AcceptedLaunch, AcceptedServer, Change, PackagePin, PinError, ToolPin};
+use crate::protocol::approval::{ChangedPart, ShownChange};
+use crate::protocol::{DependencyName, Digest, Shown};
+use crate::proxy::{Proxy, Refusal, View};
+use crate::workflow::{Ask, Workflow};
+
+/// More tools than a server has; what it no longer lists is forgotten beyond this.
+const TOOLS: usize = 5_000;
+
+/// The tools of a started server beside what was accepted.
+pub(in crate::proxy) enum ToolCheck {
+    /// The tool that is called is what was accepted; what a person should know of a first use.
+    Accepted(Vec<String>),
+    /// It is not.
+    Changed(ShownChange),
+}
+
+impl Proxy {
+    /// Compares a started server with what was accepted of it; what is used for the first time is remembered.
+    pub(in crate::proxy) async fn check_tools(
+        &self,
+        view: &View,
+        server: &Server,
+        plan: &Arc<Plan>,
+        tool: &str,
+        started: &Started,
+    ) -> Result<ToolCheck, Refusal> {
+        let known = started.known();
+        let notes = self.remember_first_use(view, server, plan, &known).await?;
+        let judged = self.judged_tools(&view.config, server, plan, &known);
+        if !judged.asks_for(tool) {
+            return Ok(ToolCheck::Accepted(notes));
+        }
+        let changes: Vec<Change> = judged.changes.iter().cloned().map(Change::Tool).collect();
+        let content = self.tools_after(server, plan, &known)?;
+        Ok(ToolCheck::Changed(ShownChange {
+            part: ChangedPart::Tools,
+            content: tools_digest(&content),
+            lines: lines_of(&changes, plan),
+        }))
+    }
+
+    /// Remembers what a server is, where this launch or this kind of client is new.
+    async fn remember_first_use(
+        &self,
+        view: &View,
+        server: &Server,
+        plan: &Arc<Plan>,
+        known: &Arc<Known>,
+    ) -> Result<Vec<String>, Refusal> {
+        let name = plan.dependency();
+        let accepted = self.0.pins.accepted(server, name)?;
+        let own = accepted.as_ref().and_then(|accepted| accepted.of(plan.digest()));
+        let client = known.client_kind();
+        let complete = own.is_some_and(|own| {
+            let lacks_lock = own
+                .pin
+                .package
+                .as_ref()
+                .is_some_and(|package| package.package_lock.is_none());
+            own.pin.tools.is_some() && own.clients.contains(&client) && !lacks_lock
+        });
+        if complete {
+            return Ok(Vec::new());
+        }
+        let pinning = Pinning::of(&view.config, plan);
+        let locked = match accepted {
+            Some(_) => None,
+            None => self.0.pins.locked(&server.source.file, name)?,
+        };
+        let first = FirstUse {
+            name: name.clone(),
+            launch: plan.digest().clone(),
+            words: server.launch.words(),
+            package: self.package_now(plan),
+            known: Arc::clone(known),
+            client,
+            locked: locked.and_then(|locked| locked.tools),
+            pinning,
+        };
+        let notes = match (pinning, own) {
+            (Pinning::On, None) => first.notes(),
+            (Pinning::On, Some(_)) | (Pinning::Off, _) => Vec::new(),
+        };
+        self.update(server, plan, move |accepted| first.added_to(accepted))
+            .await?;
+        Ok(notes)
+    }
+
+    /// Writes down what is accepted of a server, off the thread: it waits for the disk.
+    async fn update(
+        &self,
+        server: &Server,
+        plan: &Plan,
+        change: impl FnOnce(AcceptedServer) -> AcceptedServer + Send + 'static,
+    ) -> Result<(), Refusal> {
+        let (shared, file, name) = (
+            Arc::clone(&self.0),
+            server.source.file.clone(),
+            plan.dependency().clone(),
+        );
+        let writing = tokio::task::spawn_blocking(move || shared.pins.accepted.update(&file, &name, change));
+        match writing.await {
+            Ok(written) => Ok(written.map(drop).map_err(PinError::from)?),
+            Err(panicked) => Err(Refusal::NotRecorded(panicked.into())),
+        }
+    }
+
+    /// Returns the tools that would be accepted: those that the server lists, and those it lists to other clients.
+    fn tools_after(
+        &self,
+        server: &Server,
+        plan: &Plan,
+        known: &Known,
+    ) -> Result<BTreeMap<String, ToolPin>, PinError> {
+        let mut tools = known.tool_pins();
+        let accepted = self.0.pins.accepted(server, plan.dependency())?;
+        let before = accepted.as_ref().and_then(|accepted| {
+            let own = accepted.of(plan.digest());
+            accepted_tools(accepted, own)
+        });
+        if let Some(before) = before.filter(|before| before.len() + tools.len() <= TOOLS) {
+            for (name, pin) in before {
+                tools.entry(name.clone()).or_insert_with(|| pin.clone());
+            }
+        }
+        Ok(tools)
+    }
+
+    /// Remembers that a person accepted a change, if the server is still exactly what they were shown.
+    ///
+    /// Where it is not, nothing is accepted: the call is decided anew, and asks about what it is now.
+    pub(in crate::proxy) async fn accept_change(
+        &self,
+        server: &Server,
+        plan: &Arc<Plan>,
+        taken: &Workflow,
+    ) -> Result<(), Refusal> {
+        let Ask::Integrity { dependency } = &taken.ask else {
+            return Ok(());
+        };
+        let Some(change) = &dependency.installation.change else {
+            return Ok(());
+        };
+        let launch = plan.digest().clone();
+        let words = server.launch.words();
+        match change.part {
+            ChangedPart::Tools => {
+                let Some(known) = self.0.loader.known(plan) else {
+                    return Ok(());
+                };
+                let tools = self.tools_after(server, plan, &known)?;
+                if tools_digest(&tools) != change.content {
+                    return Ok(());
+                }
+                let package = self.package_now(plan);
+                self.update(server, plan, move |accepted| {
+                    let own = accepted.of(&launch).cloned();
+                    let mut own = own.unwrap_or_else(|| AcceptedLaunch::new(launch, words));
+                    own.pin.package = own.pin.package.or(package);
+                    own.pin.tools = Some(tools);
+                    accepted.with(own)
+                })
+                .await
+            }
+            ChangedPart::Package => {
+                let Some(now) = self.package_now(plan) else {
+                    return Ok(());
+                };
+                // What the registry said since was not shown: the start is held to what was.
+                let shown = PackagePin {
+                    integrity: dependency.integrity.clone(),
+                    package_lock: dependency.installation.lock.clone(),
+                    ..now
+                };
+                let offered = self.offered(server, plan, shown)?;
+                if content_of(&offered) != change.content {
+                    return Ok(());
+                }
+                self.update(server, plan, move |accepted| {
+                    let mut own = AcceptedLaunch::new(launch, words);
+                    own.pin.package = offered.package;
+                    own.pin.tools = offered.tools;
+                    accepted.with(own)
+                })
+                .await
+            }
+        }
+    }
+}
+
+/// A server at the moment in which it is first used.
+struct FirstUse {
+    name: DependencyName,
+    launch: Digest,
+    words: Vec<String>,
+    package: Option<PackagePin>,
+    known: Arc<Known>,
+    client: Digest,
+    /// What the lock says of its tools, where nothing was accepted before.
+    locked: Option<BTreeMap<String, ToolPin>>,
+    pinning: Pinning,
+}
+
+impl FirstUse {
+    /// Adds what is new to what was accepted before.
+    fn added_to(self, accepted: AcceptedServer) -> AcceptedServer {
+        let own = accepted.of(&self.launch).cloned();
+        let is_new_client = own.as_ref().is_none_or(|own| !own.clients.contains(&self.client));
+        let baseline = match self.pinning {
+            Pinning::On => accepted_tools(&accepted, own.as_ref()).cloned().or(self.locked),
+            Pinning::Off => None,
+        };
+        let observed = || self.known.tool_pins();
+        let tools = match (baseline, &own) {
+            (None, _) => observed(),
+            // A kind of client that was not seen before may be listed more; what was known before is compared.
+            (Some(mut known), Some(own)) if own.pin.tools.is_some() && is_new_client => {
+                for (name, tool) in observed() {
+                    known.entry(name).or_insert(tool);
+                }
+                known
+            }
+            (Some(known), Some(_)) => known,
+            (Some(mut known), None) => {
+                // What a lock says nothing of is new to the lock, not to the user.
+                if accepted.latest().is_none() {
+                    for (name, tool) in observed() {
+                        known.entry(name).or_insert(tool);
+                    }
+                }
+                known
+            }
+        };
+        let mut own = own.unwrap_or_else(|| AcceptedLaunch::new(self.launch, self.words));
+        own.pin.package = self.package.or(own.pin.package);
+        own.pin.tools = Some(tools);
+        if is_new_client {
+            own.clients.push(self.client);
+        }
+        accepted.with(own)
+    }
+
+    /// Says what a person should know of tools that nobody was asked about.
+    fn notes(&self) -> Vec<String> {
+        let observed = self.known.tool_pins();
+        let name = &self.name;
+        let hidden: Vec<String> = observed
+            .iter()
+            .filter(|(_, tool)| tool.hidden_characters() > 0)
+            .map(|(tool, _)| format!("`{}`", Shown::line(tool)))
+            .collect();
+        let hidden = (!hidden.is_empty()).then(|| {
+            format!(
+                "pml: the definitions of these tools of `{name}` hold characters that do not show: {}",
+                hidden.join(", ")
+            )
+        });
+        let unknown = self.locked.as_ref().and_then(|locked| {
+            let missing = observed.keys().filter(|tool| !locked.contains_key(*tool));
+            let missing: Vec<String> = missing.map(|tool| format!("`{}`", Shown::line(tool))).collect();
+            (!missing.is_empty()).then(|| {
+                format!(
+                    "pml: `{name}` has tools that its lock does not have: {}; to add them: pml lock {name}",
+                    missing.join(", ")
+                )
+            })
+        });
+        hidden.into_iter().chain(unknown).collect()
+    }
+}
+
+fn tools_digest(tools: &BTreeMap<String, ToolPin>) -> Digest {
+    let tools = tools.iter();
+    let parts = tools.flat_map(|(name, tool)| [name.clone(), tool.digest().to_string()]);
+    Digest::of(std::iter::once("tools 1".to_owned()).chain(parts))
+}

@@ -1,0 +1,159 @@
+//! The package of a server before it is started: is it what was accepted, with everything that is installed with it?
+
+use std::sync::Arc;
+
+use crate::config::Server;
+use crate::loader::{Content, Plan, VersionSpec};
+use crate::pins::{Change, PackagePin, Pin, PinError, difference};
+use crate::protocol::Digest;
+use crate::protocol::approval::{ChangedPart, ShownChange};
+use crate::proxy::{Proxy, Refusal};
+
+/// The most lines of a difference that a question carries; `pml diff` shows the rest.
+pub(super) const LINES: usize = 300;
+
+impl Proxy {
+    /// Returns how the package of a server differs from what the user accepted; `None` where it does not.
+    ///
+    /// Where nothing was accepted yet, the lock beside the configuration is what it is compared with.
+    pub(in crate::proxy) fn package_change(
+        &self,
+        server: &Server,
+        plan: &Plan,
+    ) -> Result<Option<ShownChange>, Refusal> {
+        let Some(now) = self.package_now(plan) else {
+            return Ok(None);
+        };
+        let Some(before) = self.compared(server, plan)? else {
+            return Ok(None);
+        };
+        let Some(accepted) = &before.package else {
+            return Ok(None);
+        };
+        if is_same(accepted, &now) {
+            return Ok(None);
+        }
+        let now = self.offered(server, plan, now)?;
+        let changes = difference(&before, &now);
+        Ok(Some(ShownChange {
+            part: ChangedPart::Package,
+            content: content_of(&now),
+            lines: lines_of(&changes, plan),
+        }))
+    }
+
+    /// Tells whether a package that could not be installed as it was accepted can be put to the person as it is now.
+    pub(in crate::proxy) async fn is_changed_at_registry(
+        &self,
+        server: &Server,
+        plan: &Arc<Plan>,
+    ) -> Result<bool, Refusal> {
+        // An installation that was refused has recorded nothing of what the registry has.
+        self.0.loader.resolve_soon(plan).await;
+        Ok(self.package_change(server, plan)?.is_some())
+    }
+
+    /// Returns what a server is compared with: what was accepted of this launch, else of the newest, else its lock.
+    fn compared(&self, server: &Server, plan: &Plan) -> Result<Option<Pin>, PinError> {
+        let pins = &self.0.pins;
+        let accepted = pins.accepted(server, plan.dependency())?;
+        let launch = accepted
+            .as_ref()
+            .and_then(|accepted| accepted.of(plan.digest()).or_else(|| accepted.latest()));
+        match launch {
+            Some(launch) => Ok(Some(launch.pin.clone())),
+            None => pins.locked(&server.source.file, plan.dependency()),
+        }
+    }
+
+    /// Returns what would be accepted with a package: what a team reviewed of its tools comes with it.
+    pub(super) fn offered(&self, server: &Server, plan: &Plan, now: PackagePin) -> Result<Pin, PinError> {
+        let locked = self.0.pins.locked(&server.source.file, plan.dependency())?;
+        let locked = locked.filter(|locked| {
+            locked
+                .package
+                .as_ref()
+                .is_some_and(|locked| is_same(locked, &now))
+        });
+        Ok(Pin {
+            launch: Vec::new(),
+            package: Some(now),
+            tools: locked.and_then(|locked| locked.tools),
+        })
+    }
+
+    /// Returns the content that a start is held to: what was accepted of this launch, else what the lock says of it.
+    pub(in crate::proxy) fn pinned_content(&self, server: &Server, plan: &Plan) -> Result<Content, Refusal> {
+        let pins = &self.0.pins;
+        let accepted = pins.accepted(server, plan.dependency())?;
+        let own = accepted.as_ref().and_then(|accepted| accepted.of(plan.digest()));
+        let pin = match own {
+            Some(own) => Some(own.pin.clone()),
+            None if accepted.is_none() => pins.locked(&server.source.file, plan.dependency())?,
+            None => None,
+        };
+        let version = self.package_now(plan).map(|now| now.version);
+        let package = pin.and_then(|pin| pin.package);
+        let package = package.filter(|package| version.as_ref().is_none_or(|now| *now == package.version));
+        Ok(package.map_or_else(Content::default, |package| Content {
+            integrity: package.integrity,
+            lock: package.package_lock,
+        }))
+    }
+
+    /// Returns what is known of the package that would run; `None` for what has no package.
+    pub(super) fn package_now(&self, plan: &Plan) -> Option<PackagePin> {
+        let package = plan.package()?;
+        let known = self.0.loader.packages().pin(plan);
+        known.or_else(|| match package.version() {
+            VersionSpec::Exact(version) => Some(PackagePin::version(&package.registry_title(), version)),
+            // What a range means is known once the registry was asked.
+            VersionSpec::Floating(_) => None,
+        })
+    }
+}
+
+/// Tells whether two packages are the same as far as both are known.
+fn is_same(accepted: &PackagePin, now: &PackagePin) -> bool {
+    let agree = |one: Option<&str>, two: Option<&str>| one.is_none() || two.is_none() || one == two;
+    accepted.name == now.name
+        && accepted.version == now.version
+        && agree(accepted.integrity.as_deref(), now.integrity.as_deref())
+        && agree(
+            accepted.package_lock.as_ref().map(Digest::as_str),
+            now.package_lock.as_ref().map(Digest::as_str),
+        )
+}
+
+/// Names what a person accepts with a package: an answer counts for exactly this.
+pub(super) fn content_of(pin: &Pin) -> Digest {
+    let package = pin.package.iter().flat_map(|package| {
+        [
+            package.name.clone(),
+            package.version.clone(),
+            package.integrity.clone().unwrap_or_default(),
+            package
+                .package_lock
+                .as_ref()
+                .map(Digest::to_string)
+                .unwrap_or_default(),
+        ]
+    });
+    let tools = pin.tools.iter().flatten();
+    let tools = tools.flat_map(|(name, tool)| [name.clone(), tool.digest().to_string()]);
+    Digest::of(std::iter::once("change 1".to_owned()).chain(package).chain(tools))
+}
+
+/// Says what differs, within what a question has room for.
+pub(super) fn lines_of(changes: &[Change], plan: &Plan) -> Vec<String> {
+    let mut lines: Vec<String> = changes.iter().flat_map(Change::lines).collect();
+    if lines.is_empty() {
+        lines.push("! other packages are installed with it than were accepted".to_owned());
+    }
+    if lines.len() > LINES {
+        let rest = lines.len() - LINES;
+        lines.truncate(LINES);
+        lines.push(format!("… {rest} more lines: pml diff {}", plan.dependency()));
+    }
+    lines
+}
