@@ -95,10 +95,9 @@ impl Proxy {
                 Ok(view) => view,
                 Err(error) => return Outcome::Refused(Refusal::Config(error)),
             };
-            match self
-                .decide(&view, requested, target.clone(), &client_request)
-                .await
-            {
+            // Boxed: a call on a known route never gets here, and every other one would carry its size along.
+            let deciding = Box::pin(self.decide(&view, requested, target.clone(), &client_request));
+            match deciding.await {
                 Ok(RunResult::To(outcome)) => return outcome,
                 Ok(RunResult::NoLonger(refusal)) => changed = refusal,
                 // A call that is decided anew is asked about above.

@@ -259,10 +259,10 @@ impl Conversation {
         };
         let resolving = async {
             if request.method != Method::Call {
-                return self.resolve_other(request, &name, &call).await;
+                return Box::pin(self.resolve_other(request, &name, &call)).await;
             }
             let raw = object.value("arguments");
-            if let Some(own) = own_tools::run(&name, raw, &requester, proxy, ladder).await {
+            if let Some(own) = Box::pin(own_tools::run(&name, raw, &requester, proxy, ladder)).await {
                 return own;
             }
             let approver = Approver { proxy, ladder };
