@@ -293,19 +293,14 @@ async fn pinned(
 }
 
 /// Keeps what the server is, for the user and in the lock beside the file that declares it.
-fn remember(context: &CommandContext, draft: &Draft, loader: &Loader, known: &Known) -> anyhow::Result<()> {
+///
+/// It is declared and works all the same: its first use is remembered, and the lock can be written at any time.
+fn remember(context: &CommandContext, draft: &Draft, loader: &Loader, known: &Known) {
     let package = loader.packages().pin(&draft.plan);
-    let pin = context.accept(&draft.server, &draft.plan, package, known)?;
-    let locked = context.edit_lock(&draft.path, |mut lock| {
-        lock.servers.insert(draft.plan.dependency().clone(), pin.clone());
-        lock
-    });
-    match locked {
-        Ok(edited) => output::warn(&edited.durability),
-        // It is declared and works; the lock can be written at any time.
+    match context.accept(&draft.server, &draft.plan, package, known) {
+        Ok(pin) => context.put_into_lock(&draft.path, draft.plan.dependency(), &pin),
         Err(error) => output::note(&crate::report::render_hinted(&error)),
     }
-    Ok(())
 }
 
 async fn start_and_write(
@@ -359,7 +354,7 @@ async fn start_and_write(
         output::note(&crate::report::render_hinted(&error));
     }
     let known = started.known();
-    remember(context, draft, loader, &known)?;
+    remember(context, draft, loader, &known);
     let mut seen = HashSet::new();
     let tools = known
         .tools

@@ -1,6 +1,7 @@
 //! The authority of a command that fetches or starts a server: it needs the same rules and approvals as a call.
 
 use super::failure::{Hinted as _, Refused};
+use super::server_pins::Pinned;
 use super::{CommandContext, forecast};
 use crate::config::Config;
 use crate::loader::{Content, KnownTool, Loader, Plan};
@@ -30,16 +31,28 @@ pub(super) fn of(
     let known = loader.known(plan);
     let tools = known.iter().flat_map(|known| known.tools.iter());
     let tools: Vec<&str> = tools.map(KnownTool::name).collect();
-    if ruled(context, config, plan.dependency(), &tools)? == CommandRuling::Allowed {
-        return Ok(Authority::Granted(Content::default()));
+    let ruling = ruled(context, config, plan.dependency(), &tools)?;
+    let pinned = match config.servers.get(plan.dependency()) {
+        Some(server) => context.pinned(server, plan, loader)?,
+        None => Pinned::Free,
+    };
+    let pinned = match pinned {
+        // Neither a rule nor an approval covers what is not what was accepted.
+        Pinned::Changed => return Ok(Authority::Asks),
+        Pinned::Free => Content::default(),
+        Pinned::To(content) => content,
+    };
+    if ruling == CommandRuling::Allowed {
+        return Ok(Authority::Granted(pinned));
     }
     let approvals = Place::of(&context.locations).approvals()?;
     let approval = forecast::approval(&approvals, plan, loader).cloned();
     Ok(approval.map_or(Authority::Asks, |record| {
-        Authority::Granted(Content {
+        let approved = Content {
             integrity: record.integrity,
             lock: record.lock,
-        })
+        };
+        Authority::Granted(approved.or(pinned))
     }))
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &RemoveArguments) -> anyh
     };
     let edited = context.edit(path, kind, &[change])?;
     output::warn(&edited.durability);
+    context.take_out_of_lock(path, name);
     let also = self::declared(other)?.servers.contains_key(name);
 
     if arguments.json {

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::CommandContext;
+use super::{CommandContext, output};
 use crate::config::{Files, Server};
-use crate::loader::{Known, Plan};
+use crate::loader::{Content, Known, Loader, Plan};
 use crate::permissions::writer::{self, FileEdit, FileKind, WriteError};
 use crate::pins::{
     AcceptedError, AcceptedLaunch, AcceptedPins, AcceptedServer, LockFile, PackagePin, Pin, PinError,
@@ -13,7 +13,54 @@ use crate::pins::{
 };
 use crate::protocol::DependencyName;
 
+/// What a server is held to by what the user accepted of it.
+pub(super) enum Pinned {
+    /// Nothing was accepted that would be compared.
+    Free,
+    /// To this content.
+    To(Content),
+    /// It is another version than was accepted.
+    Changed,
+}
+
 impl CommandContext {
+    /// Tells what the package of a server is held to.
+    pub(super) fn pinned(
+        &self,
+        server: &Server,
+        plan: &Plan,
+        loader: &Loader,
+    ) -> Result<Pinned, AcceptedError> {
+        let accepted = self.accepted(plan.dependency(), server)?;
+        let Some(accepted) = accepted else {
+            return Ok(Pinned::Free);
+        };
+        let content = |package: &PackagePin| Content {
+            integrity: package.integrity.clone(),
+            lock: package.package_lock.clone(),
+        };
+        if let Some(own) = accepted.of(plan.digest()) {
+            return Ok(own
+                .pin
+                .package
+                .as_ref()
+                .map_or(Pinned::Free, |package| Pinned::To(content(package))));
+        }
+        let before = accepted.latest().and_then(|latest| latest.pin.package.as_ref());
+        let (Some(before), Some(package)) = (before, plan.package()) else {
+            return Ok(Pinned::Free);
+        };
+        let resolved = loader.resolved(plan).map(|resolved| resolved.version);
+        let version = resolved.unwrap_or_else(|| package.version().as_str().to_owned());
+        Ok(
+            if before.name == package.registry_title() && before.version == version {
+                Pinned::To(content(before))
+            } else {
+                Pinned::Changed
+            },
+        )
+    }
+
     fn accepted_pins(&self) -> AcceptedPins {
         AcceptedPins::at(self.locations.pins())
     }
@@ -61,6 +108,25 @@ impl CommandContext {
         self.accepted_pins().forget(&server.source.file, name)
     }
 
+    /// Puts a server into the lock beside a configuration; a lock that cannot be written is told and costs nothing else.
+    pub(super) fn put_into_lock(&self, config: &Path, name: &DependencyName, pin: &Pin) {
+        let edited = self.edit_lock(config, |mut lock| {
+            lock.servers.insert(name.clone(), pin.clone());
+            lock
+        });
+        say(edited);
+    }
+
+    /// Takes a server out of the lock beside a configuration, if it stands there.
+    pub(super) fn take_out_of_lock(&self, config: &Path, name: &DependencyName) {
+        if lock_path(config).exists() {
+            say(self.edit_lock(config, |mut lock| {
+                lock.servers.remove(name);
+                lock
+            }));
+        }
+    }
+
     /// Changes the lock beside a configuration.
     pub(super) fn edit_lock(
         &self,
@@ -69,6 +135,13 @@ impl CommandContext {
     ) -> Result<FileEdit, WriteError> {
         let files = self.files();
         writer::edit_lock(&lock_path(config), kind_of(&files, config), change)
+    }
+}
+
+fn say(edited: Result<FileEdit, WriteError>) {
+    match edited {
+        Ok(edited) => output::warn(&edited.durability),
+        Err(error) => output::note(&crate::report::render_hinted(&error)),
     }
 }
 

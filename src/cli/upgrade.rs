@@ -252,11 +252,7 @@ async fn install_and_declare(
     approve(context, &plan, &package)?;
     let pin = context.accept(&candidate.server, &plan, Some(package), &known)?;
     candidate.declare(context)?;
-    let edited = context.edit_lock(&candidate.server.source.file, |mut lock| {
-        lock.servers.insert(name.clone(), pin.clone());
-        lock
-    })?;
-    output::warn(&edited.durability);
+    context.put_into_lock(&candidate.server.source.file, name, &pin);
     for note in started.take_notes() {
         output::note(&note);
     }

@@ -111,7 +111,7 @@ fn result(client: &mut Client, id: u64) -> Value {
 }
 
 /// The one card in this state.
-fn card(state: &str) -> String {
+pub(crate) fn card(state: &str) -> String {
     format!("#waiting article[data-state={state}]")
 }
 

@@ -132,7 +132,7 @@ fn is_approved(world: &World) -> bool {
     answered
 }
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 12] = [
     Case {
         name: "allow",
         prepare: |_| words(&["allow", "new:rule"]),
@@ -174,6 +174,35 @@ const CASES: [Case; 10] = [
         },
         is_done: |world| rules_say(world, "\"new\""),
         again: 1,
+    },
+    Case {
+        name: "lock",
+        prepare: |_| words(&["lock"]),
+        is_done: |world| {
+            let lock = std::fs::read_to_string(world.path(".pml.lock"));
+            lock.is_ok_and(|lock| pml::pins::LockFile::read(&lock).unwrap().servers.len() == 1)
+        },
+        again: 0,
+    },
+    Case {
+        name: "lock again",
+        prepare: |world| {
+            let before = world.run(&["lock"]);
+            assert!(before.status.success(), "{before:?}");
+            world.write(
+                ".pml.json",
+                &RULES.replace("\"gone\" }", "\"gone\", \"args\": [\"now\"] }"),
+            );
+            words(&["lock"])
+        },
+        is_done: |world| {
+            // The old lock or the new one, never another.
+            let lock = pml::pins::LockFile::read(&world.read(".pml.lock")).unwrap();
+            let words = lock.servers.into_values().next().unwrap().launch;
+            assert!(words == ["gone"] || words == ["gone", "now"], "{words:?}");
+            words.len() == 2
+        },
+        again: 0,
     },
     Case {
         name: "approve",

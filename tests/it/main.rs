@@ -100,6 +100,7 @@ mod surroundings;
 mod two_clients;
 mod uninstall;
 mod unreadable_definitions;
+mod upgrade_walk;
 #[cfg(target_os = "linux")]
 mod wall_clock;
 mod wheels;

@@ -1,0 +1,136 @@
+//! An upgrade of a real server, walked through on every surface: shown and refused in a dialog, accepted on the page and in
+//! a terminal, rolled back.
+
+use serde_json::{Value, json};
+
+use crate::browser::{card, decide, opened, real_browser};
+use crate::support::browser::{Browser, Look};
+use crate::support::world::{World, asks, stderr, stdout, texts};
+use crate::support::{have, sdk};
+
+const OLD: &str = "2026.1.26";
+const NEW: &str = "2026.8.31";
+
+fn declare(world: &World, version: &str) {
+    let package = format!("@modelcontextprotocol/server-everything@{version}");
+    world.configure(&json!({
+        "permissions": { "allow": ["every"] },
+        "mcpServers": { "every": { "command": "npx", "args": ["-y", package] } },
+    }));
+}
+
+fn echo(client: &mut crate::support::world::Client) -> Value {
+    client.call("every__echo", &json!({ "message": "hi" }))
+}
+
+fn installed(world: &World, version: &str) -> bool {
+    let store = world.home().join(".local/share/pml/store/npm");
+    let entries = std::fs::read_dir(store).into_iter().flatten().flatten();
+    { entries }.any(|entry| entry.file_name().to_string_lossy().contains(version))
+}
+
+/// Keeps what the page looks like, for a person who wants to see it.
+fn keep_picture(name: &str, browser: &Browser) {
+    if let Some(directory) = std::env::var_os("PML_PICTURES") {
+        std::fs::write(std::path::Path::new(&directory).join(name), browser.screenshot()).unwrap();
+    }
+}
+
+#[test]
+fn an_upgrade_of_a_real_server_is_shown_refused_accepted_and_rolled_back() {
+    if !have(&["node", "npm"]) || !real_browser() {
+        return;
+    }
+    let world = World::new();
+    let cache = world.home().join(".cache/pml");
+    std::fs::create_dir_all(&cache).unwrap();
+    std::os::unix::fs::symlink(sdk::kept("npm"), cache.join("npm")).unwrap();
+    declare(&world, OLD);
+    let ran = echo(&mut world.legacy());
+    assert!(texts(&ran).concat().contains("hi"), "{ran}");
+
+    // A dialog: the difference, and a no.
+    declare(&world, NEW);
+    let mut client = world.client();
+    client.initialize_with_forms();
+    let call = client.send(
+        "tools/call",
+        &json!({ "name": "every__echo", "arguments": { "message": "hi" } }),
+    );
+    let form = client.notified("elicitation/create");
+    let message = form["params"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with(&format!("every@{NEW} is not what you accepted.")),
+        "{message}"
+    );
+    assert!(
+        message.contains(&format!("- version {OLD}; + version {NEW}")),
+        "{message}"
+    );
+    assert!(
+        message.lines().all(|line| line.chars().count() <= 74),
+        "{message}"
+    );
+    client.reply(
+        &form,
+        &json!({ "action": "accept", "content": { "decision": "abort" } }),
+    );
+    let refused = client.answer(call);
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    assert!(!installed(&world, NEW), "what was refused is not fetched");
+    client.close();
+
+    // The command shows it too, with every package, and changes nothing where nobody agrees.
+    let diff = world.run(&["diff", "every"]);
+    assert_eq!(diff.status.code(), Some(1), "{diff:?}");
+    let text = stdout(&diff);
+    assert!(
+        text.contains(&format!("- version {OLD}")) && text.contains("packages more: "),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("@modelcontextprotocol/server-everything@{NEW}")),
+        "{text}"
+    );
+    assert!(
+        stderr(&diff).contains("published  ") && stderr(&diff).contains("scripts    none"),
+        "{diff:?}"
+    );
+
+    // The page: accepted as it is shown.
+    let (_server, browser) = opened(&world, Look::Light);
+    let mut client = world.legacy();
+    let asked = echo(&mut client);
+    assert!(asks(&asked), "{asked}");
+    let pending = card("pending");
+    browser.wait_for_element(&pending);
+    let shown = browser.text(&pending);
+    for wanted in [
+        "which has changed?",
+        &format!("- version {OLD}"),
+        &format!("+ version {NEW}"),
+        "exactly this, from now on",
+    ] {
+        assert!(shown.contains(wanted), "{wanted:?} is not in {shown}");
+    }
+    keep_picture("integrity-package.png", &browser);
+    decide(&browser, &pending, "once");
+
+    // It runs now, and what its tools say has changed as well: another question, answered in a terminal.
+    let asked = echo(&mut client);
+    assert!(asks(&asked), "{asked}");
+    let change = &asked["approval_context"]["dependency"]["change"];
+    assert_eq!(change["part"], "tools", "{asked}");
+    assert!(installed(&world, NEW));
+    browser.wait_for_element(&pending);
+    keep_picture("integrity-tools.png", &browser);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    world.approve_oldest();
+    let ran = echo(&mut client);
+    assert!(!asks(&ran) && texts(&ran).concat().contains("hi"), "{ran}");
+
+    // Back: what was accepted once runs without a question, with the tools it had.
+    declare(&world, OLD);
+    let ran = echo(&mut world.legacy());
+    assert!(!asks(&ran) && texts(&ran).concat().contains("hi"), "{ran}");
+}
