@@ -72,6 +72,10 @@ pub(in crate::loader) struct CheckedLock {
 /// Stands for the integrity of a package that lies in the archive of another.
 const BUNDLED: &str = "bundled";
 
+/// Begins the integrity of a package that may come in one of several archives: a digest over the hashes of all of them,
+/// which is the hash of none.
+const ARCHIVES: &str = "archives-sha256-";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Lock {
@@ -311,11 +315,14 @@ pub(super) fn check_requirements(
         hashes.sort_unstable();
         hashes.dedup();
         pins.push(format!("{}=={pinned} {}", normalize(entry), hashes.join(" ")));
-        let integrity = match hashes.as_slice() {
-            [hash] => format!("sha256-{hash}"),
-            hashes => format!("sha256-{}", Digest::of(hashes)),
+        let (integrity, listed) = match hashes.as_slice() {
+            [hash] => (format!("sha256-{hash}"), format!("sha256-{hash}")),
+            hashes => {
+                let digest = Digest::of(hashes);
+                (format!("sha256-{digest}"), format!("{ARCHIVES}{digest}"))
+            }
         };
-        packages.insert(format!("{}@{pinned}", normalize(entry)), integrity.clone());
+        packages.insert(format!("{}@{pinned}", normalize(entry)), listed);
         if normalize(entry) == normalize(name) {
             found = Some((pinned.to_owned(), integrity));
         }
