@@ -6,8 +6,8 @@ use clap::Subcommand;
 
 use super::{
     CommandContext, add, answer, approve, check, completions, demo, history, inbox, init, install, list,
-    output, pending, person, refuse, remove, rule, rules, sample_server, serve, stdio, supervise, trust,
-    uninstall,
+    output, pending, person, refuse, remove, rule, rules, sample_server, sbom, serve, stdio, supervise,
+    trust, uninstall,
 };
 use crate::config::{self, RuleList};
 
@@ -78,6 +78,9 @@ Exit code: 0 installed, 1 refused, 2 error.")]
     Install(install::InstallArguments),
     /// Remove the package of a server, and the approval to run it
     Uninstall(uninstall::UninstallArguments),
+    /// Print the bill of materials of what is installed, as CycloneDX
+    #[command(after_help = sbom::HELP)]
+    Sbom(sbom::SbomArguments),
     /// Let tools run without a question
     #[command(after_help = format!("\
 Examples:
@@ -321,6 +324,7 @@ impl Command {
                 install::run(context, &context.read()?, &arguments)
             }
             Self::Uninstall(arguments) => uninstall::run(context, &context.read()?, &arguments),
+            Self::Sbom(arguments) => sbom::run(context, &arguments),
             // Also what moves or takes a rule may lift a deny.
             Self::Allow(arguments) => {
                 person::required(context, "allow")?;

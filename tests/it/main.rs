@@ -85,6 +85,7 @@ mod road_orders;
 mod rule_commands;
 mod rule_writers;
 mod sample_server;
+mod sbom;
 mod secrets;
 mod seed_000;
 mod serve;
