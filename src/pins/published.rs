@@ -40,8 +40,8 @@ impl PublishedAt {
         let seconds = self.seconds_ago(now_unix_ms);
         let (count, unit) = match seconds {
             ..MINUTE => return "less than a minute ago".to_owned(),
-            ..HOUR => (seconds / MINUTE, "minute"),
-            ..DAY => (seconds / HOUR, "hour"),
+            MINUTE..HOUR => (seconds / MINUTE, "minute"),
+            HOUR..DAY => (seconds / HOUR, "hour"),
             _ => (seconds / DAY, "day"),
         };
         let plural = if count == 1 { "" } else { "s" };

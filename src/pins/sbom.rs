@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{ArchiveHash, PackageVersion, Pin};
+use super::{ArchiveHash, PackagePin, PackageVersion, Pin};
 use crate::protocol::{DependencyName, Digest};
 
 /// What all servers together are called; no server has a colon in its name.
@@ -62,7 +62,7 @@ struct Component<'a> {
 fn packages(pins: &BTreeMap<DependencyName, Pin>) -> Vec<Component<'_>> {
     let mut found: BTreeMap<PackageVersion, BTreeMap<&str, BTreeSet<&DependencyName>>> = BTreeMap::new();
     for (name, pin) in pins {
-        for (package, integrity) in pin.package.iter().flat_map(|pinned| pinned.contents()) {
+        for (package, integrity) in pin.package.iter().flat_map(PackagePin::contents) {
             let contents = found.entry(package).or_default();
             contents.entry(integrity).or_default().insert(name);
         }
@@ -128,7 +128,6 @@ fn serial_number(bill: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pins::PackagePin;
 
     fn pin(name: &str, version: &str, packages: &[(&str, &str)]) -> Pin {
         let packages = packages.iter();
