@@ -43,6 +43,36 @@ pub(super) struct File {
     pub(super) project_trust: Option<TrustEntry>,
     /// Whether what cannot be recorded in the history may happen: `required` (default) installs nothing and starts nothing new then, `best-effort` warns. In the user's own file only.
     pub(super) audit: Option<AuditEntry>,
+    /// Where `pml audit` asks for known vulnerabilities, and about which packages. In the user's own file only.
+    pub(super) advisories: Option<AdvisoriesEntry>,
+}
+
+/// Where known vulnerabilities are asked for.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "an object with the keys of `advisories`"
+)]
+pub(super) struct AdvisoriesEntry {
+    /// The address that speaks as OSV does; `https://api.osv.dev` by default. It begins with `https://`, or leads to this machine.
+    pub(super) url: Option<String>,
+    /// Which packages are asked about: `public` (default) those of the public registries, `all` those of other registries, such as a mirror, as well.
+    pub(super) send: Option<SendEntry>,
+    /// The names of packages that are never sent: whole ones, or their beginning before a `*`.
+    #[schemars(length(max = 256), extend("examples" = [["@acme/*"]]))]
+    pub(super) private: Option<Vec<String>>,
+}
+
+/// Which packages are asked about.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum SendEntry {
+    /// Those of the public registries.
+    Public,
+    /// Those of other registries as well.
+    All,
 }
 
 /// Whether what cannot be recorded may happen.
