@@ -7,6 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::PackagePin;
 
+/// The longest name of a package of npm; those of PyPI are shorter.
+const NAME_LIMIT: usize = 214;
+
 /// The registry that a package is of, whatever mirror it comes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Registry {
@@ -57,6 +60,16 @@ impl PackageVersion {
             name: name.to_owned(),
             version: version.to_owned(),
         }
+    }
+
+    /// Tells whether its name and version are such as registries have: something else is named to nobody.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let plain = |text: &str| {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@/._-+~!'()*".contains(&byte);
+            (1..=NAME_LIMIT).contains(&text.len()) && text.bytes().all(plain)
+        };
+        plain(&self.name) && plain(&self.version)
     }
 
     /// Returns its package URL, such as `pkg:npm/%40scope/name@1.0.0`.
