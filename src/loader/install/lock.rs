@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use crate::loader::plan::{is_npm_name, is_pypi_name, is_python_version, normalize};
+use crate::loader::plan::{Package, is_npm_name, is_pypi_name, is_python_version, normalize};
+use crate::pins::PackagePin;
 use crate::protocol::{Digest, Shown};
 
 /// Says why resolved dependencies are refused.
@@ -67,6 +68,22 @@ pub(in crate::loader) struct CheckedLock {
     pub(in crate::loader) packages: BTreeMap<String, String>,
     /// The packages that bring install scripts, as `name@version`.
     pub(in crate::loader) install_scripts: Vec<String>,
+}
+
+impl CheckedLock {
+    /// Returns what would be installed with a package, as far as the lock says it.
+    pub(super) fn pin(&self, package: &Package) -> PackagePin {
+        PackagePin {
+            name: format!("{}:{}", package.ecosystem().as_str(), package.registry_name()),
+            version: self.version.clone(),
+            integrity: Some(self.integrity.clone()),
+            package_lock: Some(self.digest.clone()),
+            published: None,
+            provenance: None,
+            install_scripts: self.install_scripts.clone(),
+            packages: self.packages.clone(),
+        }
+    }
 }
 
 /// Stands for the integrity of a package that lies in the archive of another.
