@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    CommandContext, add, answer, approve, check, completions, demo, history, inbox, init, install, list,
-    output, pending, person, refuse, remove, rule, rules, sample_server, sbom, serve, stdio, supervise,
+    CommandContext, add, answer, approve, audit, check, completions, demo, history, inbox, init, install,
+    list, output, pending, person, refuse, remove, rule, rules, sample_server, sbom, serve, stdio, supervise,
     trust, uninstall,
 };
 use crate::config::{self, RuleList};
@@ -78,6 +78,9 @@ Exit code: 0 installed, 1 refused, 2 error.")]
     Install(install::InstallArguments),
     /// Remove the package of a server, and the approval to run it
     Uninstall(uninstall::UninstallArguments),
+    /// Look for known vulnerabilities of everything that is installed, and stop what is malicious
+    #[command(after_help = audit::HELP)]
+    Audit(audit::AuditArguments),
     /// Print the bill of materials of what is installed, as CycloneDX
     #[command(after_help = sbom::HELP)]
     Sbom(sbom::SbomArguments),
@@ -324,6 +327,7 @@ impl Command {
                 install::run(context, &context.read()?, &arguments)
             }
             Self::Uninstall(arguments) => uninstall::run(context, &context.read()?, &arguments),
+            Self::Audit(arguments) => audit::run(context, &arguments),
             Self::Sbom(arguments) => sbom::run(context, &arguments),
             // Also what moves or takes a rule may lift a deny.
             Self::Allow(arguments) => {

@@ -6,6 +6,7 @@
 mod add;
 mod answer;
 mod approve;
+mod audit;
 mod authority;
 mod check;
 mod commands;

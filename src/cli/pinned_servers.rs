@@ -8,6 +8,15 @@ use crate::loader::{Packages, plan};
 use crate::pins::Pin;
 use crate::protocol::DependencyName;
 
+/// Which packages count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Those that are in the store.
+    Installed,
+    /// Also those whose lock alone is kept: they would be installed from it.
+    Locked,
+}
+
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct PinnedServers {
@@ -23,6 +32,7 @@ pub(super) fn of_store(
     config: &Config,
     packages: &Packages,
     names: &[DependencyName],
+    kept: Kept,
 ) -> anyhow::Result<PinnedServers> {
     for name in names {
         install::declared(config, name)?;
@@ -47,8 +57,11 @@ pub(super) fn of_store(
             }
             continue;
         }
-        let is_installed = packages.installed(&plan)?.is_some();
-        let pin = packages.pin(&plan).filter(|_| is_installed);
+        let counts = match kept {
+            Kept::Installed => packages.installed(&plan)?.is_some(),
+            Kept::Locked => true,
+        };
+        let pin = packages.pin(&plan).filter(|_| counts);
         let Some(pin) = pin.filter(|pin| !pin.packages.is_empty()) else {
             found.notes.push(format!("`{name}` is not installed"));
             continue;

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{CommandContext, output, pinned_servers};
+use super::pinned_servers::{self, Kept};
+use super::{CommandContext, output};
 use crate::loader::Packages;
 use crate::pins::cyclonedx;
 use crate::protocol::DependencyName;
@@ -30,7 +31,7 @@ pub(crate) struct SbomArguments {
 pub(crate) fn run(context: &CommandContext, arguments: &SbomArguments) -> anyhow::Result<ExitCode> {
     let packages = Packages::new(&context.locations, &context.environment, context.history());
     let config = context.read()?;
-    let found = pinned_servers::of_store(context, &config, &packages, &arguments.names)?;
+    let found = pinned_servers::of_store(context, &config, &packages, &arguments.names, Kept::Installed)?;
     for note in &found.notes {
         output::note(note);
     }

@@ -14,6 +14,7 @@ mod answers;
 mod approval;
 mod architecture;
 mod ask_user;
+mod audit;
 mod authority;
 mod browser;
 mod capacity;
