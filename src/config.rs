@@ -3,6 +3,7 @@
 //! The file is untrusted text: its size and depth are bounded, unknown keys and wrong types are errors with line
 //! and column, and a file that does not parse is never replaced by defaults. Writing is `permissions::writer`'s.
 
+mod advisory_settings;
 mod document;
 mod environment;
 mod error;
@@ -24,6 +25,7 @@ mod wants;
 mod watch;
 
 pub use crate::protocol::nearest;
+pub use advisory_settings::{AdvisorySettings, AskedPackages};
 pub(crate) use document::dialect;
 pub use environment::Environment;
 pub use error::{ConfigError, Problem};
@@ -68,6 +70,8 @@ pub struct Config {
     pub audit: Audit,
     /// Of which servers changed definitions of tools are put to the user.
     pub pin_tools: PinTools,
+    /// Where known vulnerabilities are asked for; from the user's own file.
+    pub advisories: AdvisorySettings,
     /// Whether the project's file counts as the user's word.
     pub project: ProjectTrust,
     /// The rules that the project's file would add if it were accepted.

@@ -3,8 +3,8 @@
 use clap::Subcommand;
 
 use super::{
-    add, answer, approve, check, completions, demo, diff, history, inbox, init, install, list, lock,
-    outdated, pending, refuse, remove, rule, rules, serve, supervise, trust, uninstall, upgrade,
+    add, answer, approve, audit, check, completions, demo, diff, history, inbox, init, install, list, lock,
+    outdated, pending, refuse, remove, rule, rules, sbom, serve, supervise, trust, uninstall, upgrade,
 };
 
 /// How rules weigh, told wherever rules are made.
@@ -117,6 +117,12 @@ Asks after the difference, installs and starts the new version, and asks again i
 old version stays declared and installed. The words and variables of the declaration stay as they are.
 Exit code: 0 done, 1 refused, 2 error.")]
     Upgrade(upgrade::UpgradeArguments),
+    /// Look for known vulnerabilities of everything that is installed, and stop what is malicious
+    #[command(after_help = audit::HELP)]
+    Audit(audit::AuditArguments),
+    /// Print the bill of materials of what is installed, as CycloneDX
+    #[command(after_help = sbom::HELP)]
+    Sbom(sbom::SbomArguments),
     /// Let tools run without a question
     #[command(after_help = format!("\
 Examples:

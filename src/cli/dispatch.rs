@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use super::commands::{Command, InternalCommand};
 use super::{
-    CommandContext, add, answer, approve, check, completions, demo, diff, history, inbox, init, install,
-    list, lock, outdated, output, pending, person, refuse, remove, rule, rules, sample_server, serve, stdio,
-    supervise, trust, uninstall, upgrade,
+    CommandContext, add, answer, approve, audit, check, completions, demo, diff, history, inbox, init,
+    install, list, lock, outdated, output, pending, person, refuse, remove, rule, rules, sample_server, sbom,
+    serve, stdio, supervise, trust, uninstall, upgrade,
 };
 use crate::config::{self, RuleList};
 
@@ -72,6 +72,8 @@ impl Command {
                 person::required(context, "upgrade")?;
                 upgrade::run(context, &arguments)
             }
+            Self::Audit(arguments) => audit::run(context, &arguments),
+            Self::Sbom(arguments) => sbom::run(context, &arguments),
             // Also what moves or takes a rule may lift a deny.
             Self::Allow(arguments) => {
                 person::required(context, "allow")?;

@@ -6,10 +6,12 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use owo_colors::OwoColorize as _;
 
 use super::output;
+use crate::loader::{InstallError, LoadError};
 use crate::report::Hint;
 use crate::workflow::WorkflowError;
 
@@ -28,7 +30,16 @@ fn negative(cause: &(dyn Error + 'static)) -> bool {
     if let Some(with) = cause.downcast_ref::<WithHint>() {
         return with.error.chain().any(negative);
     }
+    // The start of a server is shared by all who wait for it, and so is its error.
+    let load = cause.downcast_ref::<LoadError>();
+    let load = load.or_else(|| cause.downcast_ref::<Arc<LoadError>>().map(|error| &**error));
+    let install = load.and_then(|error| match error {
+        LoadError::Install(error) => Some(error),
+        _ => None,
+    });
+    let install = install.or_else(|| cause.downcast_ref::<InstallError>());
     cause.is::<Refused>()
+        || matches!(install, Some(InstallError::Malicious { .. }))
         || cause.is::<super::person::NotAPerson>()
         || matches!(
             cause.downcast_ref::<WorkflowError>(),
@@ -130,6 +141,7 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
         crate::config::ConfigError,
         crate::config::ExpandError,
         crate::inbox::web::ServeError,
+        crate::loader::AdvisoryError,
         crate::loader::InstallError,
         crate::loader::LoadError,
         crate::loader::PlanError,

@@ -45,6 +45,8 @@ pub(super) struct File {
     pub(super) audit: Option<AuditEntry>,
     /// Whether a changed definition of a tool is put to you before it counts: `true` (default), `false` for no server, or an object that says so by server, such as `{"mine": false}` for one that you develop. In the user's own file only.
     pub(super) pin_tools: Option<PinToolsEntry>,
+    /// Where `pml audit` asks for known vulnerabilities, and about which packages. In the user's own file only.
+    pub(super) advisories: Option<AdvisoriesEntry>,
 }
 
 /// Whether the definitions of tools are compared with those that were accepted.
@@ -55,6 +57,34 @@ pub(super) enum PinToolsEntry {
     All(bool),
     /// Of each server that is named, or not; of every other one.
     Servers(BTreeMap<String, bool>),
+}
+
+/// Where known vulnerabilities are asked for.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "an object with the keys of `advisories`"
+)]
+pub(super) struct AdvisoriesEntry {
+    /// The address that speaks as OSV does; `https://api.osv.dev` by default. It begins with `https://`, or leads to this machine.
+    pub(super) url: Option<String>,
+    /// Which packages are asked about: `public` (default) those of the public registries, `all` those of other registries, such as a mirror, as well.
+    pub(super) send: Option<SendEntry>,
+    /// The names of packages that are never sent: whole ones, or their beginning before a `*`.
+    #[schemars(length(max = 256), extend("examples" = [["@acme/*"]]))]
+    pub(super) private: Option<Vec<String>>,
+}
+
+/// Which packages are asked about.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum SendEntry {
+    /// Those of the public registries.
+    Public,
+    /// Those of other registries as well.
+    All,
 }
 
 /// Whether what cannot be recorded may happen.

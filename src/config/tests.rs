@@ -225,7 +225,7 @@ fn a_key_like_no_other_is_answered_with_all_of_them() {
     let error = check(Path::new("x"), r#"{"zzz": 1}"#).unwrap_err();
     assert_eq!(
         error.hint().unwrap(),
-        "the keys here are `$schema`, `version`, `permissions`, `mcpServers`, `approvals`, `askUser`, `notify`, `limits`, `projectTrust`, `audit`, `pinTools`"
+        "the keys here are `$schema`, `version`, `permissions`, `mcpServers`, `approvals`, `askUser`, `notify`, `limits`, `projectTrust`, `audit`, `pinTools`, `advisories`"
     );
 }
 
@@ -326,6 +326,12 @@ fn the_schema_and_the_reader_refuse_the_same() {
         (r#"{"notify": []}"#, false),
         (r#"{"notify": "notify-send"}"#, false),
         (r#"{"notify": ["notify-send", 1]}"#, false),
+        (
+            r#"{"advisories": {"url": "https://x.test", "send": "all", "private": ["@a/*"]}}"#,
+            true,
+        ),
+        (r#"{"advisories": {"send": "none"}}"#, false),
+        (r#"{"advisories": {"key": "x"}}"#, false),
         (r#"{"mcpServers": {"a": [null, "x"]}}"#, false),
         (r#"{"permissions": []}"#, false),
     ] {

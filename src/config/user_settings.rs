@@ -1,13 +1,13 @@
-//! The settings that only the user's own file may have: whom pml trusts, what it runs to call the person, and whether it
-//! may act without a record.
+//! The settings that only the user's own file may have: whom pml trusts, what it runs to call the person, whether it may
+//! act without a record, and to whom it names installed packages.
 
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
 
 use super::document::DocumentFault;
-use super::file::{AuditEntry, File, PinToolsEntry, TrustEntry};
+use super::file::{AuditEntry, File, PinToolsEntry, SendEntry, TrustEntry};
 use super::layer_kind::LayerKind;
-use super::{Audit, Config, NotifyCommand, PinTools, Problem, TrustMode};
+use super::{AskedPackages, Audit, Config, NotifyCommand, PinTools, Problem, TrustMode};
 
 /// Takes over these settings from the user's file; refuses a project's file that has one.
 pub(super) fn settle(
@@ -66,6 +66,26 @@ pub(super) fn settle(
         let read = NotifyCommand::read(words);
         let refused = |reason| DocumentFault::new(place_of("notify"), Problem::Refused(reason));
         config.notify = Some(read.map_err(refused)?);
+    }
+    if let Some(entry) = &file.advisories {
+        users_own(
+            "advisories",
+            "a project cannot decide who is told which packages are installed",
+        )?;
+        let refused = |reason| DocumentFault::new(place_of("advisories"), Problem::Refused(reason));
+        let settings = &mut config.advisories;
+        if let Some(url) = &entry.url {
+            settings.set_url(url).map_err(refused)?;
+        }
+        if let Some(send) = entry.send {
+            settings.send = match send {
+                SendEntry::Public => AskedPackages::Public,
+                SendEntry::All => AskedPackages::All,
+            };
+        }
+        if let Some(private) = &entry.private {
+            settings.set_private(private).map_err(refused)?;
+        }
     }
     Ok(())
 }

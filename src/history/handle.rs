@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use super::error::HistoryError;
-use super::record::Record;
+use super::record::{MaliciousOutcome, Record, Text};
 use super::refusals::Refusals;
 use super::writer;
 use crate::config::{self, Audit, Files, Locations};
@@ -122,6 +122,32 @@ impl History {
         if let Some(record) = refused {
             // A failure is logged by the next record that is waited for.
             drop(self.enqueue(record));
+        }
+    }
+
+    /// Records that a server was refused or stopped because a package of it is malicious; too many at a time are only
+    /// counted, and a failure is logged.
+    pub async fn note_malicious(
+        &self,
+        server: &str,
+        package: &str,
+        advisory: &str,
+        outcome: MaliciousOutcome,
+    ) {
+        let admitted = {
+            let mut refusals = self.0.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            // A name of a server has no blank: it is none of a tool.
+            refusals.admit(&format!("{outcome:?} {server}"), (self.0.clock)())
+        };
+        if let Some(unrecorded) = admitted {
+            let record = Record::Malicious {
+                server: Text::of(server),
+                package: Text::of(package),
+                advisory: Text::of(advisory),
+                outcome,
+                unrecorded,
+            };
+            self.note(record).await;
         }
     }
 

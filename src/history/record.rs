@@ -155,6 +155,30 @@ pub enum Record {
         #[serde(skip_serializing_if = "is_zero")]
         unrecorded: u64,
     },
+    /// A server was refused or stopped because something of it is known to be malicious.
+    Malicious {
+        /// The server.
+        server: Text,
+        /// The package that is malicious.
+        package: Text,
+        /// The id of the advisory that says so.
+        advisory: Text,
+        /// What came of it.
+        outcome: MaliciousOutcome,
+        /// How many refusals before this one were not recorded, because there were too many at a time.
+        #[serde(skip_serializing_if = "is_zero")]
+        unrecorded: u64,
+    },
+}
+
+/// What came of a server of which something is malicious.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MaliciousOutcome {
+    /// It was not installed, or not started.
+    Refused,
+    /// It ran, and was stopped.
+    Stopped,
 }
 
 /// The shape of an answer: never its words.

@@ -16,30 +16,35 @@ const IN_A_SPAN: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     began: Option<i64>,
-    tools: HashSet<String>,
+    subjects: HashSet<String>,
     /// How many were left out since the last one that was recorded.
     left_out: u64,
 }
 
 impl Refusals {
-    /// Returns the record of a refusal, unless it is left out.
+    /// Returns the record of a refusal by a rule, unless it is left out.
     pub(super) fn record(&mut self, tool: &str, rule: &str, now: i64) -> Option<Record> {
+        Some(Record::Refusal {
+            unrecorded: self.admit(tool, now)?,
+            tool: Text::of(tool),
+            rule: Text::of(rule),
+        })
+    }
+
+    /// Tells how many refusals were left out before this one, unless it is left out itself; `subject` is what is refused.
+    pub(super) fn admit(&mut self, subject: &str, now: i64) -> Option<u64> {
         let over = self
             .began
             .is_none_or(|began| !(began..began + SPAN_MS).contains(&now));
         if over {
             self.began = Some(now);
-            self.tools.clear();
+            self.subjects.clear();
         }
-        if self.tools.len() >= IN_A_SPAN || !self.tools.insert(tool.to_owned()) {
+        if self.subjects.len() >= IN_A_SPAN || !self.subjects.insert(subject.to_owned()) {
             self.left_out += 1;
             return None;
         }
-        Some(Record::Refusal {
-            tool: Text::of(tool),
-            rule: Text::of(rule),
-            unrecorded: std::mem::take(&mut self.left_out),
-        })
+        Some(std::mem::take(&mut self.left_out))
     }
 }
 

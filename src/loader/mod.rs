@@ -5,11 +5,13 @@
 //! into the user's own store, reading nothing of the project that declares a server.
 //!
 //! ```text
-//! lifecycle -+-> install -> store ---+-> plan
+//! lifecycle -+-> install -+-> store -+-> plan
+//!            |            +-> advisories -> remote
 //!            +-> remote  -> session -+-> process
 //!            +-> session -> catalog -> store
 //! ```
 
+mod advisories;
 mod catalog;
 mod install;
 mod lifecycle;
@@ -21,13 +23,14 @@ mod remote;
 mod session;
 mod store;
 
+pub use advisories::{AdvisoryCache, AdvisoryError, FoundId, KeptAnswers, Osv, Verdicts};
 pub use catalog::{
     ByName, ByTemplate, ByUri, Capabilities, Catalog, Definition, Identity, Known, KnownPrompt,
     KnownResource, KnownTemplate, KnownTool, LeftOut, Nameless,
 };
 pub use install::{
-    Content, InstallError, InstallProgress, InstallStep, Installed, LockError, Packages, Tail, Uninstalled,
-    Use, Used,
+    Content, InstallError, InstallProgress, InstallStep, Installed, LockError, MaliciousServer, Packages,
+    Registries, Tail, Uninstalled, Use, Used,
 };
 pub use lifecycle::{Gate, GateAnswer, Lease, LoadError, Loader, Occupied, Started, Steps, restart};
 pub use plan::{

@@ -4,21 +4,29 @@
 //! (`lock_file.rs`), the user's state directory those that the user accepted (`accepted.rs`). Comparing is pure.
 
 mod accepted;
+mod advisory;
 mod definition_text;
 mod difference;
 mod lock_file;
 mod lock_reader;
+mod package_version;
 mod pin;
 mod provenance;
 mod published;
+mod sbom;
 mod tool;
 
 pub use accepted::{AcceptedError, AcceptedLaunch, AcceptedPins, AcceptedServer};
+pub use advisory::{
+    Advisory, Finding, MaliciousPackages, findings, is_advisory_id, is_malicious, osv_ecosystem,
+};
 pub use definition_text::describe;
 pub use difference::{Change, ContentsChange, ToolChange, difference, package_changes, tool_changes};
 pub use lock_file::{LockFile, LockFileError, lock_path};
 pub use lock_reader::{PinError, read_lock};
+pub use package_version::{ArchiveHash, PackageVersion, Registry};
 pub use pin::{PackagePin, Pin};
 pub use provenance::Provenance;
 pub use published::PublishedAt;
+pub use sbom::cyclonedx;
 pub use tool::{ToolPin, ToolPinError};

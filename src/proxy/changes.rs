@@ -1,7 +1,8 @@
 //! Compares what runs with what may run whenever the configuration or an approval changes, and stops the rest.
 //!
-//! A server may run while it is declared, enabled and not denied, and while what let it start still stands. The files are
-//! watched from the first start on; where the system cannot watch them, they are compared when a call looks at them.
+//! A server may run while it is declared, enabled and not denied, while what let it start still stands, and while nothing
+//! that it contains is known to be malicious. The files are watched from the first start on; where the system cannot watch
+//! them, they are compared when a call looks at them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -45,6 +46,8 @@ impl Proxy {
             }));
         let mut paths = self.0.files.places();
         paths.extend(self.0.workflows.approvals_mark().map(WatchedPath::File));
+        let verdicts = self.0.loader.packages().verdicts();
+        paths.push(WatchedPath::File(verdicts.path().to_owned()));
         let mut notices = match Notices::of(&paths) {
             Ok(notices) => notices,
             Err(error) => {
@@ -68,6 +71,8 @@ impl Proxy {
         if self.0.loader.occupied().is_empty() {
             return;
         }
+        // Whatever the rules say, and also where they cannot be read.
+        self.0.loader.stop_malicious().await;
         self.learn_approvals().await;
         let occupied = self.0.loader.occupied();
         // A file that cannot be read refuses every call; what runs is not stopped for a typing error.

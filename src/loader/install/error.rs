@@ -8,7 +8,9 @@ use std::path::Path;
 use super::lock::LockError;
 use super::tail::Tail;
 use crate::history::HistoryError;
+use crate::loader::advisories::AdvisoryError;
 use crate::loader::store::StoreError;
+use crate::pins::PackageVersion;
 use crate::protocol::{DependencyName, Shown, shell};
 use crate::report::Hint;
 
@@ -103,6 +105,19 @@ pub enum InstallError {
         /// The package.
         package: String,
     },
+    /// Something of it is known to be malicious.
+    #[error("`{dependency}` is refused: `{found}` is known to be malicious ({advisory})")]
+    Malicious {
+        /// The server.
+        dependency: DependencyName,
+        /// The package that is malicious: the server's own, or one that is installed with it; escaped.
+        found: String,
+        /// The id of the advisory that says so.
+        advisory: String,
+    },
+    /// It cannot be told whether something of it is known to be malicious.
+    #[error(transparent)]
+    Advisories(#[from] AdvisoryError),
     /// It cannot be told which executable of the package is the server.
     #[error("{}", executable_text(.package, .wanted.as_deref(), .choices))]
     Executable {
@@ -125,6 +140,15 @@ pub enum InstallError {
 }
 
 impl InstallError {
+    /// Makes an error of a package that is known to be malicious.
+    pub(super) fn malicious(dependency: &DependencyName, found: &PackageVersion, advisory: &str) -> Self {
+        Self::Malicious {
+            dependency: dependency.clone(),
+            found: Shown::line(&format!("{}@{}", found.name, found.version)).to_string(),
+            advisory: advisory.to_owned(),
+        }
+    }
+
     /// Makes an error of a failed file operation.
     pub(in crate::loader) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let failed = StoreError::file(action, path);
@@ -146,6 +170,12 @@ impl Hint for InstallError {
             }
             Self::Store(error) => error.hint(),
             Self::History(error) => error.hint(),
+            Self::Advisories(error) => error.hint(),
+            Self::Malicious { dependency, advisory, .. } => Some(format!(
+                "what is known of it: https://osv.dev/vulnerability/{advisory}\n\
+                 to be rid of it: pml uninstall {dependency}, then pml remove {dependency}\n\
+                 if the advisory was taken back: pml audit {dependency}"
+            )),
             Self::Misplaced { .. } => Some("nothing of it was run; ask its authors what that file is for".to_owned()),
             Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
             Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use crate::loader::plan::{is_npm_name, is_pypi_name, is_python_version, normalize};
+use crate::loader::plan::{Package, is_npm_name, is_pypi_name, is_python_version, normalize};
+use crate::pins::PackagePin;
 use crate::protocol::{Digest, Shown};
 
 /// Says why resolved dependencies are refused.
@@ -69,8 +70,28 @@ pub(in crate::loader) struct CheckedLock {
     pub(in crate::loader) install_scripts: Vec<String>,
 }
 
+impl CheckedLock {
+    /// Returns what would be installed with a package, as far as the lock says it.
+    pub(super) fn pin(&self, package: &Package) -> PackagePin {
+        PackagePin {
+            name: format!("{}:{}", package.ecosystem().as_str(), package.registry_name()),
+            version: self.version.clone(),
+            integrity: Some(self.integrity.clone()),
+            package_lock: Some(self.digest.clone()),
+            published: None,
+            provenance: None,
+            install_scripts: self.install_scripts.clone(),
+            packages: self.packages.clone(),
+        }
+    }
+}
+
 /// Stands for the integrity of a package that lies in the archive of another.
 const BUNDLED: &str = "bundled";
+
+/// Begins the integrity of a package that may come in one of several archives: a digest over the hashes of all of them,
+/// which is the hash of none.
+const ARCHIVES: &str = "archives-sha256-";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -311,11 +332,14 @@ pub(super) fn check_requirements(
         hashes.sort_unstable();
         hashes.dedup();
         pins.push(format!("{}=={pinned} {}", normalize(entry), hashes.join(" ")));
-        let integrity = match hashes.as_slice() {
-            [hash] => format!("sha256-{hash}"),
-            hashes => format!("sha256-{}", Digest::of(hashes)),
+        let (integrity, listed) = match hashes.as_slice() {
+            [hash] => (format!("sha256-{hash}"), format!("sha256-{hash}")),
+            hashes => {
+                let digest = Digest::of(hashes);
+                (format!("sha256-{digest}"), format!("{ARCHIVES}{digest}"))
+            }
         };
-        packages.insert(format!("{}@{pinned}", normalize(entry)), integrity.clone());
+        packages.insert(format!("{}@{pinned}", normalize(entry)), listed);
         if normalize(entry) == normalize(name) {
             found = Some((pinned.to_owned(), integrity));
         }

@@ -5,8 +5,10 @@
 
 mod contents;
 mod installation;
+mod malicious;
 mod uninstallation;
 
+pub use malicious::MaliciousServer;
 pub use uninstallation::{Uninstalled, Use, Used};
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,11 +23,12 @@ use super::background::off_thread;
 use super::content::Content;
 use super::error::InstallError;
 use super::executables::choose;
-use super::installer::{self, Tools, read_lock};
+use super::installer::{self, Registries, Tools, check_lock, read_lock};
 use super::lock::CheckedLock;
 use super::step::{InstallProgress, InstallStep};
 use crate::config::{Environment, Locations};
-use crate::history::History;
+use crate::history::{History, MaliciousOutcome};
+use crate::loader::advisories::Verdicts;
 use crate::loader::plan::{Package, Plan, Resolved, Scripts};
 use crate::loader::store::{self, Manifest, PYTHON, PackageIdentity, PackageStore, StartMethod};
 use crate::pins::PackagePin;
@@ -58,6 +61,8 @@ pub struct Packages {
     tools: Tools,
     /// Without a record nothing is installed.
     history: History,
+    /// What is known to be malicious is neither installed nor started.
+    verdicts: Verdicts,
     flights: Mutex<HashMap<String, Weak<SharedInstallation>>>,
 }
 
@@ -67,6 +72,7 @@ impl Packages {
     pub fn new(locations: &Locations, environment: &Environment, history: History) -> Self {
         Self {
             history,
+            verdicts: Verdicts::of(locations),
             store: PackageStore::new(locations.data()),
             tools: Tools::new(locations, environment),
             flights: Mutex::default(),
@@ -80,6 +86,12 @@ impl Packages {
             tools: self.tools.supervised(supervisor),
             ..self
         }
+    }
+
+    /// Tells which packages come from public registries, by the user's settings; blocks.
+    #[must_use]
+    pub fn registries(&self) -> Registries {
+        Registries::of(&self.tools)
     }
 
     /// Returns what a package was resolved to, from its record on disk.
@@ -112,11 +124,7 @@ impl Packages {
     /// reads two files.
     #[must_use]
     pub fn pin(&self, plan: &Plan) -> Option<PackagePin> {
-        let package = plan.package()?;
-        let resolved = self.store.record(package)?;
-        let identity = PackageIdentity::new(package, &resolved.version, plan.scripts());
-        let contents = self.frozen(package, &identity, &resolved).map(|(lock, _)| lock);
-        Some(package_pin(package, resolved, contents))
+        pin_in(&self.store, plan.package()?, plan.scripts())
     }
 
     /// Asks the registry for the exact version and integrity and records them; no code of the package runs.
@@ -160,15 +168,35 @@ impl Packages {
 
     /// Installs a plan's package, or waits for the installation of it that is under way.
     ///
-    /// `expected` is what a person was shown or approved; other content is refused. Dropping the future kills the
-    /// installer with everything it started.
+    /// `expected` is what a person was shown or approved; other content is refused, and so is what is known to be
+    /// malicious, also where it is installed already. Dropping the future kills the installer with everything it started.
     pub async fn install(
         &self,
         plan: &Plan,
         expected: &Content,
         progress: InstallProgress<'_>,
     ) -> Result<Installed, InstallError> {
+        let outcome = self.install_checked(plan, expected, progress).await;
+        if let Err(InstallError::Malicious {
+            dependency,
+            found,
+            advisory,
+        }) = &outcome
+        {
+            self.record_malicious(dependency, found, advisory, MaliciousOutcome::Refused)
+                .await;
+        }
+        outcome
+    }
+
+    async fn install_checked(
+        &self,
+        plan: &Plan,
+        expected: &Content,
+        progress: InstallProgress<'_>,
+    ) -> Result<Installed, InstallError> {
         let package = package_of(plan)?;
+        self.refuse_malicious(plan).await?;
         if let Some(installed) = self.installed(plan)? {
             expected.check(&package.spec(), &installed.resolved)?;
             self.freeze_installed(plan, &installed).await?;
@@ -191,6 +219,8 @@ impl Packages {
             .clone()?;
         let installed = self.installed(plan)?.ok_or_else(|| no_executable(package))?;
         expected.check(&package.spec(), &installed.resolved)?;
+        // Minutes may have passed, and another process may have installed it.
+        self.refuse_malicious(plan).await?;
         Ok(Installed { notes, ..installed })
     }
 
@@ -251,6 +281,31 @@ impl Packages {
             notes: Vec::new(),
         }))
     }
+}
+
+/// Returns what a package was resolved to and everything that is installed with it; blocks.
+fn pin_in(store: &PackageStore, package: &Package, scripts: Scripts) -> Option<PackagePin> {
+    let resolved = store.record(package)?;
+    let identity = PackageIdentity::new(package, &resolved.version, scripts);
+    let contents = frozen_in(store, package, &identity, &resolved).map(|(lock, _)| lock);
+    Some(package_pin(package, resolved, contents))
+}
+
+/// Returns the lock of the first installation; a damaged one counts as none.
+fn frozen_in(
+    store: &PackageStore,
+    package: &Package,
+    identity: &PackageIdentity,
+    known: &Resolved,
+) -> Option<(CheckedLock, String)> {
+    if let Some(kept) = store.frozen(identity) {
+        let checked = check_lock(package, &known.version, &kept.text)?;
+        return (checked.digest == kept.digest).then_some((checked, kept.text));
+    }
+    // An older pml kept it in the installation alone, which may be broken otherwise.
+    let integrity = known.integrity.as_deref()?;
+    store.manifest(identity, integrity)?;
+    read_lock(package, &known.version, &store.directory(identity, integrity))
 }
 
 fn package_pin(package: &Package, resolved: Resolved, contents: Option<CheckedLock>) -> PackagePin {

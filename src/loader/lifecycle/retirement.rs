@@ -1,16 +1,24 @@
 //! The end of servers that may no longer run, or whose declaration changed.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::loader::Loader;
 use super::mutex::lock;
 use super::running_server::Started;
 use super::slot::{Lease, Slot, SlotState};
+use crate::history::MaliciousOutcome;
+use crate::loader::install::MaliciousServer;
+use crate::loader::plan::Plan;
 use crate::loader::process::Urgency;
-use crate::protocol::{DependencyName, Digest};
+use crate::protocol::{DependencyName, Digest, Shown};
 
 /// How long calls may still take on a dependency whose declaration changed.
 const RETIREMENT: Duration = Duration::from_mins(1);
+
+/// What a call is told whose server must go because of what it contains; its next call is told more.
+const MALICIOUS: &str = "one of its packages is known to be malicious";
 
 /// A dependency that runs or is being started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +54,48 @@ impl Loader {
             .remove_if(dependency, |_, slot| slot.digest == *digest)
         {
             slot.dismiss(reason);
+        }
+    }
+
+    /// Stops at once every dependency, and every start, of which something is known to be malicious.
+    ///
+    /// Where that cannot be read, nothing is stopped for it; starts are refused then.
+    pub async fn stop_malicious(&self) {
+        let slots = self.own.slots.iter();
+        let occupied = slots.filter(|slot| !matches!(*lock(&slot.state), SlotState::Idle));
+        let plans: Vec<Arc<Plan>> = occupied.map(|slot| Arc::clone(&slot.plan)).collect();
+        let digests: HashMap<_, _> = plans
+            .iter()
+            .map(|plan| (plan.dependency().clone(), plan.digest().clone()))
+            .collect();
+        let packages = &self.common.packages;
+        let found = match packages.malicious_among(plans).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(error = %crate::report::render_hinted(&error), "no package is started");
+                return;
+            }
+        };
+        for malicious in &found {
+            let MaliciousServer {
+                dependency, advisory, ..
+            } = malicious;
+            tracing::warn!(%dependency, package = %Shown::line(&malicious.package.to_string()), %advisory, "stopped: malicious");
+            let running = self.own.slots.get(dependency).and_then(|slot| slot.running());
+            if let Some(digest) = digests.get(dependency) {
+                self.dismiss(dependency, digest, MALICIOUS);
+            }
+            // It is not trusted to go by itself.
+            if let Some(started) = running {
+                started.stop(Urgency::AtOnce);
+            }
+        }
+        for malicious in &found {
+            let package = malicious.package.to_string();
+            let (name, outcome) = (&malicious.dependency, MaliciousOutcome::Stopped);
+            packages
+                .record_malicious(name, &package, &malicious.advisory, outcome)
+                .await;
         }
     }
 

@@ -17,6 +17,8 @@ use crate::protocol::Digest;
 /// The place of one dependency as it is declared now.
 pub(super) struct Slot {
     pub(super) digest: Digest,
+    /// What runs in it.
+    pub(super) plan: Arc<Plan>,
     pub(super) state: Mutex<SlotState>,
     pub(super) restart: Mutex<Restart>,
     /// On what its running rests.
@@ -50,9 +52,10 @@ pub(super) enum StartProgress {
 }
 
 impl Slot {
-    pub(super) fn new(plan: &Plan) -> Arc<Self> {
+    pub(super) fn new(plan: &Arc<Plan>) -> Arc<Self> {
         Arc::new(Self {
             digest: plan.digest().clone(),
+            plan: Arc::clone(plan),
             state: Mutex::new(SlotState::Idle),
             restart: Mutex::default(),
             lease: Mutex::new(Lease::OneCall),

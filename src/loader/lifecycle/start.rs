@@ -99,7 +99,7 @@ impl Loader {
         }
     }
 
-    fn slot(&self, plan: &Plan) -> Arc<Slot> {
+    fn slot(&self, plan: &Arc<Plan>) -> Arc<Slot> {
         let mut slot = self
             .own
             .slots

@@ -60,33 +60,10 @@ impl Http {
         secrets: Secrets,
         environment: &Environment,
     ) -> Result<Self, EndReason> {
-        // What stays on this machine goes through no proxy: its headers would leave it.
-        let proxies = if address.is_loopback() {
-            Vec::new()
-        } else {
-            proxies(environment)
-        };
-        let certificates = if address.url().scheme() == "https" || !proxies.is_empty() {
-            Certificates::OfTheMachine
-        } else {
-            Certificates::Unneeded
-        };
-        // The certificates of the machine are read from its disk.
-        let built = tokio::task::spawn_blocking(move || {
-            let builder = certificates
-                .chosen()
-                .redirect(redirect::Policy::none())
-                .connect_timeout(CONNECT_LIMIT)
-                .user_agent(concat!("pml/", env!("CARGO_PKG_VERSION")))
-                // The environment was read once; what it says of proxies comes from there.
-                .no_proxy();
-            proxies.into_iter().fold(builder, ClientBuilder::proxy).build()
-        })
-        .await;
-        let client = match built {
-            Ok(Ok(client)) => client,
-            Ok(Err(error)) => return Err(unreachable(&address, error, &secrets)),
-            Err(_panicked) => {
+        let client = match client(&address, environment).await {
+            Ok(client) => client,
+            Err(Some(error)) => return Err(unreachable(&address, error, &secrets)),
+            Err(None) => {
                 return Err(EndReason::Unreachable {
                     origin: address.origin(),
                     cause: UnreachableCause::Tls,
@@ -203,6 +180,40 @@ impl Http {
     }
 }
 
+/// Makes a client for requests to one address, which follows no redirect; an error without a cause is one of TLS.
+pub(in crate::loader) async fn client(
+    address: &Address,
+    environment: &Environment,
+) -> Result<Client, Option<reqwest::Error>> {
+    // What stays on this machine goes through no proxy: its headers would leave it.
+    let proxies = if address.is_loopback() {
+        Vec::new()
+    } else {
+        proxies(environment)
+    };
+    let certificates = if address.url().scheme() == "https" || !proxies.is_empty() {
+        Certificates::OfTheMachine
+    } else {
+        Certificates::Unneeded
+    };
+    // The certificates of the machine are read from its disk.
+    let built = tokio::task::spawn_blocking(move || {
+        let builder = certificates
+            .chosen()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT_LIMIT)
+            .user_agent(concat!("pml/", env!("CARGO_PKG_VERSION")))
+            // The environment was read once; what it says of proxies comes from there.
+            .no_proxy();
+        proxies.into_iter().fold(builder, ClientBuilder::proxy).build()
+    })
+    .await;
+    match built {
+        Ok(client) => client.map_err(Some),
+        Err(_panicked) => Err(None),
+    }
+}
+
 /// Returns where a redirect leads, if that is within the origin.
 fn redirected(from: &Url, response: &Response, secrets: &Secrets) -> Result<Url, EndReason> {
     let location = response
@@ -306,7 +317,7 @@ fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// Returns the cause at the root of an error; the words above it name the address, which may hold a secret.
-fn root(error: reqwest::Error, secrets: &Secrets) -> String {
+pub(in crate::loader) fn root(error: reqwest::Error, secrets: &Secrets) -> String {
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;
     while let Some(deeper) = cause.source() {

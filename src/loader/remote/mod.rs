@@ -23,3 +23,4 @@ mod session_requests;
 mod sse_transport;
 
 pub(super) use connection::connect;
+pub(super) use http::{client as http_client, root as root_cause};

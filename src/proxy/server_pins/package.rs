@@ -21,7 +21,7 @@ impl Proxy {
         server: &Server,
         plan: &Plan,
     ) -> Result<Option<ShownChange>, Refusal> {
-        let Some(now) = self.package_now(plan) else {
+        let Some(now) = self.package_in_short(plan) else {
             return Ok(None);
         };
         let Some(before) = self.compared(server, plan)? else {
@@ -33,7 +33,7 @@ impl Proxy {
         if is_same(accepted, &now) {
             return Ok(None);
         }
-        let now = self.offered(server, plan, now)?;
+        let now = self.offered(server, plan, self.package_now(plan).unwrap_or(now))?;
         let changes = difference(&before, &now);
         Ok(Some(ShownChange {
             part: ChangedPart::Package,
@@ -92,7 +92,7 @@ impl Proxy {
             None if accepted.is_none() => pins.locked(&server.source.file, plan.dependency())?,
             None => None,
         };
-        let version = self.package_now(plan).map(|now| now.version);
+        let version = self.package_in_short(plan).map(|now| now.version);
         let package = pin.and_then(|pin| pin.package);
         let package = package.filter(|package| version.as_ref().is_none_or(|now| *now == package.version));
         Ok(package.map_or_else(Content::default, |package| Content {
@@ -101,15 +101,28 @@ impl Proxy {
         }))
     }
 
-    /// Returns what is known of the package that would run; `None` for what has no package.
+    /// Returns all that is known of the package that would run; `None` for what has no package.
     pub(super) fn package_now(&self, plan: &Plan) -> Option<PackagePin> {
-        let package = plan.package()?;
         let known = self.0.loader.packages().pin(plan);
-        known.or_else(|| match package.version() {
-            VersionSpec::Exact(version) => Some(PackagePin::version(&package.registry_title(), version)),
+        known.or_else(|| self.package_in_short(plan))
+    }
+
+    /// Returns what tells the package that would run from another, without a look at everything that belongs to it.
+    fn package_in_short(&self, plan: &Plan) -> Option<PackagePin> {
+        let package = plan.package()?;
+        let title = package.registry_title();
+        if let Some(resolved) = self.0.loader.resolved(plan) {
+            return Some(PackagePin {
+                integrity: resolved.integrity,
+                package_lock: resolved.lock,
+                ..PackagePin::version(&title, &resolved.version)
+            });
+        }
+        match package.version() {
+            VersionSpec::Exact(version) => Some(PackagePin::version(&title, version)),
             // What a range means is known once the registry was asked.
             VersionSpec::Floating(_) => None,
-        })
+        }
     }
 }
 

@@ -37,10 +37,18 @@ pub(crate) fn kept(name: &str) -> PathBuf {
 
 /// The interpreter of an environment that has a line of the Python SDK.
 pub(crate) fn python(line: Python) -> PathBuf {
-    let (name, requirement) = match line {
-        Python::One => ("python-1", "mcp>=1.30,<2"),
-        Python::Two => ("python-2", "mcp==2.3.0"),
-    };
+    match line {
+        Python::One => python_with("python-1", "mcp>=1.30,<2"),
+        Python::Two => python_with("python-2", "mcp==2.3.0"),
+    }
+}
+
+/// The interpreter of an environment that has the official library of CycloneDX, with its validator.
+pub(crate) fn cyclonedx() -> PathBuf {
+    python_with("cyclonedx", "cyclonedx-python-lib[json-validation]>=11,<12")
+}
+
+fn python_with(name: &str, requirement: &str) -> PathBuf {
     let folder = once(name, requirement, |folder| {
         let environment = folder.join("environment");
         run(

@@ -51,7 +51,7 @@ pub(super) fn of(environment: &Environment, variables: &BTreeMap<OsString, OsStr
     found.secrets()
 }
 
-fn read(path: &Path) -> Option<String> {
+pub(super) fn read(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     // Opening a pipe would wait for a writer.
     let file = std::fs::File::open(path.canonicalize().ok().filter(|path| path.is_file())?).ok()?;

@@ -9,11 +9,13 @@ mod npm;
 mod order;
 mod process;
 mod pypi;
+mod registries;
 mod tools;
 mod venv;
 mod withdrawal;
 
 pub(super) use order::{InstallOrder, InstalledFiles};
+pub use registries::Registries;
 pub(super) use tools::Tools;
 
 use std::path::Path;

@@ -9,13 +9,19 @@ use crate::loader::install::lock::CheckedLock;
 use crate::loader::install::step::InstallProgress;
 use crate::loader::plan::{Package, Resolved, Scripts};
 use crate::loader::store::Executable;
+use crate::pins::MaliciousPackages;
+use crate::protocol::DependencyName;
 
 /// What a recipe is asked for.
 pub(in crate::loader::install) struct InstallOrder<'a> {
+    /// The server that needs it.
+    pub(in crate::loader::install) dependency: &'a DependencyName,
     pub(in crate::loader::install) package: &'a Package,
     pub(in crate::loader::install) version: &'a str,
     /// What was shown, approved or recorded.
     pub(in crate::loader::install) expected: &'a Content,
+    /// What must not be among its packages.
+    pub(in crate::loader::install) malicious: &'a MaliciousPackages,
     /// The lock of an earlier installation: nothing is resolved anew.
     pub(in crate::loader::install) frozen: Option<&'a str>,
     pub(in crate::loader::install) scripts: Scripts,
@@ -29,8 +35,12 @@ impl InstallOrder<'_> {
         self.package.at(self.version)
     }
 
-    /// Refuses other content than what was shown, approved or recorded.
+    /// Refuses what is known to be malicious, and other content than what was shown, approved or recorded.
     pub(super) fn check(&self, found: &CheckedLock) -> Result<(), InstallError> {
+        let pin = found.pin(self.package);
+        if let Some((package, advisory)) = self.malicious.among(&pin) {
+            return Err(InstallError::malicious(self.dependency, &package, advisory));
+        }
         let found = Resolved {
             integrity: Some(found.integrity.clone()),
             lock: Some(found.digest.clone()),

@@ -88,6 +88,11 @@ impl Tools {
         })
     }
 
+    /// Returns where a program of the user is.
+    pub(super) fn path_of(&self, name: &str) -> Option<PathBuf> {
+        find_program(name, &self.environment)
+    }
+
     pub(super) fn program(&self, name: &'static str, package: &Package) -> Result<Program, InstallError> {
         self.find(name, package).map(|path| Program { name, path })
     }

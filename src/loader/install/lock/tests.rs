@@ -207,6 +207,13 @@ fn requirements_need_a_version_and_hashes_on_every_line() {
         checked(&good, "dep", None),
         Ok(("1.0".to_owned(), format!("sha256-{one}")))
     );
+    // A list of packages tells the hash of an archive from a digest over several.
+    let listed = check_requirements(&good, "dep", None).unwrap().packages;
+    assert_eq!(listed["dep@1.0"], format!("sha256-{one}"));
+    assert_eq!(
+        listed["ser-ena@2.0"],
+        format!("archives-sha256-{}", Digest::of([&one, &two]))
+    );
     let digest = |text: &str| check_requirements(text, "dep", None).unwrap().digest;
     // The order of lines and hashes, and the spelling of names, do not count; versions and hashes do.
     let same = format!(

@@ -1,6 +1,6 @@
 //! Finds out everything that would be installed with a package, without fetching or running any of it.
 
-use super::{Packages, package_of, package_pin};
+use super::{Packages, frozen_in, package_of, package_pin};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
@@ -21,11 +21,14 @@ impl Packages {
         let identity = PackageIdentity::new(package, &known.version, plan.scripts());
         let key = identity.key();
         let _held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
-        if let Some((lock, _)) = self.frozen(package, &identity, &known) {
+        if let Some((lock, _)) = frozen_in(&self.store, package, &identity, &known) {
             return Ok(package_pin(package, known, Some(lock)));
         }
+        let malicious = self.malicious_beside(plan, &known, None).await?;
         let workspace = self.store.workspace(&key)?;
         let order = InstallOrder {
+            dependency: plan.dependency(),
+            malicious: &malicious,
             package,
             version: &known.version,
             expected: &Content {

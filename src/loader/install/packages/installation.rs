@@ -3,13 +3,15 @@
 //! The lock that a package was first installed with is kept: later installations use it, so that a broken environment
 //! or a wiped store does not bring other versions of its dependencies.
 
-use super::{Installed, Packages, no_executable, package_of};
+use std::path::Path;
+
+use super::{Installed, Packages, frozen_in, no_executable, package_of};
 use crate::history::{Record, Text};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::executables::is_whole;
-use crate::loader::install::installer::{self, InstallOrder, check_lock, read_lock};
+use crate::loader::install::installer::{self, InstallOrder, read_lock};
 use crate::loader::install::lock::CheckedLock;
 use crate::loader::install::step::{InstallProgress, InstallStep};
 use crate::loader::plan::{Package, Plan, Resolved, Scripts, VersionSpec};
@@ -32,12 +34,14 @@ impl Packages {
         let held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
         // The last holder of the lock may have recorded more than was known before.
         let known = self.store.record(package).unwrap_or(known);
-        let frozen = self.frozen(package, &identity, &known);
+        let frozen = frozen_in(&self.store, package, &identity, &known);
         let known = Resolved {
             lock: frozen.as_ref().map(|(found, _)| found.digest.clone()),
             ..known
         };
         expected.check(&package.spec(), &known)?;
+        let contents = frozen.as_ref().map(|(found, _)| found);
+        let malicious = &self.malicious_beside(plan, &known, contents).await?;
         let expected = &Content {
             integrity: expected.integrity.clone().or_else(|| known.integrity.clone()),
             lock: expected.lock.clone().or_else(|| known.lock.clone()),
@@ -57,7 +61,9 @@ impl Packages {
         let built = installer::install(
             &self.tools,
             &InstallOrder {
+                dependency: plan.dependency(),
                 package,
+                malicious,
                 version: &known.version,
                 expected,
                 frozen: frozen.as_ref().map(|(_, text)| text.as_str()),
@@ -70,10 +76,8 @@ impl Packages {
         let built = match built {
             Ok(built) => built,
             Err(error) => {
-                if let InstallError::Dependencies { .. } = &error
-                    && let Some((found, text)) = read_lock(package, &known.version, &workspace)
-                {
-                    self.keep_found(package, &identity, known, found, text).await?;
+                if let InstallError::Dependencies { .. } = &error {
+                    self.keep_found(package, &identity, known, &workspace).await?;
                 }
                 off_thread(move || store::remove(&workspace)).await;
                 return Err(error);
@@ -87,7 +91,6 @@ impl Packages {
         let unreadable =
             || InstallError::file("read the lock in", &workspace)(std::io::ErrorKind::InvalidData.into());
         let (found, text) = read_lock(package, &known.version, &workspace).ok_or_else(unreadable)?;
-        let spec = package.at(&known.version);
         let recorded = self.record_install(plan, package, &built.integrity, &found);
         if let Err(error) = recorded.await {
             off_thread(move || store::remove(&workspace)).await;
@@ -111,12 +114,12 @@ impl Packages {
         let (kept, elsewhere) = activated.await.unwrap_or_else(|| Ok((None, Vec::new())))?;
         let withdrawn = built.withdrawn.or_else(|| known.withdrawn.clone());
         let withdrawal = withdrawn.as_deref().map(approval::withdrawal_notice);
-        let integrity = Some(built.integrity);
         let known = Resolved {
-            integrity,
+            integrity: Some(built.integrity),
             withdrawn,
             ..known
         };
+        let spec = package.at(&known.version);
         self.record(package, known).await?;
         drop(held);
         let notes = withdrawal
@@ -126,15 +129,17 @@ impl Packages {
         Ok(notes.map(|note| format!("{spec}: {note}")).collect())
     }
 
-    /// Keeps other dependencies than were approved: the next question is about these, and an answer covers exactly them.
+    /// Keeps what was found in place of what was approved: the next question is about it, and an answer covers exactly it.
     async fn keep_found(
         &self,
         package: &Package,
         identity: &PackageIdentity,
         known: Resolved,
-        found: CheckedLock,
-        text: String,
+        workspace: &Path,
     ) -> Result<(), InstallError> {
+        let Some((found, text)) = read_lock(package, &known.version, workspace) else {
+            return Ok(());
+        };
         self.freeze(identity, found.digest, text).await?;
         let found = Resolved {
             integrity: Some(found.integrity),
@@ -188,27 +193,6 @@ impl Packages {
                 self.resolve(package).await
             }
         }
-    }
-
-    /// Returns the lock of the first installation; a damaged one counts as none.
-    pub(super) fn frozen(
-        &self,
-        package: &Package,
-        identity: &PackageIdentity,
-        known: &Resolved,
-    ) -> Option<(CheckedLock, String)> {
-        if let Some(kept) = self.store.frozen(identity) {
-            let checked = check_lock(package, &known.version, &kept.text)?;
-            return (checked.digest == kept.digest).then_some((checked, kept.text));
-        }
-        // An older pml kept it in the installation alone, which may be broken otherwise.
-        let integrity = known.integrity.as_deref()?;
-        self.store.manifest(identity, integrity)?;
-        read_lock(
-            package,
-            &known.version,
-            &self.store.directory(identity, integrity),
-        )
     }
 
     pub(super) async fn freeze(
