@@ -7,6 +7,7 @@
 
 mod agreement;
 mod bridge;
+pub(super) mod client;
 mod connection;
 mod events;
 mod exchange;
