@@ -9,6 +9,6 @@ mod published;
 mod tool;
 
 pub use pin::{PackagePin, Pin};
-pub use provenance::Provenance;
+pub use provenance::{Provenance, ProvenanceChange, ProvenanceFinding};
 pub use published::PublishedAt;
 pub use tool::{ToolPin, ToolPinError};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Provenance, PublishedAt, ToolPin};
+use super::{ProvenanceFinding, PublishedAt, ToolPin};
 use crate::protocol::Digest;
 
 /// What one server was when it was accepted.
@@ -39,8 +39,11 @@ pub struct PackagePin {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedAt>,
     /// Where it was built, as its registry's attestation proves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provenance: Option<Provenance>,
+    #[serde(
+        default = "ProvenanceFinding::absent",
+        skip_serializing_if = "ProvenanceFinding::is_absent"
+    )]
+    pub provenance: ProvenanceFinding,
     /// The packages that bring install scripts, as `name@version`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub install_scripts: Vec<String>,
