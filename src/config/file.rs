@@ -43,6 +43,12 @@ pub(super) struct File {
     pub(super) project_trust: Option<TrustEntry>,
     /// Whether what cannot be recorded in the history may happen: `required` (default) installs nothing and starts nothing new then, `best-effort` warns. In the user's own file only.
     pub(super) audit: Option<AuditEntry>,
+    /// The packages that are installed and started only with a verified provenance: patterns over their names, or over `npm:name` and `pypi:name`. In the user's own file only.
+    #[schemars(length(max = 256), inner(length(min = 1, max = 256)), extend("examples" = [["@modelcontextprotocol/*", "pypi:mcp-server-*"]]))]
+    pub(super) require_provenance: Option<Vec<String>>,
+    /// The absolute path of the sigstore trust root that provenance is verified with, for a deployment of your own; by default the public one, as it was when pml was built. In the user's own file only.
+    #[schemars(length(min = 1))]
+    pub(super) sigstore_root: Option<String>,
 }
 
 /// Whether what cannot be recorded may happen.

@@ -1,5 +1,5 @@
-//! The settings that only the user's own file may have: whom pml trusts, what it runs to call the person, and whether it
-//! may act without a record.
+//! The settings that only the user's own file may have: whom pml trusts, what it runs to call the person, whether it may
+//! act without a record, and what it demands of where packages were built.
 
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
@@ -20,6 +20,7 @@ pub(super) fn settle(
         let property = tree.as_object().and_then(|object| object.get(key));
         property.map_or(0, |property| property.name.start())
     };
+    let refused = |key: &str, reason| DocumentFault::new(place_of(key), Problem::Refused(reason));
     let users_own = |key: &'static str, reason: &'static str| match kind {
         LayerKind::User => Ok(()),
         LayerKind::Project | LayerKind::UnacceptedProject => {
@@ -50,8 +51,23 @@ pub(super) fn settle(
             "a project cannot decide what runs when something is asked",
         )?;
         let read = NotifyCommand::read(words);
-        let refused = |reason| DocumentFault::new(place_of("notify"), Problem::Refused(reason));
-        config.notify = Some(read.map_err(refused)?);
+        config.notify = Some(read.map_err(|reason| refused("notify", reason))?);
+    }
+    if let Some(patterns) = &file.require_provenance {
+        users_own(
+            "requireProvenance",
+            "a project cannot decide what is demanded of its packages",
+        )?;
+        let required = config.provenance.require(patterns);
+        required.map_err(|reason| refused("requireProvenance", reason))?;
+    }
+    if let Some(path) = &file.sigstore_root {
+        users_own(
+            "sigstoreRoot",
+            "a project cannot decide by which keys its packages are verified",
+        )?;
+        let trusted = config.provenance.trust(path);
+        trusted.map_err(|reason| refused("sigstoreRoot", reason))?;
     }
     Ok(())
 }

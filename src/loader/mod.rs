@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! lifecycle -+-> install -> store ---+-> plan
+//!            |      +----> provenance -> remote
 //!            +-> remote  -> session -+-> process
 //!            +-> session -> catalog -> store
 //! ```
@@ -17,6 +18,7 @@ mod lifecycle;
 mod loopback;
 mod plan;
 pub mod process;
+mod provenance;
 mod remote;
 mod session;
 mod store;
@@ -37,6 +39,7 @@ pub use plan::{
 pub use process::{
     ErrandEnd, Exit, LaunchLine, Urgency, find_program, find_users_program, run_errand, search_path,
 };
+pub use provenance::{ProvenanceError, RootSource};
 pub use session::{
     Caller, Client, Declared, EndReason, Ended, Failure, HandshakeRefusal, Inquiry, OfferResult, Reply,
     Session, Unasked, UnreachableCause, Violation,

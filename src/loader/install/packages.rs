@@ -4,6 +4,7 @@
 //! package and version at a time: calls of this process share one flight, processes share a lock.
 
 mod installation;
+mod provenance;
 mod uninstallation;
 
 pub use uninstallation::{Uninstalled, Use, Used};
@@ -154,7 +155,9 @@ impl Packages {
         let workspace = self.store.workspace(key)?;
         let resolved = installer::resolve(&self.tools, package, &workspace).await;
         store::remove(&workspace);
-        resolved
+        let resolved = resolved?;
+        self.demand(package, &resolved).await?;
+        Ok(resolved)
     }
 
     /// Installs a plan's package, or waits for the installation of it that is under way.
@@ -170,6 +173,7 @@ impl Packages {
         let package = package_of(plan)?;
         if let Some(installed) = self.installed(plan)? {
             expected.check(&package.spec(), &installed.resolved)?;
+            self.demand_of_installed(package, &installed.resolved).await?;
             self.freeze_installed(plan, &installed).await?;
             return Ok(installed);
         }
@@ -190,6 +194,7 @@ impl Packages {
             .clone()?;
         let installed = self.installed(plan)?.ok_or_else(|| no_executable(package))?;
         expected.check(&package.spec(), &installed.resolved)?;
+        self.demand_of_installed(package, &installed.resolved).await?;
         Ok(Installed { notes, ..installed })
     }
 

@@ -305,6 +305,7 @@ impl Plan {
             installation: Box::new(ShownInstallation {
                 lock: resolved.and_then(|resolved| resolved.lock.clone()),
                 withdrawn: resolved.and_then(|resolved| resolved.withdrawn.clone()),
+                provenance: resolved.and_then(Resolved::shown_provenance),
                 ..ShownInstallation::default()
             }),
             remote: None,

@@ -3,6 +3,8 @@
 //! The lock that a package was first installed with is kept: later installations use it, so that a broken environment
 //! or a wiped store does not bring other versions of its dependencies.
 
+use std::path::Path;
+
 use super::{Installed, Packages, no_executable, package_of};
 use crate::history::{Record, Text};
 use crate::loader::install::background::off_thread;
@@ -50,6 +52,7 @@ impl Packages {
             self.record(package, Resolved { integrity, ..known }).await?;
             return Ok(Vec::new());
         }
+        let (known, expected) = self.proven(package, known, expected).await?;
         let (store, own) = (self.store.clone(), key.clone());
         off_thread(move || store.sweep(&own)).await;
         self.record_fetch(plan, package, &known.version).await?;
@@ -59,7 +62,7 @@ impl Packages {
             &InstallOrder {
                 package,
                 version: &known.version,
-                expected,
+                expected: &expected,
                 frozen: frozen.as_ref().map(|(_, text)| text.as_str()),
                 scripts,
                 directory: &workspace,
@@ -70,19 +73,8 @@ impl Packages {
         let built = match built {
             Ok(built) => built,
             Err(error) => {
-                if let InstallError::Dependencies { .. } = &error
-                    && let Some((found, text)) = read_lock(package, &known.version, &workspace)
-                {
-                    // The next question is about these, and an answer covers exactly them.
-                    self.freeze(&identity, found.digest, text).await?;
-                    let integrity = Some(found.integrity);
-                    let withdrawn = None;
-                    let found = Resolved {
-                        integrity,
-                        withdrawn,
-                        ..known
-                    };
-                    self.record(package, found).await?;
+                if let InstallError::Dependencies { .. } = &error {
+                    self.keep_found(package, &identity, known, &workspace).await?;
                 }
                 off_thread(move || store::remove(&workspace)).await;
                 return Err(error);
@@ -133,6 +125,27 @@ impl Packages {
             .chain(told)
             .chain(describe_files(package, kept, elsewhere));
         Ok(notes.map(|note| format!("{spec}: {note}")).collect())
+    }
+
+    /// Keeps the dependencies that were found instead of those that were approved.
+    async fn keep_found(
+        &self,
+        package: &Package,
+        identity: &PackageIdentity,
+        known: Resolved,
+        workspace: &Path,
+    ) -> Result<(), InstallError> {
+        let Some((found, text)) = read_lock(package, &known.version, workspace) else {
+            return Ok(());
+        };
+        // The next question is about these, and an answer covers exactly them.
+        self.freeze(identity, found.digest, text).await?;
+        let found = Resolved {
+            integrity: Some(found.integrity),
+            withdrawn: None,
+            ..known
+        };
+        self.record(package, found).await
     }
 
     /// Records that a package will be fetched, before it is: its scripts may run, and a download for nothing helps nobody.
@@ -215,7 +228,7 @@ impl Packages {
         Ok(())
     }
 
-    async fn record(&self, package: &Package, resolved: Resolved) -> Result<(), InstallError> {
+    pub(super) async fn record(&self, package: &Package, resolved: Resolved) -> Result<(), InstallError> {
         let (store, package) = (self.store.clone(), package.clone());
         off_thread(move || store.keep(&package, resolved).map(drop))
             .await
