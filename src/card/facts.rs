@@ -121,6 +121,8 @@ pub enum Fact {
     Integrity,
     /// That the hash is not known yet.
     NoIntegrity,
+    /// Where the package was built.
+    Provenance,
     /// The arguments of the call.
     Arguments,
     /// That an unusual part of the arguments is hidden.
@@ -210,6 +212,10 @@ pub(super) fn lines(workflow: &Workflow) -> Vec<Line> {
                     lines.push(line(Fact::NoIntegrity, "integrity", text, LineStyle::Plain));
                 }
                 (None, _, _) => {}
+            }
+            if let Some(provenance) = &dependency.installation.provenance {
+                let text = Shown::line(&provenance.to_string()).to_string();
+                lines.push(line(Fact::Provenance, "provenance", text, LineStyle::Plain));
             }
             lines
         }

@@ -71,6 +71,7 @@ mod permission_prompt;
 mod process;
 mod programs;
 mod project_trust;
+mod provenance;
 mod python_agent;
 mod questions;
 mod readings;
