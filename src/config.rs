@@ -16,10 +16,12 @@ mod locations;
 mod notices;
 mod notify_command;
 mod ownership;
+mod provenance_settings;
 mod repository;
 mod search;
 mod server;
 mod trust;
+mod user_entries;
 mod user_settings;
 mod wants;
 mod watch;
@@ -37,6 +39,7 @@ pub use locations::{Locations, LocationsError};
 pub use notices::{Notices, WatchedPath};
 pub use notify_command::NotifyCommand;
 pub use ownership::{Distrust, Unowned};
+pub use provenance_settings::ProvenanceSettings;
 pub use search::{Border, FileChoice, Files, PROJECT_FILE, Unreached, find};
 pub use server::{Launch, Server, Startup};
 pub use trust::{AcceptedFile, FileOrigin, ProjectTrust, TrustMark, TrustMarks, TrustMode, UnacceptedFile};
@@ -72,6 +75,8 @@ pub struct Config {
     pub pin_tools: PinTools,
     /// Where known vulnerabilities are asked for; from the user's own file.
     pub advisories: AdvisorySettings,
+    /// What is demanded of where packages were built; from the user's own file.
+    pub provenance: ProvenanceSettings,
     /// Whether the project's file counts as the user's word.
     pub project: ProjectTrust,
     /// The rules that the project's file would add if it were accepted.

@@ -137,6 +137,8 @@ pub enum Fact {
     Integrity,
     /// That the hash is not known yet.
     NoIntegrity,
+    /// Where the package was built.
+    Provenance,
     /// The arguments of the call.
     Arguments,
     /// That an unusual part of the arguments is hidden.
@@ -215,7 +217,12 @@ pub(super) fn lines(workflow: &Workflow) -> Vec<Line> {
                 .iter()
                 .flat_map(|change| &change.lines);
             let mut lines: Vec<Line> = change
-                .map(|text| line(Fact::Change, "changed", text.clone(), LineStyle::Change))
+                .enumerate()
+                // Named once: what follows belongs to it.
+                .map(|(at, text)| {
+                    let label = if at == 0 { "changed" } else { "" };
+                    line(Fact::Change, label, text.clone(), LineStyle::Change)
+                })
                 .collect();
             lines.push(line(Fact::Command, would, command, LineStyle::Command));
             if dependency.scripts {
@@ -240,6 +247,10 @@ pub(super) fn lines(workflow: &Workflow) -> Vec<Line> {
                     lines.push(line(Fact::NoIntegrity, "integrity", text, LineStyle::Plain));
                 }
                 (None, _, _) => {}
+            }
+            if let Some(provenance) = &dependency.installation.provenance {
+                let text = Shown::line(&provenance.to_string()).to_string();
+                lines.push(line(Fact::Provenance, "provenance", text, LineStyle::Plain));
             }
             lines
         }

@@ -70,7 +70,7 @@ pub(crate) fn run(
             "now": {
                 "version": version(&after),
                 "published": after.package.as_ref().and_then(|package| package.published),
-                "provenance": after.package.as_ref().and_then(|package| package.provenance.clone()),
+                "provenance": after.package.as_ref().and_then(|package| package.provenance.proven()),
             },
             "lines": lines,
         }));
@@ -164,7 +164,7 @@ pub(super) fn say_facts(package: &PackagePin) {
         || "the registry does not say when".to_owned(),
         |published| format!("{} ({})", published.ago(now().millis()), published),
     );
-    let provenance = package.provenance.as_ref().map_or_else(
+    let provenance = package.provenance.proven().map_or_else(
         || "not proved".to_owned(),
         |provenance| Shown::line(&provenance.to_string()).to_string(),
     );

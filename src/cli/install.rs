@@ -16,7 +16,8 @@ use super::{CommandContext, output, server_display};
 use crate::config::{Config, nearest};
 use crate::loader::process::supervisor;
 use crate::loader::{Content, InstallStep, Installed, Loader, Package, Packages, Plan, plan};
-use crate::protocol::DependencyName;
+use crate::protocol::approval::ShownProvenance;
+use crate::protocol::{DependencyName, Shown};
 
 /// Installs the packages of declared servers.
 #[derive(Debug, Args)]
@@ -49,6 +50,7 @@ enum InstallState {
         package: String,
         version: String,
         integrity: Option<String>,
+        provenance: Option<ShownProvenance>,
         directory: std::path::PathBuf,
         at_start: Vec<String>,
         notes: Vec<String>,
@@ -115,8 +117,17 @@ impl InstallOutcome {
     fn print(&self) -> Result<(), output::StdoutError> {
         let name = &self.name;
         match &self.state {
-            InstallState::Installed { package, notes, .. } => {
+            InstallState::Installed {
+                package,
+                provenance,
+                notes,
+                ..
+            } => {
                 let written = output::data(&format!("{name}: {package} is installed"));
+                if let Some(provenance) = provenance {
+                    let provenance = provenance.to_string();
+                    output::say(&format!("{name}: provenance: {}", Shown::line(&provenance)));
+                }
                 for note in notes {
                     output::note(note);
                 }
@@ -213,6 +224,7 @@ async fn install_one(
         ..
     } = result?;
     Ok(InstallState::Installed {
+        provenance: resolved.shown_provenance(),
         package: package.at(&resolved.version),
         version: resolved.version,
         integrity: resolved.integrity,

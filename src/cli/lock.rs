@@ -233,11 +233,12 @@ async fn pin_of(
         let is_same = |locked: &Pin| version(locked.package.as_ref()) == version(package.as_ref());
         locked.filter(is_same).and_then(|locked| locked.tools)
     };
-    Ok(Pin {
+    let pin = Pin {
         launch: server.launch.words(),
         package,
         tools,
-    })
+    };
+    Ok(pin.shared())
 }
 
 fn version(package: Option<&PackagePin>) -> Option<(&str, &str)> {

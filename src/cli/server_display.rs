@@ -1,6 +1,7 @@
 //! The display of a server at the terminal before it is fetched, started or connected to.
 
 use super::output;
+use crate::protocol::Shown;
 use crate::protocol::approval::ShownDependency;
 
 /// Shows everything that a person agrees to, a line each.
@@ -25,6 +26,10 @@ pub(super) fn show(dependency: &ShownDependency) {
         };
         lines.push(("scripts", scripts.to_owned()));
     }
+    let provenance = dependency.installation.provenance.iter();
+    lines.extend(
+        provenance.map(|provenance| ("provenance", Shown::line(&provenance.to_string()).to_string())),
+    );
     lines.extend(dependency.notes().into_iter().map(|note| ("note", note)));
     for (label, text) in lines {
         output::say(&format!("{label:10} {text}"));

@@ -111,7 +111,7 @@ impl CommandContext {
     /// Puts a server into the lock beside a configuration; a lock that cannot be written is told and costs nothing else.
     pub(super) fn put_into_lock(&self, config: &Path, name: &DependencyName, pin: &Pin) {
         let edited = self.edit_lock(config, |mut lock| {
-            lock.servers.insert(name.clone(), pin.clone());
+            lock.servers.insert(name.clone(), pin.clone().shared());
             lock
         });
         say(edited);

@@ -1,12 +1,13 @@
 //! The settings that only the user's own file may have: whom pml trusts, what it runs to call the person, whether it may
-//! act without a record, and to whom it names installed packages.
+//! act without a record, to whom it names installed packages, and what it demands of where packages were built.
 
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
 
 use super::document::DocumentFault;
-use super::file::{AuditEntry, File, PinToolsEntry, SendEntry, TrustEntry};
+use super::file::File;
 use super::layer_kind::LayerKind;
+use super::user_entries::{AuditEntry, PinToolsEntry, SendEntry, TrustEntry};
 use super::{AskedPackages, Audit, Config, NotifyCommand, PinTools, Problem, TrustMode};
 
 /// Takes over these settings from the user's file; refuses a project's file that has one.
@@ -20,6 +21,7 @@ pub(super) fn settle(
         let property = tree.as_object().and_then(|object| object.get(key));
         property.map_or(0, |property| property.name.start())
     };
+    let refused = |key: &str, reason| DocumentFault::new(place_of(key), Problem::Refused(reason));
     let users_own = |key: &'static str, reason: &'static str| match kind {
         LayerKind::User => Ok(()),
         LayerKind::Project | LayerKind::UnacceptedProject => {
@@ -64,8 +66,23 @@ pub(super) fn settle(
             "a project cannot decide what runs when something is asked",
         )?;
         let read = NotifyCommand::read(words);
-        let refused = |reason| DocumentFault::new(place_of("notify"), Problem::Refused(reason));
-        config.notify = Some(read.map_err(refused)?);
+        config.notify = Some(read.map_err(|reason| refused("notify", reason))?);
+    }
+    if let Some(patterns) = &file.require_provenance {
+        users_own(
+            "requireProvenance",
+            "a project cannot decide what is demanded of its packages",
+        )?;
+        let required = config.provenance.require(patterns);
+        required.map_err(|reason| refused("requireProvenance", reason))?;
+    }
+    if let Some(path) = &file.sigstore_root {
+        users_own(
+            "sigstoreRoot",
+            "a project cannot decide by which keys its packages are verified",
+        )?;
+        let trusted = config.provenance.trust(path);
+        trusted.map_err(|reason| refused("sigstoreRoot", reason))?;
     }
     if let Some(entry) = &file.advisories {
         users_own(

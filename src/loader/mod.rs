@@ -7,6 +7,7 @@
 //! ```text
 //! lifecycle -+-> install -+-> store -+-> plan
 //!            |            +-> advisories -> remote
+//!            |            +-> provenance -> remote
 //!            +-> remote  -> session -+-> process
 //!            +-> session -> catalog -> store
 //! ```
@@ -19,6 +20,7 @@ mod lifecycle;
 mod loopback;
 mod plan;
 pub mod process;
+mod provenance;
 mod remote;
 mod session;
 mod store;
@@ -40,6 +42,7 @@ pub use plan::{
 pub use process::{
     ErrandEnd, Exit, LaunchLine, Urgency, find_program, find_users_program, run_errand, search_path,
 };
+pub use provenance::{ProvenanceError, RootSource};
 pub use session::{
     Caller, Client, Declared, EndReason, Ended, Failure, HandshakeRefusal, Inquiry, OfferResult, Reply,
     Session, Unasked, UnreachableCause, Violation,

@@ -5,19 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition_text::{describe, text_difference};
-use super::{PackagePin, Pin, Provenance, ToolPin};
+use super::{PackagePin, Pin, ProvenanceChange, ToolPin};
 use crate::protocol::Shown;
 
 /// One thing that is not as it was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It comes from elsewhere, or it is no longer known from where.
-    Provenance {
-        /// Where the accepted version was built.
-        before: Provenance,
-        /// Where this one was built, if that is proved.
-        now: Option<Provenance>,
-    },
+    /// It was built elsewhere, or it is no longer proven where.
+    Provenance(ProvenanceChange),
     /// It is another package.
     Package {
         /// The accepted one.
@@ -111,13 +106,9 @@ pub fn difference(before: &Pin, now: &Pin) -> Vec<Change> {
 #[must_use]
 pub fn package_changes(before: &PackagePin, now: &PackagePin) -> Vec<Change> {
     let mut changes = Vec::new();
-    if let Some(built) = &before.provenance
-        && now.provenance.as_ref().map(|now| &now.repository) != Some(&built.repository)
-    {
-        changes.push(Change::Provenance {
-            before: built.clone(),
-            now: now.provenance.clone(),
-        });
+    let built = ProvenanceChange::of(&before.provenance, &now.provenance);
+    if built.asks() && before.version != now.version {
+        changes.push(Change::Provenance(built));
     }
     if before.name != now.name {
         changes.push(Change::Package {
@@ -210,20 +201,8 @@ impl Change {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         match self {
-            Self::Provenance { before, now } => {
-                let before = Shown::line(&before.to_string()).to_string();
-                vec![match now {
-                    None => {
-                        format!(
-                            "! it is not proved where this version was built; the accepted one was built by {before}"
-                        )
-                    }
-                    Some(now) => {
-                        let now = Shown::line(&now.to_string()).to_string();
-                        format!("! it was built by {now}; the accepted one by {before}")
-                    }
-                }]
-            }
+            // Its words are escaped already.
+            Self::Provenance(change) => vec![format!("! {change}")],
             Self::Package { before, now } => vec![removed(before), added(now)],
             Self::Version { before, now } => {
                 vec![
@@ -313,6 +292,7 @@ fn added(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pins::{Provenance, ProvenanceFinding};
     use serde_json::value::RawValue;
 
     fn tool(text: &str) -> ToolPin {
@@ -336,7 +316,7 @@ mod tests {
             integrity: Some(format!("sha512-{version}")),
             package_lock: None,
             published: None,
-            provenance: None,
+            provenance: ProvenanceFinding::Absent,
             install_scripts: Vec::new(),
             packages: packages
                 .iter()
@@ -392,7 +372,7 @@ mod tests {
     #[test]
     fn lost_provenance_comes_first() {
         let mut before = package("1.0.0", &[("x@1.0.0", "a"), ("y@1.0.0", "b"), ("z@1.0.0", "c")]);
-        before.provenance = Some(Provenance {
+        before.provenance = ProvenanceFinding::Proven(Provenance {
             repository: "github.com/a/b".to_owned(),
             workflow: "release.yml".to_owned(),
             commit: None,
@@ -402,7 +382,7 @@ mod tests {
         assert_eq!(
             lines(&package_changes(&before, &now)),
             [
-                "! it is not proved where this version was built; the accepted one was built by github.com/a/b (release.yml)",
+                "! this version has no provenance; the one before was built by github.com/a/b",
                 "- version 1.0.0",
                 "+ version 1.1.0",
                 "! 1 package with new install scripts: x@1.1.0",
@@ -414,7 +394,7 @@ mod tests {
         now.provenance.clone_from(&before.provenance);
         assert!(!matches!(
             package_changes(&before, &now)[0],
-            Change::Provenance { .. }
+            Change::Provenance(_)
         ));
     }
 

@@ -200,7 +200,7 @@ fn input(value: &JsonTree) -> CstInputValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pins::{PackagePin, ToolPin};
+    use crate::pins::{PackagePin, ProvenanceFinding, ToolPin};
     use proptest::prelude::*;
     use serde_json::value::RawValue;
 
@@ -218,7 +218,7 @@ mod tests {
                 integrity: Some("sha512-a".to_owned()),
                 package_lock: None,
                 published: "2026-08-31T10:11:12Z".parse().ok(),
-                provenance: None,
+                provenance: ProvenanceFinding::Absent,
                 install_scripts: Vec::new(),
                 packages: [(format!("x@{version}"), "sha512-a".to_owned())].into(),
             }),

@@ -26,7 +26,7 @@ pub use lock_file::{LockFile, LockFileError, lock_path};
 pub use lock_reader::{PinError, read_lock};
 pub use package_version::{ArchiveHash, PackageVersion, Registry};
 pub use pin::{PackagePin, Pin};
-pub use provenance::Provenance;
+pub use provenance::{Provenance, ProvenanceChange, ProvenanceFinding};
 pub use published::PublishedAt;
 pub use sbom::cyclonedx;
 pub use tool::{ToolPin, ToolPinError};

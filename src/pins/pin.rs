@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Provenance, PublishedAt, ToolPin};
+use super::{ProvenanceFinding, PublishedAt, ToolPin};
 use crate::protocol::Digest;
 
 /// What one server was when it was accepted.
@@ -21,6 +21,19 @@ pub struct Pin {
     pub tools: Option<BTreeMap<String, ToolPin>>,
 }
 
+impl Pin {
+    /// Returns it as a team shares it: that something could not be found out is a fact of one machine.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        if let Some(package) = &mut self.package
+            && package.provenance.is_unknown()
+        {
+            package.provenance = ProvenanceFinding::Absent;
+        }
+        self
+    }
+}
+
 impl PackagePin {
     /// Names a version of which nothing else is known.
     #[must_use]
@@ -31,7 +44,7 @@ impl PackagePin {
             integrity: None,
             package_lock: None,
             published: None,
-            provenance: None,
+            provenance: ProvenanceFinding::default(),
             install_scripts: Vec::new(),
             packages: BTreeMap::new(),
         }
@@ -56,8 +69,11 @@ pub struct PackagePin {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedAt>,
     /// Where it was built, as its registry's attestation proves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provenance: Option<Provenance>,
+    #[serde(
+        default = "ProvenanceFinding::absent",
+        skip_serializing_if = "ProvenanceFinding::is_absent"
+    )]
+    pub provenance: ProvenanceFinding,
     /// The packages that bring install scripts, as `name@version`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub install_scripts: Vec<String>,

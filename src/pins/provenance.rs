@@ -1,8 +1,10 @@
-//! Where a package was built, as far as an attestation proves it.
+//! Where a package was built, as far as an attestation proves it, and how that differs from one version to the next.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::protocol::Shown;
 
 /// The repository and the workflow that built a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,8 +19,313 @@ pub struct Provenance {
     pub commit: Option<String>,
 }
 
+impl Provenance {
+    /// Tells whether both name the same repository; the hosts of repositories do not tell the case of letters apart.
+    fn is_same_repository(&self, other: &Self) -> bool {
+        self.repository.eq_ignore_ascii_case(&other.repository)
+    }
+
+    /// Returns the file of the workflow: every version is built at another ref.
+    fn workflow_file(&self) -> &str {
+        let (file, _ref) = self.workflow.split_once('@').unwrap_or((&self.workflow, ""));
+        file
+    }
+}
+
 impl fmt::Display for Provenance {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} ({})", self.repository, self.workflow)
+    }
+}
+
+/// What was found out about where a version was built.
+///
+/// In a file it is the provenance itself, `null` where there is none, and `{"unknown": "…"}` where it is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<WrittenFinding>", into = "Option<WrittenFinding>")]
+pub enum ProvenanceFinding {
+    /// An attestation proves it.
+    Proven(Provenance),
+    /// The registry has no attestation of it.
+    Absent,
+    /// The registry was not asked, or did not answer: there may be one.
+    Unknown {
+        /// Why it is not known, in words that stand by themselves.
+        reason: String,
+    },
+}
+
+/// A finding as it stands in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum WrittenFinding {
+    Proven(Provenance),
+    Unknown { unknown: String },
+}
+
+impl ProvenanceFinding {
+    /// Returns what is proven.
+    #[must_use]
+    pub fn proven(&self) -> Option<&Provenance> {
+        match self {
+            Self::Proven(provenance) => Some(provenance),
+            Self::Absent | Self::Unknown { .. } => None,
+        }
+    }
+
+    /// Tells whether there is none.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        *self == Self::Absent
+    }
+
+    /// Tells whether it is not known: asking again may find it out.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
+    }
+
+    /// Returns the finding of a file that names none.
+    #[must_use]
+    pub(super) fn absent() -> Self {
+        Self::Absent
+    }
+}
+
+impl Default for ProvenanceFinding {
+    /// Nothing was asked.
+    fn default() -> Self {
+        Self::Unknown {
+            reason: "the registry was not asked for it".to_owned(),
+        }
+    }
+}
+
+impl From<Option<WrittenFinding>> for ProvenanceFinding {
+    fn from(written: Option<WrittenFinding>) -> Self {
+        match written {
+            Some(WrittenFinding::Proven(provenance)) => Self::Proven(provenance),
+            Some(WrittenFinding::Unknown { unknown }) => Self::Unknown { reason: unknown },
+            None => Self::Absent,
+        }
+    }
+}
+
+impl From<ProvenanceFinding> for Option<WrittenFinding> {
+    fn from(finding: ProvenanceFinding) -> Self {
+        match finding {
+            ProvenanceFinding::Proven(provenance) => Some(WrittenFinding::Proven(provenance)),
+            ProvenanceFinding::Absent => None,
+            ProvenanceFinding::Unknown { reason } => Some(WrittenFinding::Unknown { unknown: reason }),
+        }
+    }
+}
+
+/// How the provenance of a version differs from that of the one before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProvenanceChange {
+    /// The same workflow of the same repository built both, or nothing was proven before and nothing is now.
+    Same,
+    /// The one before had none that was known.
+    Gained {
+        /// What built this one.
+        now: Provenance,
+    },
+    /// This one has none: it may have been published by hand, with a stolen token.
+    Lost {
+        /// What built the one before.
+        before: Provenance,
+    },
+    /// It is not known whether this one has any.
+    Unknown {
+        /// What built the one before.
+        before: Provenance,
+        /// Why it is not known.
+        reason: String,
+    },
+    /// Another repository built this one.
+    OtherRepository {
+        /// What built the one before.
+        before: Provenance,
+        /// What built this one.
+        now: Provenance,
+    },
+    /// Another workflow of the same repository built this one.
+    OtherWorkflow {
+        /// What built the one before.
+        before: Provenance,
+        /// What built this one.
+        now: Provenance,
+    },
+}
+
+impl ProvenanceChange {
+    /// Compares what was found out about the version before with what was about this one.
+    #[must_use]
+    pub fn of(before: &ProvenanceFinding, now: &ProvenanceFinding) -> Self {
+        use ProvenanceFinding::{Absent, Proven, Unknown};
+        match (before, now) {
+            (Absent | Unknown { .. }, Absent | Unknown { .. }) => Self::Same,
+            (Absent | Unknown { .. }, Proven(now)) => Self::Gained { now: now.clone() },
+            (Proven(before), Absent) => Self::Lost {
+                before: before.clone(),
+            },
+            (Proven(before), Unknown { reason }) => Self::Unknown {
+                before: before.clone(),
+                reason: reason.clone(),
+            },
+            (Proven(before), Proven(now)) => {
+                let (before, now) = (before.clone(), now.clone());
+                if !before.is_same_repository(&now) {
+                    Self::OtherRepository { before, now }
+                } else if before.workflow_file() != now.workflow_file() {
+                    Self::OtherWorkflow { before, now }
+                } else {
+                    Self::Same
+                }
+            }
+        }
+    }
+
+    /// Tells whether a person must agree to it: less is proven than before, or something else.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        match self {
+            Self::Same | Self::Gained { .. } => false,
+            Self::Lost { .. }
+            | Self::Unknown { .. }
+            | Self::OtherRepository { .. }
+            | Self::OtherWorkflow { .. } => true,
+        }
+    }
+}
+
+impl fmt::Display for ProvenanceChange {
+    /// Writes it as one line; what comes from outside is escaped.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let built = |provenance: &Provenance| Shown::line(&provenance.repository).to_string();
+        let workflow = |provenance: &Provenance| Shown::line(&provenance.workflow).to_string();
+        match self {
+            Self::Same => formatter.write_str("the provenance is that of the version before"),
+            Self::Gained { now } => write!(
+                formatter,
+                "this version was built by {}; the one before had no provenance",
+                built(now)
+            ),
+            Self::Lost { before } => write!(
+                formatter,
+                "this version has no provenance; the one before was built by {}",
+                built(before)
+            ),
+            Self::Unknown { before, reason } => write!(
+                formatter,
+                "it is not known where this version was built ({}); the one before was built by {}",
+                Shown::line(reason),
+                built(before)
+            ),
+            Self::OtherRepository { before, now } => write!(
+                formatter,
+                "this version was built by {}; the one before by {}",
+                built(now),
+                built(before)
+            ),
+            Self::OtherWorkflow { before, now } => write!(
+                formatter,
+                "this version was built by another workflow of {}: {}; the one before by {}",
+                built(now),
+                workflow(now),
+                workflow(before)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(repository: &str, workflow: &str) -> ProvenanceFinding {
+        ProvenanceFinding::Proven(Provenance {
+            repository: repository.to_owned(),
+            workflow: workflow.to_owned(),
+            commit: None,
+        })
+    }
+
+    fn unknown() -> ProvenanceFinding {
+        ProvenanceFinding::Unknown {
+            reason: "the registry answered 500".to_owned(),
+        }
+    }
+
+    const ABSENT: ProvenanceFinding = ProvenanceFinding::Absent;
+
+    fn change(before: &ProvenanceFinding, now: &ProvenanceFinding) -> (bool, String) {
+        let change = ProvenanceChange::of(before, now);
+        (change.asks(), change.to_string())
+    }
+
+    #[test]
+    fn whatever_proves_less_or_something_else_asks_and_says_so() {
+        let before = built("github.com/a/b", "release.yml@refs/tags/v1");
+        for (now, said) in [
+            (
+                ABSENT,
+                "this version has no provenance; the one before was built by github.com/a/b",
+            ),
+            (
+                unknown(),
+                "it is not known where this version was built (the registry answered 500); the one before was built by github.com/a/b",
+            ),
+            (
+                built("github.com/evil/b", "release.yml@refs/tags/v2"),
+                "this version was built by github.com/evil/b; the one before by github.com/a/b",
+            ),
+            (
+                built("github.com/a/b", "test.yml@refs/heads/x"),
+                "this version was built by another workflow of github.com/a/b: test.yml@refs/heads/x; the one before by release.yml@refs/tags/v1",
+            ),
+        ] {
+            assert_eq!(change(&before, &now), (true, said.to_owned()));
+        }
+    }
+
+    #[test]
+    fn the_same_builder_at_another_ref_and_a_first_provenance_ask_nothing() {
+        let before = built("github.com/a/b", "release.yml@refs/tags/v1");
+        let next = built("github.com/A/B", "release.yml@refs/tags/v2");
+        assert_eq!(ProvenanceChange::of(&before, &next), ProvenanceChange::Same);
+        for nothing in [ABSENT, unknown()] {
+            assert_eq!(
+                change(&nothing, &next),
+                (
+                    false,
+                    "this version was built by github.com/A/B; the one before had no provenance".to_owned()
+                )
+            );
+            for still in [ABSENT, unknown()] {
+                assert_eq!(ProvenanceChange::of(&nothing, &still), ProvenanceChange::Same);
+            }
+        }
+    }
+
+    #[test]
+    fn what_an_attestation_says_is_escaped() {
+        let before = built("github.com/a/\u{202e}b", "x");
+        let (_, said) = change(&before, &ABSENT);
+        assert!(said.ends_with("github.com/a/\\u{202e}b"), "{said}");
+    }
+
+    #[test]
+    fn a_finding_comes_back_from_a_file() {
+        let proven = built("github.com/a/b", "x@y");
+        for (finding, text) in [
+            (proven, r#"{"repository":"github.com/a/b","workflow":"x@y"}"#),
+            (ABSENT, "null"),
+            (unknown(), r#"{"unknown":"the registry answered 500"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&finding).unwrap(), text);
+            assert_eq!(serde_json::from_str::<ProvenanceFinding>(text).unwrap(), finding);
+        }
     }
 }

@@ -139,7 +139,7 @@ mod tests {
                 integrity: None,
                 package_lock: None,
                 published: None,
-                provenance: None,
+                provenance: crate::pins::ProvenanceFinding::Absent,
                 install_scripts: Vec::new(),
                 packages: packages.map(text).collect(),
             }),

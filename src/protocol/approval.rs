@@ -74,6 +74,9 @@ pub struct ShownInstallation {
     /// What is not as the person accepted it, where that is what they are asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<ShownChange>,
+    /// Where this version was built; `None` where nothing is known of it, or nothing proves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<ShownProvenance>,
 }
 
 /// What differs between a server and what a person accepted of it.
@@ -95,6 +98,38 @@ pub enum ChangedPart {
     Package,
     /// The definitions of its tools.
     Tools,
+}
+
+/// What a person is shown of where a version was built; every text is escaped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ShownProvenance {
+    /// An attestation proves it.
+    Proven {
+        /// The repository, such as `github.com/owner/name`.
+        repository: String,
+        /// The workflow in it, with the ref it ran at.
+        workflow: String,
+        /// The commit it was built from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+    },
+    /// The registry could not be asked.
+    Unknown {
+        /// Why not.
+        unknown: String,
+    },
+}
+
+impl fmt::Display for ShownProvenance {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Proven {
+                repository, workflow, ..
+            } => write!(formatter, "{repository} ({workflow})"),
+            Self::Unknown { unknown } => write!(formatter, "unknown: {unknown}"),
+        }
+    }
 }
 
 impl ShownDependency {

@@ -120,6 +120,10 @@ impl Workflow {
                 lines.extend(surroundings.map(|(label, text)| format!("{label:10} {text}")));
                 let integrity = dependency.integrity.as_deref();
                 lines.extend(integrity.map(|integrity| format!("integrity  {}", Shown::line(integrity))));
+                let provenance = dependency.installation.provenance.iter();
+                lines.extend(
+                    provenance.map(|built| format!("provenance {}", Shown::line(&built.to_string()))),
+                );
                 if dependency.scripts {
                     lines.push("scripts    install scripts of the package WILL run".to_owned());
                 }

@@ -322,6 +322,14 @@ fn meet(case: &Case, nth: u32, errno: Option<Errno>) -> bool {
         let allowed = run(&world, &words(&["allow", "next:writer"]));
         assert!(allowed.status.success(), "{}", stderr(&allowed));
     }
+    if !leftovers(&world).is_empty() {
+        let fake = fake_server();
+        let added = run(
+            &world,
+            &words(&["add", "--yes", "next", "--", fake.to_str().unwrap()]),
+        );
+        assert!(added.status.success(), "{}", stderr(&added));
+    }
     assert_eq!(
         leftovers(&world),
         Vec::<String>::new(),

@@ -74,6 +74,7 @@ mod pinned_tools;
 mod process;
 mod programs;
 mod project_trust;
+mod provenance;
 mod python_agent;
 mod questions;
 mod readings;

@@ -40,6 +40,7 @@ pub(super) fn after(
             "entry": draft.entry,
             "version": shown.version,
             "integrity": shown.integrity,
+            "provenance": shown.installation.provenance,
             "install": shown.install,
             "scripts": shown.scripts,
             "cwd": shown.surroundings.cwd,

@@ -135,6 +135,7 @@ impl ServerSurvey {
             "env": shown.map(|shown| &shown.surroundings.env),
             "atStart": shown.map(|shown| shown.installation.at_start.as_slice()).unwrap_or_default(),
             "withdrawn": shown.and_then(|shown| shown.installation.withdrawn.as_deref()),
+            "provenance": shown.and_then(|shown| shown.installation.provenance.as_ref()),
             "installed": self.installed,
             "approved": self.access == Some(Access::Approved),
             "access": self.access.map(|access| match access {

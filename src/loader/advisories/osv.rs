@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::AdvisoryError;
 use crate::config::{AdvisorySettings, Environment};
 use crate::loader::plan::{Address, SecretCollector};
-use crate::loader::remote::{http_client, root_cause};
+use crate::loader::remote::client::{self, ClientError, root};
 use crate::pins::{Advisory, PackageVersion, is_advisory_id, osv_ecosystem};
 use crate::protocol::Secrets;
 
@@ -91,11 +91,11 @@ impl Osv {
         let address = Address::new(&settings.url, &BTreeMap::new())
             .map_err(|error| unreachable("the database".to_owned(), error.to_string()))?;
         let origin = address.origin();
-        let client = http_client(&address, environment).await.map_err(|error| {
-            let reason = error.map_or_else(
-                || "TLS cannot be set up".to_owned(),
-                |error| root_cause(error, &secrets),
-            );
+        let client = client::to(address.url(), environment).await.map_err(|error| {
+            let reason = match error {
+                ClientError::Tls => "TLS cannot be set up".to_owned(),
+                ClientError::Settings(error) => root(error, &secrets),
+            };
             unreachable(origin.clone(), reason)
         })?;
         Ok(Self {
@@ -200,7 +200,7 @@ impl Osv {
         received.map_err(|failure| match failure {
             RequestFailure::Transport(error) => AdvisoryError::Unreachable {
                 origin,
-                reason: root_cause(error, &self.secrets),
+                reason: root(error, &self.secrets),
             },
             RequestFailure::Late => AdvisoryError::Unreachable {
                 origin,

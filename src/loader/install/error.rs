@@ -3,12 +3,15 @@
 //! What an installer printed is untrusted text and may quote the user's settings: it is kept as a [`Tail`], which
 //! is cut, escaped and has its secrets taken out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::lock::LockError;
 use super::tail::Tail;
+use crate::config::ConfigError;
 use crate::history::HistoryError;
 use crate::loader::advisories::AdvisoryError;
+use crate::loader::provenance::ProvenanceError;
 use crate::loader::store::StoreError;
 use crate::pins::PackageVersion;
 use crate::protocol::{DependencyName, Shown, shell};
@@ -79,6 +82,33 @@ pub enum InstallError {
         #[source]
         source: LockError,
     },
+    /// The registry has an attestation of where it was built that does not verify.
+    #[error("`{package}` is refused")]
+    Provenance {
+        /// The package.
+        package: String,
+        /// What is wrong with its attestation.
+        #[source]
+        source: ProvenanceError,
+    },
+    /// The user demands a provenance that it does not have.
+    #[error(
+        "`{package}` is refused: {lack}, and `{pattern}` in \"requireProvenance\" of `{}` demands it",
+        Shown::path(file)
+    )]
+    Unproven {
+        /// The package.
+        package: String,
+        /// What it lacks, escaped.
+        lack: String,
+        /// The pattern that demands it.
+        pattern: String,
+        /// The user's own file.
+        file: PathBuf,
+    },
+    /// The user's own file, which may demand a provenance, cannot be read.
+    #[error("what you demand of packages cannot be read")]
+    Settings(#[source] Arc<ConfigError>),
     /// An archive brings a file that does not belong where it would lie.
     #[error("`{package}` is refused: one of its archives brings `{file}`, which {reason}")]
     Misplaced {
@@ -176,6 +206,9 @@ impl Hint for InstallError {
                  to be rid of it: pml uninstall {dependency}, then pml remove {dependency}\n\
                  if the advisory was taken back: pml audit {dependency}"
             )),
+            Self::Provenance { source, .. } => source.hint(),
+            Self::Unproven { .. } => Some("nothing was installed or started; if you trust it all the same, take the pattern from your file".to_owned()),
+            Self::Settings(error) => error.hint(),
             Self::Misplaced { .. } => Some("nothing of it was run; ask its authors what that file is for".to_owned()),
             Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
             Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),

@@ -79,7 +79,7 @@ impl CheckedLock {
             integrity: Some(self.integrity.clone()),
             package_lock: Some(self.digest.clone()),
             published: None,
-            provenance: None,
+            provenance: crate::pins::ProvenanceFinding::default(),
             install_scripts: self.install_scripts.clone(),
             packages: self.packages.clone(),
         }

@@ -6,6 +6,7 @@
 mod contents;
 mod installation;
 mod malicious;
+mod provenance;
 mod uninstallation;
 
 pub use malicious::MaliciousServer;
@@ -163,7 +164,9 @@ impl Packages {
         let workspace = self.store.workspace(key)?;
         let resolved = installer::resolve(&self.tools, package, &workspace).await;
         store::remove(&workspace);
-        resolved
+        let resolved = resolved?;
+        self.demand(package, &resolved).await?;
+        Ok(resolved)
     }
 
     /// Installs a plan's package, or waits for the installation of it that is under way.
@@ -199,6 +202,7 @@ impl Packages {
         self.refuse_malicious(plan).await?;
         if let Some(installed) = self.installed(plan)? {
             expected.check(&package.spec(), &installed.resolved)?;
+            self.demand_of_installed(package, &installed.resolved).await?;
             self.freeze_installed(plan, &installed).await?;
             return Ok(installed);
         }
@@ -221,6 +225,7 @@ impl Packages {
         expected.check(&package.spec(), &installed.resolved)?;
         // Minutes may have passed, and another process may have installed it.
         self.refuse_malicious(plan).await?;
+        self.demand_of_installed(package, &installed.resolved).await?;
         Ok(Installed { notes, ..installed })
     }
 

@@ -152,13 +152,18 @@ impl Address {
 
     /// Tells whether what is sent there stays on this machine.
     pub(in crate::loader) fn is_loopback(&self) -> bool {
-        match self.url.host() {
-            // Also with the dot that ends a whole name. Names below it are looked up elsewhere by some resolvers.
-            Some(Host::Domain(name)) => name.strip_suffix('.').unwrap_or(name) == "localhost",
-            Some(Host::Ipv4(address)) => stays_here(address.into()),
-            Some(Host::Ipv6(address)) => stays_here(address.to_canonical()),
-            None => false,
-        }
+        is_loopback(&self.url)
+    }
+}
+
+/// Tells whether what is sent to an address stays on this machine.
+pub(in crate::loader) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        // Also with the dot that ends a whole name. Names below it are looked up elsewhere by some resolvers.
+        Some(Host::Domain(name)) => name.strip_suffix('.').unwrap_or(name) == "localhost",
+        Some(Host::Ipv4(address)) => stays_here(address.into()),
+        Some(Host::Ipv6(address)) => stays_here(address.to_canonical()),
+        None => false,
     }
 }
 

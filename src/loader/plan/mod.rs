@@ -17,6 +17,7 @@ mod surroundings;
 mod tests;
 pub mod variables;
 
+pub(in crate::loader) use address::is_loopback;
 pub use address::{Address, AddressError};
 pub use error::PlanError;
 pub use package::{Ecosystem, Package, PackageError, VersionSpec};
@@ -304,6 +305,7 @@ impl Plan {
             installation: Box::new(ShownInstallation {
                 lock: resolved.and_then(|resolved| resolved.lock.clone()),
                 withdrawn: resolved.and_then(|resolved| resolved.withdrawn.clone()),
+                provenance: resolved.and_then(Resolved::shown_provenance),
                 ..ShownInstallation::default()
             }),
             remote: None,

@@ -1,7 +1,8 @@
 //! What a package was resolved to: the exact version and the content that belongs to it.
 
-use crate::pins::{Provenance, PublishedAt};
-use crate::protocol::Digest;
+use crate::pins::{ProvenanceFinding, PublishedAt};
+use crate::protocol::approval::ShownProvenance;
+use crate::protocol::{Digest, Shown};
 
 /// The exact version of a package, and what its content must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,8 +17,8 @@ pub struct Resolved {
     pub withdrawn: Option<String>,
     /// When the registry says that the version was published.
     pub published: Option<PublishedAt>,
-    /// Where the version was built, as an attestation proved.
-    pub provenance: Option<Provenance>,
+    /// Where the version was built, as far as that is known.
+    pub provenance: ProvenanceFinding,
 }
 
 impl Resolved {
@@ -30,7 +31,25 @@ impl Resolved {
             lock: None,
             withdrawn: None,
             published: None,
-            provenance: None,
+            provenance: ProvenanceFinding::default(),
+        }
+    }
+
+    /// Returns what a person is shown of where it was built; nothing where the registry was not asked.
+    #[must_use]
+    pub fn shown_provenance(&self) -> Option<ShownProvenance> {
+        let shown = |text: &str| Shown::line(text).to_string();
+        match &self.provenance {
+            ProvenanceFinding::Proven(provenance) => Some(ShownProvenance::Proven {
+                repository: shown(&provenance.repository),
+                workflow: shown(&provenance.workflow),
+                commit: provenance.commit.as_deref().map(shown),
+            }),
+            ProvenanceFinding::Absent => None,
+            unasked if *unasked == ProvenanceFinding::default() => None,
+            ProvenanceFinding::Unknown { reason } => Some(ShownProvenance::Unknown {
+                unknown: shown(reason),
+            }),
         }
     }
 }

@@ -8,15 +8,13 @@ use std::io::ErrorKind;
 
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
-use reqwest::{Client, ClientBuilder, Method, NoProxy, Proxy, Response, StatusCode, Url, redirect};
+use reqwest::{Client, Method, Response, StatusCode, Url};
 
+use super::client::{self, ClientError, root};
 use crate::config::Environment;
 use crate::loader::plan::Address;
 use crate::loader::session::{EndReason, UnreachableCause, Violation};
 use crate::protocol::{Secrets, Shown};
-
-/// A handshake over a bad line takes seconds; a host that never answers must not hold a call for minutes.
-const CONNECT_LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// A slash that is missing, a path that moved: more hops than these are a circle.
 const HOPS: usize = 3;
@@ -60,10 +58,10 @@ impl Http {
         secrets: Secrets,
         environment: &Environment,
     ) -> Result<Self, EndReason> {
-        let client = match client(&address, environment).await {
+        let client = match client::to(address.url(), environment).await {
             Ok(client) => client,
-            Err(Some(error)) => return Err(unreachable(&address, error, &secrets)),
-            Err(None) => {
+            Err(ClientError::Settings(error)) => return Err(unreachable(&address, error, &secrets)),
+            Err(ClientError::Tls) => {
                 return Err(EndReason::Unreachable {
                     origin: address.origin(),
                     cause: UnreachableCause::Tls,
@@ -180,40 +178,6 @@ impl Http {
     }
 }
 
-/// Makes a client for requests to one address, which follows no redirect; an error without a cause is one of TLS.
-pub(in crate::loader) async fn client(
-    address: &Address,
-    environment: &Environment,
-) -> Result<Client, Option<reqwest::Error>> {
-    // What stays on this machine goes through no proxy: its headers would leave it.
-    let proxies = if address.is_loopback() {
-        Vec::new()
-    } else {
-        proxies(environment)
-    };
-    let certificates = if address.url().scheme() == "https" || !proxies.is_empty() {
-        Certificates::OfTheMachine
-    } else {
-        Certificates::Unneeded
-    };
-    // The certificates of the machine are read from its disk.
-    let built = tokio::task::spawn_blocking(move || {
-        let builder = certificates
-            .chosen()
-            .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_LIMIT)
-            .user_agent(concat!("pml/", env!("CARGO_PKG_VERSION")))
-            // The environment was read once; what it says of proxies comes from there.
-            .no_proxy();
-        proxies.into_iter().fold(builder, ClientBuilder::proxy).build()
-    })
-    .await;
-    match built {
-        Ok(client) => client.map_err(Some),
-        Err(_panicked) => Err(None),
-    }
-}
-
 /// Returns where a redirect leads, if that is within the origin.
 fn redirected(from: &Url, response: &Response, secrets: &Secrets) -> Result<Url, EndReason> {
     let location = response
@@ -232,29 +196,6 @@ fn redirected(from: &Url, response: &Response, secrets: &Secrets) -> Result<Url,
             status: response.status(),
             said: String::new(),
         }),
-    }
-}
-
-/// Whom TLS trusts.
-enum Certificates {
-    /// Whom the machine trusts.
-    OfTheMachine,
-    /// No authority: no TLS is spoken, and a machine without certificates can do as much.
-    Unneeded,
-}
-
-impl Certificates {
-    fn chosen(self) -> ClientBuilder {
-        // Another part of this process may have chosen already, and that is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        match self {
-            Self::OfTheMachine => Client::builder(),
-            Self::Unneeded => Client::builder().tls_backend_preconfigured(
-                rustls::ClientConfig::builder()
-                    .with_root_certificates(rustls::RootCertStore::empty())
-                    .with_no_client_auth(),
-            ),
-        }
     }
 }
 
@@ -314,35 +255,4 @@ fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
         || io
             .and_then(std::io::Error::get_ref)
             .is_some_and(|inside| is_tls(inside))
-}
-
-/// Returns the cause at the root of an error; the words above it name the address, which may hold a secret.
-pub(in crate::loader) fn root(error: reqwest::Error, secrets: &Secrets) -> String {
-    let error = error.without_url();
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    Shown::line(&secrets.hide(&cause.to_string())).to_string()
-}
-
-/// Returns the proxies that the environment names.
-fn proxies(environment: &Environment) -> Vec<Proxy> {
-    let named = |name: &str| {
-        [name.to_owned(), name.to_ascii_lowercase()]
-            .iter()
-            .find_map(|name| environment.variable(name)?.to_str())
-            .map(str::to_owned)
-    };
-    let excepted = NoProxy::from_string(&named("NO_PROXY").unwrap_or_default());
-    [
-        named("HTTP_PROXY").map(Proxy::http),
-        named("HTTPS_PROXY").map(Proxy::https),
-        named("ALL_PROXY").map(Proxy::all),
-    ]
-    .into_iter()
-    .flatten()
-    .filter_map(Result::ok)
-    .map(|proxy| proxy.no_proxy(excepted.clone()))
-    .collect()
 }

@@ -7,6 +7,7 @@
 
 mod agreement;
 mod bridge;
+pub(super) mod client;
 mod connection;
 mod events;
 mod exchange;
@@ -23,4 +24,3 @@ mod session_requests;
 mod sse_transport;
 
 pub(super) use connection::connect;
-pub(super) use http::{client as http_client, root as root_cause};

@@ -10,7 +10,7 @@ use super::files::{create_directory, replace, sync_directory};
 use super::identity::{PackageIdentity, READABLE_LENGTH};
 use super::manifest::{FORMAT, json};
 use crate::loader::plan::{Package, Resolved, Scripts};
-use crate::pins::{Provenance, PublishedAt};
+use crate::pins::{ProvenanceFinding, PublishedAt};
 use crate::protocol::Digest;
 
 /// What a declared spec was resolved to.
@@ -25,8 +25,8 @@ struct ResolutionRecord {
     withdrawn: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     published: Option<PublishedAt>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    provenance: Option<Provenance>,
+    #[serde(default)]
+    provenance: ProvenanceFinding,
 }
 
 impl PackageStore {
@@ -45,17 +45,28 @@ impl PackageStore {
         })
     }
 
-    /// Remembers what a spec was resolved to; a record that is there already stays and is returned.
+    /// Remembers what a spec was resolved to; a record that is there already stays and is returned,
+    /// but for where the version was built if that was not known.
     pub(in crate::loader) fn keep(
         &self,
         package: &Package,
         resolved: Resolved,
     ) -> Result<Resolved, StoreError> {
         let path = self.record_path(package);
-        match self.record(package) {
-            Some(kept) if kept.integrity.is_some() => return Ok(kept),
-            _ => {}
-        }
+        let resolved = match self.record(package) {
+            Some(kept) if kept.integrity.is_some() => {
+                let is_same = (&kept.version, &kept.integrity) == (&resolved.version, &resolved.integrity);
+                if !is_same || !kept.provenance.is_unknown() || kept.provenance == resolved.provenance {
+                    return Ok(kept);
+                }
+                // Where it was built was not known, and may be now: nothing else of it changes.
+                Resolved {
+                    provenance: resolved.provenance,
+                    ..kept
+                }
+            }
+            _ => resolved,
+        };
         let record = ResolutionRecord {
             format: FORMAT,
             package: package.to_string(),

@@ -164,6 +164,9 @@ fn shown(asked: &PendingAsk) -> String {
         }
         None => {}
     }
+    if let Some(provenance) = &dependency.installation.provenance {
+        let _ = writeln!(shown, "  provenance {provenance}");
+    }
     if dependency.scripts {
         shown.push_str("  install scripts of the package WILL run (\"allowScripts\")\n");
     }

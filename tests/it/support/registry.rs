@@ -18,6 +18,10 @@ pub(crate) enum Body {
     Cut(Vec<u8>),
     /// For ever.
     Endless,
+    /// Not at all: with this status instead.
+    Status(u16),
+    /// Not at all: the connection closes.
+    Closed,
 }
 
 #[derive(Default)]
@@ -98,6 +102,26 @@ impl Registry {
     /// Serves a file as it is.
     pub(crate) fn serve(&self, path: &str, content: &[u8]) {
         let body = Body::Whole(content.to_vec());
+        self.shared.lock().unwrap().files.insert(path.to_owned(), body);
+    }
+
+    /// Says of a version that it has an attestation, and serves that.
+    pub(crate) fn attest(&self, name: &str, version: &str, body: Body) {
+        let path = format!("/-/npm/v1/attestations/{name}@{version}");
+        let mut shared = self.shared.lock().unwrap();
+        let document = shared.documents.get_mut(name).unwrap();
+        document["versions"][version]["dist"]["attestations"] = json!({
+            // Never followed: attestations come from the registry's own host.
+            "url": "http://127.0.0.1:9/elsewhere",
+            "provenance": { "predicateType": "https://slsa.dev/provenance/v1" },
+        });
+        let text = document.to_string().into_bytes();
+        shared.files.insert(format!("/{name}"), Body::Whole(text));
+        shared.files.insert(path, body);
+    }
+
+    /// Serves a file in this way.
+    pub(crate) fn serve_as(&self, path: &str, body: Body) {
         self.shared.lock().unwrap().files.insert(path.to_owned(), body);
     }
 
@@ -183,11 +207,13 @@ fn answer(stream: &TcpStream, shared: &Mutex<Shared>) {
         shared.asked.push(path.clone());
         shared.files.get(&path).cloned()
     };
-    // The index of Python packages is a page.
-    let kind = if path.starts_with("/simple") {
-        "text/html"
-    } else {
-        "application/json"
+    // The index of Python packages is a page, or the same as JSON.
+    let kind = match &body {
+        Some(Body::Whole(page)) if path.starts_with("/simple") && page.starts_with(b"{") => {
+            "application/vnd.pypi.simple.v1+json"
+        }
+        _ if path.starts_with("/simple") => "text/html",
+        _ => "application/json",
     };
     let mut stream = stream;
     let mut send = |status: &str, length: usize, body: &[u8]| {
@@ -200,6 +226,8 @@ fn answer(stream: &TcpStream, shared: &Mutex<Shared>) {
     };
     let _ = match body {
         None => send("404 Not Found", 2, b"{}"),
+        Some(Body::Status(status)) => send(&format!("{status} So"), 2, b"{}"),
+        Some(Body::Closed) => Ok(()),
         Some(Body::Whole(body)) => send("200 OK", body.len(), &body),
         Some(Body::Cut(body)) => send("200 OK", body.len(), &body[..body.len() / 2]),
         Some(Body::Endless) => {

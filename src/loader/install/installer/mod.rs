@@ -3,9 +3,11 @@
 //! Owns the processes of the installers and their environment. Knows no store: a recipe fills the directory it is
 //! given and says what is in it. No code of a package runs before its lock has been checked.
 
+mod attestations;
 mod credentials;
 mod indexes;
 mod npm;
+mod npm_command;
 mod order;
 mod process;
 mod pypi;

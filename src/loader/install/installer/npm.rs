@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::npm_command::run;
 use super::order::{InstallOrder, InstalledFiles, stays_below};
-use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
-use super::withdrawal;
+use super::{attestations, withdrawal};
 use crate::loader::install::background::write_for_installer;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::{check_npm, strong};
@@ -55,6 +55,8 @@ struct RegistryVersion {
     version: String,
     #[serde(rename = "dist.integrity")]
     integrity: Option<String>,
+    #[serde(rename = "dist.attestations", default)]
+    attestations: serde_json::Value,
     #[serde(default)]
     deprecated: serde_json::Value,
 }
@@ -84,6 +86,7 @@ pub(super) async fn resolve(
         &spec,
         "version",
         "dist.integrity",
+        "dist.attestations",
         "deprecated",
     ];
     let finished = run(tools, &npm, &spec, directory, arguments.map(OsString::from)).await?;
@@ -114,11 +117,12 @@ pub(super) async fn resolve(
     {
         return Err(unreadable());
     }
-    Ok(Resolved {
+    let resolved = Resolved {
         integrity: view.integrity.as_deref().and_then(strong),
         withdrawn: withdrawal::deprecated(&view.deprecated),
         ..Resolved::version(&view.version)
-    })
+    };
+    attestations::of_npm(tools, &npm, package, directory, resolved, &view.attestations).await
 }
 
 /// Writes the lock of a package into the order's directory; nothing of it is fetched.
@@ -205,22 +209,6 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
         at_start: Vec::new(),
         withdrawn: withdrawal::deprecated_in(&lock, order.package.name()),
     })
-}
-
-async fn run(
-    tools: &Tools,
-    npm: &Program,
-    spec: &str,
-    directory: &Path,
-    arguments: impl IntoIterator<Item = OsString>,
-) -> Result<InstallerOutput, InstallError> {
-    let mut cache = OsString::from("--cache=");
-    cache.push(tools.cache("npm"));
-    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    arguments.insert(1, cache);
-    // Its log of every run would keep the credentials of registries, and pml reports what npm says anyway.
-    arguments.insert(2, "--logs-max=0".into());
-    tools.run(npm, spec, directory, arguments, []).await
 }
 
 async fn write_manifest(directory: &Path, text: String) -> Result<(), InstallError> {

@@ -11,7 +11,7 @@ use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
 use super::venv::{self, FreshVenv, VenvProblem};
-use super::{indexes, withdrawal};
+use super::{attestations, indexes, withdrawal};
 use crate::loader::install::background::{off_thread, write_for_installer};
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::{CheckedLock, check_requirements};
@@ -51,7 +51,7 @@ pub(super) async fn resolve(
     };
     write(directory, WANTED, &wanted).await?;
     let mut arguments = COMPILE.to_vec();
-    arguments.push("--no-deps");
+    arguments.extend(["--no-deps", "--emit-index-annotation"]);
     if let Some(version) = package.python() {
         arguments.extend(["--python-version", version]);
     }
@@ -64,11 +64,12 @@ pub(super) async fn resolve(
         source: Tail::of(&finished.stdout, &finished.secrets),
     })?;
     let withdrawn = withdrawal::yanked(&finished.stderr, package.name(), &checked.version);
-    Ok(Resolved {
+    let resolved = Resolved {
         integrity: Some(checked.integrity),
         withdrawn,
         ..Resolved::version(&checked.version)
-    })
+    };
+    attestations::of_pypi(tools, package, resolved, &finished).await
 }
 
 /// An environment without packages, and the lock of what belongs into it.

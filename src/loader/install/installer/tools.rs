@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::credentials;
 use super::process::{InstallerEnd, InstallerOutput, InstallerRun, Program};
-use crate::config::{Environment, Locations};
+use crate::config::{Environment, Locations, ProvenanceSettings};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::tail::Tail;
@@ -56,6 +57,8 @@ const KEPT: [&str; 27] = [
 pub(in crate::loader) struct Tools {
     environment: Environment,
     cache: PathBuf,
+    /// The user's own file, which says what provenance is verified with.
+    user_config: PathBuf,
     supervisor: Option<PathBuf>,
 }
 
@@ -64,6 +67,7 @@ impl Tools {
         Self {
             environment: environment.clone(),
             cache: locations.cache().to_owned(),
+            user_config: locations.user_config(),
             supervisor: None,
         }
     }
@@ -104,6 +108,22 @@ impl Tools {
 
     pub(super) fn environment(&self) -> &Environment {
         &self.environment
+    }
+
+    /// Reads what the user demands of where packages were built, as their file says now.
+    pub(in crate::loader) async fn provenance_settings(&self) -> Result<ProvenanceSettings, InstallError> {
+        let file = self.user_config.clone();
+        let read = off_thread(move || ProvenanceSettings::read(&file)).await;
+        let Some(read) = read else {
+            let gone = std::io::Error::other("pml is going away");
+            return Err(InstallError::file("read", &self.user_config)(gone));
+        };
+        read.map_err(|source| InstallError::Settings(Arc::new(source)))
+    }
+
+    /// Returns the user's own file.
+    pub(in crate::loader) fn user_config(&self) -> &Path {
+        &self.user_config
     }
 
     /// Returns the environment of an installer.

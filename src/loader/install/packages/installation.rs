@@ -54,6 +54,7 @@ impl Packages {
             self.record(package, Resolved { integrity, ..known }).await?;
             return Ok(Vec::new());
         }
+        let (known, expected) = self.proven(package, known, expected).await?;
         let (store, own) = (self.store.clone(), key.clone());
         off_thread(move || store.sweep(&own)).await;
         self.record_fetch(plan, package, &known.version).await?;
@@ -65,7 +66,7 @@ impl Packages {
                 package,
                 malicious,
                 version: &known.version,
-                expected,
+                expected: &expected,
                 frozen: frozen.as_ref().map(|(_, text)| text.as_str()),
                 scripts,
                 directory: &workspace,
@@ -208,7 +209,7 @@ impl Packages {
         Ok(())
     }
 
-    async fn record(&self, package: &Package, resolved: Resolved) -> Result<(), InstallError> {
+    pub(super) async fn record(&self, package: &Package, resolved: Resolved) -> Result<(), InstallError> {
         let (store, package) = (self.store.clone(), package.clone());
         off_thread(move || store.keep(&package, resolved).map(drop))
             .await

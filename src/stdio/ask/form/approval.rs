@@ -134,7 +134,12 @@ fn notes(lines: &[Line]) -> Vec<String> {
     let scripts = of(Fact::Scripts).map(|_| "install scripts WILL run".to_owned());
     let surroundings = of(Fact::Surroundings).map(|line| format!("{} {}", line.label, line.text));
     let notes = of(Fact::Note).map(|line| line.text.clone());
-    scripts.chain(surroundings).chain(notes).collect()
+    let provenance = of(Fact::Provenance).map(|line| format!("{} {}", line.label, line.text));
+    scripts
+        .chain(surroundings)
+        .chain(notes)
+        .chain(provenance)
+        .collect()
 }
 
 /// Names project and hash, in what a line has left behind the code.
@@ -184,8 +189,8 @@ mod tests {
     use crate::config::By;
     use crate::protocol::Digest;
     use crate::protocol::approval::{
-        ApprovalType, AskSubject, ShownDependency, ShownInstallation, ShownProjectFile, ShownRemote,
-        Surroundings,
+        ApprovalType, AskSubject, ShownDependency, ShownInstallation, ShownProjectFile, ShownProvenance,
+        ShownRemote, Surroundings,
     };
     use crate::proxy::{Ask, PersonalRoad, Workflow};
 
@@ -209,6 +214,21 @@ mod tests {
             "Always (writes .pml.json: a-serve…(+20)…onnect)"
         );
         assert_eq!(title("mid:echo"), "Always (writes .pml.json)");
+    }
+
+    fn proven() -> ShownDependency {
+        let provenance = ShownProvenance::Proven {
+            repository: "github.com/owner/name".to_owned(),
+            workflow: "release.yml@refs/tags/v1".to_owned(),
+            commit: None,
+        };
+        ShownDependency {
+            installation: Box::new(ShownInstallation {
+                provenance: Some(provenance),
+                ..ShownInstallation::default()
+            }),
+            ..dependency("proven")
+        }
     }
 
     fn dependency(name: &str) -> ShownDependency {
@@ -306,6 +326,7 @@ mod tests {
             asks(install(unhashed), "serena:connect", None, false),
             asks(install(command), "serena:analyze", None, false),
             asks(install(busy), "busy:go", None, true),
+            asks(install(proven()), "proven:go", None, true),
             asks(Ask::Connect { dependency: remote }, "serena:read", None, false),
             asks(permit(), "fs:write", arguments, false),
             asks(permit(), "fs:list", None, false),
@@ -335,6 +356,12 @@ mod tests {
         install scripts WILL run · runs in /elsewhere\u{202e} · variables A, B
         code aaaaa · /home/me/one · sha512-abcdefghijklm…
         [this version was yanked]
+        Continue – this version, from now on | Only this session | Always (writes .pml.json) | Abort
+
+        Install proven@0.5.0 for proven:go?
+        npm install proven@0.5.0
+        provenance github.com/owner/name (release.yml@refs/tags/v1)
+        code aaaaa · /home/me/one · sha512-abcdefghijklm…
         Continue – this version, from now on | Only this session | Always (writes .pml.json) | Abort
 
         Connect to serena for serena:read?

@@ -1,0 +1,25 @@
+//! How npm is run: with a cache of pml's own, and without a log.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::process::{InstallerOutput, Program};
+use super::tools::Tools;
+use crate::loader::install::error::InstallError;
+
+/// Runs npm to a successful end.
+pub(super) async fn run(
+    tools: &Tools,
+    npm: &Program,
+    spec: &str,
+    directory: &Path,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<InstallerOutput, InstallError> {
+    let mut cache = OsString::from("--cache=");
+    cache.push(tools.cache("npm"));
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    arguments.insert(1, cache);
+    // Its log of every run would keep the credentials of registries, and pml reports what npm says anyway.
+    arguments.insert(2, "--logs-max=0".into());
+    tools.run(npm, spec, directory, arguments, []).await
+}

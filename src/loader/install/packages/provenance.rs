@@ -1,0 +1,123 @@
+//! What must be known of where a package was built before it is installed or started.
+
+use super::Packages;
+use crate::loader::install::content::Content;
+use crate::loader::install::error::InstallError;
+use crate::loader::plan::{Package, Resolved};
+use crate::pins::ProvenanceFinding;
+use crate::protocol::Shown;
+
+impl Packages {
+    /// Refuses a package of which the user demands a provenance that it does not have.
+    pub(super) async fn demand(&self, package: &Package, resolved: &Resolved) -> Result<(), InstallError> {
+        let settings = self.tools.provenance_settings().await?;
+        let registry = package.ecosystem().as_str();
+        let Some(pattern) = settings.requirement(registry, &package.registry_name()) else {
+            return Ok(());
+        };
+        let lack = match &resolved.provenance {
+            ProvenanceFinding::Proven(_) => return Ok(()),
+            ProvenanceFinding::Absent => "it has no provenance".to_owned(),
+            ProvenanceFinding::Unknown { reason } => {
+                format!("it is not known where it was built ({})", Shown::line(reason))
+            }
+        };
+        Err(InstallError::Unproven {
+            package: package.at(&resolved.version),
+            lack,
+            pattern: Shown::line(pattern).to_string(),
+            file: self.tools.user_config().to_owned(),
+        })
+    }
+
+    /// Does the same of a package that is installed; where it was built is asked for if that is not known.
+    pub(super) async fn demand_of_installed(
+        &self,
+        package: &Package,
+        installed: &Resolved,
+    ) -> Result<(), InstallError> {
+        let Err(refused) = self.demand(package, installed).await else {
+            return Ok(());
+        };
+        if !installed.provenance.is_unknown() {
+            return Err(refused);
+        }
+        let found = self.attested(package, installed.clone()).await?;
+        self.demand(package, &found).await?;
+        self.record(package, found).await
+    }
+
+    /// Refuses what must not be fetched, and returns what is known of a version with the content that must be found.
+    pub(super) async fn proven(
+        &self,
+        package: &Package,
+        known: Resolved,
+        expected: &Content,
+    ) -> Result<(Resolved, Content), InstallError> {
+        let known = self.attested(package, known).await?;
+        self.demand(package, &known).await?;
+        expected.check(&package.spec(), &known)?;
+        let expected = Content {
+            integrity: expected.integrity.clone().or_else(|| known.integrity.clone()),
+            lock: expected.lock.clone(),
+        };
+        Ok((known, expected))
+    }
+
+    /// Returns what is known of a version and where it was built, which its registry is asked for if that is not known.
+    ///
+    /// An attestation that does not verify is an error; a registry that cannot be asked is none.
+    pub(super) async fn attested(
+        &self,
+        package: &Package,
+        known: Resolved,
+    ) -> Result<Resolved, InstallError> {
+        if !known.provenance.is_unknown() {
+            return Ok(known);
+        }
+        let found = match exact(package, &known.version) {
+            Some(exact) => self.look_up(&exact).await,
+            None => return Ok(known),
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(
+                error @ (InstallError::Provenance { .. }
+                | InstallError::Unproven { .. }
+                | InstallError::Settings(_)),
+            ) => {
+                return Err(error);
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                tracing::info!(package = %package.at(&known.version), %reason, "it is not known where the package was built");
+                return Ok(Resolved {
+                    provenance: ProvenanceFinding::Unknown { reason },
+                    ..known
+                });
+            }
+        };
+        // What is proven is proven of this very content.
+        let content = Content {
+            integrity: known.integrity.clone(),
+            lock: None,
+        };
+        content.check(&package.at(&known.version), &found)?;
+        Ok(Resolved {
+            integrity: known.integrity.or(found.integrity),
+            withdrawn: known.withdrawn.or(found.withdrawn),
+            published: known.published.or(found.published),
+            provenance: found.provenance,
+            ..known
+        })
+    }
+}
+
+/// Returns the package at this very version.
+fn exact(package: &Package, version: &str) -> Option<Package> {
+    let exact = Package::explicit(&package.exactly(version)).ok()?;
+    match package.python() {
+        Some(python) => exact.with_python(python).ok(),
+        None => Some(exact),
+    }
+}
