@@ -32,7 +32,7 @@ pub use catalog::{
 };
 pub use install::{
     Content, InstallError, InstallProgress, InstallStep, Installed, LockError, MaliciousServer, Packages,
-    Registries, Tail, Uninstalled, Use, Used,
+    Registries, Tail, Uninstalled, Use, Used, VerifiedFiles, VerifiedInstallation,
 };
 pub use lifecycle::{Gate, GateAnswer, Lease, LoadError, Loader, Occupied, Started, Steps, restart};
 pub use plan::{
@@ -47,4 +47,4 @@ pub use session::{
     Caller, Client, Declared, EndReason, Ended, Failure, HandshakeRefusal, Inquiry, OfferResult, Reply,
     Session, Unasked, UnreachableCause, Violation,
 };
-pub use store::{StoreError, WrittenFiles};
+pub use store::{StoreError, TreeDifference, WrittenFiles};

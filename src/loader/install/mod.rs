@@ -18,6 +18,8 @@ pub use content::Content;
 pub use error::InstallError;
 pub use installer::Registries;
 pub use lock::LockError;
-pub use packages::{Installed, MaliciousServer, Packages, Uninstalled, Use, Used};
+pub use packages::{
+    Installed, MaliciousServer, Packages, Uninstalled, Use, Used, VerifiedFiles, VerifiedInstallation,
+};
 pub use step::{InstallProgress, InstallStep};
 pub use tail::Tail;

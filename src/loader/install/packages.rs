@@ -8,9 +8,11 @@ mod installation;
 mod malicious;
 mod provenance;
 mod uninstallation;
+mod verification;
 
 pub use malicious::MaliciousServer;
 pub use uninstallation::{Uninstalled, Use, Used};
+pub use verification::{VerifiedFiles, VerifiedInstallation};
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;

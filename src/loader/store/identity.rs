@@ -8,6 +8,9 @@ use crate::protocol::Digest;
 /// Names of files end at 255 bytes; the digest keeps shortened ones apart.
 pub(super) const READABLE_LENGTH: usize = 120;
 
+/// How much of the digest stands in a name: enough to keep apart what shares its readable part.
+pub(super) const DIGEST_LENGTH: usize = 16;
+
 /// One package at one exact version, as it is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -39,6 +42,26 @@ impl PackageIdentity {
                 Ecosystem::Pypi => Scripts::Off,
             },
         }
+    }
+
+    /// Returns the package at its exact version; `None` if it was written by something else than pml.
+    pub(in crate::loader) fn package(&self) -> Option<Package> {
+        let separator = match self.ecosystem {
+            Ecosystem::Npm => "@",
+            Ecosystem::Pypi => "==",
+        };
+        let Self { name, version, .. } = self;
+        Package::explicit(&format!("{}:{name}{separator}{version}", self.ecosystem.as_str())).ok()
+    }
+
+    /// Returns the exact version.
+    pub(in crate::loader) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Returns the package with its version, such as `npm:name@1.0.0`.
+    pub(in crate::loader) fn title(&self) -> String {
+        format!("{}:{}@{}", self.ecosystem.as_str(), self.name, self.version)
     }
 
     /// Returns its name without extras.
@@ -74,7 +97,7 @@ impl PackageIdentity {
             ""
         };
         let digest = Digest::of(parts.into_iter().chain([scripts]));
-        format!("{readable}-{}{scripts}", &digest.as_str()[..16])
+        format!("{readable}-{}{scripts}", &digest.as_str()[..DIGEST_LENGTH])
     }
 
     /// Returns the name of its lock and the beginning of its workspaces' names.

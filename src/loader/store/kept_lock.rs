@@ -23,12 +23,39 @@ pub(in crate::loader) struct KeptLock {
     pub(in crate::loader) text: String,
 }
 
+/// Whether the lock of a package is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::loader) enum KeptLockState {
+    /// It is.
+    Kept(KeptLock),
+    /// There is none.
+    Missing,
+    /// What is there is none of this package.
+    Unreadable,
+}
+
 impl PackageStore {
     /// Returns the lock of a package; an unreadable one counts as none.
     pub(in crate::loader) fn frozen(&self, identity: &PackageIdentity) -> Option<KeptLock> {
-        let text = std::fs::read(self.frozen_path(identity)).ok()?;
-        let frozen: KeptLock = serde_json::from_slice(&text).ok()?;
-        (frozen.format == FORMAT && frozen.identity == identity.without_scripts()).then_some(frozen)
+        match self.frozen_state(identity) {
+            KeptLockState::Kept(frozen) => Some(frozen),
+            KeptLockState::Missing | KeptLockState::Unreadable => None,
+        }
+    }
+
+    /// Returns the lock of a package, or tells why there is none.
+    pub(in crate::loader) fn frozen_state(&self, identity: &PackageIdentity) -> KeptLockState {
+        let text = match std::fs::read(self.frozen_path(identity)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return KeptLockState::Missing,
+            Err(_) => return KeptLockState::Unreadable,
+        };
+        match serde_json::from_slice::<KeptLock>(&text) {
+            Ok(frozen) if frozen.format == FORMAT && frozen.identity == identity.without_scripts() => {
+                KeptLockState::Kept(frozen)
+            }
+            Ok(_) | Err(_) => KeptLockState::Unreadable,
+        }
     }
 
     /// Keeps the lock of a package, in place of one that was kept before.

@@ -73,7 +73,7 @@ impl Manifest {
     }
 }
 
-pub(super) fn read_manifest(directory: &Path) -> Option<Manifest> {
+pub(in crate::loader) fn read_manifest(directory: &Path) -> Option<Manifest> {
     let text = std::fs::read(directory.join(MANIFEST)).ok()?;
     let manifest: Manifest = serde_json::from_slice(&text).ok()?;
     (manifest.format == FORMAT).then_some(manifest)

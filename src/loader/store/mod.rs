@@ -5,6 +5,7 @@
 //! locks of the kernel: they end with the process, so a stale lock cannot exist, and a workspace whose lock is
 //! free is abandoned.
 
+mod checksums;
 mod error;
 mod files;
 mod identity;
@@ -15,15 +16,18 @@ mod records;
 mod workspaces;
 mod written_files;
 
+pub(super) use checksums::InstallationPlace;
+pub use checksums::TreeDifference;
 pub use error::StoreError;
 pub(super) use files::{first_bytes, first_line, remove, write_new};
 pub(super) use identity::PackageIdentity;
-pub(super) use manifest::{Executable, Manifest, PYTHON, StartMethod};
+pub(super) use kept_lock::KeptLockState;
+pub(super) use manifest::{Executable, Manifest, PYTHON, StartMethod, read_manifest};
 pub use written_files::WrittenFiles;
 
 use std::path::{Path, PathBuf};
 
-use self::manifest::read_manifest;
+use self::identity::DIGEST_LENGTH;
 
 /// The files below the data directory.
 #[derive(Debug, Clone)]
@@ -44,6 +48,24 @@ impl PackageStore {
             .join("store")
             .join(identity.ecosystem.as_str())
             .join(identity.file_name(integrity))
+    }
+
+    /// Tells whether a directory is where an identity is installed with some integrity.
+    pub(super) fn is_directory_of(&self, identity: &PackageIdentity, directory: &Path) -> bool {
+        let own = self.directory(identity, "");
+        // Only the digest in the middle of the name depends on the integrity.
+        let (Some(own_name), Some(name)) = (own.file_name(), directory.file_name()) else {
+            return false;
+        };
+        let (own_name, name) = (own_name.to_string_lossy(), name.to_string_lossy());
+        let parts = |name: &str| {
+            let (readable, rest) = name.rsplit_once('-')?;
+            let (digest, scripts) = rest.split_at_checked(DIGEST_LENGTH)?;
+            let is_digest = digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+            is_digest.then(|| (readable.to_owned(), scripts.to_owned()))
+        };
+        let same = parts(&own_name).is_some_and(|own| parts(&name) == Some(own));
+        same && own.parent() == directory.parent()
     }
 
     /// Returns the manifest of an installation, if there is a whole one.

@@ -27,6 +27,7 @@ impl PackageStore {
         write_brought(workspace)?;
         let path = workspace.join(MANIFEST);
         write_new(&path, &json(manifest)).map_err(StoreError::file("write", &path))?;
+        self.write_checksums(workspace, &target, manifest)?;
         sync_tree(workspace)?;
         // What is there was not whole, or its runtime is gone: it makes room.
         let mut kept = None;
@@ -72,6 +73,7 @@ impl PackageStore {
                     uuid::Uuid::new_v4().simple()
                 ));
                 disk::rename(&path, &aside).map_err(StoreError::file("remove", &path))?;
+                self.forget_checksums(&path)?;
                 remove(&aside);
                 removed.push(path);
             }

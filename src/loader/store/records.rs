@@ -112,6 +112,25 @@ impl PackageStore {
         })
     }
 
+    /// Returns the specs that are resolved to this version of a package with these extras, and to what.
+    pub(in crate::loader) fn records_of(&self, identity: &PackageIdentity) -> Vec<(String, Resolved)> {
+        let entries = std::fs::read_dir(self.root.join("resolved"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let records = entries.filter_map(|entry| {
+            let text = std::fs::read(entry.path()).ok()?;
+            let record: ResolutionRecord = serde_json::from_slice(&text).ok()?;
+            let package = Package::explicit(&record.package).ok()?;
+            let resolved = self.record(&package)?;
+            let of = PackageIdentity::new(&package, &resolved.version, Scripts::Off);
+            (of == identity.without_scripts()).then_some((record.package, resolved))
+        });
+        let mut records: Vec<(String, Resolved)> = records.collect();
+        records.sort_by(|one, other| one.0.cmp(&other.0));
+        records
+    }
+
     fn record_path(&self, package: &Package) -> PathBuf {
         let readable: String = package
             .to_string()
