@@ -5,6 +5,7 @@ use clap::Subcommand;
 use super::{
     add, answer, approve, audit, check, completions, demo, diff, history, inbox, init, install, list, lock,
     outdated, pending, refuse, remove, rule, rules, sbom, serve, supervise, trust, uninstall, upgrade,
+    verify,
 };
 
 /// How rules weigh, told wherever rules are made.
@@ -123,6 +124,9 @@ Exit code: 0 done, 1 refused, 2 error.")]
     /// Print the bill of materials of what is installed, as CycloneDX
     #[command(after_help = sbom::HELP)]
     Sbom(sbom::SbomArguments),
+    /// Compare what is installed with what was installed, file by file
+    #[command(after_help = verify::HELP)]
+    Verify(verify::VerifyArguments),
     /// Let tools run without a question
     #[command(after_help = format!("\
 Examples:

@@ -47,6 +47,7 @@ mod trust;
 mod uninstall;
 mod upgrade;
 mod uses;
+mod verify;
 #[cfg(debug_assertions)]
 mod watchdog;
 

@@ -105,6 +105,7 @@ mod uninstall;
 mod unreadable_definitions;
 mod upgrade_walk;
 #[cfg(target_os = "linux")]
+mod verify;
 mod wall_clock;
 mod wheels;
 mod withdrawn;
