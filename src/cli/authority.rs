@@ -40,7 +40,7 @@ pub(super) fn of(
         // Neither a rule nor an approval covers what is not what was accepted.
         Pinned::Changed => return Ok(Authority::Asks),
         Pinned::Free => Content::default(),
-        Pinned::To(content) => content,
+        Pinned::To(accepted) => accepted,
     };
     if ruling == CommandRuling::Allowed {
         return Ok(Authority::Granted(pinned));

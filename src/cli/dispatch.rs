@@ -6,7 +6,7 @@ use super::commands::{Command, InternalCommand};
 use super::{
     CommandContext, add, answer, approve, audit, check, completions, demo, diff, history, inbox, init,
     install, list, lock, outdated, output, pending, person, refuse, remove, rule, rules, sample_server, sbom,
-    serve, stdio, supervise, trust, uninstall, upgrade,
+    serve, stdio, supervise, trust, uninstall, upgrade, verify,
 };
 use crate::config::{self, RuleList};
 
@@ -74,6 +74,7 @@ impl Command {
             }
             Self::Audit(arguments) => audit::run(context, &arguments),
             Self::Sbom(arguments) => sbom::run(context, &arguments),
+            Self::Verify(arguments) => verify::run(context, &arguments),
             // Also what moves or takes a rule may lift a deny.
             Self::Allow(arguments) => {
                 person::required(context, "allow")?;

@@ -27,9 +27,8 @@ impl Packages {
         expected: &Content,
         progress: InstallProgress<'_>,
     ) -> Result<Vec<String>, InstallError> {
-        let scripts = plan.scripts();
         let known = self.known(package, progress).await?;
-        let identity = PackageIdentity::new(package, &known.version, scripts);
+        let identity = PackageIdentity::new(package, &known.version, plan.scripts());
         let key = identity.key();
         let held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
         // The last holder of the lock may have recorded more than was known before.
@@ -42,10 +41,10 @@ impl Packages {
         expected.check(&package.spec(), &known)?;
         let contents = frozen.as_ref().map(|(found, _)| found);
         let malicious = &self.malicious_beside(plan, &known, contents).await?;
-        let expected = &Content {
-            integrity: expected.integrity.clone().or_else(|| known.integrity.clone()),
-            lock: expected.lock.clone().or_else(|| known.lock.clone()),
-        };
+        let expected = &expected.clone().or(Content {
+            integrity: known.integrity.clone(),
+            lock: known.lock.clone(),
+        });
         if let Some(integrity) = &expected.integrity
             && let Some(manifest) = self.store.manifest(&identity, integrity)
             && is_whole(&self.store.directory(&identity, integrity), &manifest)
@@ -68,7 +67,7 @@ impl Packages {
                 version: &known.version,
                 expected: &expected,
                 frozen: frozen.as_ref().map(|(_, text)| text.as_str()),
-                scripts,
+                scripts: plan.scripts(),
                 directory: &workspace,
                 progress,
             },
