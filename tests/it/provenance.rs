@@ -8,10 +8,10 @@ use pml::loader::{Packages, plan};
 use pml::pins::{ProvenanceChange, ProvenanceFinding};
 use serde_json::{Value, json};
 
-use crate::support::have;
 use crate::support::packages::{publish_wheels, sha256};
 use crate::support::registry::{Body, Registry, integrity};
 use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
+use crate::support::{DEADLINE, eventually, have};
 
 const BUILT: &str = "github.com/owner/hello (.github/workflows/release.yml@refs/tags/v1)";
 
@@ -133,8 +133,13 @@ fn the_repository_is_shown_before_a_person_agrees_and_afterwards() {
     let registry = attested();
     let world = world(&registry, &json!({}), NPM);
     let mut client = world.legacy();
-    let asked = client.call("hello:look", &json!({}));
-    assert!(asks(&asked), "{asked}");
+    // A question waits a moment for the registry; what comes later stands in the next one.
+    let mut asked = Value::Null;
+    eventually("the provenance is in a question", DEADLINE, || {
+        asked = client.call("hello:look", &json!({}));
+        assert!(asks(&asked), "{asked}");
+        !asked["approval_context"]["dependency"]["provenance"].is_null()
+    });
     let shown = json!({
         "repository": "github.com/owner/hello",
         "workflow": ".github/workflows/release.yml@refs/tags/v1",

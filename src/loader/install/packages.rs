@@ -16,7 +16,7 @@ pub use verification::{VerifiedFiles, VerifiedInstallation};
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -148,11 +148,31 @@ impl Packages {
         if let Some(resolved) = recorded() {
             return Ok(resolved);
         }
-        let resolved = self.ask_registry(package, &key).await?;
-        let (store, package, found) = (self.store.clone(), package.clone(), resolved.clone());
-        let kept = off_thread(move || store.keep(&package, found)).await;
-        // Work that broke off recorded nothing: what the registry said is asked for again next time.
-        Ok(kept.unwrap_or(Ok(resolved))?)
+        let workspace = self.store.workspace(&key)?;
+        let resolved = self.resolve_in(package, &workspace).await;
+        store::remove(&workspace);
+        resolved
+    }
+
+    /// Asks the registry and records what it says: what a question needs at once, then where the version was built.
+    async fn resolve_in(&self, package: &Package, workspace: &Path) -> Result<Resolved, InstallError> {
+        let (resolved, lead) = installer::resolve(&self.tools, package, workspace).await?;
+        self.record(package, resolved.clone()).await?;
+        let proven = self.attest_in(package, workspace, resolved, lead).await;
+        match proven {
+            Ok(proven) => {
+                self.record(package, proven.clone()).await?;
+                Ok(proven)
+            }
+            Err(refused) => {
+                // What is refused pins no version: another one may stand there tomorrow.
+                let (store, package) = (self.store.clone(), package.clone());
+                off_thread(move || store.forget(&package))
+                    .await
+                    .unwrap_or(Ok(()))?;
+                Err(refused)
+            }
+        }
     }
 
     /// Asks the registry what a spec means today and records nothing, for a version that is about to be declared.
@@ -164,11 +184,12 @@ impl Packages {
 
     async fn ask_registry(&self, package: &Package, key: &str) -> Result<Resolved, InstallError> {
         let workspace = self.store.workspace(key)?;
-        let resolved = installer::resolve(&self.tools, package, &workspace).await;
+        let resolved = match installer::resolve(&self.tools, package, &workspace).await {
+            Ok((resolved, lead)) => self.attest_in(package, &workspace, resolved, lead).await,
+            Err(error) => Err(error),
+        };
         store::remove(&workspace);
-        let resolved = resolved?;
-        self.demand(package, &resolved).await?;
-        Ok(resolved)
+        resolved
     }
 
     /// Installs a plan's package, or waits for the installation of it that is under way.

@@ -53,3 +53,37 @@ impl Resolved {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pins::Provenance;
+
+    fn shown(provenance: ProvenanceFinding) -> Option<String> {
+        let resolved = Resolved {
+            provenance,
+            ..Resolved::version("1.0.0")
+        };
+        resolved.shown_provenance().map(|shown| shown.to_string())
+    }
+
+    #[test]
+    fn where_a_version_was_built_is_shown_escaped_and_only_where_something_is_known_of_it() {
+        let hostile = Provenance {
+            repository: "github.com/a/\u{202e}b".to_owned(),
+            workflow: "x\u{1b}[2J@refs/tags/v1".to_owned(),
+            commit: None,
+        };
+        assert_eq!(
+            shown(ProvenanceFinding::Proven(hostile)).unwrap(),
+            "github.com/a/\\u{202e}b (x\\u{1b}[2J@refs/tags/v1)"
+        );
+        let reason = "the registry answered 500\n".to_owned();
+        assert_eq!(
+            shown(ProvenanceFinding::Unknown { reason }).unwrap(),
+            "unknown: the registry answered 500\\n"
+        );
+        assert_eq!(shown(ProvenanceFinding::Absent), None);
+        assert_eq!(shown(ProvenanceFinding::default()), None);
+    }
+}

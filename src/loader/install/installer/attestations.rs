@@ -9,84 +9,111 @@ use std::path::Path;
 use url::Url;
 
 use super::npm_command;
-use super::process::{InstallerOutput, Program};
+use super::process::InstallerOutput;
 use super::tools::Tools;
 use crate::loader::install::error::InstallError;
 use crate::loader::plan::{Package, Resolved, normalize};
-use crate::loader::provenance::AttestationInquiry;
+use crate::loader::provenance::{AttestationInquiry, ProvenanceError};
 use crate::pins::ProvenanceFinding;
+use crate::protocol::Secrets;
 
-/// Finds out where a version of an npm package was built; `attestations` is what its registry says of them.
-pub(super) async fn of_npm(
+/// What an installer said of the attestations of a version that it resolved.
+#[derive(Debug)]
+pub(in crate::loader::install) enum AttestationLead {
+    /// The registry has none.
+    Absent,
+    /// The npm registry says that it has some.
+    Npm,
+    /// A Python index may have some.
+    Pypi {
+        /// The index that has the package, where uv says so.
+        index: Option<Url>,
+        /// The hashes of all archives of the version.
+        hashes: Vec<String>,
+        /// What of the index must not be shown.
+        secrets: Secrets,
+    },
+}
+
+impl AttestationLead {
+    /// Reads what `npm view` says of them.
+    pub(super) fn npm(attestations: &serde_json::Value) -> Self {
+        if attestations.is_null() {
+            Self::Absent
+        } else {
+            Self::Npm
+        }
+    }
+
+    /// Reads the requirement that uv resolved.
+    pub(super) fn pypi(said: &InstallerOutput) -> Self {
+        let text = String::from_utf8_lossy(&said.stdout);
+        let hashes = text
+            .split_whitespace()
+            .filter_map(|word| word.strip_prefix("--hash=sha256:"));
+        Self::Pypi {
+            index: index(&text),
+            hashes: hashes.map(str::to_owned).collect(),
+            secrets: said.secrets.clone(),
+        }
+    }
+}
+
+/// Finds out where a version was built; runs no code of the package.
+pub(in crate::loader::install) async fn attest(
     tools: &Tools,
-    program: &Program,
     package: &Package,
     directory: &Path,
     resolved: Resolved,
-    attestations: &serde_json::Value,
+    lead: AttestationLead,
 ) -> Result<Resolved, InstallError> {
-    if attestations.is_null() {
-        return Ok(with(resolved, ProvenanceFinding::Absent));
-    }
-    let Some(integrity) = resolved.integrity.clone() else {
-        return Ok(with(resolved, unknown("the registry names no SHA-512 of it")));
-    };
-    let name = package.name();
-    let scope = name.split_once('/').map(|(scope, _)| format!("{scope}:registry"));
-    let arguments = ["config", "get", "registry"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(scope);
-    let spec = package.spec();
-    let said = npm_command::run(tools, program, &spec, directory, arguments.map(OsString::from)).await;
-    let said = said.ok().and_then(|said| {
-        let registry = registry(&String::from_utf8_lossy(&said.stdout))?;
-        Some((registry, said.secrets))
-    });
-    let Some((registry, secrets)) = said else {
-        return Ok(with(resolved, unknown("npm does not say which registry it asks")));
-    };
     let settings = tools.provenance_settings().await?;
-    let inquiry = AttestationInquiry {
+    let inquiry = |secrets| AttestationInquiry {
         environment: tools.environment(),
-        secrets: &secrets,
-        root: settings.trust_root,
+        secrets,
+        root: settings.trust_root.clone(),
     };
-    let found = inquiry.npm(&registry, name, &resolved.version, &integrity).await;
+    let version = &resolved.version;
+    let found = match lead {
+        AttestationLead::Absent => Ok(ProvenanceFinding::Absent),
+        AttestationLead::Npm => match (&resolved.integrity, npm_registry(tools, package, directory).await) {
+            (Some(integrity), Some((registry, secrets))) => {
+                let inquiry = inquiry(&secrets);
+                inquiry.npm(&registry, package.name(), version, integrity).await
+            }
+            (None, _) => Ok(unknown("the registry names no SHA-512 of it")),
+            (_, None) => Ok(unknown("npm does not say which registry it asks")),
+        },
+        AttestationLead::Pypi { index: None, .. } => Ok(unknown("uv does not say which index has it")),
+        AttestationLead::Pypi {
+            index: Some(index),
+            hashes,
+            secrets,
+        } => {
+            let name = normalize(package.name());
+            inquiry(&secrets).pypi(&index, &name, version, &hashes).await
+        }
+    };
     finish(package, resolved, found)
 }
 
-/// Finds out where a version of a Python package was built, from the requirement that uv resolved.
-pub(super) async fn of_pypi(
-    tools: &Tools,
-    package: &Package,
-    resolved: Resolved,
-    said: &InstallerOutput,
-) -> Result<Resolved, InstallError> {
-    let text = String::from_utf8_lossy(&said.stdout);
-    let Some(index) = index(&text) else {
-        return Ok(with(resolved, unknown("uv does not say which index has it")));
-    };
-    let hashes: Vec<String> = text
-        .split_whitespace()
-        .filter_map(|word| word.strip_prefix("--hash=sha256:"))
-        .map(str::to_owned)
-        .collect();
-    let settings = tools.provenance_settings().await?;
-    let inquiry = AttestationInquiry {
-        environment: tools.environment(),
-        secrets: &said.secrets,
-        root: settings.trust_root,
-    };
-    let name = normalize(package.name());
-    let found = inquiry.pypi(&index, &name, &resolved.version, &hashes).await;
-    finish(package, resolved, found)
+/// Asks npm which registry it has a package from, and returns what of it must not be shown.
+async fn npm_registry(tools: &Tools, package: &Package, directory: &Path) -> Option<(Url, Secrets)> {
+    let program = tools.program("npm", package).ok()?;
+    let scope = package.name().split_once('/');
+    let scope = scope.map(|(scope, _)| format!("{scope}:registry"));
+    let arguments = ["config", "get", "registry"].map(str::to_owned);
+    let arguments = arguments.into_iter().chain(scope).map(OsString::from);
+    let said = npm_command::run(tools, &program, &package.spec(), directory, arguments).await;
+    let said = said.ok()?;
+    let registry = registry(&String::from_utf8_lossy(&said.stdout))?;
+    Some((registry, said.secrets))
 }
 
 fn finish(
     package: &Package,
     resolved: Resolved,
-    found: Result<ProvenanceFinding, crate::loader::ProvenanceError>,
+    found: Result<ProvenanceFinding, ProvenanceError>,
 ) -> Result<Resolved, InstallError> {
     let spec = package.at(&resolved.version);
     match found {
@@ -94,19 +121,15 @@ fn finish(
             if let ProvenanceFinding::Unknown { reason } = &finding {
                 tracing::info!(package = %spec, %reason, "it is not known where the package was built");
             }
-            Ok(with(resolved, finding))
+            Ok(Resolved {
+                provenance: finding,
+                ..resolved
+            })
         }
         Err(source) => Err(InstallError::Provenance {
             package: spec,
             source,
         }),
-    }
-}
-
-fn with(resolved: Resolved, provenance: ProvenanceFinding) -> Resolved {
-    Resolved {
-        provenance,
-        ..resolved
     }
 }
 

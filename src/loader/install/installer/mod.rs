@@ -16,6 +16,7 @@ mod tools;
 mod venv;
 mod withdrawal;
 
+pub(super) use attestations::{AttestationLead, attest};
 pub(super) use order::{InstallOrder, InstalledFiles};
 pub use registries::Registries;
 pub(super) use tools::Tools;
@@ -45,12 +46,13 @@ pub(super) fn check_lock(package: &Package, version: &str, text: &str) -> Option
     checked.ok()
 }
 
-/// Asks the registry for the exact version and its integrity; runs no code of the package.
+/// Asks the registry for the exact version and its integrity; runs no code of the package. Where it was built takes
+/// longer to find out, by [`attest`].
 pub(super) async fn resolve(
     tools: &Tools,
     package: &Package,
     directory: &Path,
-) -> Result<Resolved, InstallError> {
+) -> Result<(Resolved, AttestationLead), InstallError> {
     match package.ecosystem() {
         Ecosystem::Npm => npm::resolve(tools, package, directory).await,
         Ecosystem::Pypi => pypi::resolve(tools, package, directory).await,

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::attestations::AttestationLead;
 use super::npm_command::run;
 use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::tools::Tools;
-use super::{attestations, withdrawal};
+use super::withdrawal;
 use crate::loader::install::background::write_for_installer;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::{check_npm, strong};
@@ -73,7 +74,7 @@ pub(super) async fn resolve(
     tools: &Tools,
     package: &Package,
     directory: &Path,
-) -> Result<Resolved, InstallError> {
+) -> Result<(Resolved, AttestationLead), InstallError> {
     let npm = tools.program("npm", package)?;
     write_manifest(directory, "{\"private\":true}".to_owned()).await?;
     let spec = package.spec();
@@ -122,7 +123,7 @@ pub(super) async fn resolve(
         withdrawn: withdrawal::deprecated(&view.deprecated),
         ..Resolved::version(&view.version)
     };
-    attestations::of_npm(tools, &npm, package, directory, resolved, &view.attestations).await
+    Ok((resolved, AttestationLead::npm(&view.attestations)))
 }
 
 /// Writes the lock of a package into the order's directory; nothing of it is fetched.

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::attestations::AttestationLead;
 use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
 use super::venv::{self, FreshVenv, VenvProblem};
-use super::{attestations, indexes, withdrawal};
+use super::{indexes, withdrawal};
 use crate::loader::install::background::{off_thread, write_for_installer};
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::{CheckedLock, check_requirements};
@@ -42,7 +43,7 @@ pub(super) async fn resolve(
     tools: &Tools,
     package: &Package,
     directory: &Path,
-) -> Result<Resolved, InstallError> {
+) -> Result<(Resolved, AttestationLead), InstallError> {
     let uv = tools.program("uv", package)?;
     let wanted = match package.version() {
         VersionSpec::Exact(version) => package.at(version),
@@ -69,7 +70,7 @@ pub(super) async fn resolve(
         withdrawn,
         ..Resolved::version(&checked.version)
     };
-    attestations::of_pypi(tools, package, resolved, &finished).await
+    Ok((resolved, AttestationLead::pypi(&finished)))
 }
 
 /// An environment without packages, and the lock of what belongs into it.

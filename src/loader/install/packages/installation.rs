@@ -53,10 +53,10 @@ impl Packages {
             self.record(package, Resolved { integrity, ..known }).await?;
             return Ok(Vec::new());
         }
-        let (known, expected) = self.proven(package, known, expected).await?;
         let (store, own) = (self.store.clone(), key.clone());
         off_thread(move || store.sweep(&own)).await;
         self.record_fetch(plan, package, &known.version).await?;
+        let (known, expected) = self.proven(package, known, expected).await?;
         let workspace = self.store.workspace(&key)?;
         let built = installer::install(
             &self.tools,

@@ -1,8 +1,11 @@
 //! What must be known of where a package was built before it is installed or started.
 
-use super::Packages;
+use std::path::Path;
+
+use super::{Packages, resolving};
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
+use crate::loader::install::installer::{AttestationLead, attest};
 use crate::loader::plan::{Package, Resolved};
 use crate::pins::ProvenanceFinding;
 use crate::protocol::Shown;
@@ -28,6 +31,19 @@ impl Packages {
             pattern: Shown::line(pattern).to_string(),
             file: self.tools.user_config().to_owned(),
         })
+    }
+
+    /// Finds out where a version was built, and refuses it if the user demands more.
+    pub(super) async fn attest_in(
+        &self,
+        package: &Package,
+        workspace: &Path,
+        resolved: Resolved,
+        lead: AttestationLead,
+    ) -> Result<Resolved, InstallError> {
+        let resolved = attest(&self.tools, package, workspace, resolved, lead).await?;
+        self.demand(package, &resolved).await?;
+        Ok(resolved)
     }
 
     /// Does the same of a package that is installed; where it was built is asked for if that is not known.
@@ -75,9 +91,19 @@ impl Packages {
         if !known.provenance.is_unknown() {
             return Ok(known);
         }
-        let found = match exact(package, &known.version) {
-            Some(exact) => self.look_up(&exact).await,
-            None => return Ok(known),
+        let Some(exact) = exact(package, &known.version) else {
+            return Ok(known);
+        };
+        let key = resolving(package);
+        let _held = self.store.lock(&key, || {}).await?;
+        // The last holder of the lock has probably found it out.
+        let found = self.store.record(package).filter(|record| {
+            let same = (&record.version, &record.integrity) == (&known.version, &known.integrity);
+            same && !record.provenance.is_unknown()
+        });
+        let found = match found {
+            Some(record) => Ok(record),
+            None => self.ask_registry(&exact, &key).await,
         };
         let found = match found {
             Ok(found) => found,
