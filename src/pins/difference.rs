@@ -248,24 +248,32 @@ impl ContentsChange {
 }
 
 impl ToolChange {
+    /// Names the tool and what happened to it, without a word of its definition.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self {
+            Self::Appeared { name, .. } => added(&format!("tool {name}")),
+            Self::Changed { name, .. } => format!("! tool {} is defined differently", Shown::line(name)),
+            Self::Gone { name } => removed(&format!("tool {name}")),
+        }
+    }
+
     /// Says it in lines, each with its sign.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.title()];
         match self {
-            Self::Appeared { name, now } => {
-                let mut lines = vec![added(&format!("tool {name}"))];
+            Self::Appeared { now, .. } => {
                 lines.extend(hidden_characters(now));
                 lines.extend(describe(now).iter().map(|line| added(&format!("  {line}"))));
-                lines
             }
-            Self::Changed { name, before, now } => {
-                let mut lines = vec![format!("! tool {} is defined differently", Shown::line(name))];
+            Self::Changed { before, now, .. } => {
                 lines.extend(hidden_characters(now));
                 lines.extend(text_difference(before, now));
-                lines
             }
-            Self::Gone { name } => vec![removed(&format!("tool {name}"))],
+            Self::Gone { .. } => {}
         }
+        lines
     }
 }
 

@@ -86,8 +86,11 @@ pub struct ShownChange {
     pub part: ChangedPart,
     /// The digest of what would be accepted; an answer accepts exactly that.
     pub content: Digest,
-    /// What differs, each line with its sign, escaped.
+    /// What differs, each line with its sign, escaped; for a person alone.
     pub lines: Vec<String>,
+    /// The same without a word that the server wrote for a model: what a person has not accepted must not steer it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summary: Vec<String>,
 }
 
 /// The part of a server that differs from what was accepted.
@@ -144,6 +147,17 @@ impl ShownDependency {
             .chain(changed)
             .chain(start_notice(&self.installation.at_start))
             .collect()
+    }
+}
+
+impl ShownDependency {
+    /// Returns what a model may see of it: of a change the summary alone.
+    #[must_use]
+    pub fn for_a_model(mut self) -> Self {
+        if let Some(change) = &mut self.installation.change {
+            change.lines = std::mem::take(&mut change.summary);
+        }
+        self
     }
 }
 

@@ -212,7 +212,8 @@ fn what_a_colleague_locked_is_what_a_first_use_is_compared_with() {
     third.write(".pml.lock", &serde_json::to_string_pretty(&other).unwrap());
     let asked = third.legacy().call("hello__look", &json!({}));
     assert_eq!(asked["approval_context"]["type"], "integrity", "{asked}");
-    let lines = asked["approval_context"]["dependency"]["change"]["lines"].to_string();
+    let pending = json_of(&third.run(&["pending", "--json"]));
+    let lines = pending["pending"][0]["dependency"]["change"]["lines"].to_string();
     assert!(
         lines.contains("-   description: Looks away.") && lines.contains("+   description: Looks."),
         "{lines}"

@@ -45,6 +45,13 @@ fn code_of(world: &World) -> String {
     pending["pending"][0]["code"].as_str().unwrap().to_owned()
 }
 
+/// What a person is shown of the newest ask.
+fn difference(world: &World) -> Value {
+    let pending = json_of(&world.run(&["pending", "--json"]));
+    let newest = pending["pending"].as_array().unwrap().last().unwrap();
+    newest["dependency"]["change"]["lines"].clone()
+}
+
 #[test]
 fn one_changed_character_asks_with_the_difference_although_a_rule_allows_it() {
     let world = world(&json!([
@@ -65,6 +72,14 @@ fn one_changed_character_asks_with_the_difference_although_a_rule_allows_it() {
     assert_eq!(context["type"], "integrity");
     assert_eq!(
         context["dependency"]["change"]["lines"],
+        json!(["! tool echo is defined differently"])
+    );
+    assert!(
+        !asked.to_string().contains("sends it"),
+        "no word of it reaches a model: {asked}"
+    );
+    assert_eq!(
+        difference(&world),
         json!([
             "! tool echo is defined differently",
             "    description: Says it.",
@@ -130,10 +145,19 @@ fn a_tool_that_appears_is_listed_without_its_words_until_it_is_accepted() {
     assert!(!asks(&client.call("fake__echo", &json!({}))));
     let asked = client.call("fake__structured", &json!({}));
     assert!(asks(&asked), "{asked}");
-    let lines = asked["approval_context"]["dependency"]["change"]["lines"].to_string();
+    assert!(!asked.to_string().contains(poison), "{asked}");
+    let lines = difference(&world).to_string();
     assert!(
         lines.contains("+ tool structured") && lines.contains(poison),
         "{lines}"
+    );
+    // The prompt of a person puts its answer before the model as well.
+    let prompt = client
+        .request("prompts/get", &json!({ "name": "pending" }))
+        .to_string();
+    assert!(
+        prompt.contains("+ tool structured") && !prompt.contains(poison),
+        "{prompt}"
     );
     let pending = stdout(&world.run(&["pending"]));
     assert!(
@@ -168,7 +192,7 @@ fn a_change_that_comes_after_the_answer_is_not_accepted_with_it() {
     list(&world, &json!([tool("echo", "Three.")]));
     let again = world.legacy().call("fake__echo", &json!({}));
     assert!(asks(&again), "{again}");
-    let lines = again["approval_context"]["dependency"]["change"]["lines"].to_string();
+    let lines = difference(&world).to_string();
     assert!(
         lines.contains("One.") && lines.contains("Three.") && !lines.contains("Two."),
         "{lines}"
@@ -231,9 +255,15 @@ fn what_was_accepted_and_cannot_be_read_refuses_and_says_how_to_begin_anew() {
         .find(|path| path.extension().is_some_and(|end| end == "json"))
         .unwrap();
     std::fs::write(&file, "{").unwrap();
-    let refused = world.legacy().call("fake__echo", &json!({}));
+    let mut client = world.legacy();
+    let refused = client.call("fake__echo", &json!({}));
     let text = texts(&refused).concat();
     assert!(text.contains("cannot read what you accepted of `fake`"), "{text}");
+    let shown = listed(&mut client).to_string();
+    assert!(
+        !shown.contains("Says it.") && shown.contains("fake__echo"),
+        "{shown}"
+    );
     let hint = format!("rm {}", file.display());
     assert!(text.contains(&hint), "{text}");
     std::fs::remove_file(file).unwrap();

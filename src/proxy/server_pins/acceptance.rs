@@ -8,7 +8,7 @@ use super::judged_tools::Pinning;
 use super::package::{content_of, lines_of};
 use crate::config::Server;
 use crate::loader::{Known, Plan, Started};
-use crate::pins::{AcceptedLaunch, AcceptedServer, Change, PackagePin, PinError, ToolPin};
+use crate::pins::{AcceptedLaunch, AcceptedServer, Change, PackagePin, PinError, ToolChange, ToolPin};
 use crate::protocol::approval::{ChangedPart, ShownChange};
 use crate::protocol::{DependencyName, Digest, Shown};
 use crate::proxy::{Proxy, Refusal, View};
@@ -16,6 +16,9 @@ use crate::workflow::{Ask, Workflow};
 
 /// More tools than a server has; what it no longer lists is forgotten beyond this.
 const TOOLS: usize = 5_000;
+
+/// More changed tools than a model needs to know of.
+const SUMMARY: usize = 50;
 
 /// The tools of a started server beside what was accepted.
 pub(in crate::proxy) enum ToolCheck {
@@ -47,6 +50,12 @@ impl Proxy {
             part: ChangedPart::Tools,
             content: tools_digest(&content),
             lines: lines_of(&changes, plan),
+            summary: judged
+                .changes
+                .iter()
+                .take(SUMMARY)
+                .map(ToolChange::title)
+                .collect(),
         }))
     }
 

@@ -1,6 +1,6 @@
 //! The tools of a server beside those that were accepted: what differs, and what a model is shown meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -17,14 +17,35 @@ use crate::proxy::Proxy;
 pub(in crate::proxy) struct JudgedTools {
     /// What the server listed.
     known: Arc<Known>,
-    /// What was accepted of it.
-    accepted: Option<Arc<AcceptedServer>>,
+    baseline: Baseline,
     launch: Digest,
     pinning: Pinning,
     /// What a client is shown: where a tool differs, the definition that was accepted.
     pub(in crate::proxy) shown: Arc<Known>,
     /// What differs.
     pub(super) changes: Vec<ToolChange>,
+    /// The tools whose calls are put to a person.
+    asking: HashSet<String>,
+}
+
+/// What the tools of a server are compared with.
+enum Baseline {
+    /// Nothing was accepted yet.
+    Nothing,
+    /// What was accepted.
+    Accepted(Arc<AcceptedServer>),
+    /// What was accepted cannot be read: no tool is what it was, and its calls are refused.
+    Unreadable,
+}
+
+impl Baseline {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Accepted(one), Self::Accepted(two)) => Arc::ptr_eq(one, two),
+            (Self::Nothing, Self::Nothing) | (Self::Unreadable, Self::Unreadable) => true,
+            (Self::Nothing | Self::Accepted(_) | Self::Unreadable, _) => false,
+        }
+    }
 }
 
 /// Whether definitions of a server are compared.
@@ -46,23 +67,22 @@ impl Pinning {
 }
 
 impl JudgedTools {
-    fn new(
-        known: &Arc<Known>,
-        accepted: Option<Arc<AcceptedServer>>,
-        launch: &Digest,
-        pinning: Pinning,
-    ) -> Self {
-        let baseline = accepted.as_ref().and_then(|accepted| {
-            let own = accepted.of(launch);
-            accepted_tools(accepted, own)
-        });
-        let (shown, changes) = match (baseline, pinning) {
-            (Some(baseline), Pinning::On) => compare(known, baseline),
+    fn new(known: &Arc<Known>, baseline: Baseline, launch: &Digest, pinning: Pinning) -> Self {
+        let nothing = BTreeMap::new();
+        let accepted = match &baseline {
+            Baseline::Nothing => None,
+            Baseline::Accepted(accepted) => accepted_tools(accepted, accepted.of(launch)),
+            Baseline::Unreadable => Some(&nothing),
+        };
+        let (shown, changes) = match (accepted, pinning) {
+            (Some(accepted), Pinning::On) => compare(known, accepted),
             (Some(_) | None, Pinning::Off) | (None, Pinning::On) => (Arc::clone(known), Vec::new()),
         };
+        let asking = changes.iter().filter(|change| change.asks());
         Self {
             known: Arc::clone(known),
-            accepted,
+            asking: asking.map(|change| change.name().to_owned()).collect(),
+            baseline,
             launch: launch.clone(),
             pinning,
             shown,
@@ -72,16 +92,13 @@ impl JudgedTools {
 
     /// Tells whether a call of a tool must be put to a person: it is not defined as they accepted it.
     pub(in crate::proxy) fn asks_for(&self, tool: &str) -> bool {
-        self.changes
-            .iter()
-            .any(|change| change.asks() && change.name() == tool)
+        self.asking.contains(tool)
     }
 }
 
 impl Proxy {
     /// Compares what a server lists with what was accepted; what was found before is found again at once.
     ///
-    /// Where what was accepted cannot be read, nothing was: a list shows, and a call is refused for it.
     pub(in crate::proxy) fn judged_tools(
         &self,
         config: &Config,
@@ -91,7 +108,11 @@ impl Proxy {
     ) -> Arc<JudgedTools> {
         let pins = &self.0.pins;
         let name = plan.dependency();
-        let accepted = pins.accepted(server, name).ok().flatten();
+        let baseline = match pins.accepted(server, name) {
+            Ok(None) => Baseline::Nothing,
+            Ok(Some(accepted)) => Baseline::Accepted(accepted),
+            Err(_told_by_the_call) => Baseline::Unreadable,
+        };
         let pinning = Pinning::of(config, plan);
         let mut judged = pins
             .judged
@@ -101,21 +122,13 @@ impl Proxy {
             && Arc::ptr_eq(&found.known, known)
             && found.launch == *plan.digest()
             && found.pinning == pinning
-            && is_same(found.accepted.as_ref(), accepted.as_ref())
+            && found.baseline.is_same(&baseline)
         {
             return Arc::clone(found);
         }
-        let found = Arc::new(JudgedTools::new(known, accepted, plan.digest(), pinning));
+        let found = Arc::new(JudgedTools::new(known, baseline, plan.digest(), pinning));
         judged.insert(name.clone(), Arc::clone(&found));
         found
-    }
-}
-
-fn is_same(one: Option<&Arc<AcceptedServer>>, two: Option<&Arc<AcceptedServer>>) -> bool {
-    match (one, two) {
-        (Some(one), Some(two)) => Arc::ptr_eq(one, two),
-        (None, None) => true,
-        (Some(_), None) | (None, Some(_)) => false,
     }
 }
 

@@ -35,10 +35,12 @@ impl Proxy {
         }
         let now = self.offered(server, plan, self.package_now(plan).unwrap_or(now))?;
         let changes = difference(&before, &now);
+        let packages = changes.iter().filter(|change| !matches!(change, Change::Tool(_)));
         Ok(Some(ShownChange {
             part: ChangedPart::Package,
             content: content_of(&now),
             lines: lines_of(&changes, plan),
+            summary: packages.flat_map(Change::lines).collect(),
         }))
     }
 

@@ -24,7 +24,10 @@ pub(crate) fn approval_required(asked: &PendingAsk) -> Value {
     let context = ApprovalContext {
         kind: asked.kind,
         tool: asked.tool.clone(),
-        subject: (*asked.subject).clone(),
+        subject: match (*asked.subject).clone() {
+            AskSubject::Dependency(dependency) => AskSubject::Dependency(dependency.for_a_model()),
+            subject @ AskSubject::ProjectFile(_) => subject,
+        },
         arguments: arguments(asked),
         workflow_id: asked.workflow_id,
     };
@@ -175,9 +178,14 @@ fn shown(asked: &PendingAsk) -> String {
     }
     if let Some(change) = &dependency.installation.change {
         shown.push_str("  what differs from what they accepted:\n");
-        for line in &change.lines {
+        for line in &change.summary {
             let _ = writeln!(shown, "    {line}");
         }
+        let _ = writeln!(
+            shown,
+            "  (they see all of it where they decide, and by `pml pending {}`)",
+            asked.code
+        );
     }
     shown
 }

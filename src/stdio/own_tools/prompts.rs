@@ -264,7 +264,22 @@ fn waiting(pending: &[Workflow]) -> String {
         return "The person asked what waits for them in pml: nothing does. Tell them so.".to_owned();
     }
     let now = now();
-    let summary: Vec<_> = pending.iter().map(|workflow| workflow.summary(now)).collect();
+    let summary = |workflow: &Workflow| match &workflow.ask {
+        // What the person has not accepted must not steer the model, which reads this as well.
+        Ask::Integrity { dependency } => {
+            let ask = Ask::Integrity {
+                dependency: dependency.clone().for_a_model(),
+            };
+            let shown = Workflow {
+                ask,
+                ..workflow.clone()
+            };
+            let (summary, code) = (shown.summary(now), &workflow.code);
+            format!("{summary}\n  all of it  pml pending {code}")
+        }
+        _ => workflow.summary(now),
+    };
+    let summary: Vec<_> = pending.iter().map(summary).collect();
     format!(
         "The person asked what waits for them in pml. Show them exactly this, and do not decide for them: they use \
          the prompts `approve CODE`, `refuse CODE` and `answer CODE TEXT` of pml, or `pml approve CODE` and so on in \
