@@ -17,6 +17,7 @@ mod notices;
 mod notify_command;
 mod ownership;
 mod provenance_settings;
+mod release_age;
 mod repository;
 mod search;
 mod server;
@@ -40,6 +41,7 @@ pub use notices::{Notices, WatchedPath};
 pub use notify_command::NotifyCommand;
 pub use ownership::{Distrust, Unowned};
 pub use provenance_settings::ProvenanceSettings;
+pub use release_age::MinReleaseAge;
 pub use search::{Border, FileChoice, Files, PROJECT_FILE, Unreached, find};
 pub use server::{Launch, Server, Startup};
 pub use trust::{AcceptedFile, FileOrigin, ProjectTrust, TrustMark, TrustMarks, TrustMode, UnacceptedFile};
@@ -77,6 +79,8 @@ pub struct Config {
     pub advisories: AdvisorySettings,
     /// What is demanded of where packages were built; from the user's own file.
     pub provenance: ProvenanceSettings,
+    /// How long a version of a package must have been published before it is fetched.
+    pub min_release_age: MinReleaseAge,
     /// Whether the project's file counts as the user's word.
     pub project: ProjectTrust,
     /// The rules that the project's file would add if it were accepted.

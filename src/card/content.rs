@@ -266,6 +266,7 @@ mod tests {
                 "lines": [
                     { "label": "would run", "text": "npm install serena@0.5.0", "style": "command" },
                     { "label": "wanted for", "text": "serena:analyze", "style": "plain" },
+                    { "label": "published", "text": "not known", "style": "plain" },
                     { "label": "integrity", "text": "recorded at first use", "style": "plain" },
                 ],
                 "questions": [],

@@ -133,6 +133,8 @@ pub enum Fact {
     WantedFor,
     /// The directory it runs in, or the variables it gets.
     Surroundings,
+    /// When the version was published.
+    Published,
     /// The hash of the package.
     Integrity,
     /// That the hash is not known yet.
@@ -237,6 +239,8 @@ pub(super) fn lines(workflow: &Workflow) -> Vec<Line> {
             lines.extend(
                 surroundings.map(|(label, text)| line(Fact::Surroundings, label, text, LineStyle::Plain)),
             );
+            let published = dependency.publication();
+            lines.extend(published.map(|when| line(Fact::Published, "published", when, LineStyle::Plain)));
             match (&dependency.integrity, &dependency.version, &dependency.remote) {
                 (Some(integrity), _, _) => {
                     let text = Shown::line(integrity).to_string();

@@ -5,28 +5,28 @@
 //! the approval of exactly that declaration, version and content.
 
 mod draft;
+mod error;
 mod messages;
 
 use std::collections::HashSet;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tokio_util::task::TaskTracker;
 
 use self::draft::Draft;
+use self::error::AddError;
 use super::failure::{Hinted as _, Refused, hinted};
 use super::terminal::{self, StepDisplay, TerminalReply};
-use super::{CommandContext, authority, output, uses};
+use super::{CommandContext, Haste, authority, output, uses};
 use crate::loader::{
-    Content, Known, KnownTool, Lease, LoadError, Loader, PlanSource, Resolved, Started, Steps, Urgency,
+    Content, Known, KnownTool, Lease, Loader, NewerVersion, PlanSource, Resolved, Started, Steps, Urgency,
     VersionSpec,
 };
 use crate::permissions::writer::FileEdit;
 use crate::protocol::{DependencyName, LaunchApproval, ToolName};
 use crate::proxy::now;
-use crate::report::Hint;
 use crate::workflow::{ApprovedLaunch, Place};
 
 /// How long the end of what was started is waited for; a server that does not go is killed by its supervisor.
@@ -66,6 +66,9 @@ pub(crate) struct AddArguments {
     /// Only write the declaration: install, start and approve nothing
     #[arg(long)]
     no_install: bool,
+    /// Take it also if it was published too short a time ago ("minReleaseAgeDays")
+    #[arg(long, conflicts_with = "url")]
+    now: bool,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
@@ -77,6 +80,13 @@ pub(crate) struct AddArguments {
     line: Vec<String>,
 }
 
+impl AddArguments {
+    /// Returns whether `--now` was given.
+    pub(crate) fn haste(&self) -> Haste {
+        Haste::of(self.now)
+    }
+}
+
 /// When the server is started, as the file spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum StartupWord {
@@ -84,41 +94,6 @@ enum StartupWord {
     Lazy,
     /// In the background when pml starts, if a rule or an approval lets it
     Eager,
-}
-
-/// Says why a server was not added; the configuration is as it was.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum AddError {
-    /// The package stands behind a variable.
-    #[error("the exact version of `{name}` cannot be written into `{line}`")]
-    Unpinnable {
-        /// The server.
-        name: DependencyName,
-        /// The line as it was given, escaped.
-        line: String,
-    },
-    /// It could not be installed or started.
-    #[error("`{name}` was not added: it could not be started")]
-    Start {
-        /// The server.
-        name: DependencyName,
-        /// Why not.
-        #[source]
-        source: Arc<LoadError>,
-    },
-}
-
-impl Hint for AddError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unpinnable { .. } => Some("write the package out instead of a `${VAR}`".to_owned()),
-            Self::Start { name, source } => source.hint().or_else(|| {
-                Some(format!(
-                    "to declare it all the same, without a start: pml add --no-install {name} …"
-                ))
-            }),
-        }
-    }
 }
 
 /// Reads `NAME=VALUE`; which names are possible is the configuration's to say.
@@ -163,6 +138,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &AddArguments) -> anyhow:
             &context.environment,
             &context.locations,
             context.history(),
+            context.release_age(arguments.haste()),
             tasks.clone(),
         );
         let (outcome, urgency) = tokio::select! {
@@ -206,12 +182,13 @@ async fn add(
     let (draft, resolved) = pinned(context, arguments, draft, loader).await?;
     if arguments.no_install {
         let edited = draft.write(context, arguments)?;
+        let left_out = resolved.as_ref().and_then(|resolved| resolved.left_out.clone());
         return Ok(AddOutcome::Added(Box::new(Addition {
             draft,
             resolved,
             edited,
             tools: None,
-            notes: Vec::new(),
+            notes: left_out_note(left_out).collect(),
         })));
     }
     messages::before(context, &draft, resolved.as_ref());
@@ -235,6 +212,7 @@ async fn add(
     }
     // Minutes may have passed at the question: the rules of now count.
     authority::ruled(context, &context.read()?, &arguments.name, &[])?;
+    let left_out = resolved.as_ref().and_then(|resolved| resolved.left_out.clone());
     let was_installed = !loader.needs_install(&draft.plan);
     let added = start_and_write(context, arguments, &draft, resolved, loader).await;
     match added {
@@ -243,7 +221,7 @@ async fn add(
             resolved,
             edited,
             tools: Some(tools),
-            notes,
+            notes: left_out_note(left_out).chain(notes).collect(),
         }))),
         Err(error) => {
             if let (Some(package), false) = (draft.plan.package(), was_installed)
@@ -278,18 +256,30 @@ async fn pinned(
         VersionSpec::Exact(_) if arguments.no_install => return Ok((draft, None)),
         VersionSpec::Exact(_) => {
             resolving();
-            packages.resolve(package).await
+            packages.resolve(&draft.plan).await
         }
         // Not what this spec once was resolved to: a person who adds a server today means today's version.
         VersionSpec::Floating(_) => {
             resolving();
-            packages.look_up(package).await
+            packages.look_up(&draft.plan).await
         }
     };
     passing.clear();
-    let resolved = resolved?;
+    let resolved = resolved.map_err(|source| {
+        let name = arguments.name.clone();
+        if source.is_about_age() {
+            hinted(AddError::TooYoung { name, source })
+        } else {
+            source.into()
+        }
+    })?;
     let draft = draft.pinned(context, arguments, &resolved.version)?;
     Ok((draft, Some(resolved)))
+}
+
+/// Says which newer version was left out because it is too young.
+fn left_out_note(left_out: Option<NewerVersion>) -> impl Iterator<Item = String> {
+    left_out.map(|newer| newer.notice(now().millis())).into_iter()
 }
 
 /// Keeps what the server is, for the user and in the lock beside the file that declares it.

@@ -11,7 +11,7 @@ use clap::Args;
 use self::report::Report;
 use super::failure::{Hinted as _, hinted};
 use super::pinned_servers::{self, Kept};
-use super::{CommandContext, output};
+use super::{CommandContext, Haste, output};
 use crate::config::{AdvisorySettings, AskedPackages};
 use crate::loader::{AdvisoryCache, AdvisoryError, KeptAnswers, Osv, Packages, Registries};
 use crate::pins::{Advisory, PackagePin, PackageVersion, findings, is_malicious};
@@ -62,7 +62,12 @@ struct Answers {
 pub(crate) fn run(context: &CommandContext, arguments: &AuditArguments) -> anyhow::Result<ExitCode> {
     let config = context.read()?;
     let settings = &config.advisories;
-    let packages = Packages::new(&context.locations, &context.environment, context.history());
+    let packages = Packages::new(
+        &context.locations,
+        &context.environment,
+        context.history(),
+        context.release_age(Haste::None),
+    );
     let found = pinned_servers::of_store(context, &config, &packages, &arguments.names, Kept::Locked)?;
     for note in &found.notes {
         output::note(note);

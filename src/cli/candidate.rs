@@ -1,12 +1,14 @@
 //! Another version of a declared server: found at the registry, planned, and written into its declaration.
 
-use super::failure::Refused;
+use super::failure::{Refused, hinted};
 use super::{CommandContext, output, server_pins};
 use crate::config::{Launch, Server};
-use crate::loader::{Ecosystem, Package, Packages, Plan, Resolved, pin, plan};
+use crate::loader::{Ecosystem, InstallError, NewerVersion, Packages, Plan, Resolved, pin, plan};
 use crate::permissions::writer;
 use crate::permissions::{ConfigChange, LaunchWord};
-use crate::protocol::DependencyName;
+use crate::protocol::{DependencyName, shell};
+use crate::proxy::now;
+use crate::report::Hint;
 
 /// Another version of a declared server.
 pub(super) struct Candidate {
@@ -20,29 +22,104 @@ pub(super) struct Candidate {
     change: ConfigChange,
 }
 
+/// The newest version of a server that may be fetched.
+#[derive(Default)]
+pub(super) struct Newest {
+    /// That version; `None` where the server has it.
+    pub(super) candidate: Option<Candidate>,
+    /// Says which newer one is too young.
+    pub(super) left_out: Option<String>,
+}
+
+/// Says that a version was published too short a time ago to be taken.
+#[derive(Debug, thiserror::Error)]
+#[error("`{name}` stays as it is")]
+struct TooYoung {
+    name: DependencyName,
+    /// The version that was asked for by its number.
+    version: Option<String>,
+    #[source]
+    source: InstallError,
+}
+
+impl Hint for TooYoung {
+    fn hint(&self) -> Option<String> {
+        let version = self.version.as_deref();
+        let version = version.map_or_else(String::new, |version| format!(" --to {}", shell::word(version)));
+        Some(format!(
+            "to take it all the same: pml upgrade --now {}{version}",
+            self.name
+        ))
+    }
+}
+
+/// Makes an error of another version that could not be resolved; where it is too young, the hint says how to take it.
+pub(super) fn unresolved(
+    name: &DependencyName,
+    version: Option<&String>,
+    source: InstallError,
+) -> anyhow::Error {
+    if !source.is_about_age() {
+        return source.into();
+    }
+    hinted(TooYoung {
+        name: name.clone(),
+        version: version.cloned(),
+        source,
+    })
+}
+
 impl Candidate {
-    /// Finds the newest version of a server; `None` where it has that.
+    /// Finds the newest version of a server that is old enough.
     pub(super) async fn newest(
         context: &CommandContext,
         packages: &Packages,
         name: &DependencyName,
         server: &Server,
-    ) -> anyhow::Result<Option<Self>> {
+    ) -> anyhow::Result<Newest> {
         let declared = plan(name, server, &context.environment)?;
         let Some(package) = declared.package() else {
-            return Ok(None);
+            return Ok(Newest::default());
         };
         let newest = match package.ecosystem() {
-            Ecosystem::Npm => Package::explicit(&format!("npm:{}@latest", package.name()))?,
-            Ecosystem::Pypi => Package::explicit(&format!("pypi:{}", package.name_with_extras()))?,
+            Ecosystem::Npm => format!("npm:{}@latest", package.name()),
+            Ecosystem::Pypi => format!("pypi:{}", package.name_with_extras()),
         };
-        let resolved = packages.look_up(&newest).await?;
+        let newest = Server {
+            launch: Launch::Package {
+                package: newest,
+                args: Vec::new(),
+            },
+            ..server.clone()
+        };
         let present = packages.resolved(package).map(|resolved| resolved.version);
         let present = present.unwrap_or_else(|| package.version().as_str().to_owned());
-        if !is_newer(&resolved.version, &present) {
-            return Ok(None);
-        }
-        Self::at(context, name, server, resolved).map(Some)
+        let resolved = packages
+            .look_up(&plan(name, &newest, &context.environment)?)
+            .await;
+        let resolved = match resolved {
+            // All of them are too young: the server keeps what it has.
+            Err(InstallError::TooYoung { package: young, .. }) if young == package.at(&present) => {
+                return Ok(Newest::default());
+            }
+            Err(error @ InstallError::TooYoung { .. }) => {
+                return Ok(Newest {
+                    candidate: None,
+                    left_out: Some(error.to_string()),
+                });
+            }
+            resolved => resolved?,
+        };
+        let left_out = resolved.left_out.as_ref();
+        let left_out = left_out.filter(|newer| is_newer(&newer.version, &present));
+        let left_out =
+            left_out.map(|newer: &NewerVersion| format!("{name}: {}", newer.notice(now().millis())));
+        let candidate = if is_newer(&resolved.version, &present) {
+            Some(Self::at(context, name, server, resolved)?)
+        } else {
+            None
+        };
+        Ok(Newest { candidate, left_out })
     }
 
     /// Finds a version of a server by its number.
@@ -54,9 +131,8 @@ impl Candidate {
         version: &str,
     ) -> anyhow::Result<Self> {
         let exact = Self::at(context, name, server, Resolved::version(version))?;
-        let package = exact.plan.package().cloned();
-        let package = package.ok_or_else(|| no_package(name))?;
-        let resolved = packages.resolve(&package).await?;
+        let resolved = packages.resolve(&exact.plan).await;
+        let resolved = resolved.map_err(|source| unresolved(name, Some(&version.to_owned()), source))?;
         Ok(Self { resolved, ..exact })
     }
 

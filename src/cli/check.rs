@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 
-use super::{CommandContext, forecast, output};
+use super::{CommandContext, Haste, forecast, output};
 use crate::config::{self, Config, Launch};
 use crate::loader::{Loader, plan};
 use crate::permissions::{Forecast, ForecastOutcome, ForecastReason, Policy};
@@ -111,6 +111,7 @@ fn forecast(context: &CommandContext, config: &Config, tool: &ToolName) -> Forec
                 &context.environment,
                 &context.locations,
                 context.history(),
+                context.release_age(Haste::None),
                 TaskTracker::new(),
             );
             let approvals = Place::of(&context.locations).approvals();

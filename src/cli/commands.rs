@@ -34,6 +34,7 @@ Examples:
   pml add files --package npm:@modelcontextprotocol/server-filesystem -- .
   pml add docs --url https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
   pml add mine --env 'TOKEN=${MY_TOKEN}' -- ./server --verbose
+  pml add time --now -- uvx mcp-server-time==2026.10.19
 
 Shows what will be written and run, and asks. Whatever fails leaves the file as it was.
 Exit code: 0 added, 1 refused, 2 error.")]
@@ -69,6 +70,7 @@ Examples:
   pml install                          every declared server
   pml install time files
   pml install --yes time               does not ask
+  pml install --now time               also if its version was published too short a time ago
 
 Asks before it fetches what no rule allows and nobody approved; a denied server is refused.
 Exit code: 0 installed, 1 refused, 2 error.")]
@@ -113,6 +115,7 @@ Examples:
   pml upgrade files
   pml upgrade files --to 2.1.0         this version; an older one goes back
   pml upgrade --yes files              does not ask
+  pml upgrade --now files              also if it was published too short a time ago
 
 Asks after the difference, installs and starts the new version, and asks again if its tools differ. Until then the
 old version stays declared and installed. The words and variables of the declaration stay as they are.

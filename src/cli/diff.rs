@@ -6,10 +6,10 @@ use clap::Args;
 use owo_colors::OwoColorize as _;
 use serde_json::json;
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, unresolved};
 use super::server_pins::lock_beside;
 use super::terminal::{self, StepDisplay};
-use super::{CommandContext, install, output};
+use super::{CommandContext, Haste, install, output};
 use crate::config::{Config, Server};
 use crate::loader::process::supervisor;
 use crate::loader::{Catalog, InstallStep, Packages, plan};
@@ -41,8 +41,13 @@ pub(crate) fn run(
     let Some(server) = config.servers.get(&arguments.name) else {
         return Ok(ExitCode::from(2));
     };
-    let packages = Packages::new(&context.locations, &context.environment, context.history())
-        .supervised_by(supervisor::program()?);
+    let packages = Packages::new(
+        &context.locations,
+        &context.environment,
+        context.history(),
+        context.release_age(Haste::None),
+    )
+    .supervised_by(supervisor::program()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -97,12 +102,15 @@ async fn compare(
 ) -> anyhow::Result<(Pin, Pin)> {
     let name = &arguments.name;
     let steps = StepDisplay::new();
+    let mut left_out = None;
     let compared = async {
         let before = present(context, packages, name, server, &steps).await?;
         let step = |at: InstallStep| steps.step(&format!("{name}: {at}"));
         if let Some(version) = &arguments.to {
             let candidate = Candidate::named(context, packages, name, server, version).await?;
-            return Ok((before, of_package(packages.lock(&candidate.plan, &step).await?)));
+            let package = packages.lock(&candidate.plan, &step).await;
+            let package = package.map_err(|source| unresolved(name, Some(version), source))?;
+            return Ok((before, of_package(package)));
         }
         let declared = plan(name, server, &context.environment)?;
         let seen = Catalog::new(&context.locations).find(declared.catalog_key(), None);
@@ -118,13 +126,22 @@ async fn compare(
             return Ok((before, now));
         }
         // Nothing waits to be accepted: what an upgrade would bring.
-        match Candidate::newest(context, packages, name, server).await? {
-            Some(candidate) => Ok((before, of_package(packages.lock(&candidate.plan, &step).await?))),
+        let newest = Candidate::newest(context, packages, name, server).await?;
+        left_out = newest.left_out;
+        match newest.candidate {
+            Some(candidate) => {
+                let package = packages.lock(&candidate.plan, &step).await;
+                let package = package.map_err(|source| unresolved(name, None, source))?;
+                Ok((before, of_package(package)))
+            }
             None => Ok((before, now)),
         }
     }
     .await;
     steps.clear();
+    if let Some(left_out) = &left_out {
+        output::note(left_out);
+    }
     compared
 }
 

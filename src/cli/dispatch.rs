@@ -52,6 +52,7 @@ impl Command {
             Self::Init(arguments) => init::run(context, &arguments),
             Self::Add(arguments) => {
                 person::required(context, "add")?;
+                person::required_for_haste(context, "add", arguments.haste())?;
                 add::run(context, &arguments)
             }
             Self::Remove(arguments) => remove::run(context, &arguments),
@@ -59,6 +60,7 @@ impl Command {
             Self::Stdio => stdio::run(context),
             Self::Install(arguments) => {
                 person::required(context, "install")?;
+                person::required_for_haste(context, "install", arguments.haste())?;
                 install::run(context, &context.read()?, &arguments)
             }
             Self::Uninstall(arguments) => uninstall::run(context, &context.read()?, &arguments),
@@ -70,6 +72,7 @@ impl Command {
             Self::Diff(arguments) => diff::run(context, &context.read()?, &arguments),
             Self::Upgrade(arguments) => {
                 person::required(context, "upgrade")?;
+                person::required_for_haste(context, "upgrade", arguments.haste())?;
                 upgrade::run(context, &arguments)
             }
             Self::Audit(arguments) => audit::run(context, &arguments),

@@ -12,12 +12,14 @@ use tokio_util::task::TaskTracker;
 use super::authority::{self, Authority};
 use super::failure::{self, Hinted as _, Refused};
 use super::terminal::{self, StepDisplay, TerminalReply};
-use super::{CommandContext, output, server_display};
+use super::{CommandContext, Haste, output, server_display};
 use crate::config::{Config, nearest};
 use crate::loader::process::supervisor;
 use crate::loader::{Content, InstallStep, Installed, Loader, Package, Packages, Plan, plan};
+use crate::pins::PublishedAt;
 use crate::protocol::approval::ShownProvenance;
 use crate::protocol::{DependencyName, Shown};
+use crate::proxy::now;
 
 /// Installs the packages of declared servers.
 #[derive(Debug, Args)]
@@ -28,9 +30,19 @@ pub(crate) struct InstallArguments {
     /// Do not ask before what no rule allows and nobody approved is fetched
     #[arg(short, long)]
     pub(crate) yes: bool,
+    /// Fetch the named ones also if they were published too short a time ago ("minReleaseAgeDays")
+    #[arg(long, requires = "names")]
+    pub(crate) now: bool,
     /// Print what was done as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl InstallArguments {
+    /// Returns whether `--now` was given.
+    pub(crate) fn haste(&self) -> Haste {
+        Haste::of(self.now)
+    }
 }
 
 /// What came of one server.
@@ -50,7 +62,11 @@ enum InstallState {
         package: String,
         version: String,
         integrity: Option<String>,
-        provenance: Option<ShownProvenance>,
+        /// When the registry says that the version was published.
+        published: Option<PublishedAt>,
+        /// How long ago that is, in words.
+        age: Option<String>,
+        provenance: Option<Box<ShownProvenance>>,
         directory: std::path::PathBuf,
         at_start: Vec<String>,
         notes: Vec<String>,
@@ -81,8 +97,13 @@ pub(crate) fn run(
     arguments: &InstallArguments,
 ) -> anyhow::Result<ExitCode> {
     let names = selected(config, &arguments.names)?;
-    let packages = Packages::new(&context.locations, &context.environment, context.history())
-        .supervised_by(supervisor::program()?);
+    let packages = Packages::new(
+        &context.locations,
+        &context.environment,
+        context.history(),
+        context.release_age(arguments.haste()),
+    )
+    .supervised_by(supervisor::program()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -119,11 +140,14 @@ impl InstallOutcome {
         match &self.state {
             InstallState::Installed {
                 package,
+                age,
                 provenance,
                 notes,
                 ..
             } => {
-                let written = output::data(&format!("{name}: {package} is installed"));
+                let published = age.as_deref().unwrap_or("at a time not known");
+                let written =
+                    output::data(&format!("{name}: {package} is installed (published {published})"));
                 if let Some(provenance) = provenance {
                     let provenance = provenance.to_string();
                     output::say(&format!("{name}: provenance: {}", Shown::line(&provenance)));
@@ -196,6 +220,7 @@ async fn install_one(
         &context.environment,
         &context.locations,
         context.history(),
+        context.release_age(arguments.haste()),
         TaskTracker::new(),
     );
     let expected = match authority::of(context, &config, &plan, &loader)? {
@@ -224,10 +249,12 @@ async fn install_one(
         ..
     } = result?;
     Ok(InstallState::Installed {
-        provenance: resolved.shown_provenance(),
+        provenance: resolved.shown_provenance().map(Box::new),
         package: package.at(&resolved.version),
         version: resolved.version,
         integrity: resolved.integrity,
+        published: resolved.published,
+        age: resolved.published.map(|published| published.ago(now().millis())),
         directory: root,
         at_start,
         notes,
@@ -262,10 +289,10 @@ async fn agreed(
     }
     let passing = StepDisplay::new();
     passing.step(&format!("asking the registry for `{}`", package.spec()));
-    let resolved = packages.resolve(package).await;
+    let resolved = packages.resolve(plan).await;
     passing.clear();
     let resolved = resolved?;
-    server_display::show(&plan.shown(Some(&resolved)));
+    server_display::show(&plan.shown(Some(&resolved), now().millis()));
     let reply = if arguments.yes {
         TerminalReply::Yes
     } else {

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::candidate::Candidate;
 use super::server_pins::lock_beside;
 use super::terminal::{self, StepDisplay};
-use super::{CommandContext, install, output};
+use super::{CommandContext, Haste, install, output};
 use crate::config::{Config, Server};
 use crate::loader::process::supervisor;
 use crate::loader::{Packages, Plan, plan};
@@ -52,8 +52,13 @@ pub(crate) fn run(
         &arguments.upgrade
     };
     let names = install::selected(config, wanted)?;
-    let packages = Packages::new(&context.locations, &context.environment, context.history())
-        .supervised_by(supervisor::program()?);
+    let packages = Packages::new(
+        &context.locations,
+        &context.environment,
+        context.history(),
+        context.release_age(Haste::None),
+    )
+    .supervised_by(supervisor::program()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -79,6 +84,7 @@ async fn lock_all(
 ) -> anyhow::Result<ExitCode> {
     let upgrades = arguments.all || !arguments.upgrade.is_empty();
     let mut pins: BTreeMap<PathBuf, BTreeMap<DependencyName, Pin>> = BTreeMap::new();
+    let mut left_out = Vec::new();
     let steps = StepDisplay::new();
     for name in names {
         // Read for each: an upgrade before it may have changed the file.
@@ -90,9 +96,10 @@ async fn lock_all(
         steps.step(&format!("resolving {name}"));
         let (server, plan) = match (upgrades, found.package()) {
             (true, Some(_)) => {
-                let candidate = Candidate::newest(context, packages, name, &server).await;
-                let candidate = candidate.inspect_err(|_| steps.clear())?;
-                match candidate {
+                let newest = Candidate::newest(context, packages, name, &server).await;
+                let newest = newest.inspect_err(|_| steps.clear())?;
+                left_out.extend(newest.left_out);
+                match newest.candidate {
                     None => (server, found),
                     Some(candidate) => {
                         candidate.declare(context)?;
@@ -109,6 +116,9 @@ async fn lock_all(
             .insert(name.clone(), pin);
     }
     steps.clear();
+    for note in &left_out {
+        output::note(note);
+    }
     let whole = arguments.names.is_empty() && !upgrades;
     let mut changed = Vec::new();
     for (file, pins) in &pins {

@@ -61,6 +61,7 @@ use self::commands::{Command, InternalCommand};
 use self::failure::Hinted as _;
 use crate::config::{self, Config, ConfigError, Environment, Files, Locations};
 use crate::history::History;
+use crate::loader::ReleaseAge;
 use crate::permissions::writer::{self, FileEdit, FileKind, WriteError};
 use crate::permissions::{ConfigChange, change_records};
 use crate::proxy;
@@ -125,6 +126,22 @@ impl CommandLine {
     }
 }
 
+/// Whether a person wants a version today that is too young by their own setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// They do not say so.
+    None,
+    /// `--now`.
+    Now,
+}
+
+impl Haste {
+    /// Reads the option `--now`.
+    pub(crate) fn of(now: bool) -> Self {
+        if now { Self::Now } else { Self::None }
+    }
+}
+
 /// The context of a command: environment, directories and configuration file.
 #[derive(Debug)]
 pub(crate) struct CommandContext {
@@ -145,6 +162,15 @@ impl CommandContext {
     /// Names the history of the user.
     pub(crate) fn history(&self) -> History {
         proxy::history(&self.locations, self.files())
+    }
+
+    /// Names how old a version must be before it is fetched; with `--now`, versions of any age are.
+    pub(crate) fn release_age(&self, haste: Haste) -> ReleaseAge {
+        let configured = proxy::release_age(self.files());
+        match haste {
+            Haste::None => configured,
+            Haste::Now => configured.waived(),
+        }
     }
 
     /// Changes a configuration file and records that.

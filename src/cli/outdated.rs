@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::candidate::Candidate;
 use super::terminal::{self, StepDisplay};
-use super::{CommandContext, install, output};
+use super::{CommandContext, Haste, install, output};
 use crate::config::Config;
 use crate::loader::process::supervisor;
 use crate::loader::{Packages, plan};
@@ -33,6 +33,15 @@ struct Outdated {
     published: Option<String>,
 }
 
+/// What was found of all servers.
+#[derive(Default)]
+struct Findings {
+    outdated: Vec<Outdated>,
+    /// Which newer versions are too young.
+    left_out: Vec<String>,
+    failed: Vec<String>,
+}
+
 /// Lists the servers that have newer versions; the exit code is 1 if one has.
 pub(crate) fn run(
     context: &CommandContext,
@@ -40,8 +49,13 @@ pub(crate) fn run(
     arguments: &OutdatedArguments,
 ) -> anyhow::Result<ExitCode> {
     let names = install::selected(config, &arguments.names)?;
-    let packages = Packages::new(&context.locations, &context.environment, context.history())
-        .supervised_by(supervisor::program()?);
+    let packages = Packages::new(
+        &context.locations,
+        &context.environment,
+        context.history(),
+        context.release_age(Haste::None),
+    )
+    .supervised_by(supervisor::program()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -55,7 +69,11 @@ pub(crate) fn run(
     let Some(found) = found else {
         return Ok(ExitCode::from(1));
     };
-    let (outdated, failed) = found?;
+    let Findings {
+        outdated,
+        left_out,
+        failed,
+    } = found?;
     let code = if failed.is_empty() {
         u8::from(!outdated.is_empty())
     } else {
@@ -94,6 +112,9 @@ pub(crate) fn run(
             )),
         }
     };
+    for note in &left_out {
+        output::note(note);
+    }
     for error in &failed {
         output::say(error);
     }
@@ -102,7 +123,9 @@ pub(crate) fn run(
             "\nto see what one changes: pml diff {0}; to take it: pml upgrade {0}",
             first.name
         )),
-        None if failed.is_empty() => output::say("every server is at its newest version"),
+        None if failed.is_empty() && left_out.is_empty() => {
+            output::say("every server is at its newest version");
+        }
         None => {}
     }
     Ok(output::verdict(code, written)?)
@@ -113,34 +136,38 @@ async fn look(
     config: &Config,
     packages: &Packages,
     names: &[DependencyName],
-) -> anyhow::Result<(Vec<Outdated>, Vec<String>)> {
+) -> anyhow::Result<Findings> {
     let steps = StepDisplay::new();
-    let (mut outdated, mut failed) = (Vec::new(), Vec::new());
+    let mut findings = Findings::default();
     for name in names {
         let Some(server) = config.servers.get(name) else {
             continue;
         };
         steps.step(&format!("asking the registry for {name}"));
-        match Candidate::newest(context, packages, name, server).await {
-            Ok(None) => {}
-            Ok(Some(candidate)) => {
-                let declared = plan(name, server, &context.environment)?;
-                let package = declared.package();
-                let present =
-                    package.map_or_else(String::new, |package| package.version().as_str().to_owned());
-                outdated.push(Outdated {
-                    name: name.clone(),
-                    present,
-                    newest: candidate.resolved.version,
-                    published: candidate
-                        .resolved
-                        .published
-                        .map(|published| published.ago(now().millis())),
-                });
+        let newest = match Candidate::newest(context, packages, name, server).await {
+            Ok(newest) => newest,
+            Err(error) => {
+                let error = format!("error: {name}: {}", super::failure::text(&error));
+                findings.failed.push(error);
+                continue;
             }
-            Err(error) => failed.push(format!("error: {name}: {}", super::failure::text(&error))),
+        };
+        findings.left_out.extend(newest.left_out);
+        if let Some(candidate) = newest.candidate {
+            let declared = plan(name, server, &context.environment)?;
+            let package = declared.package();
+            let present = package.map_or_else(String::new, |package| package.version().as_str().to_owned());
+            findings.outdated.push(Outdated {
+                name: name.clone(),
+                present,
+                newest: candidate.resolved.version,
+                published: candidate
+                    .resolved
+                    .published
+                    .map(|published| published.ago(now().millis())),
+            });
         }
     }
     steps.clear();
-    Ok((outdated, failed))
+    Ok(findings)
 }

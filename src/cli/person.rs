@@ -6,7 +6,7 @@
 
 use std::io::IsTerminal as _;
 
-use super::CommandContext;
+use super::{CommandContext, Haste};
 use crate::config::By;
 use crate::proxy::{AGENT_MARK, AnswerWeight, Effect, Relation, Runner, Terminal, may_answer};
 use crate::report::Hint;
@@ -78,6 +78,19 @@ pub(crate) fn required(context: &CommandContext, command: &str) -> Result<(), No
     match may_answer(by, Road::Cli, Relation::OtherProject, runner, Effect::Grants) {
         Ok(AnswerWeight::Decides) => Ok(()),
         Ok(AnswerWeight::Looks) | Err(_) => Err(NotAPerson::running(command)),
+    }
+}
+
+/// Refuses an agent that would have what its person's own settings hold back, whatever `approvals.by` says.
+pub(crate) fn required_for_haste(
+    context: &CommandContext,
+    command: &str,
+    haste: Haste,
+) -> Result<(), NotAPerson> {
+    let runner = Runner::of(&context.environment, terminal());
+    match (haste, runner) {
+        (Haste::Now, Runner::Agent) => Err(NotAPerson::trusting(&format!("{command} --now"))),
+        _ => Ok(()),
     }
 }
 

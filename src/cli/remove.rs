@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::failure::{Hinted as _, Refused};
-use super::{CommandContext, output};
+use super::{CommandContext, Haste, output};
 use crate::config::{self, Config, Server};
 use crate::loader::{Packages, plan};
 use crate::permissions::ConfigChange;
@@ -103,7 +103,12 @@ fn stays(context: &CommandContext, name: &DependencyName, server: &Server) -> an
             approved: false,
         });
     };
-    let packages = Packages::new(&context.locations, &context.environment, context.history());
+    let packages = Packages::new(
+        &context.locations,
+        &context.environment,
+        context.history(),
+        context.release_age(Haste::None),
+    );
     let installed = plan.package().and_then(|package| {
         let installed = packages.installed(&plan).ok().flatten()?;
         Some(package.at(&installed.resolved.version))

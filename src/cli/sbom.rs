@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::pinned_servers::{self, Kept};
-use super::{CommandContext, output};
+use super::{CommandContext, Haste, output};
 use crate::loader::Packages;
 use crate::pins::cyclonedx;
 use crate::protocol::DependencyName;
@@ -29,7 +29,12 @@ pub(crate) struct SbomArguments {
 
 /// Prints the list; what is left out is told on stderr.
 pub(crate) fn run(context: &CommandContext, arguments: &SbomArguments) -> anyhow::Result<ExitCode> {
-    let packages = Packages::new(&context.locations, &context.environment, context.history());
+    let packages = Packages::new(
+        &context.locations,
+        &context.environment,
+        context.history(),
+        context.release_age(Haste::None),
+    );
     let config = context.read()?;
     let found = pinned_servers::of_store(context, &config, &packages, &arguments.names, Kept::Installed)?;
     for note in &found.notes {

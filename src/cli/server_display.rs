@@ -19,6 +19,7 @@ pub(super) fn show(dependency: &ShownDependency) {
             "integrity",
             integrity.unwrap_or("not told by the registry").to_owned(),
         ));
+        lines.extend(dependency.publication().map(|when| ("published", when)));
         let scripts = if dependency.scripts {
             "install scripts of the package and its dependencies WILL RUN"
         } else {

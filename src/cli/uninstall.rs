@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::failure::Hinted as _;
-use super::{CommandContext, output, uses};
+use super::{CommandContext, Haste, output, uses};
 use crate::config::{self, Config};
 use crate::loader::{Catalog, Package, Packages, Plan, Uninstalled, plan};
 use crate::protocol::{DependencyName, LaunchApproval};
@@ -108,7 +108,12 @@ fn removed(
     packages: Vec<Package>,
 ) -> anyhow::Result<Vec<(Package, Uninstalled)>> {
     let others = uses::others(context, name)?;
-    let store = Packages::new(&context.locations, &context.environment, context.history());
+    let store = Packages::new(
+        &context.locations,
+        &context.environment,
+        context.history(),
+        context.release_age(Haste::None),
+    );
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

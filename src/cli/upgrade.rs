@@ -11,11 +11,11 @@ use clap::Args;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, Newest, unresolved};
 use super::diff::{self, say_lines};
 use super::failure::{Hinted as _, Refused};
 use super::terminal::{self, StepDisplay, TerminalReply};
-use super::{CommandContext, authority, install, output, uses};
+use super::{CommandContext, Haste, authority, install, output, uses};
 use crate::config::Server;
 use crate::loader::{Content, Lease, Loader, Plan, Started, Urgency};
 use crate::pins::{Change, PackagePin, Pin, difference, tool_changes};
@@ -35,12 +35,22 @@ pub(crate) struct UpgradeArguments {
     /// This version instead of the newest; an older one goes back
     #[arg(long, value_name = "VERSION")]
     to: Option<String>,
+    /// Take it also if it was published too short a time ago ("minReleaseAgeDays")
+    #[arg(long)]
+    now: bool,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
+}
+
+impl UpgradeArguments {
+    /// Returns whether `--now` was given.
+    pub(crate) fn haste(&self) -> Haste {
+        Haste::of(self.now)
+    }
 }
 
 /// What came of an upgrade.
@@ -61,6 +71,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &UpgradeArguments) -> any
             &context.environment,
             &context.locations,
             context.history(),
+            context.release_age(arguments.haste()),
             tasks.clone(),
         );
         let (outcome, urgency) = tokio::select! {
@@ -125,21 +136,27 @@ async fn upgrade(
     let found = match &arguments.to {
         Some(version) => Candidate::named(context, packages, name, server, version)
             .await
-            .map(Some),
+            .map(|candidate| Newest {
+                candidate: Some(candidate),
+                left_out: None,
+            }),
         None => Candidate::newest(context, packages, name, server).await,
     };
     let before = diff::present(context, packages, name, server, &steps).await;
     steps.clear();
     let (found, before) = (found?, before?);
+    if let Some(left_out) = &found.left_out {
+        output::note(left_out);
+    }
     let from = before.package.as_ref().map(|package| package.version.clone());
-    let Some(candidate) = found else {
+    let Some(candidate) = found.candidate else {
         return Ok(UpgradeOutcome::Newest(from.unwrap_or_default()));
     };
     candidate.check(context)?;
     let step = |at: crate::loader::InstallStep| steps.step(&format!("{name}: {at}"));
     let package = packages.lock(&candidate.plan, &step).await;
     steps.clear();
-    let package = package?;
+    let package = package.map_err(|source| unresolved(name, arguments.to.as_ref(), source))?;
     show_package(&candidate, &before, &package);
     let to = candidate.resolved.version.clone();
     if !agreed(arguments, &format!("Upgrade {name} to {to}?")).await? {

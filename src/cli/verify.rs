@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{CommandContext, install, output};
+use super::{CommandContext, Haste, install, output};
 use crate::loader::{Packages, Plan, VerifiedFiles, VerifiedInstallation, plan};
 use crate::protocol::{DependencyName, Shown};
 
@@ -48,7 +48,12 @@ pub(crate) fn run(context: &CommandContext, arguments: &VerifyArguments) -> anyh
     for name in &arguments.names {
         install::declared(&config, name)?;
     }
-    let packages = Packages::new(&context.locations, &context.environment, context.history());
+    let packages = Packages::new(
+        &context.locations,
+        &context.environment,
+        context.history(),
+        context.release_age(Haste::None),
+    );
     let plans: Vec<Plan> = config
         .servers
         .iter()

@@ -54,6 +54,8 @@ pub(super) struct File {
     /// The absolute path of the sigstore trust root that provenance is verified with, for a deployment of your own; by default the public one, as it was when pml was built. In the user's own file only.
     #[schemars(length(min = 1))]
     pub(super) sigstore_root: Option<String>,
+    /// How many days a version of a package must have been published before it is fetched; 1 by default, 0 fetches every version. In the user's own file only.
+    pub(super) min_release_age_days: Option<Days<0, 365>>,
 }
 
 /// The version of the format of this file.

@@ -1,5 +1,6 @@
 //! The settings that only the user's own file may have: whom pml trusts, what it runs to call the person, whether it may
-//! act without a record, to whom it names installed packages, and what it demands of where packages were built.
+//! act without a record, to whom it names installed packages, what it demands of where packages were built, and how old
+//! they must be.
 
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
@@ -8,7 +9,7 @@ use super::document::DocumentFault;
 use super::file::File;
 use super::layer_kind::LayerKind;
 use super::user_entries::{AuditEntry, PinToolsEntry, SendEntry, TrustEntry};
-use super::{AskedPackages, Audit, Config, NotifyCommand, PinTools, Problem, TrustMode};
+use super::{AskedPackages, Audit, Config, MinReleaseAge, NotifyCommand, PinTools, Problem, TrustMode};
 
 /// Takes over these settings from the user's file; refuses a project's file that has one.
 pub(super) fn settle(
@@ -59,6 +60,13 @@ pub(super) fn settle(
                 PinTools::AllBut(off.map(|(server, _)| server.clone()).collect())
             }
         };
+    }
+    if let Some(days) = file.min_release_age_days {
+        users_own(
+            "minReleaseAgeDays",
+            "a project cannot decide how old what it has installed must be",
+        )?;
+        config.min_release_age = MinReleaseAge::of(days.duration());
     }
     if let Some(words) = &file.notify {
         users_own(

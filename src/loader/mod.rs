@@ -32,12 +32,12 @@ pub use catalog::{
 };
 pub use install::{
     Content, InstallError, InstallProgress, InstallStep, Installed, LockError, MaliciousServer, Packages,
-    Registries, Tail, Uninstalled, Use, Used, VerifiedFiles, VerifiedInstallation,
+    Registries, ReleaseAge, Tail, Uninstalled, Use, Used, VerifiedFiles, VerifiedInstallation,
 };
 pub use lifecycle::{Gate, GateAnswer, Lease, LoadError, Loader, Occupied, Started, Steps, restart};
 pub use plan::{
-    Address, AddressError, Ecosystem, Package, PackageError, Plan, PlanError, PlanSource, Resolved, Scripts,
-    VersionSpec, pin, plan, variables,
+    Address, AddressError, Ecosystem, NewerVersion, Package, PackageError, Plan, PlanError, PlanSource,
+    Resolved, Scripts, VersionSpec, pin, plan, variables,
 };
 pub use process::{
     ErrandEnd, Exit, LaunchLine, Urgency, find_program, find_users_program, run_errand, search_path,

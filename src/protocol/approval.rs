@@ -77,6 +77,15 @@ pub struct ShownInstallation {
     /// Where this version was built; `None` where nothing is known of it, or nothing proves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<ShownProvenance>,
+    /// When the registry says that this version was published, such as `2026-08-31T10:11:12Z`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<String>,
+    /// How long ago that was when this was shown, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age: Option<String>,
+    /// That a newer version is left out because it is too young, in words; escaped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
 }
 
 /// What differs between a server and what a person accepted of it.
@@ -144,11 +153,15 @@ impl ShownDependency {
         let withdrawn = self.installation.withdrawn.as_deref().map(withdrawal_notice);
         withdrawn
             .into_iter()
+            .chain(self.installation.left_out.clone())
             .chain(changed)
             .chain(start_notice(&self.installation.at_start))
             .collect()
     }
 }
+
+/// Says how old a version is whose registry does not tell.
+const UNKNOWN_AGE: &str = "not known";
 
 impl ShownDependency {
     /// Returns what a model may see of it: of a change the summary alone.
@@ -158,6 +171,19 @@ impl ShownDependency {
             change.lines = std::mem::take(&mut change.summary);
         }
         self
+    }
+
+    /// Returns when this version was published, in words; `None` where there is no package.
+    #[must_use]
+    pub fn publication(&self) -> Option<String> {
+        if self.version.is_none() || self.remote.is_some() {
+            return None;
+        }
+        let ShownInstallation { published, age, .. } = &*self.installation;
+        Some(match (published, age) {
+            (Some(published), Some(age)) => format!("{} ({})", Shown::line(age), Shown::line(published)),
+            _ => UNKNOWN_AGE.to_owned(),
+        })
     }
 }
 

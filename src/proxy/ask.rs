@@ -119,8 +119,13 @@ impl Proxy {
             });
         }
         let mut dependency = self.0.loader.shown(plan);
-        if dependency.integrity.is_none() && self.0.loader.needs_install(plan) {
-            self.0.loader.resolve_soon(plan).await;
+        if self.0.loader.needs_install(plan) {
+            let resolved = self.0.loader.resolve_soon(plan).await;
+            // No answer could have it installed: a person need not be asked.
+            resolved.map_err(|error| Refusal::Load {
+                dependency: plan.dependency().clone(),
+                source: Arc::new(error.into()),
+            })?;
             dependency = self.0.loader.shown(plan);
         }
         self.learn_approvals().await;

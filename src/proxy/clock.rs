@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::config::{Files, Locations};
 use crate::history::History;
+use crate::loader::ReleaseAge;
 use crate::workflow::{Moment, Timestamp};
 
 /// Returns the moment it is now, on both clocks.
@@ -27,6 +28,12 @@ pub fn moment() -> Moment {
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Names how old a version must be before it is fetched; `files` say it.
+#[must_use]
+pub fn release_age(files: Files) -> ReleaseAge {
+    ReleaseAge::new(files, || now().millis())
 }
 
 /// Names the history of the user; `files` say whether it is required.

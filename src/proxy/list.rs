@@ -154,7 +154,7 @@ impl Proxy {
     }
 
     fn about(&self, plan: &Plan) -> String {
-        let shown = plan.shown(self.0.loader.resolved(plan).as_ref());
+        let shown = plan.shown(self.0.loader.resolved(plan).as_ref(), super::now().millis());
         let (verb, what) = match &shown.remote {
             Some(_) => ("Connects to", "Where it is"),
             None => ("Starts", "What runs"),

@@ -46,7 +46,7 @@ pub use authority::{
 };
 pub use call::{ClientRequest, Progress, WaitMode};
 pub use client_scope::Claim;
-pub use clock::{history, moment, now};
+pub use clock::{history, moment, now, release_age};
 pub use continuation::{Carrier, DecisionSource};
 pub use desk::{AskingProgram, ChangedCards, Desk, Snapshot};
 pub use door::Recorded;
@@ -143,7 +143,13 @@ impl Proxy {
         let history = clock::history(locations, files.clone());
         let workflows = Workflows::with_history(Place::of(locations), Arc::new(moment), history.clone());
         Self(Arc::new(Shared {
-            loader: Loader::new(&environment, locations, history.clone(), tasks.clone()),
+            loader: Loader::new(
+                &environment,
+                locations,
+                history.clone(),
+                clock::release_age(files.clone()),
+                tasks.clone(),
+            ),
             notifier: Notifier::new(&environment, locations.state(), &workflows),
             workflows,
             history,

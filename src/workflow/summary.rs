@@ -120,6 +120,7 @@ impl Workflow {
                 lines.extend(surroundings.map(|(label, text)| format!("{label:10} {text}")));
                 let integrity = dependency.integrity.as_deref();
                 lines.extend(integrity.map(|integrity| format!("integrity  {}", Shown::line(integrity))));
+                lines.extend(dependency.publication().map(|when| format!("published  {when}")));
                 let provenance = dependency.installation.provenance.iter();
                 lines.extend(
                     provenance.map(|built| format!("provenance {}", Shown::line(&built.to_string()))),
@@ -209,6 +210,7 @@ mod tests {
                runs in    /elsewhere\n  \
                variables  HOME, TOKEN\n  \
                integrity  sha512-x\n  \
+               published  not known\n  \
                scripts    install scripts of the package WILL run\n  \
                project    /pro\\u{1b}ject"
         );

@@ -309,7 +309,8 @@ fn nothing_is_installed_that_cannot_be_recorded_unless_the_user_said_so() {
         "{told}"
     );
     assert_eq!(installed(&world), Vec::<String>::new());
-    assert_eq!(registry.hits("/hello"), 0, "nothing was fetched");
+    let archive = Registry::tarball("hello", "1.0.0");
+    assert_eq!(registry.hits(&archive), 0, "nothing was fetched");
 
     best_effort(&world);
     let done = world

@@ -96,8 +96,12 @@ fn opened(world: &World) -> (Packages, Plan) {
     let name = "hello".parse().unwrap();
     let plan = plan(&name, &config.servers[&name], &environment).unwrap();
     let files = pml::config::Files::new(world.path(".pml.json"), &locations);
+    let release_age = pml::proxy::release_age(files.clone());
     let history = pml::proxy::history(&locations, files);
-    (Packages::new(&locations, &environment, history), plan)
+    (
+        Packages::new(&locations, &environment, history, release_age),
+        plan,
+    )
 }
 
 /// What a proxy in this world would start.

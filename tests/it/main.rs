@@ -81,6 +81,7 @@ mod readings;
 mod real_servers;
 #[cfg(target_os = "linux")]
 mod recording;
+mod release_age;
 mod remote;
 mod remote_floods;
 mod remove;

@@ -511,8 +511,9 @@ fn pinned(registry: &Registry, package: &str) -> ProvenanceFinding {
     let name = "hello".parse().unwrap();
     let plan = plan(&name, &config.servers[&name], &environment).unwrap();
     let files = Files::new(world.path(".pml.json"), &locations);
+    let release_age = pml::proxy::release_age(files.clone());
     let history = pml::proxy::history(&locations, files);
-    let packages = Packages::new(&locations, &environment, history);
+    let packages = Packages::new(&locations, &environment, history, release_age);
     packages.pin(&plan).unwrap().provenance
 }
 

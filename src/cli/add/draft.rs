@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::CommandContext;
 use super::super::failure::{Hinted as _, Refused, hinted};
-use super::{AddArguments, AddError, StartupWord};
+use super::error::AddError;
+use super::{AddArguments, StartupWord};
 use crate::config::{self, Config, Files, Launch, Server};
 use crate::loader::{Plan, VersionSpec, pin, plan};
 use crate::permissions::ConfigChange;

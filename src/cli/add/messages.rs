@@ -7,6 +7,7 @@ use super::{AddArguments, Addition, Draft};
 use crate::config;
 use crate::loader::Resolved;
 use crate::protocol::{Shown, ToolName, wire_name};
+use crate::proxy::now;
 
 /// Shows what will be written and run; exactly this is agreed to.
 pub(super) fn before(context: &CommandContext, draft: &Draft, resolved: Option<&Resolved>) {
@@ -17,7 +18,7 @@ pub(super) fn before(context: &CommandContext, draft: &Draft, resolved: Option<&
         &draft.edited.after,
     ));
     output::say("");
-    server_display::show(&draft.plan.shown(resolved));
+    server_display::show(&draft.plan.shown(resolved, now().millis()));
 }
 
 /// Tells what was done: the tools as data, the rest beside it.
@@ -27,7 +28,7 @@ pub(super) fn after(
     added: &Addition,
 ) -> anyhow::Result<()> {
     let draft = &added.draft;
-    let shown = draft.plan.shown(added.resolved.as_ref());
+    let shown = draft.plan.shown(added.resolved.as_ref(), now().millis());
     if arguments.json {
         let tools = added.tools.as_ref().map(|tools| {
             let one = |tool: &ToolName| json!({ "tool": tool, "wireName": wire_name(tool) });
@@ -40,6 +41,8 @@ pub(super) fn after(
             "entry": draft.entry,
             "version": shown.version,
             "integrity": shown.integrity,
+            "published": shown.installation.published,
+            "age": shown.installation.age,
             "provenance": shown.installation.provenance,
             "install": shown.install,
             "scripts": shown.scripts,

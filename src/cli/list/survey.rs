@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use super::super::{CommandContext, forecast};
+use super::super::{CommandContext, Haste, forecast};
 use crate::config::{Config, FilePosition, Server, Startup};
 use crate::loader::{Known, Loader, Package, Plan, PlanError, VersionSpec, plan};
 use crate::permissions::{CONNECT, Forecast, ForecastOutcome, Policy, Ruling};
@@ -129,6 +129,8 @@ impl ServerSurvey {
             "name": self.name,
             "version": self.version,
             "integrity": shown.and_then(|shown| shown.integrity.as_deref()),
+            "published": shown.and_then(|shown| shown.installation.published.as_deref()),
+            "age": shown.and_then(|shown| shown.installation.age.as_deref()),
             "install": shown.map(|shown| shown.install.as_str()),
             "scripts": shown.is_some_and(|shown| shown.scripts),
             "cwd": shown.and_then(|shown| shown.surroundings.cwd.as_deref()),
@@ -170,6 +172,7 @@ pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSu
         &context.environment,
         &context.locations,
         context.history(),
+        context.release_age(Haste::None),
         TaskTracker::new(),
     );
     let approvals = Place::of(&context.locations).approvals();

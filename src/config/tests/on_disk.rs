@@ -300,3 +300,22 @@ fn only_the_user_says_whether_what_cannot_be_recorded_may_happen() {
         "{error}"
     );
 }
+
+#[test]
+fn only_the_user_says_how_old_a_version_must_be() {
+    let project = Project::new();
+    assert_eq!(read(&project.files).unwrap().min_release_age.days(), 1);
+    Project::write(&project.files.user, r#"{"minReleaseAgeDays": 0}"#);
+    assert_eq!(read(&project.files).unwrap().min_release_age.days(), 0);
+    Project::write(&project.files.user, r#"{"minReleaseAgeDays": 365}"#);
+    assert_eq!(
+        read(&project.files).unwrap().min_release_age.to_string(),
+        "365 days"
+    );
+    Project::write(&project.files.project, r#"{"minReleaseAgeDays": 0}"#);
+    let error = read(&project.files).unwrap_err().to_string();
+    assert!(
+        error.contains(":1:2: a project cannot decide how old what it has installed must be"),
+        "{error}"
+    );
+}

@@ -15,7 +15,7 @@ use super::theme::Palette;
 use super::update::update;
 use super::view::draw;
 use crate::card::{Card, CardAnswer, CardState, Presence};
-use crate::protocol::approval::ShownDependency;
+use crate::protocol::approval::{ShownDependency, ShownInstallation};
 use crate::protocol::question::{Choice, Question, Selection};
 use crate::workflow::samples::{self, NOON};
 use crate::workflow::{Ask, Code, Moment, WorkflowId};
@@ -150,7 +150,11 @@ pub(super) fn install_of(number: u8, command: &str) -> Card {
                 ),
                 scripts: true,
                 surroundings: Box::default(),
-                installation: Box::default(),
+                installation: Box::new(ShownInstallation {
+                    published: Some("2026-08-31T10:11:12Z".to_owned()),
+                    age: Some("75 days ago".to_owned()),
+                    ..ShownInstallation::default()
+                }),
                 remote: None,
             },
         },

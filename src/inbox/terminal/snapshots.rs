@@ -20,6 +20,7 @@ fn an_install_at_80_by_24() {
     would run   npm install serena@0.5.0
     scripts     ! install scripts of the package WILL run
     wanted for  serena:analyze
+    published   75 days ago (2026-08-31T10:11:12Z)
     integrity   sha512-3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fICEiIyQlJic=
     asked by    claude-code 2.1 in /home/me/service
     answer      the agent waits for this; 4m left
@@ -28,7 +29,6 @@ fn an_install_at_80_by_24() {
     s  Only this session: until the pml of this agent ends
     a  Always: writes serena:analyze into /project/.pml.json
     x  Abort: nothing runs
-
 
 
 
@@ -46,7 +46,7 @@ fn an_install_at_40_by_10() {
       pml inbox: 2 wait           age  left
     > baaaa install   service     1m   4m
       caaaa questions service     1m   4m
-    ── baaaa install, 4m left  ↓ 1-3 of 20 ─
+    ── baaaa install, 4m left  ↓ 1-3 of 22 ─
     Install and run serena@0.5.0?
     would run: npm install serena@0.5.0
     scripts:
@@ -56,14 +56,14 @@ fn an_install_at_40_by_10() {
     ");
     bench.press(KeyCode::Enter);
     assert_snapshot!(bench.picture(), @r"
-    1/2 baaaa install, 4m left  ↓ 1-7 of 20
+    1/2 baaaa install, 4m left  ↓ 1-7 of 22
     Install and run serena@0.5.0?
     would run: npm install serena@0.5.0
     scripts:
       ! install scripts of the package WILL
       run
     wanted for: serena:analyze
-    integrity:
+    published:
     c continue  s session  a always  x abort
     ↑↓ scroll  Esc list  h history  q quit
     ");
@@ -82,6 +82,7 @@ fn a_decision_waits_for_enter() {
     would run   npm install serena@0.5.0
     scripts     ! install scripts of the package WILL run
     wanted for  serena:analyze
+    published   75 days ago (2026-08-31T10:11:12Z)
     integrity   sha512-3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fICEiIyQlJic=
     asked by    claude-code 2.1 in /home/me/service
     answer      the agent waits for this; 4m left
@@ -90,7 +91,6 @@ fn a_decision_waits_for_enter() {
     s  Only this session: until the pml of this agent ends
     a  Always: writes serena:analyze into /project/.pml.json
     x  Abort: nothing runs
-
 
 
 
@@ -110,6 +110,7 @@ fn a_decision_waits_for_enter() {
     would run   npm install serena@0.5.0
     scripts     ! install scripts of the package WILL run
     wanted for  serena:analyze
+    published   75 days ago (2026-08-31T10:11:12Z)
     integrity   sha512-3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fICEiIyQlJic=
     asked by    claude-code 2.1 in /home/me/service
     answer      the agent waits for this; 4m left
@@ -118,7 +119,6 @@ fn a_decision_waits_for_enter() {
     s  Only this session: until the pml of this agent ends
     a  Always: writes serena:analyze into /project/.pml.json
     x  Abort: nothing runs
-
 
 
 
@@ -140,7 +140,7 @@ fn a_long_command_scrolls() {
     bench.press(KeyCode::Enter);
     bench.press(KeyCode::PageDown);
     assert_snapshot!(bench.picture(), @r"
-    1/1 baaaa install, 4m left  ↑↓ 11-21 of 42
+    1/1 baaaa install, 4m left  ↑↓ 11-21 of 43
                 argument36 argument37 argument38 argument39
                 argument40 argument41 argument42 argument43
                 argument44 argument45 argument46 argument47
@@ -288,15 +288,15 @@ fn a_key_in_the_grace_is_noted() {
       2 wait          project         agent           age  left
       baaaa install   service         claude-code 2.1 1m   4m
     > caaaa install   service         claude-code 2.1 1m   4m
-    ── caaaa install, 4m left  ↓ 1-8 of 13 ─────────────────────
+    ── caaaa install, 4m left  ↓ 1-8 of 14 ─────────────────────
     Install and run serena@0.5.0?
     would run   npm install serena@0.5.0
     scripts     ! install scripts of the package WILL run
     wanted for  serena:analyze
+    published   75 days ago (2026-08-31T10:11:12Z)
     integrity   sha512-3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZG
                 hscHR4fICEiIyQlJic=
     asked by    claude-code 2.1 in /home/me/service
-    answer      the agent waits for this; 4m left
     Too soon: this has just changed. Look, then press the key
     again.
     ↑↓ choose  Enter read  c continue  s session  a always

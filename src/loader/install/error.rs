@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::lock::LockError;
 use super::tail::Tail;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, MinReleaseAge};
 use crate::history::HistoryError;
 use crate::loader::advisories::AdvisoryError;
 use crate::loader::provenance::ProvenanceError;
@@ -70,6 +70,40 @@ pub enum InstallError {
         /// The installer.
         program: &'static str,
         /// What it said instead.
+        #[source]
+        source: Tail,
+    },
+    /// The version was published too short a time ago.
+    #[error(
+        "`{package}` was published {ago} and is not fetched before it is {minimum} old (\"{}\": {})",
+        MinReleaseAge::KEY,
+        .minimum.days()
+    )]
+    TooYoung {
+        /// The server that it is wanted for.
+        dependency: DependencyName,
+        /// The package at its version.
+        package: String,
+        /// How long ago it was published, in words.
+        ago: String,
+        /// The age that the user demands.
+        minimum: MinReleaseAge,
+    },
+    /// The package needs versions of others that were published too short a time ago.
+    #[error(
+        "`{package}` needs a package that was published too short a time ago: nothing is fetched before it is {minimum} \
+         old (\"{}\": {})",
+        MinReleaseAge::KEY,
+        .minimum.days()
+    )]
+    YoungDependency {
+        /// The server that it is wanted for.
+        dependency: DependencyName,
+        /// The package that needs it.
+        package: String,
+        /// The age that the user demands.
+        minimum: MinReleaseAge,
+        /// What the installer said.
         #[source]
         source: Tail,
     },
@@ -179,6 +213,12 @@ impl InstallError {
         }
     }
 
+    /// Tells whether a person can have it all the same by `--now`.
+    #[must_use]
+    pub fn is_about_age(&self) -> bool {
+        matches!(self, Self::TooYoung { .. } | Self::YoungDependency { .. })
+    }
+
     /// Makes an error of a failed file operation.
     pub(in crate::loader) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let failed = StoreError::file(action, path);
@@ -216,6 +256,9 @@ impl Hint for InstallError {
                 "nothing was installed; a published version must not change: ask its author. To accept it anyway: pml uninstall NAME, then approve it again"
                     .to_owned(),
             ),
+            Self::TooYoung { dependency, .. } | Self::YoungDependency { dependency, .. } => {
+                Some(format!("to install it all the same: pml install --now {dependency}"))
+            }
             Self::Dependencies { .. } => Some("call it again: a person is asked about what it depends on now".to_owned()),
             Self::Executable { choices, .. } if !choices.is_empty() => Some(format!(
                 "name the executable: npx --package=PACKAGE {0}, or uvx --from PACKAGE {0}",

@@ -10,6 +10,7 @@ mod executables;
 mod installer;
 mod lock;
 mod packages;
+mod release_age;
 mod step;
 mod tail;
 
@@ -21,5 +22,6 @@ pub use lock::LockError;
 pub use packages::{
     Installed, MaliciousServer, Packages, Uninstalled, Use, Used, VerifiedFiles, VerifiedInstallation,
 };
+pub use release_age::ReleaseAge;
 pub use step::{InstallProgress, InstallStep};
 pub use tail::Tail;

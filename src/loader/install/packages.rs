@@ -7,6 +7,7 @@ mod contents;
 mod installation;
 mod malicious;
 mod provenance;
+mod resolution;
 mod uninstallation;
 mod verification;
 
@@ -16,26 +17,26 @@ pub use verification::{VerifiedFiles, VerifiedInstallation};
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
-use super::background::off_thread;
 use super::content::Content;
 use super::error::InstallError;
 use super::executables::choose;
-use super::installer::{self, Registries, Tools, check_lock, read_lock};
+use super::installer::{Registries, Tools, check_lock, read_lock};
 use super::lock::CheckedLock;
+use super::release_age::ReleaseAge;
 use super::step::{InstallProgress, InstallStep};
 use crate::config::{Environment, Locations};
 use crate::history::{History, MaliciousOutcome};
 use crate::loader::advisories::Verdicts;
 use crate::loader::plan::{Package, Plan, Resolved, Scripts};
-use crate::loader::store::{self, Manifest, PYTHON, PackageIdentity, PackageStore, StartMethod};
+use crate::loader::store::{Manifest, PYTHON, PackageIdentity, PackageStore, StartMethod};
 use crate::pins::PackagePin;
-use crate::protocol::{Digest, Shown};
+use crate::protocol::Shown;
 
 /// A package in the store, ready to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,16 +67,24 @@ pub struct Packages {
     history: History,
     /// What is known to be malicious is neither installed nor started.
     verdicts: Verdicts,
+    /// How old a version must be before it is fetched.
+    release_age: ReleaseAge,
     flights: Mutex<HashMap<String, Weak<SharedInstallation>>>,
 }
 
 impl Packages {
     /// Opens the packages below the user's data directory; creates nothing.
     #[must_use]
-    pub fn new(locations: &Locations, environment: &Environment, history: History) -> Self {
+    pub fn new(
+        locations: &Locations,
+        environment: &Environment,
+        history: History,
+        release_age: ReleaseAge,
+    ) -> Self {
         Self {
             history,
             verdicts: Verdicts::of(locations),
+            release_age,
             store: PackageStore::new(locations.data()),
             tools: Tools::new(locations, environment),
             flights: Mutex::default(),
@@ -130,66 +139,9 @@ impl Packages {
         pin_in(&self.store, plan.package()?, plan.scripts())
     }
 
-    /// Asks the registry for the exact version and integrity and records them; no code of the package runs.
-    ///
-    /// A spec that has a record is not asked for again: a floating version is pinned by its first resolution.
-    pub async fn resolve(&self, package: &Package) -> Result<Resolved, InstallError> {
-        let recorded = || {
-            self.store
-                .record(package)
-                .filter(|resolved| resolved.integrity.is_some())
-        };
-        if let Some(resolved) = recorded() {
-            return Ok(resolved);
-        }
-        let key = resolving(package);
-        let _held = self.store.lock(&key, || {}).await?;
-        // The last holder of the lock has probably asked the same.
-        if let Some(resolved) = recorded() {
-            return Ok(resolved);
-        }
-        let workspace = self.store.workspace(&key)?;
-        let resolved = self.resolve_in(package, &workspace).await;
-        store::remove(&workspace);
-        resolved
-    }
-
-    /// Asks the registry and records what it says: what a question needs at once, then where the version was built.
-    async fn resolve_in(&self, package: &Package, workspace: &Path) -> Result<Resolved, InstallError> {
-        let (resolved, lead) = installer::resolve(&self.tools, package, workspace).await?;
-        self.record(package, resolved.clone()).await?;
-        let proven = self.attest_in(package, workspace, resolved, lead).await;
-        match proven {
-            Ok(proven) => {
-                self.record(package, proven.clone()).await?;
-                Ok(proven)
-            }
-            Err(refused) => {
-                // What is refused pins no version: another one may stand there tomorrow.
-                let (store, package) = (self.store.clone(), package.clone());
-                off_thread(move || store.forget(&package))
-                    .await
-                    .unwrap_or(Ok(()))?;
-                Err(refused)
-            }
-        }
-    }
-
-    /// Asks the registry what a spec means today and records nothing, for a version that is about to be declared.
-    pub async fn look_up(&self, package: &Package) -> Result<Resolved, InstallError> {
-        let key = resolving(package);
-        let _held = self.store.lock(&key, || {}).await?;
-        self.ask_registry(package, &key).await
-    }
-
-    async fn ask_registry(&self, package: &Package, key: &str) -> Result<Resolved, InstallError> {
-        let workspace = self.store.workspace(key)?;
-        let resolved = match installer::resolve(&self.tools, package, &workspace).await {
-            Ok((resolved, lead)) => self.attest_in(package, &workspace, resolved, lead).await,
-            Err(error) => Err(error),
-        };
-        store::remove(&workspace);
-        resolved
+    /// Returns the moment it is now, in milliseconds since 1970.
+    pub(in crate::loader) fn now(&self) -> i64 {
+        self.release_age.now()
     }
 
     /// Installs a plan's package, or waits for the installation of it that is under way.
@@ -351,11 +303,6 @@ fn package_pin(package: &Package, resolved: Resolved, contents: Option<CheckedLo
         install_scripts,
         packages,
     }
-}
-
-/// The lock under which a spec is resolved.
-fn resolving(package: &Package) -> String {
-    format!("resolve-{}", Digest::of([package.to_string()]))
 }
 
 fn package_of(plan: &Plan) -> Result<&Package, InstallError> {

@@ -75,6 +75,12 @@ impl LoadError {
         changed || self.is_other_content()
     }
 
+    /// Tells whether it was not installed because something was published too short a time ago.
+    #[must_use]
+    pub fn is_about_age(&self) -> bool {
+        matches!(self, Self::Install(error) if error.is_about_age())
+    }
+
     /// Returns why its connection ended, or why pml's own request over it failed; `None` for any other trouble.
     ///
     /// A flow that can mend the reason, such as a sign-in, begins here.

@@ -17,7 +17,7 @@ use super::slot::{Lease, Slot};
 use crate::config::{Environment, Locations};
 use crate::history::History;
 use crate::loader::catalog::Catalog;
-use crate::loader::install::Packages;
+use crate::loader::install::{InstallError, Packages, ReleaseAge};
 use crate::loader::plan::{Plan, Resolved};
 use crate::loader::process::supervisor;
 use crate::loader::session::{Client, Declared, Session};
@@ -89,9 +89,10 @@ impl Loader {
         environment: &Environment,
         locations: &Locations,
         history: History,
+        release_age: ReleaseAge,
         tasks: TaskTracker,
     ) -> Self {
-        let packages = Packages::new(locations, environment, history.clone());
+        let packages = Packages::new(locations, environment, history.clone(), release_age);
         let common = Common {
             packages: match supervisor::program() {
                 Ok(supervisor) => packages.supervised_by(supervisor),
@@ -154,9 +155,13 @@ impl Loader {
     /// Returns what a person is shown of a plan, with all that is known of its package.
     #[must_use]
     pub fn shown(&self, plan: &Plan) -> ShownDependency {
-        let mut shown = plan.shown(self.resolved(plan).as_ref());
+        let mut shown = plan.shown(self.resolved(plan).as_ref(), self.common.packages.now());
         if plan.package().is_some() {
             let installed = self.common.packages.installed(plan).ok().flatten();
+            if installed.is_some() {
+                // There will be newer ones still: it mattered when this one was chosen.
+                shown.installation.left_out = None;
+            }
             shown.installation.at_start = installed.map(|installed| installed.at_start).unwrap_or_default();
         }
         shown
@@ -178,26 +183,36 @@ impl Loader {
 
     /// Finds out the exact version and integrity without running any code of the package.
     ///
-    /// Waits a moment for it, so that what the registry says stands in the question; then it goes on by itself.
-    pub async fn resolve_soon(&self, plan: &Arc<Plan>) {
-        let Some(package) = plan.package() else { return };
+    /// Waits a moment for it, so that what the registry says stands in the question; then it goes on by itself. An error
+    /// means that a version is too young, so that no answer could have it installed; any other is for the installation
+    /// to meet.
+    pub async fn resolve_soon(&self, plan: &Arc<Plan>) -> Result<(), InstallError> {
+        if plan.package().is_none() {
+            return Ok(());
+        }
+        let young = |resolved: Result<_, InstallError>| match resolved {
+            Err(error) if error.is_about_age() => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        };
         if !self.common.resolving.insert(plan.digest().clone()) {
-            let resolving = self.common.packages.resolve(package);
-            let _ = tokio::time::timeout(REGISTRY_PATIENCE, resolving).await;
-            return;
+            let resolving = self.common.packages.resolve(plan);
+            let resolved = tokio::time::timeout(REGISTRY_PATIENCE, resolving).await;
+            return resolved.map_or(Ok(()), young);
         }
         let (loader, plan) = (self.clone(), Arc::clone(plan));
         let resolving = self.common.tasks.spawn(async move {
-            if let Some(package) = plan.package() {
-                let resolving = loader.common.packages.resolve(package);
-                let resolving = loader.own.closing.run_until_cancelled(resolving);
-                if let Some(Err(error)) = resolving.await {
-                    tracing::info!(dependency = %plan.dependency(), %error, "the package could not be resolved");
-                }
+            let resolving = loader.common.packages.resolve(&plan);
+            let resolved = loader.own.closing.run_until_cancelled(resolving).await;
+            if let Some(Err(error)) = &resolved {
+                tracing::info!(dependency = %plan.dependency(), %error, "the package could not be resolved");
             }
             loader.common.resolving.remove(plan.digest());
+            resolved
         });
-        let _ = tokio::time::timeout(REGISTRY_PATIENCE, resolving).await;
+        match tokio::time::timeout(REGISTRY_PATIENCE, resolving).await {
+            Ok(Ok(Some(resolved))) => young(resolved),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn running(&self, plan: &Plan) -> Option<Started> {

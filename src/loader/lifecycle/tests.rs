@@ -18,7 +18,7 @@ use crate::loader::loopback::{DEADLINE, LoopbackServer};
 use crate::loader::plan::{Plan, plan};
 use crate::loader::process::Urgency;
 use crate::loader::session::{Client, Declared, Inquiry, Reply, Session};
-use crate::loader::{Content, Known};
+use crate::loader::{Content, Known, ReleaseAge};
 use crate::protocol::{ListKind, Payload};
 use crate::wire::{DrainPolicy, Outbox};
 
@@ -65,13 +65,14 @@ impl World {
         let plan = plan(&"web".parse().unwrap(), &declared, &environment).unwrap();
         let locations = Locations::of(&environment).unwrap();
         let files = Files::new(home.path().join(".pml.json"), &locations);
+        let release_age = ReleaseAge::new(files.clone(), || 0);
         let history = History::new(&locations, files, || 0);
         Self {
             _home: home,
             server,
             declared,
             plan: Arc::new(plan),
-            loader: Loader::new(&environment, &locations, history, TaskTracker::new()),
+            loader: Loader::new(&environment, &locations, history, release_age, TaskTracker::new()),
         }
     }
 

@@ -25,7 +25,7 @@ pub(in crate::loader) use package::{
     is_npm_name, is_pypi_name, is_python_version, is_semantic_version, normalize,
 };
 pub use pin::pin;
-pub use resolved::Resolved;
+pub use resolved::{NewerVersion, Resolved};
 pub(in crate::loader) use secrets::SecretCollector;
 pub use source::{PlanSource, Scripts};
 
@@ -265,7 +265,7 @@ impl Plan {
 
     /// Returns what a person is shown before it is installed or started; the line is never cut.
     #[must_use]
-    pub fn shown(&self, resolved: Option<&Resolved>) -> ShownDependency {
+    pub fn shown(&self, resolved: Option<&Resolved>, now_unix_ms: i64) -> ShownDependency {
         if let PlanSource::Remote(address) = &self.source {
             return self.shown_remote(address);
         }
@@ -292,6 +292,8 @@ impl Plan {
             .chain(words)
             .collect::<Vec<_>>()
             .join(" ");
+        let published = resolved.and_then(|resolved| resolved.published);
+        let left_out = resolved.and_then(|resolved| resolved.left_out.as_ref());
         ShownDependency {
             name: self.dependency.to_string(),
             version: version.map(|version| Shown::line(&version).to_string()),
@@ -305,6 +307,9 @@ impl Plan {
             installation: Box::new(ShownInstallation {
                 lock: resolved.and_then(|resolved| resolved.lock.clone()),
                 withdrawn: resolved.and_then(|resolved| resolved.withdrawn.clone()),
+                published: published.map(|published| published.to_string()),
+                age: published.map(|published| published.ago(now_unix_ms)),
+                left_out: left_out.map(|newer| newer.notice(now_unix_ms)),
                 provenance: resolved.and_then(Resolved::shown_provenance),
                 ..ShownInstallation::default()
             }),

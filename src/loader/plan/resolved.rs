@@ -1,5 +1,7 @@
 //! What a package was resolved to: the exact version and the content that belongs to it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::pins::{ProvenanceFinding, PublishedAt};
 use crate::protocol::approval::ShownProvenance;
 use crate::protocol::{Digest, Shown};
@@ -19,6 +21,29 @@ pub struct Resolved {
     pub published: Option<PublishedAt>,
     /// Where the version was built, as far as that is known.
     pub provenance: ProvenanceFinding,
+    /// The newer version that the spec would mean if it were not too young.
+    pub left_out: Option<NewerVersion>,
+}
+
+/// A version that was too young when a spec was resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewerVersion {
+    /// The version.
+    pub version: String,
+    /// When the registry says that it was published.
+    pub published: PublishedAt,
+}
+
+impl NewerVersion {
+    /// Says in words that the version is left out.
+    #[must_use]
+    pub fn notice(&self, now_unix_ms: i64) -> String {
+        format!(
+            "the newer version {} was published {} and is left out",
+            Shown::line(&self.version),
+            self.published.ago(now_unix_ms)
+        )
+    }
 }
 
 impl Resolved {
@@ -32,6 +57,7 @@ impl Resolved {
             withdrawn: None,
             published: None,
             provenance: ProvenanceFinding::default(),
+            left_out: None,
         }
     }
 

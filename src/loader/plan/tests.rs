@@ -140,7 +140,7 @@ fn lines_of_runners_become_packages() {
         assert_eq!(found.to_string(), package, "{line}");
         assert_eq!(found.executable(), executable, "{line}");
         assert_eq!(plan.arguments().join(" "), arguments, "{line}");
-        assert_eq!(plan.shown(None).install, shown, "{line}");
+        assert_eq!(plan.shown(None, 0).install, shown, "{line}");
     }
 }
 
@@ -162,7 +162,7 @@ fn everything_else_is_a_plain_command() {
                 program: program.into()
             }
         );
-        assert_eq!(plan.shown(None).install, line);
+        assert_eq!(plan.shown(None, 0).install, line);
         assert_eq!(plan.catalog_key(), plan.digest());
     }
 }
@@ -250,14 +250,14 @@ fn an_explicit_package_is_shown_as_the_line_that_would_run_it() {
     assert_eq!(
         planned(&explicit("npm:@scope/serena@1.0.0"))
             .unwrap()
-            .shown(None)
+            .shown(None, 0)
             .install,
         "npx @scope/serena@1.0.0 'a b'"
     );
     assert_eq!(
         planned(&explicit("pypi:serena[x]==1"))
             .unwrap()
-            .shown(None)
+            .shown(None, 0)
             .install,
         "uvx 'serena[x]==1' 'a b'"
     );
@@ -276,12 +276,19 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
         .insert("NODE_OPTIONS".to_owned(), "--require ./evil.js".to_owned());
     server.env.insert("API_KEY".to_owned(), "${TOKEN}".to_owned());
     let plan = planned(&server).unwrap();
+    let told = |text: &str| text.parse().unwrap();
     let resolved = Resolved {
         integrity: Some("sha512-x".to_owned()),
+        published: Some(told("1970-01-01T00:00:00Z")),
+        left_out: Some(NewerVersion {
+            version: "0.6.0".to_owned(),
+            published: told("1970-01-02T22:00:00Z"),
+        }),
         ..Resolved::version("0.5.0")
     };
+    let two_days = 2 * 24 * 60 * 60 * 1000;
     assert_eq!(
-        plan.shown(Some(&resolved)),
+        plan.shown(Some(&resolved), two_days),
         ShownDependency {
             name: "serena".to_owned(),
             version: Some("0.5.0".to_owned()),
@@ -292,11 +299,18 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
                 cwd: None,
                 env: vec!["API_KEY".to_owned(), "NODE_OPTIONS".to_owned()],
             }),
-            installation: Box::default(),
+            installation: Box::new(ShownInstallation {
+                published: Some("1970-01-01T00:00:00Z".to_owned()),
+                age: Some("2 days ago".to_owned()),
+                left_out: Some(
+                    "the newer version 0.6.0 was published 2 hours ago and is left out".to_owned()
+                ),
+                ..ShownInstallation::default()
+            }),
             remote: None,
         }
     );
-    assert_eq!(plan.shown(None).version, None);
+    assert_eq!(plan.shown(None, 0).version, None);
     assert_eq!(plan.variables()["API_KEY"], "hunter2");
     assert!(!format!("{plan:?}").contains("hunter2"));
 }
@@ -309,7 +323,7 @@ fn a_person_sees_where_a_server_runs_unless_it_is_surely_inside_the_project() {
             cwd: base.directory.join(cwd),
             ..base.clone()
         };
-        planned(&server).unwrap().shown(None).surroundings.cwd
+        planned(&server).unwrap().shown(None, 0).surroundings.cwd
     };
     for inside in ["", ".", "sub", "./sub/sub"] {
         assert_eq!(cwd(inside), None, "{inside}");
@@ -334,7 +348,7 @@ fn a_variable_that_steers_the_code_is_shown_with_its_value_and_every_other_by_it
     ] {
         server.env.insert(name.to_owned(), value.to_owned());
     }
-    let shown = planned(&server).unwrap().shown(None);
+    let shown = planned(&server).unwrap().shown(None, 0);
     assert_eq!(
         shown.install,
         "HOME=/evil LD_BIND_NOW=1 PERL5LIB=/evil PYTHONUSERBASE=/evil XDG_CONFIG_HOME=/evil ./server"
@@ -422,7 +436,7 @@ fn a_server_elsewhere_is_shown_by_its_origin_and_the_names_of_its_headers() {
         &[("X-Key", "hunter2"), ("Authorization", "Bearer ${TOKEN}")],
     ))
     .unwrap();
-    let shown = plan.shown(None);
+    let shown = plan.shown(None, 0);
     assert_eq!(
         (
             shown.install.as_str(),

@@ -9,7 +9,7 @@ use super::error::StoreError;
 use super::files::{create_directory, replace, sync_directory};
 use super::identity::{PackageIdentity, READABLE_LENGTH};
 use super::manifest::{FORMAT, json};
-use crate::loader::plan::{Package, Resolved, Scripts};
+use crate::loader::plan::{NewerVersion, Package, Resolved, Scripts};
 use crate::pins::{ProvenanceFinding, PublishedAt};
 use crate::protocol::Digest;
 
@@ -27,6 +27,8 @@ struct ResolutionRecord {
     published: Option<PublishedAt>,
     #[serde(default)]
     provenance: ProvenanceFinding,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left_out: Option<NewerVersion>,
 }
 
 impl PackageStore {
@@ -42,6 +44,7 @@ impl PackageStore {
             withdrawn: record.withdrawn,
             published: record.published,
             provenance: record.provenance,
+            left_out: record.left_out,
         })
     }
 
@@ -75,6 +78,7 @@ impl PackageStore {
             withdrawn: resolved.withdrawn.clone(),
             published: resolved.published,
             provenance: resolved.provenance.clone(),
+            left_out: resolved.left_out.clone(),
         };
         create_directory(&self.root.join("resolved"))?;
         replace(&path, &json(&record)).map_err(StoreError::file("write", &path))?;

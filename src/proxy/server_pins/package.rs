@@ -51,7 +51,12 @@ impl Proxy {
         plan: &Arc<Plan>,
     ) -> Result<bool, Refusal> {
         // An installation that was refused has recorded nothing of what the registry has.
-        self.0.loader.resolve_soon(plan).await;
+        let resolved = self.0.loader.resolve_soon(plan).await;
+        // No answer could have it installed: a person need not be asked.
+        resolved.map_err(|error| Refusal::Load {
+            dependency: plan.dependency().clone(),
+            source: Arc::new(error.into()),
+        })?;
         Ok(self.package_change(server, plan)?.is_some())
     }
 

@@ -167,6 +167,9 @@ fn shown(asked: &PendingAsk) -> String {
         }
         None => {}
     }
+    if let Some(when) = dependency.publication() {
+        let _ = writeln!(shown, "  published {when}");
+    }
     if let Some(provenance) = &dependency.installation.provenance {
         let _ = writeln!(shown, "  provenance {provenance}");
     }

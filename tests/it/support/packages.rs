@@ -118,6 +118,31 @@ pub(crate) fn publish_wheels(registry: &Registry, name: &str, wheels: &[(&str, &
     registry.serve(&format!("/simple/{name}/"), page.as_bytes());
 }
 
+/// Serves wheels of one Python package by the JSON of PEP 691, each with the moment of its upload, if that is told.
+pub(crate) fn publish_dated_wheels(
+    registry: &Registry,
+    name: &str,
+    wheels: &[(&str, &[u8], Option<String>)],
+) {
+    let files: Vec<Value> = wheels
+        .iter()
+        .map(|(version, wheel, uploaded)| {
+            let file = format!("{name}-{version}-py3-none-any.whl");
+            let path = format!("/files/{file}");
+            registry.serve(&path, wheel);
+            let mut entry = json!({ "filename": file, "url": path, "hashes": { "sha256": sha256(wheel) } });
+            if let Some(uploaded) = uploaded {
+                entry["upload-time"] = json!(uploaded);
+            }
+            entry
+        })
+        .collect();
+    let versions: Vec<&str> = wheels.iter().map(|(version, ..)| *version).collect();
+    let page =
+        json!({ "meta": { "api-version": "1.1" }, "name": name, "versions": versions, "files": files });
+    registry.serve(&format!("/simple/{name}/"), page.to_string().as_bytes());
+}
+
 /// The SHA-256 of an archive in hexadecimal.
 pub(crate) fn sha256(archive: &[u8]) -> String {
     use sha2::Digest as _;

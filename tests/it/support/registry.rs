@@ -99,6 +99,15 @@ impl Registry {
         shared.files.insert(path, body);
     }
 
+    /// Says when a version was published; a registry says nothing of the others.
+    pub(crate) fn date(&self, name: &str, version: &str, published: &str) {
+        let mut shared = self.shared.lock().unwrap();
+        let document = shared.documents.get_mut(name).unwrap();
+        document["time"][version] = published.into();
+        let text = document.to_string().into_bytes();
+        shared.files.insert(format!("/{name}"), Body::Whole(text));
+    }
+
     /// Serves a file as it is.
     pub(crate) fn serve(&self, path: &str, content: &[u8]) {
         let body = Body::Whole(content.to_vec());
@@ -146,6 +155,12 @@ fn full(name: &str, version: &str, manifest: &Value) -> Value {
     full["name"] = name.into();
     full["version"] = version.into();
     full
+}
+
+/// The moment this many hours ago, as registries write it.
+pub(crate) fn hours_ago(hours: i64) -> String {
+    let moment = pml::proxy::now().millis() - hours * 60 * 60 * 1000;
+    pml::pins::PublishedAt::from_unix_ms(moment).unwrap().to_string()
 }
 
 /// Packs a version as npm does: everything below `package/`.

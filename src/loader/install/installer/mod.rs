@@ -8,11 +8,14 @@ mod credentials;
 mod indexes;
 mod npm;
 mod npm_command;
+mod npm_versions;
 mod order;
 mod process;
 mod pypi;
+mod pypi_versions;
 mod registries;
 mod tools;
+mod uv;
 mod venv;
 mod withdrawal;
 
@@ -25,6 +28,7 @@ use std::path::Path;
 
 use super::error::InstallError;
 use super::lock::{self, CheckedLock};
+use super::release_age::AgeLimit;
 use crate::loader::plan::{Ecosystem, Package, Resolved};
 
 /// Reads and checks the lock that a recipe left in `directory`; `None` if there is no valid one.
@@ -46,16 +50,20 @@ pub(super) fn check_lock(package: &Package, version: &str, text: &str) -> Option
     checked.ok()
 }
 
-/// Asks the registry for the exact version and its integrity; runs no code of the package. Where it was built takes
-/// longer to find out, by [`attest`].
+/// Asks the registry for the exact version, its integrity and its age; runs no code of the package. Where it was built
+/// takes longer to find out, by [`attest`].
+///
+/// A floating spec means the newest version that `limit` admits, where there is one; whether what it returns is old enough
+/// is for the caller to check.
 pub(super) async fn resolve(
     tools: &Tools,
     package: &Package,
     directory: &Path,
+    limit: Option<&AgeLimit>,
 ) -> Result<(Resolved, AttestationLead), InstallError> {
     match package.ecosystem() {
-        Ecosystem::Npm => npm::resolve(tools, package, directory).await,
-        Ecosystem::Pypi => pypi::resolve(tools, package, directory).await,
+        Ecosystem::Npm => npm_versions::resolve(tools, package, directory, limit).await,
+        Ecosystem::Pypi => pypi_versions::resolve(tools, package, directory, limit).await,
     }
 }
 

@@ -10,20 +10,22 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::attestations::AttestationLead;
 use super::npm_command::run;
 use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::tools::Tools;
 use super::withdrawal;
 use crate::loader::install::background::write_for_installer;
 use crate::loader::install::error::InstallError;
-use crate::loader::install::lock::{check_npm, strong};
+use crate::loader::install::lock::check_npm;
+use crate::loader::install::release_age::AgeLimit;
 use crate::loader::install::step::InstallStep;
-use crate::loader::install::tail::Tail;
-use crate::loader::plan::{Package, Resolved, Scripts, VersionSpec, is_semantic_version};
+use crate::loader::plan::Scripts;
 use crate::loader::store::{self, Executable, StartMethod};
 
 pub(super) const LOCK: &str = "package-lock.json";
+
+/// What npm says where nothing but versions that are too young would do.
+const TOO_YOUNG: [&str; 2] = ["with a date before", "ENOVERSIONS"];
 
 /// What `npm install` must do against any setting of the user; versions that do not know a flag ignore it, and
 /// the lock is checked all the same.
@@ -50,82 +52,6 @@ const FLAGS: [&str; 17] = [
 /// A setting of the user must not keep a package from being installed.
 const NO_LOCK_ONLY: &str = "--no-package-lock-only";
 
-/// One version as `npm view` describes it.
-#[derive(Deserialize)]
-struct RegistryVersion {
-    version: String,
-    #[serde(rename = "dist.integrity")]
-    integrity: Option<String>,
-    #[serde(rename = "dist.attestations", default)]
-    attestations: serde_json::Value,
-    #[serde(default)]
-    deprecated: serde_json::Value,
-}
-
-/// One version or, for a range, all that match.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Views {
-    One(RegistryVersion),
-    Many(Vec<RegistryVersion>),
-}
-
-pub(super) async fn resolve(
-    tools: &Tools,
-    package: &Package,
-    directory: &Path,
-) -> Result<(Resolved, AttestationLead), InstallError> {
-    let npm = tools.program("npm", package)?;
-    write_manifest(directory, "{\"private\":true}".to_owned()).await?;
-    let spec = package.spec();
-    let arguments = [
-        "view",
-        "--json",
-        "--no-update-notifier",
-        "--no-workspaces",
-        "--",
-        &spec,
-        "version",
-        "dist.integrity",
-        "dist.attestations",
-        "deprecated",
-    ];
-    let finished = run(tools, &npm, &spec, directory, arguments.map(OsString::from)).await?;
-    // Versions of npm that say nothing about a range without a match.
-    if finished.stdout.trim_ascii().is_empty() {
-        let source = Tail::of(&finished.stderr, &finished.secrets);
-        return Err(InstallError::NotFound {
-            package: spec,
-            source,
-        });
-    }
-    let unreadable = || InstallError::Answer {
-        package: spec.clone(),
-        program: "npm",
-        source: Tail::of(&finished.stdout, &finished.secrets),
-    };
-    let views = match serde_json::from_slice(&finished.stdout).map_err(|_| unreadable())? {
-        Views::One(view) => vec![view],
-        Views::Many(views) => views,
-    };
-    let view = views
-        .into_iter()
-        .filter(|view| is_semantic_version(&view.version))
-        .max_by_key(|view| precedence(&view.version))
-        .ok_or_else(unreadable)?;
-    if let VersionSpec::Exact(version) = package.version()
-        && *version != view.version
-    {
-        return Err(unreadable());
-    }
-    let resolved = Resolved {
-        integrity: view.integrity.as_deref().and_then(strong),
-        withdrawn: withdrawal::deprecated(&view.deprecated),
-        ..Resolved::version(&view.version)
-    };
-    Ok((resolved, AttestationLead::npm(&view.attestations)))
-}
-
 /// Writes the lock of a package into the order's directory; nothing of it is fetched.
 pub(super) async fn lock(tools: &Tools, order: &InstallOrder<'_>) -> Result<(), InstallError> {
     let npm = tools.program("npm", order.package)?;
@@ -134,7 +60,9 @@ pub(super) async fn lock(tools: &Tools, order: &InstallOrder<'_>) -> Result<(), 
     write_manifest(order.directory, manifest(order)).await?;
     let flags = FLAGS.into_iter().filter(|flag| *flag != NO_LOCK_ONLY);
     let arguments = ["install", "--package-lock-only"].into_iter().chain(flags);
-    run(tools, &npm, &spec, order.directory, arguments.map(OsString::from)).await?;
+    let arguments = arguments.map(OsString::from).chain(cutoff(order));
+    let locked = run(tools, &npm, &spec, order.directory, arguments).await;
+    locked.map_err(|error| order.young_dependency(error, &TOO_YOUNG))?;
     let path = order.directory.join(LOCK);
     let text = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
     let checked = check_npm(&text, order.package.name(), order.version);
@@ -143,6 +71,14 @@ pub(super) async fn lock(tools: &Tools, order: &InstallOrder<'_>) -> Result<(), 
         source,
     })?;
     order.check(&checked)
+}
+
+/// Returns the word by which npm resolves nothing that is too young.
+fn cutoff(order: &InstallOrder<'_>) -> Option<OsString> {
+    // What a lock names was judged when the lock was made.
+    let limit = order.limit.filter(|_| order.frozen.is_none());
+    let cutoff = limit.as_ref().and_then(AgeLimit::cutoff);
+    cutoff.map(|cutoff| format!("--before={cutoff}").into())
 }
 
 fn manifest(order: &InstallOrder<'_>) -> String {
@@ -180,8 +116,10 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
             "ci"
         }
     };
-    let arguments = std::iter::once(command).chain(FLAGS).map(OsString::from);
-    run(tools, &npm, &spec, order.directory, arguments).await?;
+    let arguments = std::iter::once(command).chain(FLAGS);
+    let arguments = arguments.map(OsString::from).chain(cutoff(order));
+    let installed = run(tools, &npm, &spec, order.directory, arguments).await;
+    installed.map_err(|error| order.young_dependency(error, &TOO_YOUNG))?;
 
     (order.progress)(InstallStep::Verifying);
     let lock = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
@@ -212,7 +150,7 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     })
 }
 
-async fn write_manifest(directory: &Path, text: String) -> Result<(), InstallError> {
+pub(super) async fn write_manifest(directory: &Path, text: String) -> Result<(), InstallError> {
     write_for_installer(directory.join("package.json"), text).await
 }
 
@@ -286,30 +224,4 @@ fn start_of(path: &Path, real: &Path) -> StartMethod {
         None if script => StartMethod::Node { options: Vec::new() },
         None => StartMethod::Direct,
     }
-}
-
-/// Orders versions as semver does: numbers, then a pre-release before its release.
-fn precedence(version: &str) -> impl Ord + use<> {
-    let version = version.split_once('+').map_or(version, |(version, _)| version);
-    let (numbers, early) = version
-        .split_once('-')
-        .map_or((version, None), |(numbers, early)| (numbers, Some(early)));
-    let numbers: Vec<u64> = numbers
-        .split('.')
-        .map(|number| number.parse().unwrap_or(u64::MAX))
-        .collect();
-    let early = early.map(|early| {
-        // Numeric identifiers come before words and are compared as numbers.
-        early
-            .split('.')
-            .map(|part| {
-                (
-                    part.parse::<u64>().is_err(),
-                    part.parse::<u64>().unwrap_or(0),
-                    part.to_owned(),
-                )
-            })
-            .collect::<Vec<_>>()
-    });
-    (numbers, early.is_none(), early)
 }

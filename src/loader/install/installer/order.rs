@@ -6,11 +6,13 @@ use std::path::{Component, Path};
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::CheckedLock;
+use crate::loader::install::release_age::AgeLimit;
 use crate::loader::install::step::InstallProgress;
+use crate::loader::install::tail::Tail;
 use crate::loader::plan::{Package, Resolved, Scripts};
 use crate::loader::store::Executable;
-use crate::pins::MaliciousPackages;
-use crate::protocol::DependencyName;
+use crate::pins::{MaliciousPackages, PublishedAt};
+use crate::protocol::{DependencyName, Secrets};
 
 /// What a recipe is asked for.
 pub(in crate::loader::install) struct InstallOrder<'a> {
@@ -25,6 +27,8 @@ pub(in crate::loader::install) struct InstallOrder<'a> {
     /// The lock of an earlier installation: nothing is resolved anew.
     pub(in crate::loader::install) frozen: Option<&'a str>,
     pub(in crate::loader::install) scripts: Scripts,
+    /// How old everything must be that is resolved anew.
+    pub(in crate::loader::install) limit: Option<AgeLimit>,
     /// An empty directory of its own.
     pub(in crate::loader::install) directory: &'a Path,
     pub(in crate::loader::install) progress: InstallProgress<'a>,
@@ -33,6 +37,34 @@ pub(in crate::loader::install) struct InstallOrder<'a> {
 impl InstallOrder<'_> {
     pub(super) fn spec(&self) -> String {
         self.package.at(self.version)
+    }
+
+    /// Tells whether an installer failed because only versions that are too young would do.
+    pub(super) fn young_dependency(&self, error: InstallError, says: &[&str]) -> InstallError {
+        match (error, &self.limit) {
+            (InstallError::NotFound { source, .. } | InstallError::Installer { source, .. }, Some(limit))
+                if says.iter().any(|reason| source.as_str().contains(reason)) =>
+            {
+                InstallError::YoungDependency {
+                    dependency: self.dependency.clone(),
+                    package: self.spec(),
+                    minimum: limit.minimum(),
+                    source,
+                }
+            }
+            (error, _) => error,
+        }
+    }
+
+    /// Makes the error of a package that is too young.
+    pub(super) fn young(&self, limit: &AgeLimit, package: &str, published: PublishedAt) -> InstallError {
+        let said = format!("`{package}` was published {}", limit.ago(published));
+        InstallError::YoungDependency {
+            dependency: self.dependency.clone(),
+            package: self.spec(),
+            minimum: limit.minimum(),
+            source: Tail::of(said.as_bytes(), &Secrets::default()),
+        }
     }
 
     /// Refuses what is known to be malicious, and other content than what was shown, approved or recorded.

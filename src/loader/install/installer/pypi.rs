@@ -7,71 +7,25 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::attestations::AttestationLead;
 use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
+use super::uv::{COMPILE, WANTED, run, write};
 use super::venv::{self, FreshVenv, VenvProblem};
-use super::{indexes, withdrawal};
-use crate::loader::install::background::{off_thread, write_for_installer};
+use super::{pypi_versions, withdrawal};
+use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::{CheckedLock, check_requirements};
 use crate::loader::install::step::InstallStep;
-use crate::loader::install::tail::Tail;
-use crate::loader::plan::{Package, Resolved, VersionSpec, normalize};
+use crate::loader::plan::normalize;
 use crate::loader::process::is_in_project;
 use crate::loader::store::{self, Executable, PYTHON, StartMethod};
 
 const ENVIRONMENT: &str = "env";
-const WANTED: &str = "requirements.in";
 pub(super) const LOCK: &str = "requirements.txt";
 
-/// Wheels only, every archive with its hashes, nothing but requirements in the output.
-///
-/// Not quiet: what is yanked is told on stderr.
-const COMPILE: [&str; 7] = [
-    "pip",
-    "compile",
-    "--no-build",
-    "--generate-hashes",
-    "--no-header",
-    "--no-annotate",
-    "--no-emit-index-url",
-];
-
-pub(super) async fn resolve(
-    tools: &Tools,
-    package: &Package,
-    directory: &Path,
-) -> Result<(Resolved, AttestationLead), InstallError> {
-    let uv = tools.program("uv", package)?;
-    let wanted = match package.version() {
-        VersionSpec::Exact(version) => package.at(version),
-        VersionSpec::Floating(range) if range == "latest" => package.name_with_extras(),
-        VersionSpec::Floating(range) => format!("{}{range}", package.name_with_extras()),
-    };
-    write(directory, WANTED, &wanted).await?;
-    let mut arguments = COMPILE.to_vec();
-    arguments.extend(["--no-deps", "--emit-index-annotation"]);
-    if let Some(version) = package.python() {
-        arguments.extend(["--python-version", version]);
-    }
-    arguments.extend(["--", WANTED]);
-    let finished = run(tools, &uv, &package.spec(), directory, arguments).await?;
-    let text = String::from_utf8_lossy(&finished.stdout);
-    let checked = check_requirements(&text, package.name(), None).map_err(|_| InstallError::Answer {
-        package: package.spec(),
-        program: "uv",
-        source: Tail::of(&finished.stdout, &finished.secrets),
-    })?;
-    let withdrawn = withdrawal::yanked(&finished.stderr, package.name(), &checked.version);
-    let resolved = Resolved {
-        integrity: Some(checked.integrity),
-        withdrawn,
-        ..Resolved::version(&checked.version)
-    };
-    Ok((resolved, AttestationLead::pypi(&finished)))
-}
+/// A moment after every upload.
+const EVERY_AGE: &str = "2099-12-31T00:00:00Z";
 
 /// An environment without packages, and the lock of what belongs into it.
 struct LockedEnvironment {
@@ -118,9 +72,7 @@ async fn locked(
         write(order.directory, LOCK, text.trim_end()).await?;
     } else {
         write(order.directory, WANTED, &spec).await?;
-        let mut arguments = COMPILE.to_vec();
-        arguments.extend(["--python", PYTHON, "--output-file", LOCK, "--", WANTED]);
-        let finished = run(tools, uv, &spec, order.directory, arguments).await?;
+        let finished = resolve_dependencies(tools, uv, order).await?;
         withdrawn = withdrawal::yanked(&finished.stderr, order.package.name(), order.version);
     }
 
@@ -176,23 +128,53 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     })
 }
 
-async fn run(
+/// Writes the lock of everything that is old enough.
+///
+/// uv takes a file without an upload time for one that is not there. So where it finds nothing, everything is resolved
+/// whatever its age, and what is known to be too young is refused.
+async fn resolve_dependencies(
     tools: &Tools,
     uv: &Program,
-    spec: &str,
-    directory: &Path,
-    arguments: impl IntoIterator<Item = &str>,
+    order: &InstallOrder<'_>,
 ) -> Result<InstallerOutput, InstallError> {
-    let mut all: Vec<OsString> = vec!["--no-progress".into()];
-    // One of the two always: without them uv reads the project's files.
-    match indexes::uv_configuration(tools.environment()) {
-        Some(path) => all.extend(["--config-file".into(), path.into_os_string()]),
-        None => all.push("--no-config".into()),
+    let spec = order.spec();
+    let compile = |more: Vec<String>| {
+        let mut arguments: Vec<String> = COMPILE.map(str::to_owned).to_vec();
+        arguments.extend(more);
+        arguments.extend(["--python", PYTHON, "--output-file", LOCK, "--", WANTED].map(str::to_owned));
+        let spec = &spec;
+        async move {
+            run(
+                tools,
+                uv,
+                spec,
+                order.directory,
+                arguments.iter().map(String::as_str),
+            )
+            .await
+        }
+    };
+    let Some((limit, cutoff)) = order.limit.and_then(|limit| Some((limit, limit.cutoff()?))) else {
+        return compile(Vec::new()).await;
+    };
+    let limited = [
+        "--exclude-newer".to_owned(),
+        cutoff.to_string(),
+        // Its own age was judged, and its hashes are those of all its archives.
+        "--exclude-newer-package".to_owned(),
+        format!("{}={EVERY_AGE}", order.package.name()),
+    ];
+    if let Ok(finished) = compile(limited.to_vec()).await {
+        return Ok(finished);
     }
-    all.extend(arguments.into_iter().map(OsString::from));
-    let mut extra = indexes::of_pip(tools.environment());
-    extra.push(("UV_CACHE_DIR", tools.cache("uv").into_os_string()));
-    tools.run(uv, spec, directory, all, extra).await
+    let finished = compile(Vec::new()).await?;
+    let uploads =
+        pypi_versions::uploads(tools, uv, &spec, order.directory, &["--python", PYTHON], LOCK).await;
+    let young = uploads.iter().find(|(_, published)| !limit.admits(**published));
+    match young {
+        None => Ok(finished),
+        Some((young, published)) => Err(order.young(&limit, young, *published)),
+    }
 }
 
 /// Refuses what packages put where they do not belong, and returns what of them runs at every start.
@@ -235,10 +217,6 @@ async fn compile(tools: &Tools, python: PathBuf, directory: &Path, packages: &Pa
         packages.into(),
     ];
     let _ = tools.run(&program, "bytecode", directory, arguments, []).await;
-}
-
-async fn write(directory: &Path, name: &str, text: &str) -> Result<(), InstallError> {
-    write_for_installer(directory.join(name), format!("{text}\n")).await
 }
 
 /// Reads which scripts a package has put into `env/bin`, from the record of its installation.

@@ -13,16 +13,21 @@ use crate::pins::PackagePin;
 impl Packages {
     /// Resolves a plan's package with everything that belongs to it; a lock that is kept already is not made again.
     ///
-    /// What is found is kept: an installation later on installs exactly that.
+    /// What is found is kept: an installation later on installs exactly that. What is too young is refused, unless its
+    /// lock is kept already.
     pub async fn lock(&self, plan: &Plan, progress: InstallProgress<'_>) -> Result<PackagePin, InstallError> {
         let package = package_of(plan)?;
         progress(InstallStep::Resolving);
-        let known = self.resolve(package).await?;
+        let limit = self.release_age.limit().await;
+        let known = self.resolve_at_any_age(plan, limit.as_ref()).await?;
         let identity = PackageIdentity::new(package, &known.version, plan.scripts());
         let key = identity.key();
         let _held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
         if let Some((lock, _)) = frozen_in(&self.store, package, &identity, &known) {
             return Ok(package_pin(package, known, Some(lock)));
+        }
+        if let Some(limit) = &limit {
+            limit.check(plan, &known)?;
         }
         let malicious = self.malicious_beside(plan, &known, None).await?;
         let workspace = self.store.workspace(&key)?;
@@ -37,6 +42,7 @@ impl Packages {
             },
             frozen: None,
             scripts: plan.scripts(),
+            limit,
             directory: &workspace,
             progress,
         };

@@ -3,7 +3,7 @@
 //! The lock that a package was first installed with is kept: later installations use it, so that a broken environment
 //! or a wiped store does not bring other versions of its dependencies.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Installed, Packages, frozen_in, no_executable, package_of};
 use crate::history::{Record, Text};
@@ -11,7 +11,7 @@ use crate::loader::install::background::off_thread;
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::executables::is_whole;
-use crate::loader::install::installer::{self, InstallOrder, read_lock};
+use crate::loader::install::installer::{self, InstallOrder, InstalledFiles, read_lock};
 use crate::loader::install::lock::CheckedLock;
 use crate::loader::install::step::{InstallProgress, InstallStep};
 use crate::loader::plan::{Package, Plan, Resolved, Scripts, VersionSpec};
@@ -27,7 +27,7 @@ impl Packages {
         expected: &Content,
         progress: InstallProgress<'_>,
     ) -> Result<Vec<String>, InstallError> {
-        let known = self.known(package, progress).await?;
+        let known = self.known(plan, package, expected, progress).await?;
         let identity = PackageIdentity::new(package, &known.version, plan.scripts());
         let key = identity.key();
         let held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
@@ -39,6 +39,8 @@ impl Packages {
             ..known
         };
         expected.check(&package.spec(), &known)?;
+        // Checked right above: what is known is what was approved, with all its dependencies.
+        let is_approved = expected.lock.is_some() && known.lock.is_some();
         let contents = frozen.as_ref().map(|(found, _)| found);
         let malicious = &self.malicious_beside(plan, &known, contents).await?;
         let expected = &expected.clone().or(Content {
@@ -53,10 +55,18 @@ impl Packages {
             self.record(package, Resolved { integrity, ..known }).await?;
             return Ok(Vec::new());
         }
+        let limit = self.release_age.limit().await;
+        let judge = |known: &Resolved| match &limit {
+            Some(limit) if !is_approved => limit.check(plan, known),
+            _ => Ok(()),
+        };
+        judge(&known)?;
         let (store, own) = (self.store.clone(), key.clone());
         off_thread(move || store.sweep(&own)).await;
         self.record_fetch(plan, package, &known.version).await?;
         let (known, expected) = self.proven(package, known, expected).await?;
+        // An older pml may have recorded no age; the registry has just said it.
+        judge(&known)?;
         let workspace = self.store.workspace(&key)?;
         let built = installer::install(
             &self.tools,
@@ -68,6 +78,7 @@ impl Packages {
                 expected: &expected,
                 frozen: frozen.as_ref().map(|(_, text)| text.as_str()),
                 scripts: plan.scripts(),
+                limit,
                 directory: &workspace,
                 progress,
             },
@@ -88,6 +99,23 @@ impl Packages {
             return Err(no_executable(package));
         }
         progress(InstallStep::Activating);
+        let notes = self
+            .activate(plan, package, identity, known, built, workspace)
+            .await;
+        drop(held);
+        notes
+    }
+
+    /// Moves what was built into the store and records it; returns what a person should know of it.
+    async fn activate(
+        &self,
+        plan: &Plan,
+        package: &Package,
+        identity: PackageIdentity,
+        known: Resolved,
+        built: InstalledFiles,
+        workspace: PathBuf,
+    ) -> Result<Vec<String>, InstallError> {
         let unreadable =
             || InstallError::file("read the lock in", &workspace)(std::io::ErrorKind::InvalidData.into());
         let (found, text) = read_lock(package, &known.version, &workspace).ok_or_else(unreadable)?;
@@ -114,6 +142,8 @@ impl Packages {
         let (kept, elsewhere) = activated.await.unwrap_or_else(|| Ok((None, Vec::new())))?;
         let withdrawn = built.withdrawn.or_else(|| known.withdrawn.clone());
         let withdrawal = withdrawn.as_deref().map(approval::withdrawal_notice);
+        let left_out = known.left_out.as_ref();
+        let left_out = left_out.map(|newer| newer.notice(self.release_age.now()));
         let known = Resolved {
             integrity: Some(built.integrity),
             withdrawn,
@@ -121,9 +151,9 @@ impl Packages {
         };
         let spec = package.at(&known.version);
         self.record(package, known).await?;
-        drop(held);
         let notes = withdrawal
             .into_iter()
+            .chain(left_out)
             .chain(told)
             .chain(describe_files(package, kept, elsewhere));
         Ok(notes.map(|note| format!("{spec}: {note}")).collect())
@@ -179,20 +209,28 @@ impl Packages {
         Ok(self.history.require(record).await?)
     }
 
-    /// Returns what is known of a package; a floating version is resolved first.
+    /// Returns what is known of a package; one without a record is resolved first, unless it is in the store.
     async fn known(
         &self,
+        plan: &Plan,
         package: &Package,
+        expected: &Content,
         progress: InstallProgress<'_>,
     ) -> Result<Resolved, InstallError> {
-        match (self.store.record(package), package.version()) {
-            (Some(resolved), _) => Ok(resolved),
-            (None, VersionSpec::Exact(version)) => Ok(Resolved::version(version)),
-            (None, VersionSpec::Floating(_)) => {
-                progress(InstallStep::Resolving);
-                self.resolve(package).await
+        let recorded = self.store.record(package);
+        if let Some(resolved) = recorded.filter(|recorded| self.release_age.accepts(recorded)) {
+            return Ok(resolved);
+        }
+        if let (VersionSpec::Exact(version), Some(integrity)) = (package.version(), &expected.integrity) {
+            let identity = PackageIdentity::new(package, version, plan.scripts());
+            let manifest = self.store.manifest(&identity, integrity);
+            let root = self.store.directory(&identity, integrity);
+            if manifest.is_some_and(|manifest| is_whole(&root, &manifest)) {
+                return Ok(Resolved::version(version));
             }
         }
+        progress(InstallStep::Resolving);
+        self.resolve(plan).await
     }
 
     pub(super) async fn freeze(

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{Packages, resolving};
+use super::Packages;
+use super::resolution::resolving;
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::installer::{AttestationLead, attest};
@@ -103,7 +104,8 @@ impl Packages {
         });
         let found = match found {
             Some(record) => Ok(record),
-            None => self.ask_registry(&exact, &key).await,
+            // Its age is for the caller to judge: the version is chosen already.
+            None => self.ask_registry(&exact, &key, None).await,
         };
         let found = match found {
             Ok(found) => found,

@@ -135,9 +135,13 @@ fn notes(lines: &[Line]) -> Vec<String> {
     let surroundings = of(Fact::Surroundings).map(|line| format!("{} {}", line.label, line.text));
     let notes = of(Fact::Note).map(|line| line.text.clone());
     let provenance = of(Fact::Provenance).map(|line| format!("{} {}", line.label, line.text));
+    // The age says it; the date is for where there is room.
+    let age = |text: &str| text.split(" (").next().unwrap_or_default().to_owned();
+    let published = of(Fact::Published).map(|line| format!("{} {}", line.label, age(&line.text)));
     scripts
         .chain(surroundings)
         .chain(notes)
+        .chain(published)
         .chain(provenance)
         .collect()
 }
@@ -303,6 +307,8 @@ mod tests {
             }),
             installation: Box::new(ShownInstallation {
                 withdrawn: Some("was yanked".to_owned()),
+                published: Some("2026-08-31T10:11:12Z".to_owned()),
+                age: Some("75 days ago".to_owned()),
                 ..ShownInstallation::default()
             }),
             ..dependency("busy")
@@ -338,11 +344,13 @@ mod tests {
         insta::assert_snapshot!(all.join("\n"), @r#"
         Install serena@0.5.0 for serena:analyze?
         npm install serena@0.5.0
+        published not known
         code aaaaa · /home/me/one · sha512-abcdefghijklm…
         Continue – this version, from now on | Only this session | Always (writes .pml.json) | Abort
 
         Run serena@0.5.0 for serena:connect?
         npm install serena@0.5.0
+        published not known
         code aaaaa · /home/me/one · hash recorded at first use
         Continue – this version, from now on | Only this session | Always (writes .pml.json: serena:connect) | Abort
 
@@ -355,13 +363,14 @@ mod tests {
         npm install busy@0.5.0
         install scripts WILL run · runs in /elsewhere\u{202e} · variables A, B
         code aaaaa · /home/me/one · sha512-abcdefghijklm…
-        [this version was yanked]
+        [this version was yanked · published 75 days ago]
         Continue – this version, from now on | Only this session | Always (writes .pml.json) | Abort
 
         Install proven@0.5.0 for proven:go?
         npm install proven@0.5.0
-        provenance github.com/owner/name (release.yml@refs/tags/v1)
+        published not known
         code aaaaa · /home/me/one · sha512-abcdefghijklm…
+        [provenance github.com/owner/name (release.yml@refs/tags/v1)]
         Continue – this version, from now on | Only this session | Always (writes .pml.json) | Abort
 
         Connect to serena for serena:read?
