@@ -277,6 +277,51 @@ fn an_accepted_text_counts_whole_and_with_one_byte_changed_it_does_not() {
 }
 
 #[test]
+fn a_text_that_was_replaced_by_an_accepted_one_is_not_accepted_with_it() {
+    let project = Project::new();
+    let files = &project.files;
+    Project::write(&files.user, r#"{"projectTrust": "strict"}"#);
+    let (old, accepted) = (WIDE, r#"{"permissions": {"allow": ["a"]}}"#);
+    assert_eq!(
+        trust_of(files, accepted).unwrap(),
+        ProjectTrust::Obeyed,
+        "without a file"
+    );
+    Project::write(&files.project, accepted);
+    let unaccepted = trust_of(files, accepted).unwrap().unaccepted().cloned();
+    assert_eq!(
+        unaccepted.as_deref(),
+        read(files).unwrap().project.unaccepted().map(|file| &**file)
+    );
+    let mark = mark_for(files, accepted).unwrap();
+    assert_eq!(
+        mark,
+        TrustMark {
+            file: files.project.clone(),
+            content: TrustMarks::content_of(&files.project, accepted),
+            wants: vec!["runs without a question: `a`".to_owned()],
+            by: "pml".to_owned(),
+        }
+    );
+    Project::write(
+        &files.accepted.path_of(&mark.content),
+        serde_json::to_string(&mark).unwrap(),
+    );
+    assert_eq!(trust_of(files, accepted).unwrap(), ProjectTrust::Obeyed);
+    let unaccepted = trust_of(files, old).unwrap().unaccepted().cloned();
+    assert_eq!(
+        unaccepted.as_deref(),
+        Some(&UnacceptedFile {
+            file: files.project.clone(),
+            content: TrustMarks::content_of(&files.project, old),
+            origin: FileOrigin::Strict,
+            wants: mark_for(files, old).unwrap().wants,
+            accepted_before: mark.wants,
+        })
+    );
+}
+
+#[test]
 fn a_project_cannot_say_how_far_it_is_trusted() {
     let project = Project::new();
     Project::write(&project.files.project, r#"{"projectTrust": "own-work"}"#);
