@@ -369,10 +369,9 @@ fn waiting_for_an_unknown_workflow_is_an_error() {
     run(async {
         let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());
         let id = WorkflowId::new(uuid::Uuid::from_u128(7));
-        assert!(matches!(
-            workflows.wait(id).await,
-            Err(WorkflowError::Unknown { .. })
-        ));
+        let error = workflows.wait(id).await.unwrap_err();
+        assert!(matches!(error, WorkflowError::Unknown { .. }), "{error:?}");
+        assert!(!error.is_of_the_store(), "it refused what was asked of it");
     });
 }
 
@@ -402,6 +401,7 @@ fn a_database_that_cannot_be_opened_refuses_everything_until_it_can() {
             workflows.pending().await.map(drop).unwrap_err(),
         ] {
             assert!(matches!(error, WorkflowError::Directory { .. }), "{error:?}");
+            assert!(error.is_of_the_store());
             assert!(error.hint().unwrap().starts_with("to see who owns it: ls -ld /"));
         }
         std::fs::remove_file(&blocking).unwrap();
