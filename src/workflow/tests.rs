@@ -496,8 +496,10 @@ fn in_memory_no_other_process_can_change_an_approval() {
 #[test]
 fn the_newest_workflow_is_listed_first_and_shows_that_its_call_has_left() {
     run(async {
-        let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());
+        let hands = Hands::at_noon();
+        let workflows = Workflows::new(Place::Memory, hands.clock());
         let old = workflows.create(new("{}")).await.unwrap().workflow();
+        hands.pass(Duration::from_millis(1));
         let newer = workflows.create(new("{\"a\":1}")).await.unwrap().workflow();
         workflows.leave_unattended(newer.id).await.unwrap();
         let left = Workflow {

@@ -751,3 +751,57 @@ fn what_another_process_asks_while_a_sweep_waits_for_its_turn_is_not_swept() {
     let set_back = NOON.minus(Duration::from_hours(1));
     assert_eq!(store.sweep(set_back, &[]).unwrap().expired, [id]);
 }
+
+#[test]
+fn what_a_person_decided_survives_a_power_cut_and_an_ask_need_not() {
+    const NORMAL: i64 = 1;
+    const FULL: i64 = 2;
+    let (_directory, mut store) = opened();
+    let survives = |store: &SqliteStore| -> i64 {
+        let connection = &store.connection;
+        connection
+            .pragma_query_value(None, "synchronous", |row| row.get(0))
+            .unwrap()
+    };
+    let by = || Provenance::from(Road::Cli);
+    let approved = ApprovedLaunch {
+        launch: Digest::of(["launch"]),
+        approval: LaunchApproval {
+            dependency: "serena".parse().unwrap(),
+            version: None,
+            integrity: None,
+            package: None,
+            lock: None,
+            at_unix_ms: 7,
+        },
+    };
+    for round in 0..2 {
+        let id = store.create(new("{}"), NOON).unwrap().workflow().id;
+        assert_eq!(survives(&store), NORMAL, "an ask, round {round}");
+        store.answer(id, given(APPROVE, by()), NOON).unwrap();
+        assert_eq!(survives(&store), FULL, "an answer, round {round}");
+        store.leave_unattended(id).unwrap();
+        assert_eq!(survives(&store), NORMAL, "a call that left, round {round}");
+        store.apply(id, Event::Take, NOON).unwrap();
+        assert_eq!(survives(&store), FULL, "a taken call, round {round}");
+        store.sweep(NOON, &[]).unwrap();
+        assert_eq!(survives(&store), NORMAL, "a sweep, round {round}");
+        store.approve_launch(&approved).unwrap();
+        assert_eq!(survives(&store), FULL, "an approval, round {round}");
+        store.approvals().unwrap();
+        assert_eq!(survives(&store), NORMAL, "a look, round {round}");
+        store.forget_approvals(&approved.approval.dependency).unwrap();
+        assert_eq!(survives(&store), FULL, "a withdrawal, round {round}");
+    }
+}
+
+#[test]
+fn a_change_of_another_process_is_seen_once_and_an_own_one_never() {
+    let (directory, mut here) = opened();
+    let mut there = SqliteStore::open(file(&directory)).unwrap();
+    assert_eq!(here.changes().unwrap(), StoreChanges::None);
+    here.create(new("{}"), NOON).unwrap();
+    assert_eq!(here.changes().unwrap(), StoreChanges::None);
+    assert_eq!(there.changes().unwrap(), StoreChanges::ByOthers);
+    assert_eq!(there.changes().unwrap(), StoreChanges::None);
+}

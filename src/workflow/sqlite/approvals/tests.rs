@@ -350,3 +350,22 @@ fn a_migration_that_died_before_the_files_were_set_aside_is_finished() {
     drop(open(&directory));
     assert!(state.join("approved.migrated.1").exists() && !state.join("approved").exists());
 }
+
+#[test]
+fn approvals_whose_mark_was_lost_count_again_once_the_database_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(&directory);
+    let mark = place.approvals_mark().unwrap();
+    drop(open(&directory));
+    assert!(!mark.exists(), "without an approval there is no mark");
+    open(&directory)
+        .approve_launch(&approved("one", approval("fs")))
+        .unwrap();
+    std::fs::remove_file(&mark).unwrap();
+    assert_eq!(place.approvals().unwrap().all().count(), 0);
+    drop(open(&directory));
+    let known = place.approvals().unwrap();
+    assert_eq!(known.find(&Digest::of(["one"])), Some(&approval("fs")));
+    drop(open(&directory));
+    assert!(known.are_current(&place), "opening changed none");
+}
