@@ -273,24 +273,25 @@ fn what_happens_while_the_lock_is_waited_for_is_seen_before_anything_is_written(
     let path = root.path().join(".pml.json");
     write(&path, "{}");
     let refused = std::sync::atomic::AtomicBool::new(false);
-    let other_edit = std::sync::Barrier::new(2);
+    let (locked, waits) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| {
+        let (path, refused) = (&path, &refused);
+        let first = scope.spawn(move || {
             edit_jointly(
-                &path,
+                path,
                 project_file(),
                 &allow("c:d"),
                 || Ok::<(), &str>(()),
                 || {
-                    // The other writer waits for the lock by now, or will.
-                    other_edit.wait();
+                    // The other writer waits for the lock from now on.
+                    locked.send(()).unwrap();
                     refused.store(true, std::sync::atomic::Ordering::SeqCst);
                     Ok(())
                 },
             )
         });
-        let second = scope.spawn(|| {
-            other_edit.wait();
+        let second = scope.spawn(move || {
+            waits.recv().expect("the first edit was made");
             let check = || {
                 if refused.load(std::sync::atomic::Ordering::SeqCst) {
                     Err("refused")
@@ -298,14 +299,14 @@ fn what_happens_while_the_lock_is_waited_for_is_seen_before_anything_is_written(
                     Ok(())
                 }
             };
-            edit_jointly(&path, project_file(), &allow("a:b"), check, || Ok(()))
+            edit_jointly(path, project_file(), &allow("a:b"), check, || Ok(()))
         });
         let (edited, ()) = first.join().unwrap().unwrap();
         assert!(matches!(
             second.join().unwrap(),
             Err(JointError::Other("refused"))
         ));
-        assert_eq!(read(&path), edited.after);
+        assert_eq!(read(path), edited.after);
     });
 }
 
