@@ -96,18 +96,18 @@ mod tests {
         ];
         let (changes, recorded): (Vec<_>, Vec<_>) = expected.into_iter().unzip();
         assert_eq!(change_records(&unchanged, &changes, "cli"), []);
-        let changed = FileEdit {
+        let created = FileEdit {
             before: None,
             ..unchanged
         };
         let recorded: Vec<Record> = recorded
             .into_iter()
             .map(|change| Record::Rule {
-                file: Text::path(&changed.file),
+                file: Text::path(&created.file),
                 change,
                 by: Text::of("cli"),
             })
             .collect();
-        assert_eq!(change_records(&changed, &changes, "cli"), recorded);
+        assert_eq!(change_records(&created, &changes, "cli"), recorded);
     }
 }

@@ -369,3 +369,17 @@ fn approvals_whose_mark_was_lost_count_again_once_the_database_is_opened() {
     drop(open(&directory));
     assert!(known.are_current(&place), "opening changed none");
 }
+
+#[test]
+fn files_beside_a_database_whose_approvals_are_in_a_table_approve_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = second_format(&directory);
+    #[expect(clippy::disallowed_methods, reason = "the file of an older pml")]
+    let database = rusqlite::Connection::open(state.join("workflows.db")).unwrap();
+    database.execute_batch(include_str!("../3.sql")).unwrap();
+    database.pragma_update(None, "user_version", 3).unwrap();
+    drop(database);
+    let mut store = open(&directory);
+    assert_eq!(store.approvals().unwrap().all().count(), 0);
+    assert!(state.join("approved.migrated").exists() && !state.join("approved").exists());
+}
