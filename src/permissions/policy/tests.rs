@@ -256,6 +256,16 @@ fn the_strictest_verdict_on_any_spelling_of_a_resource_counts() {
 }
 
 #[test]
+fn of_equally_strict_spellings_the_rule_about_the_written_one_is_named() {
+    let rules = [
+        rule(Deny, "fs:resources/file:///etc/*"),
+        rule(Deny, "fs:resources/file:///pub/*"),
+    ];
+    let verdict = policy(&rules).check(&tool("fs:resources/file:///pub/../etc/x"));
+    assert_eq!(verdict.rule.as_deref(), Some(&rules[1]));
+}
+
+#[test]
 fn no_rule_lets_a_server_from_outside_run_unasked_until_its_file_is_accepted() {
     use crate::config::{FileOrigin, ProjectTrust, UnacceptedFile};
     let declared = |file: &str, text: &str| crate::config::check(file.as_ref(), text).unwrap();
