@@ -283,7 +283,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "a test lays out its own files")]
     fn what_decides_whether_a_found_file_counts_is_watched_as_well() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join(REPOSITORY)).unwrap();
