@@ -589,6 +589,11 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
         deleted: 0,
     };
     assert_eq!(store.sweep(NOON, &[]).unwrap(), nothing);
+    assert!(!store.needs_sweep(NOON).unwrap());
+    assert!(
+        store.needs_sweep(short.expires_at).unwrap(),
+        "one is over and none is old"
+    );
     assert_eq!(
         store.sweep(short.expires_at, &[]).unwrap(),
         SweepReport {
@@ -596,6 +601,7 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
             deleted: 0,
         }
     );
+    assert!(!store.needs_sweep(short.expires_at).unwrap());
     assert_eq!(
         store.pending(short.expires_at).unwrap(),
         std::slice::from_ref(&long)
@@ -609,6 +615,12 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
         }
     );
     assert!(matches!(store.find(short.id), Err(WorkflowError::Unknown { .. })));
+    assert!(!store.needs_sweep(next_day).unwrap());
+    let day_after = long.expires_at.plus(Duration::from_hours(24));
+    assert!(
+        store.needs_sweep(day_after).unwrap(),
+        "one is old and none is over"
+    );
 }
 
 #[test]
