@@ -3,6 +3,7 @@
 pub(crate) mod browser;
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
+pub(crate) mod hostile;
 pub(crate) mod osv;
 pub(crate) mod packages;
 pub(crate) mod registry;
