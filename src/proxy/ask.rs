@@ -140,7 +140,10 @@ impl Proxy {
             AskReason::PackageChanged => {
                 // Compared again: the registry may have said more meanwhile, and what is shown is what is accepted.
                 let server = view.server(plan.dependency()).ok_or_else(changed)?;
-                let change = self.package_change(server, plan)?.ok_or_else(changed)?;
+                let change = self
+                    .package_change(view, server, plan)
+                    .await?
+                    .ok_or_else(changed)?;
                 dependency.installation.change = Some(change);
                 Ask::Integrity { dependency }
             }
