@@ -86,7 +86,7 @@ pub enum ToolChange {
     },
 }
 
-/// The most packages of one kind that are named in a line: more are counted.
+/// The most packages of one kind that are named in a line: the others follow on lines of their own.
 const PACKAGES_NAMED: usize = 40;
 
 /// Compares two pins; what either of them does not know does not differ.
@@ -224,16 +224,14 @@ impl Change {
 impl ContentsChange {
     fn lines(&self) -> Vec<String> {
         let named = |sign: char, what: &str, titles: &[String]| {
-            if titles.is_empty() {
-                return None;
-            }
-            let mut text: Vec<String> = titles.iter().take(PACKAGES_NAMED).cloned().collect();
-            if titles.len() > PACKAGES_NAMED {
-                text.push(format!("and {} more", titles.len() - PACKAGES_NAMED));
-            }
-            let text = Shown::line(&text.join(", ")).to_string();
             let plural = if titles.len() == 1 { "" } else { "s" };
-            Some(format!("{sign} {} package{plural} {what}: {text}", titles.len()))
+            let mut rows = titles.chunks(PACKAGES_NAMED).map(|row| row.join(", "));
+            let first = rows.next().map(|row| {
+                let row = Shown::line(&row).to_string();
+                format!("{sign} {} package{plural} {what}: {row}", titles.len())
+            });
+            let rest = rows.map(|row| format!("{sign}   {}", Shown::line(&row)));
+            first.into_iter().chain(rest).collect::<Vec<_>>()
         };
         [
             named('!', "with new install scripts", &self.scripts),

@@ -52,6 +52,12 @@ impl ToolNames {
 }
 
 impl Namesakes {
+    /// Returns the server whose tools are compared.
+    #[must_use]
+    pub fn server(&self) -> &DependencyName {
+        &self.own
+    }
+
     /// Names the tools that a tool can be mistaken for, escaped; `None` where there are none.
     #[must_use]
     pub fn of(&self, tool: &str) -> Option<String> {

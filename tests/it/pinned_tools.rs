@@ -354,3 +354,54 @@ fn a_server_whose_tools_are_named_like_those_of_another_says_so_with_its_first_u
     let again = texts(&world.legacy().call("fake__echo", &json!({}))).concat();
     assert!(!again.contains("mistaken"), "{again}");
 }
+
+/// A description of so many sentences, each a line of a difference.
+fn sentences(count: usize) -> String {
+    let sentences: Vec<String> = (0..count)
+        .map(|number| format!("Step {number} is done."))
+        .collect();
+    sentences.join(" ")
+}
+
+#[test]
+fn a_long_difference_is_shown_whole_where_a_person_scrolls_and_no_dialog_accepts_it() {
+    let world = world(&json!([tool("echo", "Says it.")]));
+    world.legacy().call("fake__echo", &json!({}));
+    list(&world, &json!([tool("echo", &sentences(1_000))]));
+    let mut client = world.client();
+    client.initialize_with_forms();
+    let asked = client.call("fake__echo", &json!({}));
+    assert!(asks(&asked), "no dialog is opened: {asked}");
+    let code = code_of(&world);
+    let shown = stdout(&world.run(&["pending", &code]));
+    let diff = stdout(&world.run(&["diff", "fake"]));
+    for number in 0..1_000 {
+        let line = format!("+   description: Step {number} is done.");
+        assert!(shown.contains(&line) && diff.contains(&line), "{line}");
+    }
+    assert!(
+        texts(&asked).concat().contains(&format!("pml pending {code}")),
+        "{asked}"
+    );
+    world.approve_oldest();
+    let ran = client.call("fake__echo", &json!({}));
+    assert!(!asks(&ran), "{ran}");
+}
+
+#[test]
+fn a_difference_that_no_question_can_show_cannot_be_accepted_by_one() {
+    let world = world(&json!([tool("echo", "Says it.")]));
+    world.legacy().call("fake__echo", &json!({}));
+    list(&world, &json!([tool("echo", &sentences(25_000))]));
+    let asked = world.legacy().call("fake__echo", &json!({}));
+    assert!(asks(&asked), "{asked}");
+    let lines = difference(&world);
+    let last = lines.as_array().unwrap().last().unwrap().as_str().unwrap();
+    assert!(
+        last.contains("more lines than a question can show: `pml diff fake`"),
+        "{last}"
+    );
+    let approved = world.run(&["approve", &code_of(&world)]);
+    assert!(!approved.status.success(), "{approved:?}");
+    assert!(asks(&world.legacy().call("fake__echo", &json!({}))));
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::accepted_tools;
 use super::judged_tools::Pinning;
-use super::package::{content_of, lines_of};
+use super::package::content_of;
 use crate::config::Server;
 use crate::loader::{Known, Plan, Started};
 use crate::pins::{
@@ -48,11 +48,12 @@ impl Proxy {
         }
         let changes: Vec<Change> = judged.changes.iter().cloned().map(Change::Tool).collect();
         let content = self.tools_after(server, plan, &known)?;
-        let namesakes = self.namesakes(view, plan).await;
+        let lines = self.describe_changes(view, plan, changes).await?;
         Ok(ToolCheck::Changed(ShownChange {
             part: ChangedPart::Tools,
             content: tools_digest(&content),
-            lines: lines_of(&changes, &namesakes, plan),
+            missing: lines.missing,
+            lines: lines.shown,
             summary: judged
                 .changes
                 .iter()
@@ -164,6 +165,10 @@ impl Proxy {
         let Some(change) = &dependency.installation.change else {
             return Ok(());
         };
+        // Its card offers no acceptance: what was not shown is not granted.
+        if change.missing > 0 {
+            return Ok(());
+        }
         let launch = plan.digest().clone();
         let words = server.launch.words();
         match change.part {
