@@ -219,7 +219,7 @@ mod tests {
         let many = namesakes(&many.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(
             many.of("Echo").unwrap(),
-            "`s0:echo`, `s1000:echo`, `s1001:echo` and 4997 more"
+            "`s0:echo`, `s1:echo`, `s10:echo` and 4997 more"
         );
         let tools = std::iter::repeat_n("e\u{202e}cho", 5_000);
         let notice = many.notice(tools).unwrap();
