@@ -98,6 +98,7 @@ mod secrets;
 mod seed_000;
 mod serve;
 #[cfg(target_os = "linux")]
+mod shared_asks;
 mod short_question;
 mod sloppy;
 mod stdio;
