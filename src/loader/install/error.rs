@@ -169,6 +169,14 @@ pub enum InstallError {
         /// The package.
         package: String,
     },
+    /// Files of an installation are not those that were installed.
+    #[error("`{dependency}` was changed after it was installed: {files}")]
+    ChangedFiles {
+        /// The server.
+        dependency: DependencyName,
+        /// Some of the files that were changed or removed, escaped.
+        files: String,
+    },
     /// Something of it is known to be malicious.
     #[error("`{dependency}` is refused: `{found}` is known to be malicious ({advisory})")]
     Malicious {
@@ -245,6 +253,10 @@ impl Hint for InstallError {
                 "what is known of it: https://osv.dev/vulnerability/{advisory}\n\
                  to be rid of it: pml uninstall {dependency}, then pml remove {dependency}\n\
                  if the advisory was taken back: pml audit {dependency}"
+            )),
+            Self::ChangedFiles { dependency, .. } => Some(format!(
+                "it was not started; all that differs: pml verify {dependency}\n\
+                 to install and approve it anew: pml uninstall {dependency}, then pml install {dependency}"
             )),
             Self::Provenance { source, .. } => source.hint(),
             Self::Unproven { .. } => Some("nothing was installed or started; if you trust it all the same, take the pattern from your file".to_owned()),

@@ -3,6 +3,9 @@
 //! Kept apart from the installation, so that what edits one does not edit the other in passing. A process of the user
 //! that means to can edit both. Every file counts, bytecode that was compiled beforehand included: Python runs it in
 //! place of its source. Links count by where they lead, and are not followed.
+//!
+//! A start looks as well, and must be quick: it reads only those files again whose inode, size or time of change is
+//! another one. The system sets that time, and no program can set it back.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,6 +13,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -40,6 +44,18 @@ pub(in crate::loader) struct Checksums {
     pub(in crate::loader) integrity: String,
     /// What each path below the installation holds; `None` where there were too many.
     entries: Option<BTreeMap<String, String>>,
+    /// The inode, size and time of change of each path; an older pml wrote none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    stamps: BTreeMap<String, String>,
+}
+
+/// Which files are read for a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::loader) enum ComparedFiles {
+    /// All of them: only their bytes prove anything.
+    All,
+    /// Those that were touched since they were installed.
+    Touched,
 }
 
 /// How the files of an installation differ from what was installed; the names are not escaped.
@@ -69,16 +85,32 @@ pub(in crate::loader) struct InstallationPlace {
 }
 
 impl Checksums {
-    /// Compares an installation with what it was; `None` where it had too many files. Blocks, in proportion to its bytes.
-    pub(in crate::loader) fn compare(&self, directory: &Path) -> Option<TreeDifference> {
-        let mut left = self.entries.clone()?;
+    /// Compares an installation with what it was; `None` where it had too many files. Blocks, in proportion to the bytes
+    /// of what is compared.
+    pub(in crate::loader) fn compare(
+        &self,
+        directory: &Path,
+        compared: ComparedFiles,
+    ) -> Option<TreeDifference> {
+        let mut left: BTreeMap<&str, &str> = { self.entries.as_ref()?.iter() }
+            .map(|(name, content)| (name.as_str(), content.as_str()))
+            .collect();
+        let is_untouched = |name: &str, path: &Path| {
+            compared == ComparedFiles::Touched
+                && self
+                    .stamps
+                    .get(name)
+                    .is_some_and(|before| stamp(path).as_ref() == Some(before))
+        };
         let mut difference = TreeDifference::default();
         let mut count = 0;
         walk(directory, &mut |name, path| {
             count += 1;
-            match left.remove(&name) {
+            match left.remove(name.as_str()) {
                 None => difference.added.push(name),
-                Some(before) if before != content(path) => difference.changed.push(name),
+                Some(before) if !is_untouched(&name, path) && before != content(path) => {
+                    difference.changed.push(name);
+                }
                 Some(_) => {}
             }
             // A flood of new files is told as far as it goes.
@@ -86,7 +118,7 @@ impl Checksums {
         });
         // A walk that broke off has not seen the rest.
         if count <= ENTRIES {
-            difference.missing = left.into_keys().collect();
+            difference.missing = left.into_keys().map(str::to_owned).collect();
         }
         difference.changed.sort();
         difference.added.sort();
@@ -102,8 +134,10 @@ impl PackageStore {
         target: &Path,
         manifest: &Manifest,
     ) -> Result<(), StoreError> {
-        let mut entries = BTreeMap::new();
+        let (mut entries, mut stamps) = (BTreeMap::new(), BTreeMap::new());
         walk(workspace, &mut |name, path| {
+            // Before its bytes are read: what comes in between is another stamp.
+            stamps.extend(stamp(path).map(|stamp| (name.clone(), stamp)));
             entries.insert(name, content(path));
             entries.len() <= ENTRIES
         });
@@ -112,6 +146,7 @@ impl PackageStore {
             identity: manifest.identity.clone(),
             integrity: manifest.integrity.clone(),
             entries: Some(entries).filter(|entries| entries.len() <= ENTRIES),
+            stamps,
         };
         let Some(path) = self.place_of(target).map(|place| self.checksums_path(&place)) else {
             return Ok(());
@@ -180,7 +215,8 @@ impl PackageStore {
         }
     }
 
-    fn place_of(&self, directory: &Path) -> Option<InstallationPlace> {
+    /// Returns where an installation is, by its directory.
+    pub(in crate::loader) fn place_of(&self, directory: &Path) -> Option<InstallationPlace> {
         let below = directory.strip_prefix(self.root.join("store")).ok()?;
         let (ecosystem, folder) = below.to_str()?.split_once('/')?;
         Some(InstallationPlace {
@@ -222,6 +258,18 @@ fn name_of(path: &Path) -> String {
         .map_or_else(|| format!("\0{}", hex(bytes)), str::to_owned)
 }
 
+/// Returns what the system says of a file or a link, which is another after each change of it.
+fn stamp(path: &Path) -> Option<String> {
+    let found = path.symlink_metadata().ok()?;
+    Some(format!(
+        "{} {} {}.{:09}",
+        found.ino(),
+        found.size(),
+        found.ctime(),
+        found.ctime_nsec()
+    ))
+}
+
 /// Returns what a file or a link holds, in constant memory.
 fn content(path: &Path) -> String {
     let read = || -> io::Result<String> {
@@ -257,6 +305,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loader::plan::{Package, Scripts};
 
     fn entries(root: &Path) -> BTreeMap<String, String> {
         let mut entries = BTreeMap::new();
@@ -287,6 +336,29 @@ mod tests {
             ("\u{0}6e6f74ff74657874".to_owned(), sha256(b"")),
         ]);
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_start_reads_what_was_touched_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("x");
+        disk::write_new(&path, b"text").unwrap();
+        let package = Package::explicit("npm:x").unwrap();
+        let mut checksums = Checksums {
+            format: FORMAT,
+            identity: PackageIdentity::new(&package, "1.0.0", Scripts::Off),
+            integrity: String::new(),
+            entries: Some([("x".to_owned(), "another".to_owned())].into()),
+            stamps: [("x".to_owned(), stamp(&path).unwrap())].into(),
+        };
+        let changed =
+            |checksums: &Checksums, compared| checksums.compare(root.path(), compared).unwrap().changed;
+        assert_eq!(changed(&checksums, ComparedFiles::Touched), Vec::<String>::new());
+        assert_eq!(changed(&checksums, ComparedFiles::All), ["x"]);
+        checksums.stamps.insert("x".to_owned(), "1 4 1.0".to_owned());
+        assert_eq!(changed(&checksums, ComparedFiles::Touched), ["x"]);
+        checksums.entries = Some(entries(root.path()));
+        assert_eq!(changed(&checksums, ComparedFiles::Touched), Vec::<String>::new());
     }
 
     #[test]
