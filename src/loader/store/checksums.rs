@@ -25,6 +25,7 @@ use super::files::{create_directory, replace, sync_directory};
 use super::identity::PackageIdentity;
 use super::manifest::{FORMAT, Manifest, json};
 use crate::disk;
+use crate::loader::plan::Package;
 
 /// The folder of the store in which they are kept.
 const FOLDER: &str = "checksums";
@@ -127,7 +128,7 @@ impl Checksums {
 }
 
 impl PackageStore {
-    /// Writes down what a finished workspace contains, before it is moved to `target`.
+    /// Writes down what a finished workspace contains, before it is moved to `target`; it counts once it is there.
     pub(super) fn write_checksums(
         &self,
         workspace: &Path,
@@ -151,18 +152,44 @@ impl PackageStore {
         let Some(path) = self.place_of(target).map(|place| self.checksums_path(&place)) else {
             return Ok(());
         };
-        let directory = self.root.join(FOLDER);
+        let (directory, path) = (self.root.join(FOLDER), unconfirmed(&path));
         create_directory(&directory)?;
         replace(&path, &json(&checksums)).map_err(StoreError::file("write", &path))?;
         sync_directory(&directory)
     }
 
-    /// Forgets the checksums of an installation that goes away.
+    /// Confirms the checksums of an installation that has been moved into its place.
+    ///
+    /// Where that fails they count as well, as long as none were there before.
+    pub(super) fn confirm_checksums(&self, directory: &Path) {
+        if let Some(path) = self.place_of(directory).map(|place| self.checksums_path(&place)) {
+            let _ = disk::rename(&unconfirmed(&path), &path);
+            let _ = sync_directory(&self.root.join(FOLDER));
+        }
+    }
+
+    /// Forgets the checksums of an installation that makes room for another.
     pub(super) fn forget_checksums(&self, directory: &Path) -> Result<(), StoreError> {
         let Some(path) = self.place_of(directory).map(|place| self.checksums_path(&place)) else {
             return Ok(());
         };
         disk::remove_file(&path).map_err(StoreError::file("remove", &path))
+    }
+
+    /// Forgets the checksums of the installations of this version of a package that are gone, or never came.
+    pub(super) fn forget_stray_checksums(&self, package: &Package, version: &str) -> Result<(), StoreError> {
+        let entries = std::fs::read_dir(self.root.join(FOLDER)).into_iter().flatten();
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let text = std::fs::read(&path).unwrap_or_default();
+            let Ok(known) = serde_json::from_slice::<Checksums>(&text) else {
+                continue;
+            };
+            let directory = self.directory(&known.identity, &known.integrity);
+            if known.identity.is_of(package, version) && !directory.exists() {
+                disk::remove_file(&path).map_err(StoreError::file("remove", &path))?;
+            }
+        }
+        Ok(())
     }
 
     /// Lists every installation that is there, or of which checksums are.
@@ -203,7 +230,12 @@ impl PackageStore {
         place: &InstallationPlace,
     ) -> Result<Option<Checksums>, StoreError> {
         let path = self.checksums_path(place);
-        let text = match std::fs::read(&path) {
+        let read = match std::fs::read(&path) {
+            // Where pml was killed right after it had moved the installation into its place.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => std::fs::read(unconfirmed(&path)),
+            read => read,
+        };
+        let text = match read {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StoreError::file("read", &path)(error)),
@@ -229,6 +261,11 @@ impl PackageStore {
         let InstallationPlace { ecosystem, folder } = place;
         self.root.join(FOLDER).join(format!("{ecosystem}-{folder}.json"))
     }
+}
+
+/// Returns where checksums wait for their installation; what has this name is no installation that was ever there.
+fn unconfirmed(path: &Path) -> PathBuf {
+    path.with_extension("json.new")
 }
 
 /// Visits everything below a directory but the directories themselves, until `visit` says that it is enough.
@@ -305,7 +342,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loader::plan::{Package, Scripts};
+    use crate::loader::plan::Scripts;
 
     fn entries(root: &Path) -> BTreeMap<String, String> {
         let mut entries = BTreeMap::new();

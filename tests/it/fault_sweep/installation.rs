@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-use super::{CALLS, FAULTS, THREADS, age, leftovers};
+use super::{CALLS, FAULTS, THREADS, age, assert_intact_history, leftovers};
 use crate::support::faults::inject_nth;
 use crate::support::have;
 use crate::support::packages::{files_below, publish_server};
@@ -52,6 +52,18 @@ fn is_installed(world: &World) -> bool {
     is_there && resolved.iter().any(|file| !file.starts_with(".tmp"))
 }
 
+/// Checks that `pml verify` says of the store what is true: it is whole, or not there. Returns whether something is.
+fn verifies(world: &World, told: &str) -> bool {
+    let output = world.run(&["verify"]);
+    let said = stdout(&output) + &stderr(&output);
+    assert!(
+        output.status.success() && !said.contains("not verifiable"),
+        "{said}: {told}"
+    );
+    assert_intact_history(world, told);
+    !stdout(&output).is_empty()
+}
+
 fn told(what: &str, nth: u32, call: Option<&str>, output: &Output) -> String {
     let call = call.unwrap_or("none").trim_end();
     let said = stdout(output) + &stderr(output);
@@ -70,12 +82,14 @@ fn meet_installing(registry: &Registry, nth: u32, errno: Option<Errno>) -> bool 
         ),
         None => assert_eq!(errno, None, "{told}"),
     }
+    let there = verifies(&world, &told);
+    assert!(there || !is_installed(&world), "{told}");
     if call.is_some() {
         for file in leftovers(&world) {
             age(&world.home().join(file));
         }
         installs(&world);
-        assert!(is_installed(&world), "{told}");
+        assert!(is_installed(&world) && verifies(&world, &told), "{told}");
         assert_eq!(leftovers(&world), Vec::<String>::new(), "{told}");
         let workspaces = files_below(&data(&world).join("temporary"));
         assert_eq!(workspaces, Vec::<String>::new(), "{told}");
@@ -99,11 +113,18 @@ fn meet_removing(installed: &Path, registry: &Registry, nth: u32, errno: Option<
         None => assert_eq!(errno, None, "{told}"),
     }
     if call.is_some() {
+        // What a removal has begun with is whole or gone.
+        let verified = stdout(&world.run(&["verify"]));
+        let is_true = |line: &str| line.ends_with(": ok") || line.ends_with(": MISSING");
+        assert!(verified.lines().all(is_true), "{verified}: {told}");
         let again = world.run(&["uninstall", "hello"]);
         assert!(again.status.success(), "{}: {told}", stderr(&again));
     }
-    let left = files_below(&data(&world).join("store"));
-    assert_eq!(left, Vec::<String>::new(), "{told}");
+    for folder in ["store", "checksums", "frozen"] {
+        let left = files_below(&data(&world).join(folder));
+        assert_eq!(left, Vec::<String>::new(), "{folder}: {told}");
+    }
+    assert!(!verifies(&world, &told), "{told}");
     call.is_some()
 }
 
