@@ -97,14 +97,44 @@ fn meet_installing(registry: &Registry, nth: u32, errno: Option<Errno>) -> bool 
     call.is_some()
 }
 
-fn meet_removing(installed: &Path, registry: &Registry, nth: u32, errno: Option<Errno>) -> bool {
-    let world = world(registry);
+fn copy_data(from: &Path, world: &World) {
     let copied = Command::new("cp")
         .arg("-a")
-        .arg(installed.join("."))
-        .arg(data(&world))
+        .arg(from.join("."))
+        .arg(data(world))
         .status();
     assert!(copied.unwrap().success());
+}
+
+fn meet_locking(installed: &Path, new: &str, registry: &Registry, nth: u32, errno: Option<Errno>) -> bool {
+    const OLD: &str = "{\n  \"version\": 1,\n  \"servers\": {}\n}\n";
+    let world = world(registry);
+    copy_data(installed, &world);
+    world.write(".pml.lock", OLD);
+    let mut command = world.command(&["lock"]);
+    let met = inject_nth(&mut command, world.home(), nth, errno);
+    let output = command.output().unwrap();
+    let call = met.call();
+    let told = told("lock", nth, call.as_deref(), &output);
+    let now = world.read(".pml.lock");
+    match output.status.code() {
+        Some(0) => assert_eq!(now, new, "{told}"),
+        Some(_) => assert!(now == OLD || now == new, "{now}: {told}"),
+        None => {
+            assert_eq!(errno, None, "{told}");
+            assert!(now == OLD || now == new, "{now}: {told}");
+        }
+    }
+    assert!(verifies(&world, &told), "{told}");
+    let again = world.run(&["lock"]);
+    assert!(again.status.success(), "{}: {told}", stderr(&again));
+    assert_eq!(world.read(".pml.lock"), new, "{told}");
+    call.is_some()
+}
+
+fn meet_removing(installed: &Path, registry: &Registry, nth: u32, errno: Option<Errno>) -> bool {
+    let world = world(registry);
+    copy_data(installed, &world);
     let (output, call) = run(&world, &["uninstall", "hello"], nth, errno);
     let told = told("uninstall", nth, call.as_deref(), &output);
     match output.status.code() {
@@ -168,4 +198,18 @@ fn a_removal_that_breaks_off_is_finished_by_the_next() {
     installs(&installed);
     let folder = data(&installed);
     sweep(|nth, errno| meet_removing(&folder, &registry, nth, errno));
+}
+
+#[test]
+fn a_lock_is_the_old_one_or_the_new_one_whichever_write_fails() {
+    if !have(&["cc", "node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish_server(&registry, "1.0.0", &json!({}));
+    let installed = world(&registry);
+    installs(&installed);
+    assert!(installed.run(&["lock"]).status.success());
+    let (folder, new) = (data(&installed), installed.read(".pml.lock"));
+    sweep(|nth, errno| meet_locking(&folder, &new, &registry, nth, errno));
 }
