@@ -88,16 +88,11 @@ impl Subject {
             },
             Ask::Integrity { dependency } => Self::ChangedServer {
                 name: named(dependency),
-                part: changed_part(dependency),
+                part: dependency.installation.changed_part(),
             },
             Ask::Questions { .. } => Self::Questions,
         }
     }
-}
-
-fn changed_part(dependency: &ShownDependency) -> ChangedPart {
-    let change = dependency.installation.change.as_ref();
-    change.map_or(ChangedPart::Package, |change| change.part)
 }
 
 fn named(dependency: &ShownDependency) -> String {
@@ -184,9 +179,10 @@ pub(super) fn title(workflow: &Workflow) -> String {
         Ask::Use => format!("Allow {}?", Shown::line(workflow.call.tool.tool())),
         Ask::Trust { file } if file.changes.is_empty() => format!("Trust {}?", file.path),
         Ask::Trust { file } => format!("Trust {}, which has changed?", file.path),
-        Ask::Integrity { dependency } => match changed_part(dependency) {
+        Ask::Integrity { dependency } => match dependency.installation.changed_part() {
             ChangedPart::Package => format!("Accept {}, which has changed?", named(dependency)),
             ChangedPart::Tools => format!("Accept the changed tools of {}?", named(dependency)),
+            ChangedPart::Scripts => format!("Run these install scripts for {}?", named(dependency)),
         },
         Ask::Questions { questions } => match questions.as_slice() {
             [only] => only.question.lines().next().map_or_else(
@@ -218,17 +214,19 @@ pub(super) fn lines(workflow: &Workflow) -> Vec<Line> {
                 .change
                 .iter()
                 .flat_map(|change| &change.lines);
+            let is_of_scripts = dependency.installation.changed_part() == ChangedPart::Scripts;
+            let first = if is_of_scripts { "scripts" } else { "changed" };
             let mut lines: Vec<Line> = change
                 .enumerate()
                 // Named once: what follows belongs to it.
                 .map(|(at, text)| {
-                    let label = if at == 0 { "changed" } else { "" };
+                    let label = if at == 0 { first } else { "" };
                     line(Fact::Change, label, text.clone(), LineStyle::Change)
                 })
                 .collect();
             lines.push(line(Fact::Command, would, command, LineStyle::Command));
-            if dependency.scripts {
-                let text = "install scripts of the package WILL run".to_owned();
+            if dependency.scripts && !is_of_scripts {
+                let text = "install scripts run once you accept them".to_owned();
                 lines.push(line(Fact::Scripts, "scripts", text, LineStyle::Warning));
             }
             let notes = dependency.notes().into_iter();

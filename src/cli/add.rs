@@ -10,16 +10,19 @@ mod messages;
 
 use std::collections::HashSet;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
 use self::draft::Draft;
 use self::error::AddError;
 use super::failure::{Hinted as _, Refused, hinted};
+use super::install_scripts::{self, ScriptsQuestion};
 use super::terminal::{self, StepDisplay, TerminalReply};
 use super::{CommandContext, Haste, authority, interruption, output, uses};
 use crate::loader::{
-    Content, Known, KnownTool, Lease, Loader, NewerVersion, PlanSource, Resolved, Started, Steps, VersionSpec,
+    Content, Known, KnownTool, Lease, LoadError, Loader, NewerVersion, PlanSource, Resolved, Started, Steps,
+    VersionSpec,
 };
 use crate::permissions::writer::FileEdit;
 use crate::protocol::{DependencyName, LaunchApproval, ToolName};
@@ -267,6 +270,25 @@ fn remember(context: &CommandContext, draft: &Draft, loader: &Loader, known: &Kn
     }
 }
 
+/// Installs and starts what is about to be declared.
+async fn start(draft: &Draft, loader: &Loader, expected: &Content) -> Result<Started, Arc<LoadError>> {
+    let passing = StepDisplay::new();
+    let shown = passing.clone();
+    let steps: Steps = Box::new(move |text| shown.step(&text));
+    let started = loader
+        .start(
+            &draft.plan,
+            &draft.server,
+            draft.line_limit,
+            expected,
+            Lease::Standing,
+            Some(steps),
+        )
+        .await;
+    passing.clear();
+    started
+}
+
 async fn start_and_write(
     context: &CommandContext,
     arguments: &AddArguments,
@@ -277,21 +299,33 @@ async fn start_and_write(
     let expected = Content {
         integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
         lock: resolved.as_ref().and_then(|resolved| resolved.lock.clone()),
+        scripts: context.accepted_scripts(&arguments.name, &draft.server)?,
     };
-    let passing = StepDisplay::new();
-    let shown = passing.clone();
-    let steps: Steps = Box::new(move |text| shown.step(&text));
-    let started = loader
-        .start(
-            &draft.plan,
-            &draft.server,
-            draft.line_limit,
-            &expected,
-            Lease::Standing,
-            Some(steps),
-        )
-        .await;
-    passing.clear();
+    let question = ScriptsQuestion {
+        name: &arguments.name,
+        server: &draft.server,
+        beforehand: "pml add --yes …",
+        yes: arguments.yes,
+    };
+    let started = start(draft, loader, &expected).await;
+    let found = started
+        .as_ref()
+        .err()
+        .and_then(|error| error.unaccepted_scripts().cloned());
+    let (started, scripts) = match found {
+        Some(found) => {
+            let agreed = install_scripts::agreed(context, question, &found).await?;
+            let Some(agreed) = agreed else {
+                return Err(Refused(format!("`{}` was not added", arguments.name)).into());
+            };
+            let expected = Content {
+                scripts: Some(agreed.digest.clone()),
+                ..expected
+            };
+            (start(draft, loader, &expected).await, Some(agreed))
+        }
+        None => (started, None),
+    };
     let started: Started = started.map_err(|source| {
         let name = arguments.name.clone();
         hinted(AddError::Start { name, source })
@@ -315,6 +349,11 @@ async fn start_and_write(
         .and_then(|mut store| store.approve_launch(&approved));
     if let Err(error) = recorded {
         // It stands in the file and works; it will only ask once more.
+        output::note(&crate::report::render_hinted(&error));
+    }
+    if let Some(scripts) = scripts
+        && let Err(error) = context.accept_scripts(&arguments.name, &draft.server, scripts)
+    {
         output::note(&crate::report::render_hinted(&error));
     }
     let known = started.known();

@@ -51,6 +51,7 @@ pub(super) fn of(
         let approved = Content {
             integrity: record.integrity,
             lock: record.lock,
+            scripts: None,
         };
         Authority::Granted(approved.or(pinned))
     }))

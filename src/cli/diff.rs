@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use owo_colors::OwoColorize as _;
 use serde_json::json;
 
 use super::candidate::{Candidate, unresolved};
@@ -77,7 +76,7 @@ pub(crate) fn run(
         output::say(&format!("`{}` is what was accepted", arguments.name));
         return Ok(ExitCode::SUCCESS);
     }
-    let coloured: Vec<String> = lines.iter().map(|line| colour(line)).collect();
+    let coloured: Vec<String> = lines.iter().map(|line| output::colour(line)).collect();
     let written = output::data(&coloured.join("\n"));
     if let Some(package) = &after.package {
         say_facts(package);
@@ -184,20 +183,4 @@ pub(super) fn say_facts(package: &PackagePin) {
     output::say(&format!("published  {published}"));
     output::say(&format!("built by   {provenance}"));
     output::say(&format!("scripts    {scripts}"));
-}
-
-/// Says lines of a difference, coloured by their signs.
-pub(super) fn say_lines(lines: impl Iterator<Item = String>) {
-    for line in lines {
-        output::say(&colour(&line));
-    }
-}
-
-fn colour(line: &str) -> String {
-    match line.as_bytes().first() {
-        Some(b'+') => line.green().to_string(),
-        Some(b'-') => line.red().to_string(),
-        Some(b'!') => line.yellow().bold().to_string(),
-        _ => line.to_owned(),
-    }
 }

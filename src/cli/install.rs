@@ -11,11 +11,12 @@ use tokio_util::task::TaskTracker;
 
 use super::authority::{self, Authority};
 use super::failure::{self, Hinted as _, Refused};
+use super::install_scripts::{self, ScriptsQuestion};
 use super::terminal::{self, StepDisplay, TerminalReply};
 use super::{CommandContext, Haste, output, server_display};
 use crate::config::{Config, nearest};
 use crate::loader::process::supervisor;
-use crate::loader::{Content, InstallStep, Installed, Loader, Package, Packages, Plan, plan};
+use crate::loader::{Content, InstallError, InstallStep, Installed, Loader, Package, Packages, Plan, plan};
 use crate::pins::PublishedAt;
 use crate::protocol::approval::ShownProvenance;
 use crate::protocol::{DependencyName, Shown};
@@ -238,16 +239,14 @@ async fn install_one(
             shown
         }
     };
-    let steps = InstallSteps::new(&plan);
-    let result = packages.install(&plan, &expected, &|step| steps.show(step)).await;
-    steps.clear();
+    let result = install_accepted(context, arguments, packages, &config, &plan, expected).await?;
     let Installed {
         resolved,
         root,
         at_start,
         notes,
         ..
-    } = result?;
+    } = result;
     Ok(InstallState::Installed {
         provenance: resolved.shown_provenance().map(Box::new),
         package: package.at(&resolved.version),
@@ -259,6 +258,48 @@ async fn install_one(
         at_start,
         notes,
     })
+}
+
+/// Installs a package; install scripts that are not accepted yet are shown and asked about before they run.
+async fn install_accepted(
+    context: &CommandContext,
+    arguments: &InstallArguments,
+    packages: &Packages,
+    config: &Config,
+    plan: &Plan,
+    expected: Content,
+) -> anyhow::Result<Installed> {
+    let name = plan.dependency();
+    let server = config.servers.get(name);
+    let accepted = server.map(|server| context.accepted_scripts(name, server));
+    let mut expected = Content {
+        scripts: accepted.transpose()?.flatten(),
+        ..expected
+    };
+    let install = async |expected: &Content| {
+        let steps = InstallSteps::new(plan);
+        let result = packages.install(plan, expected, &|step| steps.show(step)).await;
+        steps.clear();
+        result
+    };
+    match (install(&expected).await, server) {
+        (Err(InstallError::Scripts { scripts, .. }), Some(server)) => {
+            let question = ScriptsQuestion {
+                name,
+                server,
+                beforehand: &format!("pml install --yes {name}"),
+                yes: arguments.yes,
+            };
+            let agreed = install_scripts::agreed(context, question, &scripts).await?;
+            let Some(agreed) = agreed else {
+                return Err(Refused(format!("`{name}` was not installed")).into());
+            };
+            expected.scripts = Some(agreed.digest.clone());
+            context.accept_scripts(name, server, agreed)?;
+            Ok(install(&expected).await?)
+        }
+        (result, _) => Ok(result?),
+    }
 }
 
 /// Reads the configuration as it is now; a disabled server is refused as a call of it would be.
@@ -302,6 +343,7 @@ async fn agreed(
         TerminalReply::Yes => Ok(Content {
             integrity: resolved.integrity,
             lock: resolved.lock,
+            scripts: None,
         }),
         TerminalReply::No | TerminalReply::Nobody => {
             Err(Refused(format!("`{name}` was not installed")).into())

@@ -97,3 +97,20 @@ pub(crate) fn rule_json(rule: &Rule) -> Value {
         "column": source.map(|source| source.column),
     })
 }
+
+/// Says lines of a difference, coloured by their signs.
+pub(super) fn say_lines(lines: impl Iterator<Item = String>) {
+    for line in lines {
+        say(&colour(&line));
+    }
+}
+
+/// Colours a line of a difference by its sign.
+pub(super) fn colour(line: &str) -> String {
+    match line.as_bytes().first() {
+        Some(b'+') => line.green().to_string(),
+        Some(b'-') => line.red().to_string(),
+        Some(b'!') => line.yellow().bold().to_string(),
+        _ => line.to_owned(),
+    }
+}

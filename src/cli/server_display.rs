@@ -21,7 +21,7 @@ pub(super) fn show(dependency: &ShownDependency) {
         ));
         lines.extend(dependency.publication().map(|when| ("published", when)));
         let scripts = if dependency.scripts {
-            "install scripts of the package and its dependencies WILL RUN"
+            "install scripts of the package and its dependencies run once you accept them"
         } else {
             "no install scripts run"
         };

@@ -38,6 +38,7 @@ impl CommandContext {
         let content = |package: &PackagePin| Content {
             integrity: package.integrity.clone(),
             lock: package.package_lock.clone(),
+            scripts: None,
         };
         if let Some(own) = accepted.of(plan.digest()) {
             return Ok(own

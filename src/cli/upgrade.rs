@@ -10,12 +10,13 @@ use clap::Args;
 use serde_json::json;
 
 use super::candidate::{Candidate, Newest, unresolved};
-use super::diff::{self, say_lines};
 use super::failure::{Hinted as _, Refused};
+use super::install_scripts::{self, ScriptsQuestion};
+use super::output::say_lines;
 use super::terminal::{self, StepDisplay, TerminalReply};
-use super::{CommandContext, Haste, authority, install, interruption, output, uses};
+use super::{CommandContext, Haste, authority, diff, install, interruption, output, uses};
 use crate::config::Server;
-use crate::loader::{Content, Lease, Loader, Plan, Started};
+use crate::loader::{Content, Lease, LoadError, Loader, Plan, Started};
 use crate::pins::{PackagePin, Pin, ToolNames, difference, tool_changes};
 use crate::protocol::{DependencyName, LaunchApproval};
 use crate::proxy::now;
@@ -200,23 +201,36 @@ async fn install_and_declare(
     let expected = Content {
         integrity: package.integrity.clone(),
         lock: package.package_lock.clone(),
+        scripts: context.accepted_scripts(name, &candidate.server)?,
     };
     let plan = Arc::new(candidate.plan.clone());
-    let steps = StepDisplay::new();
-    let shown = steps.clone();
     let limit = context.read()?.line_limit.0;
-    let telling: crate::loader::Steps = Box::new(move |text| shown.step(&text));
-    let started = loader
-        .start(
-            &plan,
-            &candidate.server,
-            limit,
-            &expected,
-            Lease::Standing,
-            Some(telling),
-        )
-        .await;
-    steps.clear();
+    let question = ScriptsQuestion {
+        name,
+        server: &candidate.server,
+        beforehand: &format!("pml upgrade --yes {name}"),
+        yes: arguments.yes,
+    };
+    let started = start(loader, candidate, &plan, limit, &expected).await;
+    let found = started
+        .as_ref()
+        .err()
+        .and_then(|error| error.unaccepted_scripts().cloned());
+    let (started, scripts) = match found {
+        Some(found) => {
+            let agreed = install_scripts::agreed(context, question, &found).await?;
+            let Some(agreed) = agreed else {
+                return Ok(false);
+            };
+            let expected = Content {
+                scripts: Some(agreed.digest.clone()),
+                ..expected
+            };
+            let started = start(loader, candidate, &plan, limit, &expected).await;
+            (started, Some(agreed))
+        }
+        None => (started, None),
+    };
     let started: Started = started.map_err(|source| {
         anyhow::Error::new(source).context(format!(
             "`{name}` stays as it was: its new version does not start"
@@ -246,12 +260,40 @@ async fn install_and_declare(
     }
     approve(context, &plan, &package)?;
     let pin = context.accept(&candidate.server, &plan, Some(package), &known)?;
+    if let Some(scripts) = scripts {
+        context.accept_scripts(name, &candidate.server, scripts)?;
+    }
     candidate.declare(context)?;
     context.put_into_lock(&candidate.server.source.file, name, &pin);
     for note in started.take_notes() {
         output::note(&note);
     }
     Ok(true)
+}
+
+/// Installs and starts a version that is not declared yet.
+async fn start(
+    loader: &Loader,
+    candidate: &Candidate,
+    plan: &Arc<Plan>,
+    limit: usize,
+    expected: &Content,
+) -> Result<Started, Arc<LoadError>> {
+    let steps = StepDisplay::new();
+    let shown = steps.clone();
+    let telling: crate::loader::Steps = Box::new(move |text| shown.step(&text));
+    let started = loader
+        .start(
+            plan,
+            &candidate.server,
+            limit,
+            expected,
+            Lease::Standing,
+            Some(telling),
+        )
+        .await;
+    steps.clear();
+    started
 }
 
 fn approve(context: &CommandContext, plan: &Plan, package: &PackagePin) -> anyhow::Result<()> {

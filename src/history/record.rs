@@ -104,6 +104,9 @@ pub enum Record {
         package: Text,
         /// Whether its install scripts run.
         scripts: &'static str,
+        /// The digest of the install scripts that were accepted: no other script runs.
+        #[serde(rename = "acceptedScripts", skip_serializing_if = "Option::is_none")]
+        accepted_scripts: Option<Digest>,
     },
     /// A fetched package is about to be put into the store.
     Install {

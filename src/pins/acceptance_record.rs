@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Pin, ToolNames, ToolPin};
+use super::{AcceptedScripts, Pin, ToolNames, ToolPin};
 use crate::config::Server;
 use crate::disk::{self, Stamp};
 use crate::protocol::{DependencyName, Digest, Shown, ToolName, shell};
@@ -35,6 +35,9 @@ pub struct AcceptedServer {
     server: DependencyName,
     /// The launches that were accepted, the newest first.
     launches: Vec<AcceptedLaunch>,
+    /// The install scripts that were accepted last; of whichever launch, and before it was first used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scripts: Option<AcceptedScripts>,
 }
 
 /// One launch of a server as it was accepted.
@@ -73,6 +76,7 @@ impl AcceptedServer {
             file: file.to_owned(),
             server: server.clone(),
             launches: Vec::new(),
+            scripts: None,
         }
     }
 
@@ -96,6 +100,19 @@ impl AcceptedServer {
     #[must_use]
     pub fn latest(&self) -> Option<&AcceptedLaunch> {
         self.launches.first()
+    }
+
+    /// Returns the install scripts that were accepted last.
+    #[must_use]
+    pub fn scripts(&self) -> Option<&AcceptedScripts> {
+        self.scripts.as_ref()
+    }
+
+    /// Returns this with install scripts accepted, in place of those that were accepted before.
+    #[must_use]
+    pub fn with_scripts(mut self, scripts: AcceptedScripts) -> Self {
+        self.scripts = Some(scripts);
+        self
     }
 
     /// Returns this with a launch accepted, in place of what was accepted of it before.

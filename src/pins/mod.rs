@@ -7,6 +7,7 @@ mod acceptance_record;
 mod advisory;
 mod definition_text;
 mod difference;
+mod install_scripts;
 mod lock_file;
 mod lock_reader;
 mod namesakes;
@@ -23,6 +24,7 @@ pub use advisory::{
 };
 pub use definition_text::describe;
 pub use difference::{Change, ContentsChange, ToolChange, difference, package_changes, tool_changes};
+pub use install_scripts::{AcceptedScripts, InstallHook, InstallScript, InstallScripts};
 pub use lock_file::{LockFile, LockFileError, lock_path};
 pub use lock_reader::{PinError, read_lock};
 pub use namesakes::{Namesakes, ToolNames, some_of};

@@ -88,6 +88,15 @@ pub struct ShownInstallation {
     pub left_out: Option<String>,
 }
 
+impl ShownInstallation {
+    /// Returns which part a person is asked about; the package where nothing else is named.
+    #[must_use]
+    pub fn changed_part(&self) -> ChangedPart {
+        let change = self.change.as_ref();
+        change.map_or(ChangedPart::Package, |change| change.part)
+    }
+}
+
 /// What differs between a server and what a person accepted of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownChange {
@@ -121,6 +130,8 @@ pub enum ChangedPart {
     Package,
     /// The definitions of its tools.
     Tools,
+    /// The install scripts of its package and of what is installed with it.
+    Scripts,
 }
 
 /// What a person is shown of where a version was built; every text is escaped.

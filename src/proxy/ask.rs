@@ -154,7 +154,7 @@ impl Proxy {
                 dependency.installation.change = Some(change);
                 Ask::Integrity { dependency }
             }
-            AskReason::ToolsChanged(change) => {
+            AskReason::ServerChanged(change) => {
                 dependency.installation.change = Some(change);
                 Ask::Integrity { dependency }
             }

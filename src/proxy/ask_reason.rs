@@ -13,6 +13,6 @@ pub(super) enum AskReason {
     ProjectTrust,
     /// The package of its server is not what was accepted.
     PackageChanged,
-    /// The tool is not defined as it was accepted.
-    ToolsChanged(ShownChange),
+    /// The tool is not defined as it was accepted, or install scripts would run that were not.
+    ServerChanged(ShownChange),
 }

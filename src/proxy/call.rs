@@ -51,7 +51,7 @@ pub(super) enum RunResult {
     To(Outcome),
     /// The call was not sent: the rule or approval that permitted it changed meanwhile.
     NoLonger(Refusal),
-    /// The call was not sent: its tool is not defined as it was accepted.
+    /// The call was not sent: its tool, or an install script of its server, is not what was accepted.
     Changed(ShownChange),
 }
 
@@ -149,6 +149,12 @@ impl Proxy {
             let asked = self.ask(view, requested, &tool, &plan, reason, client_request);
             return Box::pin(asked).await.map(RunResult::To);
         }
+        // Nor does a rule or an approval of the server accept its install scripts.
+        if let Some(change) = self.known_scripts(server, &plan)? {
+            let reason = AskReason::ServerChanged(change);
+            let asked = self.ask(view, requested, &tool, &plan, reason, client_request);
+            return Box::pin(asked).await.map(RunResult::To);
+        }
         let approved = match ruling {
             Ruling::Allow | Ruling::Deny => Content::default(),
             Ruling::Ask(_) => approved.unwrap_or_else(|| self.approved_content(&plan)),
@@ -183,7 +189,7 @@ impl Proxy {
                 return Box::pin(asked).await.map(RunResult::To);
             }
             Ok(RunResult::Changed(change)) => {
-                let reason = AskReason::ToolsChanged(change);
+                let reason = AskReason::ServerChanged(change);
                 let asked = self.ask(view, requested, &tool, &plan, reason, client_request);
                 return Box::pin(asked).await.map(RunResult::To);
             }
@@ -263,11 +269,12 @@ impl Proxy {
                 let tool = target.tool.clone();
                 return Ok(RunResult::NoLonger(Refusal::Changed { tool }));
             }
+            Err(source) if let Some(found) = source.unaccepted_scripts().cloned() => {
+                return Ok(RunResult::Changed(self.found_scripts(server, plan, &found)?));
+            }
             Err(source) => {
-                return Err(Refusal::Load {
-                    dependency: dependency.clone(),
-                    source,
-                });
+                let dependency = dependency.clone();
+                return Err(Refusal::Load { dependency, source });
             }
         };
         let notices = started.take_notes().into_iter();
@@ -361,6 +368,7 @@ fn route_approval(plan: &Plan, started: &Started, given: GrantKind) -> RouteAppr
         content: Content {
             integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
             lock: resolved.and_then(|resolved| resolved.lock.clone()),
+            scripts: None,
         },
         given,
     }

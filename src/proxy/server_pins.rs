@@ -1,4 +1,5 @@
-//! Compares servers with what the user accepted of them: before a start its package, after it the definitions of its tools.
+//! Compares servers with what the user accepted of them: before a start its package and the install scripts that it would
+//! run, after it the definitions of its tools.
 //!
 //! What a server is when it is first used is remembered; from then on whatever differs is put to a person, also where a
 //! rule allows the call. Until they accept it, a model sees the definitions that were accepted and calls of the tools
@@ -8,6 +9,7 @@
 mod acceptance;
 mod judged_tools;
 mod package;
+mod scripts;
 
 pub(super) use acceptance::ToolCheck;
 pub(super) use judged_tools::JudgedTools;
@@ -16,6 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use self::scripts::FoundScripts;
 use crate::config::{Locations, Server};
 use crate::disk::Stamp;
 use crate::pins::{
@@ -28,6 +31,8 @@ pub(super) struct ServerPins {
     accepted: AcceptedPins,
     /// The locks that were read, as long as their files stay the same.
     locks: Mutex<HashMap<PathBuf, (Stamp, Arc<LockFile>)>>,
+    /// What was found of install scripts.
+    found_scripts: FoundScripts,
     /// What was last found of each server.
     judged: Mutex<HashMap<DependencyName, Arc<JudgedTools>>>,
 }
@@ -37,17 +42,20 @@ impl ServerPins {
         Self {
             accepted: AcceptedPins::at(locations.pins()),
             locks: Mutex::default(),
+            found_scripts: FoundScripts::default(),
             judged: Mutex::default(),
         }
     }
 
-    /// Returns what was accepted of a server under the configuration that declares it.
+    /// Returns what was accepted of a server under the configuration that declares it; `None` where that is no launch yet.
     fn accepted(
         &self,
         server: &Server,
         name: &DependencyName,
     ) -> Result<Option<Arc<AcceptedServer>>, PinError> {
-        Ok(self.accepted.find(&server.source.file, name)?)
+        let found = self.accepted.find(&server.source.file, name)?;
+        // Its install scripts are accepted before it is first used.
+        Ok(found.filter(|accepted| accepted.latest().is_some()))
     }
 
     /// Returns what the lock beside a configuration says of a server.

@@ -45,6 +45,7 @@ fn key(ask: &Ask, plan: &Plan) -> Option<Digest> {
             let part = match change.part {
                 ChangedPart::Package => "package",
                 ChangedPart::Tools => "tools",
+                ChangedPart::Scripts => "scripts",
             };
             let server = plan.dependency().as_str();
             Some(Digest::of([
@@ -182,6 +183,7 @@ impl Proxy {
         };
         match change.part {
             ChangedPart::Package => self.has_other_package(server, plan),
+            ChangedPart::Scripts => self.asks_about_scripts(server, plan, &change.content),
             ChangedPart::Tools => Ok(self.0.loader.known(plan).is_none_or(|known| {
                 let judged = self.judged_tools(&view.config, server, plan, &known);
                 judged.asks_for(tool.tool())

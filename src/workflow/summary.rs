@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{Arguments, Ask, Timestamp, Workflow};
+use crate::protocol::approval::ChangedPart;
 use crate::protocol::question::Question;
 use crate::protocol::{Excerpt, Extent, Shown, lines_of_json, wrap};
 
@@ -126,7 +127,7 @@ impl Workflow {
                     provenance.map(|built| format!("provenance {}", Shown::line(&built.to_string()))),
                 );
                 if dependency.scripts {
-                    lines.push("scripts    install scripts of the package WILL run".to_owned());
+                    lines.push("scripts    install scripts run once you accept them".to_owned());
                 }
                 lines.extend(dependency.notes().iter().map(|note| format!("note       {note}")));
                 lines
@@ -149,13 +150,19 @@ impl Workflow {
                 lines
             }
             Ask::Integrity { dependency } => {
-                let mut lines = vec![
-                    format!(
-                        "asks for   {}, which is not as you accepted it",
-                        Shown::line(&dependency.name)
+                let (asked, named) = match dependency.installation.changed_part() {
+                    ChangedPart::Package | ChangedPart::Tools => {
+                        ("which is not as you accepted it", "differs    in this:")
+                    }
+                    ChangedPart::Scripts => (
+                        "whose install scripts are not accepted",
+                        "scripts    that would run before it:",
                     ),
+                };
+                let mut lines = vec![
+                    format!("asks for   {}, {asked}", Shown::line(&dependency.name)),
                     format!("would run  {}", Shown::line(&dependency.install)),
-                    "differs    in this:".to_owned(),
+                    named.to_owned(),
                 ];
                 let change = dependency
                     .installation
@@ -211,7 +218,7 @@ mod tests {
                variables  HOME, TOKEN\n  \
                integrity  sha512-x\n  \
                published  not known\n  \
-               scripts    install scripts of the package WILL run\n  \
+               scripts    install scripts run once you accept them\n  \
                project    /pro\\u{1b}ject"
         );
     }

@@ -50,6 +50,7 @@ mod hostile_wheels;
 mod inbox;
 mod init;
 mod install;
+mod install_scripts;
 #[cfg(target_os = "linux")]
 mod kills;
 mod late_answers;

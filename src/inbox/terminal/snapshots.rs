@@ -18,7 +18,7 @@ fn an_install_at_80_by_24() {
     ── baaaa install, 4m left ──────────────────────────────────────────────────────
     Install and run serena@0.5.0?
     would run   npm install serena@0.5.0
-    scripts     ! install scripts of the package WILL run
+    scripts     ! install scripts run once you accept them
     wanted for  serena:analyze
     published   75 days ago (2026-08-31T10:11:12Z)
     integrity   sha512-3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fICEiIyQlJic=
@@ -60,8 +60,8 @@ fn an_install_at_40_by_10() {
     Install and run serena@0.5.0?
     would run: npm install serena@0.5.0
     scripts:
-      ! install scripts of the package WILL
-      run
+      ! install scripts run once you accept
+      them
     wanted for: serena:analyze
     published:
     c continue  s session  a always  x abort
@@ -80,7 +80,7 @@ fn a_decision_waits_for_enter() {
     ── baaaa install, 4m left ──────────────────────────────────────────────────────
     Install and run serena@0.5.0?
     would run   npm install serena@0.5.0
-    scripts     ! install scripts of the package WILL run
+    scripts     ! install scripts run once you accept them
     wanted for  serena:analyze
     published   75 days ago (2026-08-31T10:11:12Z)
     integrity   sha512-3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fICEiIyQlJic=
@@ -108,7 +108,7 @@ fn a_decision_waits_for_enter() {
     ── baaaa install, 4m left ──────────────────────────────────────────────────────
     Install and run serena@0.5.0?
     would run   npm install serena@0.5.0
-    scripts     ! install scripts of the package WILL run
+    scripts     ! install scripts run once you accept them
     wanted for  serena:analyze
     published   75 days ago (2026-08-31T10:11:12Z)
     integrity   sha512-3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fICEiIyQlJic=
@@ -291,7 +291,7 @@ fn a_key_in_the_grace_is_noted() {
     ── caaaa install, 4m left  ↓ 1-8 of 14 ─────────────────────
     Install and run serena@0.5.0?
     would run   npm install serena@0.5.0
-    scripts     ! install scripts of the package WILL run
+    scripts     ! install scripts run once you accept them
     wanted for  serena:analyze
     published   75 days ago (2026-08-31T10:11:12Z)
     integrity   sha512-3q2+7wABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZG

@@ -11,6 +11,8 @@ pub struct Content {
     pub integrity: Option<String>,
     /// The digest of everything that is installed with it.
     pub lock: Option<Digest>,
+    /// The digest of the install scripts that were accepted: no other script runs, and none where it is not known.
+    pub scripts: Option<Digest>,
 }
 
 impl Content {
@@ -20,6 +22,7 @@ impl Content {
         Self {
             integrity: self.integrity.or(other.integrity),
             lock: self.lock.or(other.lock),
+            scripts: self.scripts.or(other.scripts),
         }
     }
 

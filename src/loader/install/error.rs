@@ -15,7 +15,7 @@ use crate::history::HistoryError;
 use crate::loader::advisories::AdvisoryError;
 use crate::loader::provenance::ProvenanceError;
 use crate::loader::store::StoreError;
-use crate::pins::PackageVersion;
+use crate::pins::{InstallScripts, PackageVersion};
 use crate::protocol::{DependencyName, Shown};
 
 /// Says why a package could not be resolved, installed or removed.
@@ -279,6 +279,16 @@ pub enum InstallError {
         dependency: DependencyName,
         /// Some of the files that were changed or removed, escaped.
         files: String,
+    },
+    /// It brings install scripts that a person has not accepted as they are; none of them ran.
+    #[error("the install scripts of `{package}` are not what was accepted")]
+    Scripts {
+        /// The server that it is wanted for.
+        dependency: DependencyName,
+        /// The package.
+        package: String,
+        /// Every script that would run.
+        scripts: Arc<InstallScripts>,
     },
     /// Something of it is known to be malicious.
     #[error("`{dependency}` is refused: `{found}` is known to be malicious ({advisory})")]

@@ -8,6 +8,7 @@ use crate::history::HistoryError;
 use crate::loader::install::InstallError;
 use crate::loader::process::SpawnError;
 use crate::loader::session::{EndReason, Ended, HandshakeError, HandshakeRefusal, LastLines};
+use crate::pins::InstallScripts;
 use crate::protocol::DependencyName;
 use crate::report::Hint;
 
@@ -73,6 +74,15 @@ impl LoadError {
     pub fn is_changed_package(&self) -> bool {
         let changed = matches!(self, Self::Install(InstallError::Changed { .. }));
         changed || self.is_other_content()
+    }
+
+    /// Returns the install scripts that it was not installed for: a person has not accepted them as they are.
+    #[must_use]
+    pub fn unaccepted_scripts(&self) -> Option<&Arc<InstallScripts>> {
+        match self {
+            Self::Install(InstallError::Scripts { scripts, .. }) => Some(scripts),
+            _ => None,
+        }
     }
 
     /// Tells whether it was not installed because something was published too short a time ago.

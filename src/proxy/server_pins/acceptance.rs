@@ -9,7 +9,8 @@ use super::package::content_of;
 use crate::config::Server;
 use crate::loader::{Known, Plan, Started};
 use crate::pins::{
-    AcceptedLaunch, AcceptedServer, Change, Namesakes, PackagePin, PinError, ToolChange, ToolPin, some_of,
+    AcceptedLaunch, AcceptedScripts, AcceptedServer, Change, Namesakes, PackagePin, PinError, ToolChange,
+    ToolPin, some_of,
 };
 use crate::protocol::approval::{ChangedPart, ShownChange};
 use crate::protocol::{DependencyName, Digest, Shown};
@@ -172,6 +173,12 @@ impl Proxy {
         let launch = plan.digest().clone();
         let words = server.launch.words();
         match change.part {
+            ChangedPart::Scripts => {
+                // Exactly those that were shown: where others lie there now, they are asked about anew.
+                let scripts = AcceptedScripts::shown(change.content.clone(), &change.lines);
+                self.update(server, plan, move |accepted| accepted.with_scripts(scripts))
+                    .await
+            }
             ChangedPart::Tools => {
                 let Some(known) = self.0.loader.known(plan) else {
                     return Ok(());

@@ -136,10 +136,15 @@ impl Proxy {
         let version = self.package_in_short(plan).map(|now| now.version);
         let package = pin.and_then(|pin| pin.package);
         let package = package.filter(|package| version.as_ref().is_none_or(|now| *now == package.version));
-        Ok(package.map_or_else(Content::default, |package| Content {
-            integrity: package.integrity,
-            lock: package.package_lock,
-        }))
+        let scripts = self.accepted_scripts(server, plan)?;
+        let scripts = scripts.map(|accepted| accepted.digest);
+        let (integrity, lock) =
+            package.map_or((None, None), |package| (package.integrity, package.package_lock));
+        Ok(Content {
+            integrity,
+            lock,
+            scripts,
+        })
     }
 
     /// Returns all that is known of the package that would run; `None` for what has no package.

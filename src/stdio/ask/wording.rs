@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::in_words::NamedQuestion;
 use crate::config::By;
-use crate::protocol::approval::{ApprovalContext, ApprovalType, AskSubject, ShownProjectFile};
+use crate::protocol::approval::{ApprovalContext, ApprovalType, AskSubject, ChangedPart, ShownProjectFile};
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::{DependencyName, Excerpt, Shown, ToolName, wire_name};
@@ -130,6 +130,9 @@ fn headline(asked: &PendingAsk) -> String {
         (ApprovalType::DependencyInstall, true) => format!("Approval required to install {named}"),
         (ApprovalType::DependencyInstall, false) => format!("Approval required to run {named}"),
         (ApprovalType::RemoteConnect, _) => format!("Approval required to connect to {named}"),
+        (ApprovalType::Integrity, _) if dependency.installation.changed_part() == ChangedPart::Scripts => {
+            format!("Approval required to run the install scripts of {named}")
+        }
         (ApprovalType::Integrity, _) => {
             format!("Approval required: {named} is not what was accepted before")
         }
@@ -174,7 +177,7 @@ fn shown(asked: &PendingAsk) -> String {
         let _ = writeln!(shown, "  provenance {provenance}");
     }
     if dependency.scripts {
-        shown.push_str("  install scripts of the package WILL run (\"allowScripts\")\n");
+        shown.push_str("  install scripts run once the person accepts each of them (\"allowScripts\")\n");
     }
     for note in dependency.notes() {
         let _ = writeln!(shown, "  {note}");

@@ -65,6 +65,9 @@ impl Hint for InstallError {
             Self::TooYoung { dependency, .. } | Self::YoungDependency { dependency, .. } => {
                 Some(format!("to install it all the same: pml install --now {dependency}"))
             }
+            Self::Scripts { dependency, .. } => Some(format!(
+                "none of them ran; to see each of them and decide: pml install {dependency}"
+            )),
             Self::Dependencies { .. } => Some("call it again: a person is asked about what it depends on now".to_owned()),
             Self::Executable { choices, .. } if !choices.is_empty() => Some(format!(
                 "name the executable: npx --package=PACKAGE {0}, or uvx --from PACKAGE {0}",

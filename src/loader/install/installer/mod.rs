@@ -11,6 +11,7 @@ mod indexes;
 mod npm;
 mod npm_archives;
 mod npm_command;
+mod npm_scripts;
 mod npm_versions;
 mod order;
 mod process;

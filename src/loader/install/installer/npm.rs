@@ -2,7 +2,7 @@
 //!
 //! npm reads the `.npmrc` beside the `package.json` it finds: this directory has none, so the user's file counts
 //! and no project's does. Scripts run by a second command, only when the server allows them, only after the lock
-//! was checked.
+//! was checked, and only those that a person accepted one by one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::npm_archives;
 use super::npm_command::run;
+use super::npm_scripts::{self, ScriptsToRun};
 use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::process::Program;
 use super::tools::Tools;
@@ -152,7 +153,7 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     let integrity = checked(&lock)?;
     npm_archives::inspect(tools, order, &lock).await?;
 
-    if order.scripts == Scripts::Allowed {
+    if order.scripts == Scripts::Allowed && npm_scripts::accepted(order).await? == ScriptsToRun::Some {
         (order.progress)(InstallStep::RunningScripts);
         // `dangerously-allow-all-scripts` is how npm 11 spells what older versions do by default.
         let arguments = [

@@ -39,6 +39,7 @@ impl Packages {
             expected: &Content {
                 integrity: known.integrity.clone(),
                 lock: None,
+                scripts: None,
             },
             frozen: None,
             scripts: plan.scripts(),

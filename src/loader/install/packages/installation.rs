@@ -46,6 +46,7 @@ impl Packages {
         let expected = &expected.clone().or(Content {
             integrity: known.integrity.clone(),
             lock: known.lock.clone(),
+            scripts: None,
         });
         if let Some(integrity) = &expected.integrity
             && let Some(manifest) = self.store.manifest(&identity, integrity)
@@ -63,7 +64,7 @@ impl Packages {
         judge(&known)?;
         let (store, own) = (self.store.clone(), key.clone());
         off_thread(move || store.sweep(&own)).await;
-        self.record_fetch(plan, package, &known.version).await?;
+        self.record_fetch(plan, package, &known.version, expected).await?;
         let (known, expected) = self.proven(package, known, expected).await?;
         // An older pml may have recorded no age; the registry has just said it.
         judge(&known)?;
@@ -87,7 +88,7 @@ impl Packages {
         let built = match built {
             Ok(built) => built,
             Err(error) => {
-                if let InstallError::Dependencies { .. } = &error {
+                if let InstallError::Dependencies { .. } | InstallError::Scripts { .. } = &error {
                     self.keep_found(package, &identity, known, &workspace).await?;
                 }
                 off_thread(move || store::remove(&workspace)).await;
@@ -159,7 +160,7 @@ impl Packages {
         Ok(notes.map(|note| format!("{spec}: {note}")).collect())
     }
 
-    /// Keeps what was found in place of what was approved: the next question is about it, and an answer covers exactly it.
+    /// Keeps what was found before a person is asked about it: what is installed after their answer is exactly that.
     async fn keep_found(
         &self,
         package: &Package,
@@ -180,13 +181,23 @@ impl Packages {
     }
 
     /// Records that a package will be fetched, before it is: its scripts may run, and a download for nothing helps nobody.
-    async fn record_fetch(&self, plan: &Plan, package: &Package, version: &str) -> Result<(), InstallError> {
+    async fn record_fetch(
+        &self,
+        plan: &Plan,
+        package: &Package,
+        version: &str,
+        expected: &Content,
+    ) -> Result<(), InstallError> {
         let record = Record::Fetch {
             server: Text::of(plan.dependency().as_str()),
             package: Text::of(&package.exactly(version)),
             scripts: match plan.scripts() {
                 Scripts::Off => "off",
                 Scripts::Allowed => "allowed",
+            },
+            accepted_scripts: match plan.scripts() {
+                Scripts::Off => None,
+                Scripts::Allowed => expected.scripts.clone(),
             },
         };
         Ok(self.history.require(record).await?)

@@ -77,6 +77,7 @@ impl Packages {
         let expected = Content {
             integrity: expected.integrity.clone().or_else(|| known.integrity.clone()),
             lock: expected.lock.clone(),
+            scripts: expected.scripts.clone(),
         };
         Ok((known, expected))
     }
@@ -129,6 +130,7 @@ impl Packages {
         let content = Content {
             integrity: known.integrity.clone(),
             lock: None,
+            scripts: None,
         };
         content.check(&package.at(&known.version), &found)?;
         Ok(Resolved {

@@ -72,6 +72,7 @@ fn changed(card: &Card, name: &str, part: ChangedPart) -> Value {
     let what = match part {
         ChangedPart::Package => format!("{name} is not what you accepted. Accept it as it is now?"),
         ChangedPart::Tools => format!("The tools of {name} have changed. Accept them as they are now?"),
+        ChangedPart::Scripts => format!("{name} brings these install scripts. Run them?"),
     };
     let lines = card.dialog_text().unwrap_or_default();
     request(card, &what, ConsentSubject::Command(&lines))
@@ -126,7 +127,7 @@ fn always(AlwaysRule { file, rule }: &AlwaysRule) -> String {
 fn notes(lines: &[Line]) -> Vec<String> {
     let of = |fact| lines.iter().filter(move |line| line.fact == fact);
     // In fewer words than where there is room.
-    let scripts = of(Fact::Scripts).map(|_| "install scripts WILL run".to_owned());
+    let scripts = of(Fact::Scripts).map(|_| "install scripts ask apart".to_owned());
     let surroundings = of(Fact::Surroundings).map(|line| format!("{} {}", line.label, line.text));
     let notes = of(Fact::Note).map(|line| line.text.clone());
     let provenance = of(Fact::Provenance).map(|line| format!("{} {}", line.label, line.text));
@@ -357,7 +358,7 @@ mod tests {
 
         Install busy@0.5.0 for busy:go?
         npm install busy@0.5.0
-        install scripts WILL run · runs in /elsewhere\u{202e} · variables A, B
+        install scripts ask apart · runs in /elsewhere\u{202e} · variables A, B
         code aaaaa · /home/me/one · sha512-abcdefghijklm…
         [this version was yanked · published 75 days ago]
         Continue – this version, from now on | Only this session | Always (writes .pml.json) | Abort
