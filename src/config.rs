@@ -18,6 +18,7 @@ mod notify_command;
 mod ownership;
 mod provenance_settings;
 mod release_age;
+mod run_settings;
 mod repository;
 mod search;
 mod server;
@@ -42,6 +43,7 @@ pub use notify_command::NotifyCommand;
 pub use ownership::{Distrust, Unowned};
 pub use provenance_settings::ProvenanceSettings;
 pub use release_age::MinReleaseAge;
+pub use run_settings::{LateAnswers, RunSettings};
 pub use search::{Border, FileChoice, Files, PROJECT_FILE, Unreached, find};
 pub use server::{Launch, Server, Startup};
 pub use trust::{AcceptedFile, FileOrigin, ProjectTrust, TrustMark, TrustMarks, TrustMode, UnacceptedFile};
@@ -81,6 +83,8 @@ pub struct Config {
     pub provenance: ProvenanceSettings,
     /// How long a version of a package must have been published before it is fetched.
     pub min_release_age: MinReleaseAge,
+    /// How `pml run` hosts an agent; from the user's own file.
+    pub run: RunSettings,
     /// Whether the project's file counts as the user's word.
     pub project: ProjectTrust,
     /// The rules that the project's file would add if it were accepted.

@@ -1,0 +1,558 @@
+//! Drives one run in this process: starts its agent, reads its lines, puts its asks to a person and brings the answers.
+//!
+//! Every wait is an arm of one loop; what takes longer (the store, the disk) is a task whose end is an event. So the agent
+//! is read while a person thinks.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use super::asks::{Asked, Asks, WaitingAsk};
+use super::claude::{self, ASKING_TOOLS, Opening, SettingSources};
+use super::error::RunError;
+use super::journal::Journal;
+use super::line::{AgentLine, AgentRequest, Block, ToolOutcome, TurnResult};
+use super::machine::{AskRoad, Effect, Event, Finish, Input, Machine, OpenAsk, Phase};
+use super::message::Message;
+use super::process::Agent;
+use super::record::{KeptAskKind, RunOutcome, RunRecord, RunState};
+use super::run_line::{AskOutcome, OwnLine, RunLine};
+use super::runs::{RunInput, RunLock, Runs};
+use super::reply;
+use crate::config::Environment;
+use crate::proxy::{Proxy, WorkflowId, now};
+use crate::report;
+
+/// How often what persons say elsewhere (the page, another terminal) is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long an agent that was told to end by its input may take before it is ended: it writes its session.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// What a surface in this process tells a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Control {
+    /// A person says something to the agent.
+    Message(Message),
+    /// The agent is to break off what it does.
+    Interrupt,
+    /// A person ends the run.
+    Stop,
+    /// The person has nothing more to say.
+    EndOfInput,
+    /// This process must end.
+    HostEnds,
+}
+
+/// A run that this process may drive.
+pub struct HostedRun {
+    /// The run.
+    pub record: RunRecord,
+    /// The right to drive it.
+    pub lock: RunLock,
+    /// Where runs are kept.
+    pub runs: Runs,
+    /// The environment that the agent gets.
+    pub environment: Environment,
+    /// Rules and asks of the run's project.
+    pub proxy: Proxy,
+    /// The agent's program.
+    pub program: PathBuf,
+    /// The program of pml, which is the agent's server.
+    pub pml: PathBuf,
+    /// Whose settings the agent obeys.
+    pub sources: SettingSources,
+}
+
+/// How a run was left by the process that drove it.
+#[derive(Debug)]
+pub struct RunEnd {
+    /// The run as it is now.
+    pub record: RunRecord,
+    /// How its last turn ended.
+    pub result: Option<TurnResult>,
+    /// What the agent complained about last.
+    pub complaint: String,
+    /// The right to drive it, for one who goes on.
+    pub lock: RunLock,
+}
+
+/// How a run is begun in this process.
+#[derive(Debug)]
+pub struct Beginning {
+    /// Whether the agent's session is new.
+    pub opening: Opening,
+    /// What the person says first.
+    pub messages: Vec<Message>,
+    /// Whether they may say more.
+    pub input: Input,
+    /// The asks whose answers a message tells the agent, where the agent does not ask for them again.
+    pub told: Vec<WorkflowId>,
+}
+
+struct Driver {
+    record: RunRecord,
+    runs: Runs,
+    asks: Asks,
+    agent: Agent,
+    machine: Machine,
+    journal: Journal,
+    /// What waits for a person, by the agent's request.
+    waiting: HashMap<String, WaitingAsk>,
+    decided: mpsc::UnboundedSender<Happened>,
+    tasks: TaskTracker,
+    patience: Duration,
+    /// When the agent is to be put aside.
+    patient_until: Option<Instant>,
+    /// When an agent whose input is closed is ended.
+    last_words_until: Option<Instant>,
+    result: Option<TurnResult>,
+    finish: Option<Finish>,
+    /// Requests of the host are numbered.
+    requests: u64,
+    /// The first message, and the asks whose answers it tells.
+    told: Option<(String, Vec<WorkflowId>)>,
+}
+
+/// What a task of this run has found out.
+enum Happened {
+    /// A request was decided by the rules, or put to a person.
+    Put(Asked),
+    /// An ask is answered, or over.
+    Decided { request: String },
+    /// The line that answers a request is ready.
+    Answer { request: String, line: String },
+    /// A person said something elsewhere.
+    Inputs(Vec<RunInput>),
+}
+
+/// Drives a run until its agent is gone.
+pub async fn drive(
+    run: HostedRun,
+    beginning: Beginning,
+    controls: mpsc::Receiver<Control>,
+    surface: mpsc::Sender<RunLine>,
+) -> Result<RunEnd, RunError> {
+    let HostedRun {
+        mut record,
+        lock,
+        runs,
+        environment,
+        proxy,
+        program,
+        pml,
+        sources,
+    } = run;
+    let directory = runs.directory(&record.id);
+    let servers = directory.join("servers.json");
+    let text = claude::servers(&pml, &record);
+    let written = servers.clone();
+    off_thread(move || crate::disk::replace(&written, text.as_bytes()))
+        .await
+        .map_err(RunError::file("write", &servers))?;
+    let arguments = claude::arguments(&record, beginning.opening, sources, &servers);
+    let variables = claude::variables(&environment, &record);
+    let agent = Agent::start(&program, arguments, variables, &record.directory)?;
+    record.process = crate::proxy::process_name(std::process::id());
+    let (decided, happened) = mpsc::unbounded_channel();
+    let tasks = TaskTracker::new();
+    let journal = Journal::open(directory, surface).await?;
+    let mut driver = Driver {
+        asks: Asks::new(proxy),
+        machine: Machine::new(beginning.input),
+        patience: Duration::from_secs(record.patience_seconds),
+        patient_until: None,
+        last_words_until: None,
+        waiting: HashMap::new(),
+        result: None,
+        finish: None,
+        requests: 0,
+        told: beginning.messages.first().map(|first| (first.uuid.clone(), beginning.told)),
+        record,
+        runs,
+        agent,
+        journal,
+        decided,
+        tasks,
+    };
+    let ended = driver.run(beginning.messages, controls, happened).await;
+    driver.tasks.close();
+    driver.tasks.wait().await;
+    let complaint = driver.agent.complaint();
+    driver.journal.close().await;
+    ended?;
+    Ok(RunEnd {
+        record: driver.record,
+        result: driver.result,
+        complaint,
+        lock,
+    })
+}
+
+impl Driver {
+    async fn run(
+        &mut self,
+        messages: Vec<Message>,
+        mut controls: mpsc::Receiver<Control>,
+        mut happened: mpsc::UnboundedReceiver<Happened>,
+    ) -> Result<(), RunError> {
+        self.stand(RunState::Starting).await?;
+        self.agent.write(reply::initialize("pml-1", &ASKING_TOOLS));
+        for message in messages {
+            self.say(message).await;
+        }
+        let mut looks = tokio::time::interval(LOOK);
+        let mut listening = true;
+        while self.finish.is_none() {
+            let patience = deadline(self.patient_until);
+            let last_words = deadline(self.last_words_until);
+            tokio::select! {
+                line = self.agent.next_line() => match line {
+                    Some(line) => self.hear(line).await?,
+                    None => {
+                        self.agent.exited().await;
+                        self.step(Event::AgentGone).await?;
+                    }
+                },
+                Some(what) = happened.recv() => self.learn(what).await?,
+                control = controls.recv(), if listening => match control {
+                    Some(control) => self.obey(control).await?,
+                    None => listening = false,
+                },
+                () = patience => {
+                    self.patient_until = None;
+                    self.step(Event::PatienceOver).await?;
+                }
+                () = last_words => {
+                    self.last_words_until = None;
+                    self.agent.terminate();
+                }
+                _ = looks.tick() => self.look(),
+            }
+        }
+        self.settle().await
+    }
+
+    /// Reads one line of the agent.
+    async fn hear(&mut self, raw: String) -> Result<(), RunError> {
+        let Some(meaning) = AgentLine::read(&raw) else {
+            let text = crate::protocol::Shown::line(&raw).to_string();
+            self.journal.own(OwnLine::Note { text }).await;
+            return Ok(());
+        };
+        self.journal.agent(raw, meaning.clone()).await;
+        match meaning {
+            AgentLine::Init { model } => {
+                self.record.model = model.or(self.record.model.take());
+                self.step(Event::TurnBegan).await?;
+            }
+            AgentLine::Assistant { blocks, parent: None } => {
+                let calls = blocks.into_iter().filter_map(|block| match block {
+                    Block::ToolUse { id, .. } => Some(id),
+                    Block::Text(_) => None,
+                });
+                self.step(Event::ToolsCalled(calls.collect())).await?;
+            }
+            AgentLine::ToolResults(results) => {
+                let calls: Vec<_> = results.into_iter().map(|result| result.tool_use).collect();
+                // The agent has recorded them: what was asked for them is delivered.
+                let delivered = self.record.asks.len();
+                self.record.asks.retain(|ask| !calls.contains(&ask.call));
+                if self.record.asks.len() != delivered {
+                    self.save().await?;
+                }
+                self.step(Event::ToolsFinished(calls)).await?;
+            }
+            AgentLine::Replay { uuid: Some(uuid) } => self.taken_in(&uuid).await?,
+            AgentLine::Request { id, request } => self.asked(id, request),
+            AgentLine::RequestCancelled { id } => {
+                if let Some(ask) = self.waiting.remove(&id) {
+                    self.over(&ask, AskOutcome::Withdrawn).await?;
+                    self.withdraw(&ask);
+                }
+                self.step(Event::AskOver { request: id }).await?;
+            }
+            AgentLine::Result(result) => {
+                self.record.cost = result.cost.or(self.record.cost);
+                let (deferred, queued) = (result.deferred.clone(), result.queued);
+                self.result = Some(result);
+                self.step(Event::TurnEnded { deferred, queued }).await?;
+                if self.machine.asks().is_empty() {
+                    // The turn is over without their answers.
+                    for ask in std::mem::take(&mut self.waiting).into_values() {
+                        self.over(&ask, AskOutcome::Withdrawn).await?;
+                        self.withdraw(&ask);
+                    }
+                }
+            }
+            AgentLine::Response { error: Some(error), .. } => {
+                let text = crate::protocol::Shown::line(&error).to_string();
+                let text = format!("the agent refused a request: {text}");
+                self.journal.own(OwnLine::Note { text }).await;
+            }
+            AgentLine::Assistant { .. }
+            | AgentLine::Replay { .. }
+            | AgentLine::TextDelta(_)
+            | AgentLine::Receipt { .. }
+            | AgentLine::Response { .. }
+            | AgentLine::Other => {}
+        }
+        Ok(())
+    }
+
+    fn withdraw(&self, ask: &WaitingAsk) {
+        let (asks, workflow) = (self.asks.clone(), ask.workflow.id);
+        self.tasks.spawn(async move { asks.withdraw(workflow).await });
+    }
+
+    /// Has a request of the agent decided; the store and the rules are not waited for here.
+    fn asked(&mut self, id: String, request: AgentRequest) {
+        if let AgentRequest::Hook { transcript: Some(path), .. } = &request {
+            self.record.transcript = Some(path.into());
+        }
+        let (asks, decided, kept) = (self.asks.clone(), self.decided.clone(), self.record.asks.clone());
+        self.tasks.spawn(async move {
+            let put = asks.put(id, request, &kept).await;
+            // The run may be over.
+            let _ = decided.send(Happened::Put(put));
+        });
+    }
+
+    async fn learn(&mut self, what: Happened) -> Result<(), RunError> {
+        match what {
+            Happened::Put(Asked::Reply(line)) => self.agent.write(line),
+            Happened::Put(Asked::Waits(ask)) => self.wait_for_person(*ask).await?,
+            Happened::Decided { request } => self.decided(&request),
+            Happened::Answer { request, line } => self.deliver(&request, line).await?,
+            Happened::Inputs(inputs) => {
+                for input in inputs {
+                    self.obey(match input {
+                        RunInput::Message(message) => Control::Message(message),
+                        RunInput::Interrupt => Control::Interrupt,
+                        RunInput::Stop => Control::Stop,
+                    })
+                    .await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait_for_person(&mut self, ask: WaitingAsk) -> Result<(), RunError> {
+        let (request, id) = (ask.request.clone(), ask.workflow.id);
+        let road = match ask.kept.kind {
+            KeptAskKind::Questions | KeptAskKind::OwnTool => AskRoad::Hook,
+            KeptAskKind::Permission | KeptAskKind::Form => AskRoad::Open,
+        };
+        let open = OpenAsk {
+            request: request.clone(),
+            tool_use: ask.kept.call.clone(),
+            road,
+        };
+        if !self.record.asks.iter().any(|kept| kept.workflow == id) {
+            self.record.asks.push(ask.kept.clone());
+        }
+        self.save().await?;
+        let line = OwnLine::Ask {
+            id,
+            code: ask.workflow.code.to_string(),
+            call: ask.kept.call.clone(),
+        };
+        self.journal.own(line).await;
+        self.waiting.insert(request.clone(), ask);
+        self.step(Event::Asked(open)).await?;
+        let (asks, decided) = (self.asks.clone(), self.decided.clone());
+        let ended = self.agent.ended();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                _ = asks.decided(id) => {
+                    let _ = decided.send(Happened::Decided { request });
+                }
+                () = ended.cancelled() => {}
+            }
+        });
+        Ok(())
+    }
+
+    /// Has the line written that answers a request, unless its call is being put off: its answer is for the next process.
+    fn decided(&self, request: &str) {
+        let Some(ask) = self.waiting.get(request) else { return };
+        if matches!(self.machine.phase(), Phase::Parking | Phase::Ending | Phase::Over) {
+            return;
+        }
+        let (asks, decided, ask) = (self.asks.clone(), self.decided.clone(), ask.clone());
+        self.tasks.spawn(async move {
+            let line = asks.answer(&ask).await.unwrap_or_else(|refusal| {
+                let reason = report::render_hinted(&refusal);
+                match ask.kept.kind {
+                    KeptAskKind::Questions | KeptAskKind::OwnTool => reply::hook_deny(&ask.request, &reason),
+                    KeptAskKind::Permission => reply::deny(&ask.request, &reason),
+                    KeptAskKind::Form => reply::form_declined(&ask.request),
+                }
+            });
+            let request = ask.request;
+            let _ = decided.send(Happened::Answer { request, line });
+        });
+    }
+
+    async fn deliver(&mut self, request: &str, line: String) -> Result<(), RunError> {
+        let Some(ask) = self.waiting.remove(request) else { return Ok(()) };
+        if self.machine.phase() == Phase::Parking {
+            // The agent was told meanwhile to put the call off; the answer is kept for the next process.
+            self.waiting.insert(request.to_owned(), ask);
+            return Ok(());
+        }
+        self.agent.write(line);
+        self.over(&ask, AskOutcome::Delivered).await?;
+        self.step(Event::AskOver { request: request.to_owned() }).await
+    }
+
+    /// Takes note that an ask is over for the agent.
+    async fn over(&mut self, ask: &WaitingAsk, outcome: AskOutcome) -> Result<(), RunError> {
+        let id = ask.workflow.id;
+        // A question is delivered once its tool's result is recorded; what has no such call is delivered with its reply.
+        let by_reply = matches!(ask.kept.kind, KeptAskKind::Permission | KeptAskKind::Form);
+        if by_reply || outcome == AskOutcome::Withdrawn {
+            self.record.asks.retain(|kept| kept.workflow != id);
+            self.save().await?;
+        }
+        self.journal.own(OwnLine::Answered { id, outcome }).await;
+        Ok(())
+    }
+
+    async fn obey(&mut self, control: Control) -> Result<(), RunError> {
+        match control {
+            Control::Message(message) => self.say(message).await,
+            Control::Interrupt => {
+                self.requests += 1;
+                let id = format!("pml-interrupt-{}", self.requests);
+                self.agent.write(reply::interrupt(&id));
+            }
+            Control::Stop => self.step(Event::Stop).await?,
+            Control::EndOfInput => self.step(Event::InputEnded).await?,
+            Control::HostEnds => self.step(Event::HostEnds).await?,
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, message: Message) {
+        if let Err(error) = message.check() {
+            let text = error.to_string();
+            self.journal.own(OwnLine::Note { text }).await;
+            return;
+        }
+        self.agent.write(reply::message(&message));
+        let Message { uuid, text, images, priority } = message;
+        let images = images.len();
+        self.journal.own(OwnLine::Message { uuid, text, images, priority }).await;
+    }
+
+    /// Takes note that the agent has a message: the answers that it tells are delivered.
+    async fn taken_in(&mut self, uuid: &str) -> Result<(), RunError> {
+        if let Some((_, told)) = self.told.take_if(|(first, _)| first == uuid) {
+            self.record.asks.retain(|ask| !told.contains(&ask.workflow));
+            self.save().await?;
+        }
+        Ok(())
+    }
+
+    fn look(&self) {
+        let (runs, id, decided) = (self.runs.clone(), self.record.id.clone(), self.decided.clone());
+        self.tasks.spawn_blocking(move || {
+            let inputs = runs.take_inputs(&id);
+            if !inputs.is_empty() {
+                let _ = decided.send(Happened::Inputs(inputs));
+            }
+        });
+    }
+
+    /// Moves the machine on and carries out what it says.
+    async fn step(&mut self, event: Event) -> Result<(), RunError> {
+        let before = self.machine.phase();
+        for effect in self.machine.step(event) {
+            match effect {
+                Effect::Defer { request } => self.agent.write(reply::hook_defer(&request)),
+                Effect::StartPatience => {
+                    self.patient_until = (!self.patience.is_zero()).then(|| Instant::now() + self.patience);
+                }
+                Effect::StopPatience => self.patient_until = None,
+                Effect::CloseInput => {
+                    self.agent.close_input();
+                    self.last_words_until = Some(Instant::now() + LAST_WORDS);
+                }
+                Effect::Terminate => self.agent.terminate(),
+                Effect::Finish(finish) => self.finish = Some(finish),
+            }
+        }
+        let state = match self.machine.phase() {
+            phase if phase == before => return Ok(()),
+            Phase::Starting => RunState::Starting,
+            Phase::Running => RunState::Running,
+            Phase::Asking => RunState::Asking,
+            Phase::Idle => RunState::Idle,
+            Phase::Parking | Phase::Ending | Phase::Over => return Ok(()),
+        };
+        self.stand(state).await
+    }
+
+    /// Writes down how the run was left.
+    async fn settle(&mut self) -> Result<(), RunError> {
+        let failed = self.result.as_ref().is_some_and(|result| result.outcome == ToolOutcome::Failed);
+        let outcome = |outcome| RunState::Ended { outcome };
+        let state = match self.finish.take() {
+            Some(Finish::Parked { tool_use }) => RunState::Parked { call: tool_use },
+            Some(Finish::Stopped) => outcome(RunOutcome::Stopped),
+            Some(Finish::Done) if failed => outcome(RunOutcome::Failed),
+            Some(Finish::Done) => outcome(RunOutcome::Done),
+            // Nothing is asked, so no answer would start it again.
+            Some(Finish::Lost) | None if self.record.asks.is_empty() => outcome(RunOutcome::Failed),
+            Some(Finish::Lost) | None => RunState::Lost,
+        };
+        let kept: Vec<WorkflowId> = match &state {
+            RunState::Ended { .. } => Vec::new(),
+            _ => self.record.asks.iter().map(|ask| ask.workflow).collect(),
+        };
+        for ask in std::mem::take(&mut self.waiting).into_values() {
+            let id = ask.workflow.id;
+            if kept.contains(&id) {
+                self.asks.leave(id).await;
+            } else {
+                self.asks.withdraw(id).await;
+            }
+        }
+        self.record.asks.retain(|ask| kept.contains(&ask.workflow));
+        self.stand(state).await
+    }
+
+    async fn stand(&mut self, state: RunState) -> Result<(), RunError> {
+        self.record.state = state.clone();
+        self.save().await?;
+        self.journal.own(OwnLine::State { state }).await;
+        Ok(())
+    }
+
+    async fn save(&mut self) -> Result<(), RunError> {
+        self.record.changed_at = now().millis();
+        let (runs, record) = (self.runs.clone(), self.record.clone());
+        off_thread(move || runs.write(&record)).await
+    }
+}
+
+/// Waits until a moment, or for ever where there is none.
+async fn deadline(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Runs something that blocks off the runtime's thread.
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}

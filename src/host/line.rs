@@ -1,0 +1,574 @@
+//! The lines of an agent: what the run machine and the surfaces need of each, read without keeping the rest from passing.
+//!
+//! Pure. A line stays the bytes that came: the agent's vocabulary grows with every release, so members that are not known
+//! here are neither lost nor refused, and a line of an unknown kind is [`AgentLine::Other`].
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The meaning of one line of the agent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentLine {
+    /// A turn begins: the agent tells what it runs with.
+    Init {
+        /// The model that answers.
+        model: Option<String>,
+    },
+    /// The model said something, whole.
+    Assistant {
+        /// What it said, in order.
+        blocks: Vec<Block>,
+        /// The call of a subagent that this belongs to.
+        parent: Option<String>,
+    },
+    /// A piece of text, as it comes.
+    TextDelta(String),
+    /// Tools have finished.
+    ToolResults(Vec<ToolResult>),
+    /// A line of the person was taken in.
+    Replay {
+        /// Its name.
+        uuid: Option<String>,
+    },
+    /// What became of a line of the person.
+    Receipt {
+        /// The line's name.
+        uuid: String,
+        /// How far it is.
+        state: ReceiptState,
+    },
+    /// The agent asks the host for something.
+    Request {
+        /// The name of the request; the reply carries it.
+        id: String,
+        /// What is asked for.
+        request: AgentRequest,
+    },
+    /// The agent takes a request back.
+    RequestCancelled {
+        /// The request.
+        id: String,
+    },
+    /// The agent answers a request of the host.
+    Response {
+        /// The request.
+        id: String,
+        /// Why it failed; `None` where it did not.
+        error: Option<String>,
+    },
+    /// A turn has ended.
+    Result(TurnResult),
+    /// Anything else.
+    Other,
+}
+
+/// One block of what a model said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    /// Text for the person.
+    Text(String),
+    /// A call of a tool.
+    ToolUse {
+        /// The name of the call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its input as JSON text.
+        input: String,
+    },
+}
+
+/// The end of a tool call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// The call.
+    pub tool_use: String,
+    /// Whether it failed.
+    pub outcome: ToolOutcome,
+    /// The beginning of what it returned.
+    pub excerpt: String,
+}
+
+/// Whether a tool call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolOutcome {
+    /// It did what it was for.
+    Done,
+    /// It failed, or was not allowed to run.
+    Failed,
+}
+
+/// How far a line of the person is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiptState {
+    /// It waits for its turn.
+    Queued,
+    /// The model has it.
+    Started,
+    /// The turn that it began is over.
+    Completed,
+    /// It was dropped.
+    Cancelled,
+}
+
+/// What an agent asks its host for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentRequest {
+    /// Whether a tool may be used.
+    Permission(PermissionRequest),
+    /// What to do about a call before it runs.
+    Hook {
+        /// The tool.
+        tool: String,
+        /// Its input as JSON text.
+        input: String,
+        /// The call.
+        tool_use: String,
+        /// Where the agent keeps the conversation.
+        transcript: Option<String>,
+    },
+    /// A form that a server of the agent asks for.
+    Elicitation {
+        /// The server.
+        server: String,
+        /// What it says.
+        message: String,
+        /// The schema of the form as JSON text; `None` where it is no form.
+        schema: Option<String>,
+    },
+    /// Something that this host does not know.
+    Unknown {
+        /// Its name.
+        subtype: String,
+    },
+}
+
+/// A use of a tool that the agent's own rules leave open.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PermissionRequest {
+    /// The tool.
+    pub tool: String,
+    /// Its input as JSON text.
+    pub input: String,
+    /// The call.
+    pub tool_use: String,
+    /// The wider permissions that the agent proposes, each as JSON text.
+    pub suggestions: Vec<String>,
+    /// How wide an approval may reach.
+    pub reach: PermissionReach,
+}
+
+/// How wide an approval of a tool's use may reach, as the agent says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PermissionReach {
+    /// Beyond this call, if the person wants that.
+    Lasting,
+    /// This call only: the agent wants to be asked each time.
+    OnceOnly,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnResult {
+    /// Whether the agent succeeded.
+    pub outcome: ToolOutcome,
+    /// Its last words, or what went wrong.
+    pub text: String,
+    /// The call that was put off until the run is resumed.
+    pub deferred: Option<String>,
+    /// What the session has cost so far in dollars, as the agent reports it.
+    pub cost: Option<f64>,
+    /// How many turns the model took.
+    pub turns: Option<u64>,
+    /// How many lines of the person wait for a turn of their own.
+    pub queued: u64,
+}
+
+/// How much of a tool's result is kept for a line on a screen.
+const EXCERPT: usize = 4_000;
+
+#[derive(Deserialize)]
+struct Raw<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    subtype: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    event: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    request: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    response: Option<&'a RawValue>,
+    #[serde(default)]
+    request_id: Option<String>,
+    #[serde(default)]
+    parent_tool_use_id: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    uuid: Option<String>,
+    #[serde(rename = "isReplay", default)]
+    is_replay: bool,
+    #[serde(default)]
+    command_uuid: Option<String>,
+    #[serde(default)]
+    state: Option<String>,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    result: Option<String>,
+    #[serde(default)]
+    errors: Vec<String>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
+    deferred_tool_use: Option<DeferredCall>,
+    #[serde(default)]
+    total_cost_usd: Option<f64>,
+    #[serde(default)]
+    num_turns: Option<u64>,
+    #[serde(default)]
+    queued_turn_count: u64,
+}
+
+#[derive(Deserialize)]
+struct DeferredCall {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct RawMessage<'a> {
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct RawBlock<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+    #[serde(default)]
+    tool_use_id: Option<String>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+#[derive(Deserialize)]
+struct RawEvent<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    delta: Option<RawDelta>,
+}
+
+#[derive(Deserialize)]
+struct RawDelta {
+    #[serde(default)]
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawRequest<'a> {
+    subtype: String,
+    #[serde(default)]
+    tool_name: Option<String>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+    #[serde(default)]
+    tool_use_id: Option<String>,
+    #[serde(borrow, default)]
+    permission_suggestions: Vec<&'a RawValue>,
+    #[serde(default)]
+    default_to_no: bool,
+    #[serde(default)]
+    suppress_always_allow_rule: bool,
+    #[serde(default)]
+    mcp_server_name: Option<String>,
+    #[serde(default)]
+    message: Option<String>,
+    #[serde(default)]
+    mode: Option<String>,
+    #[serde(borrow, default)]
+    requested_schema: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct RawHookInput<'a> {
+    #[serde(default)]
+    tool_name: Option<String>,
+    #[serde(borrow, default)]
+    tool_input: Option<&'a RawValue>,
+    #[serde(default)]
+    tool_use_id: Option<String>,
+    #[serde(default)]
+    transcript_path: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawResponse {
+    #[serde(default)]
+    subtype: Option<String>,
+    request_id: String,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+impl AgentLine {
+    /// Reads a line; `None` where it is no JSON object with a `type`.
+    #[must_use]
+    pub fn read(line: &str) -> Option<Self> {
+        let raw: Raw<'_> = serde_json::from_str(line).ok()?;
+        Some(raw.meaning())
+    }
+}
+
+impl Raw<'_> {
+    fn meaning(self) -> AgentLine {
+        match (&*self.kind, self.subtype.as_deref()) {
+            ("system", Some("init")) => AgentLine::Init { model: self.model },
+            ("assistant", _) => AgentLine::Assistant {
+                blocks: blocks(self.message).into_iter().filter_map(said).collect(),
+                parent: self.parent_tool_use_id,
+            },
+            ("stream_event", _) if self.parent_tool_use_id.is_none() => {
+                delta(self.event).map_or(AgentLine::Other, AgentLine::TextDelta)
+            }
+            ("user", _) if self.is_replay => AgentLine::Replay { uuid: self.uuid },
+            ("user", _) => {
+                let results: Vec<_> = blocks(self.message).into_iter().filter_map(finished).collect();
+                if results.is_empty() {
+                    AgentLine::Other
+                } else {
+                    AgentLine::ToolResults(results)
+                }
+            }
+            ("command_lifecycle", _) => self.receipt().unwrap_or(AgentLine::Other),
+            ("control_request", _) => self.asked().unwrap_or(AgentLine::Other),
+            ("control_cancel_request", _) => self
+                .request_id
+                .map_or(AgentLine::Other, |id| AgentLine::RequestCancelled { id }),
+            ("control_response", _) => self.answered().unwrap_or(AgentLine::Other),
+            ("result", subtype) => {
+                let failed = self.is_error || subtype != Some("success");
+                let words = self.result.filter(|words| !words.is_empty());
+                let deferred = self.deferred_tool_use.map(|call| call.id);
+                AgentLine::Result(TurnResult {
+                    outcome: if failed { ToolOutcome::Failed } else { ToolOutcome::Done },
+                    text: words.unwrap_or_else(|| self.errors.join("\n")),
+                    deferred: deferred.filter(|_| self.stop_reason.as_deref() == Some("tool_deferred")),
+                    cost: self.total_cost_usd,
+                    turns: self.num_turns,
+                    queued: self.queued_turn_count,
+                })
+            }
+            _ => AgentLine::Other,
+        }
+    }
+
+    fn receipt(self) -> Option<AgentLine> {
+        let state = match self.state.as_deref()? {
+            "queued" => ReceiptState::Queued,
+            "started" => ReceiptState::Started,
+            "completed" => ReceiptState::Completed,
+            "cancelled" => ReceiptState::Cancelled,
+            _ => return None,
+        };
+        Some(AgentLine::Receipt {
+            uuid: self.command_uuid?,
+            state,
+        })
+    }
+
+    fn asked(self) -> Option<AgentLine> {
+        let raw: RawRequest<'_> = serde_json::from_str(self.request?.get()).ok()?;
+        let text = |value: Option<&RawValue>| value.map_or_else(|| "{}".to_owned(), |value| value.get().to_owned());
+        let request = match raw.subtype.as_str() {
+            "can_use_tool" => AgentRequest::Permission(PermissionRequest {
+                tool: raw.tool_name?,
+                input: text(raw.input),
+                tool_use: raw.tool_use_id.unwrap_or_default(),
+                suggestions: raw.permission_suggestions.iter().map(|one| one.get().to_owned()).collect(),
+                reach: if raw.default_to_no || raw.suppress_always_allow_rule {
+                    PermissionReach::OnceOnly
+                } else {
+                    PermissionReach::Lasting
+                },
+            }),
+            "hook_callback" => {
+                let hook: RawHookInput<'_> = serde_json::from_str(raw.input?.get()).ok()?;
+                AgentRequest::Hook {
+                    tool: hook.tool_name?,
+                    input: text(hook.tool_input),
+                    tool_use: hook.tool_use_id.or(raw.tool_use_id).unwrap_or_default(),
+                    transcript: hook.transcript_path,
+                }
+            }
+            "elicitation" => AgentRequest::Elicitation {
+                server: raw.mcp_server_name.unwrap_or_default(),
+                message: raw.message.unwrap_or_default(),
+                schema: match raw.mode.as_deref() {
+                    None | Some("form") => raw.requested_schema.map(|schema| schema.get().to_owned()),
+                    Some(_) => None,
+                },
+            },
+            _ => AgentRequest::Unknown { subtype: raw.subtype },
+        };
+        Some(AgentLine::Request {
+            id: self.request_id?,
+            request,
+        })
+    }
+
+    fn answered(self) -> Option<AgentLine> {
+        let raw: RawResponse = serde_json::from_str(self.response?.get()).ok()?;
+        let failed = raw.subtype.as_deref() == Some("error");
+        Some(AgentLine::Response {
+            id: raw.request_id,
+            error: failed.then(|| raw.error.unwrap_or_else(|| "it gave no reason".to_owned())),
+        })
+    }
+}
+
+fn blocks(message: Option<&RawValue>) -> Vec<RawBlock<'_>> {
+    let message = message.and_then(|message| serde_json::from_str::<RawMessage<'_>>(message.get()).ok());
+    let content = message.and_then(|message| message.content);
+    // What is a string is a line of the person.
+    let list = content.and_then(|content| serde_json::from_str::<Vec<&RawValue>>(content.get()).ok());
+    let list = list.unwrap_or_default().into_iter();
+    list.filter_map(|block| serde_json::from_str(block.get()).ok()).collect()
+}
+
+fn said(block: RawBlock<'_>) -> Option<Block> {
+    match &*block.kind {
+        "text" => Some(Block::Text(block.text?)),
+        "tool_use" => Some(Block::ToolUse {
+            id: block.id?,
+            name: block.name?,
+            input: block.input.map_or_else(|| "{}".to_owned(), |input| input.get().to_owned()),
+        }),
+        _ => None,
+    }
+}
+
+fn finished(block: RawBlock<'_>) -> Option<ToolResult> {
+    (block.kind == "tool_result").then_some(())?;
+    Some(ToolResult {
+        tool_use: block.tool_use_id?,
+        outcome: if block.is_error { ToolOutcome::Failed } else { ToolOutcome::Done },
+        excerpt: block.content.map(excerpt).unwrap_or_default(),
+    })
+}
+
+/// Returns the beginning of the text of a tool's result, which is a string or a list of blocks.
+fn excerpt(content: &RawValue) -> String {
+    let whole = serde_json::from_str::<String>(content.get()).ok();
+    let text = whole.unwrap_or_else(|| {
+        let list = serde_json::from_str::<Vec<&RawValue>>(content.get()).unwrap_or_default();
+        let blocks = list.into_iter().filter_map(|block| serde_json::from_str::<RawBlock<'_>>(block.get()).ok());
+        blocks.filter_map(|block| block.text).collect::<Vec<_>>().join("\n")
+    });
+    text.chars().take(EXCERPT).collect()
+}
+
+fn delta(event: Option<&RawValue>) -> Option<String> {
+    let event: RawEvent<'_> = serde_json::from_str(event?.get()).ok()?;
+    (event.kind == "content_block_delta").then_some(event.delta?.text?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(value: &serde_json::Value) -> AgentLine {
+        AgentLine::read(&value.to_string()).unwrap()
+    }
+
+    #[test]
+    fn what_the_model_says_is_read_block_by_block_and_unknown_blocks_are_left_out() {
+        let line = json!({ "type": "assistant", "message": { "content": [
+            { "type": "thinking", "thinking": "…" },
+            { "type": "text", "text": "I look." },
+            { "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "ls" } },
+        ] }, "parent_tool_use_id": null, "of_next_year": 1 });
+        let call = Block::ToolUse { id: "t1".to_owned(), name: "Bash".to_owned(), input: r#"{"command":"ls"}"#.to_owned() };
+        let blocks = vec![Block::Text("I look.".to_owned()), call];
+        assert_eq!(read(&line), AgentLine::Assistant { blocks, parent: None });
+    }
+
+    #[test]
+    fn a_permission_carries_what_the_agent_proposes_and_whether_it_may_last() {
+        let asked = |more: serde_json::Value| {
+            let mut request = json!({ "subtype": "can_use_tool", "tool_name": "Bash", "input": { "command": "touch x" },
+                "tool_use_id": "t1", "permission_suggestions": [{ "type": "setMode" }] });
+            request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            read(&json!({ "type": "control_request", "request_id": "r1", "request": request }))
+        };
+        let expected = |reach| AgentLine::Request {
+            id: "r1".to_owned(),
+            request: AgentRequest::Permission(PermissionRequest {
+                tool: "Bash".to_owned(),
+                input: r#"{"command":"touch x"}"#.to_owned(),
+                tool_use: "t1".to_owned(),
+                suggestions: vec![r#"{"type":"setMode"}"#.to_owned()],
+                reach,
+            }),
+        };
+        assert_eq!(asked(json!({})), expected(PermissionReach::Lasting));
+        for flag in ["default_to_no", "suppress_always_allow_rule"] {
+            assert_eq!(asked(json!({ flag: true })), expected(PermissionReach::OnceOnly), "{flag}");
+        }
+    }
+
+    #[test]
+    fn a_turn_that_was_put_off_names_its_call_only_where_that_is_why_it_ended() {
+        let ended = |stop: &str| {
+            read(&json!({ "type": "result", "subtype": "success", "stop_reason": stop, "result": "",
+                "deferred_tool_use": { "id": "t1", "name": "AskUserQuestion", "input": {} } }))
+        };
+        let deferred = |line| match line {
+            AgentLine::Result(result) => result.deferred,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(deferred(ended("tool_deferred")).as_deref(), Some("t1"));
+        assert_eq!(deferred(ended("end_turn")), None);
+    }
+
+    #[test]
+    fn results_of_tools_are_read_from_texts_and_blocks() {
+        let line = json!({ "type": "user", "message": { "content": [
+            { "type": "tool_result", "tool_use_id": "t1", "content": "one" },
+            { "type": "tool_result", "tool_use_id": "t2", "is_error": true,
+              "content": [{ "type": "text", "text": "two" }, { "type": "image" }] },
+        ] } });
+        let result = |id: &str, outcome, text: &str| ToolResult {
+            tool_use: id.to_owned(),
+            outcome,
+            excerpt: text.to_owned(),
+        };
+        let results = vec![result("t1", ToolOutcome::Done, "one"), result("t2", ToolOutcome::Failed, "two")];
+        assert_eq!(read(&line), AgentLine::ToolResults(results));
+    }
+
+    #[test]
+    fn what_is_not_known_passes_and_what_is_no_line_is_none() {
+        assert_eq!(read(&json!({ "type": "of_next_year" })), AgentLine::Other);
+        assert_eq!(read(&json!({ "type": "control_request", "request_id": "r", "request": { "subtype": "new" } })),
+            AgentLine::Request { id: "r".to_owned(), request: AgentRequest::Unknown { subtype: "new".to_owned() } });
+        assert_eq!(AgentLine::read("Warning: something"), None);
+        assert_eq!(AgentLine::read("[1]"), None);
+    }
+}
