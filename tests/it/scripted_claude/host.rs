@@ -1,9 +1,10 @@
 //! A host of Claude Code: its command line and its lines, nothing else. It answers nothing by itself.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::claude::{claude_environment, claude_program};
 use crate::support::eventually;
-use crate::support::messages_api::MessagesApi;
+use crate::support::messages_api::{MessagesApi, Turn};
 use crate::support::world::World;
 
 /// A line of a busy machine comes within this; reaching it is a failure.
@@ -20,7 +21,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// A conversation that outlives its processes.
 pub(super) struct Session {
     pub(super) world: World,
-    pub(super) api: MessagesApi,
+    pub(super) api: Arc<MessagesApi>,
     pub(super) id: String,
 }
 
@@ -32,12 +33,17 @@ pub(super) enum Start {
 }
 
 impl Session {
-    /// A conversation with a scripted model; `None` where there is no Claude Code.
-    pub(super) fn with(api: MessagesApi) -> Option<Self> {
+    /// A conversation with a script; `None` where there is no Claude Code.
+    pub(super) fn scripted(script: impl IntoIterator<Item = Turn>) -> Option<Self> {
+        Self::with(MessagesApi::start(script))
+    }
+
+    /// A conversation with this API; `None` where there is no Claude Code.
+    pub(super) fn with(api: impl Into<Arc<MessagesApi>>) -> Option<Self> {
         claude_program()?;
         Some(Self {
             world: World::new(),
-            api,
+            api: api.into(),
             id: uuid::Uuid::new_v4().to_string(),
         })
     }
@@ -92,11 +98,12 @@ impl Session {
             child,
             lines,
             seen: Vec::new(),
+            aside: Vec::new(),
         }
     }
 
     /// Where Claude Code keeps the conversation: by the path of the project, with a dash for all but letters and digits.
-    pub(super) fn transcript(&self) -> std::path::PathBuf {
+    pub(super) fn transcript(&self) -> PathBuf {
         let project = std::fs::canonicalize(self.world.project()).unwrap();
         let project = project.to_str().unwrap();
         let folder = project.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
@@ -110,8 +117,10 @@ pub(super) struct Host {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
-    /// All lines that were read.
+    /// All lines that were read, in their order.
     pub(super) seen: Vec<Value>,
+    /// Those of them that nobody waited for yet.
+    aside: Vec<Value>,
 }
 
 impl Host {
@@ -163,47 +172,68 @@ impl Host {
         self.reply(hook, &json!({ "hookSpecificOutput": output }));
     }
 
-    /// Returns the next line; `None` once there are no more.
-    pub(super) fn line(&mut self) -> Option<Value> {
-        match self.lines.recv_timeout(PATIENCE) {
+    /// Reads the next line; `None` once there are no more. A held hook has a heartbeat: lines alone are no progress.
+    fn line(&mut self, until: Instant) -> Option<Value> {
+        match self
+            .lines
+            .recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
             Ok(line) => {
                 self.seen.push(line.clone());
                 Some(line)
             }
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => None,
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("no line within {PATIENCE:?}"),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("not within {PATIENCE:?}: {:#?}", self.summary()),
         }
     }
 
-    /// Reads up to a line.
+    /// Waits for a line, which may have come already; whatever else comes is kept aside.
     pub(super) fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(place) = self.aside.iter().position(&wanted) {
+            return self.aside.remove(place);
+        }
+        let until = Instant::now() + PATIENCE;
         loop {
-            let Some(line) = self.line() else {
+            let Some(line) = self.line(until) else {
                 panic!("it ended without {what}: {:#?}", self.summary());
             };
             if wanted(&line) {
                 return line;
             }
+            self.aside.push(line);
         }
     }
 
-    /// Reads up to a request of Claude Code.
+    /// Waits for a request of Claude Code.
     pub(super) fn asked(&mut self, subtype: &str) -> Value {
         self.until(subtype, |line| {
             line["type"] == "control_request" && line["request"]["subtype"] == *subtype
         })
     }
 
-    /// Reads up to the end of the turn.
+    /// Waits for the end of a turn.
     pub(super) fn result(&mut self) -> Value {
         self.until("a result", |line| line["type"] == "result")
     }
 
-    /// Reads up to where a line of the user got to.
+    /// Waits until a line of the user got there.
     pub(super) fn lifecycle(&mut self, id: &str, state: &str) {
         self.until(state, |line| {
-            line["type"] == "command_lifecycle" && line["command_uuid"] == *id && line["state"] == *state
+            line["command_uuid"] == *id && line["state"] == *state
         });
+    }
+
+    /// Where a line of the user got to so far.
+    pub(super) fn states(&self, id: &str) -> Vec<&str> {
+        let of = self.seen.iter().filter(|line| line["command_uuid"] == *id);
+        of.filter_map(|line| line["state"].as_str()).collect()
+    }
+
+    /// Waits until a tool has returned.
+    pub(super) fn returned(&mut self, tool_use_id: &str) -> Value {
+        self.until("a tool result", |line| {
+            line["type"] == "user" && line["message"]["content"][0]["tool_use_id"] == *tool_use_id
+        })
     }
 
     /// What the lines were, without the deltas, which are as many as the model likes.
@@ -219,17 +249,13 @@ impl Host {
 
     /// Reads what still comes and waits for the end.
     pub(super) fn ended(&mut self) -> ExitStatus {
-        while self.line().is_some() {}
-        let begin = Instant::now();
+        let until = Instant::now() + PATIENCE;
+        while self.line(until).is_some() {}
         let mut status = None;
-        eventually(
-            "Claude Code ends",
-            PATIENCE.saturating_sub(begin.elapsed()),
-            || {
-                status = self.child.try_wait().unwrap();
-                status.is_some()
-            },
-        );
+        eventually("Claude Code ends", PATIENCE, || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
         status.unwrap()
     }
 
@@ -264,9 +290,4 @@ fn named(line: &Value) -> String {
     ];
     let parts = parts.iter().filter_map(|part| part.as_str());
     parts.fold(kind.to_owned(), |told, part| format!("{told} {part}"))
-}
-
-/// A file in the project, which a command of a model makes.
-pub(super) fn exists(world: &World, name: &str) -> bool {
-    Path::exists(&world.path(name))
 }

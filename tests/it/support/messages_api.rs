@@ -160,7 +160,11 @@ impl Shared {
             .scripts
             .iter_mut()
             .find(|(text, _)| request.began_with(text));
-        let turn = script.and_then(|(_, turns)| turns.pop_front());
+        // What fails is asked again, in other words and nobody knows how often.
+        let turn = script.and_then(|(_, turns)| match turns.front() {
+            Some(failing @ Turn::Fails(..)) => Some(failing.clone()),
+            _ => turns.pop_front(),
+        });
         state.requests.push(request.clone());
         let number = state.requests.len();
         drop(state);

@@ -4,10 +4,6 @@ pub(crate) mod browser;
 pub(crate) mod claude;
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
-#[expect(
-    dead_code,
-    reason = "most of a script is for the tests of the host, which come next"
-)]
 pub(crate) mod messages_api;
 pub(crate) mod osv;
 pub(crate) mod packages;

@@ -53,9 +53,12 @@ impl Request {
     }
 
     /// What the user said, in the order of the conversation; not what tools returned.
+    ///
+    /// With what Claude Code says in the conversation: what a user says in the middle of a turn, it passes on in a
+    /// message of the role `system`.
     pub(crate) fn user_texts(&self) -> Vec<String> {
         let messages = self.messages().iter();
-        let said = messages.filter(|message| message["role"] == "user");
+        let said = messages.filter(|message| message["role"] != "assistant");
         said.flat_map(|message| texts(&message["content"])).collect()
     }
 

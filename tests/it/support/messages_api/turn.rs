@@ -53,7 +53,7 @@ impl Turn {
         Self::Depends(Arc::new(decide))
     }
 
-    /// Lets the API fail; an agent asks again after a status of 429 or from 500 on.
+    /// Lets the API fail from here on.
     pub(crate) fn fails(status: u16, message: &str) -> Self {
         Self::Fails(status, message.to_owned())
     }
