@@ -45,6 +45,8 @@ pub(crate) fn claude_environment(home: &Path, api_url: &str) -> Vec<(&'static st
     let mut environment = vec![
         ("PATH", path),
         ("HOME", home.display().to_string()),
+        // Its sockets stay behind where it is killed.
+        ("CLAUDE_CODE_TMPDIR", home.display().to_string()),
         ("TERM", "xterm-256color".to_owned()),
         ("LANG", "C.UTF-8".to_owned()),
         ("SHELL", "/bin/sh".to_owned()),
