@@ -7,6 +7,7 @@ mod asks;
 mod guidance;
 mod host;
 mod parked;
+mod script;
 
 use std::sync::Arc;
 
