@@ -91,6 +91,7 @@ mod rule_commands;
 mod rule_writers;
 mod sample_server;
 mod sbom;
+mod scripted_claude;
 mod secrets;
 mod seed_000;
 mod serve;
