@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::user_entries::{AdvisoriesEntry, AuditEntry, PinToolsEntry, TrustEntry, RunEntry};
+use super::user_entries::{AdvisoriesEntry, AuditEntry, PinToolsEntry, RunEntry, TrustEntry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 

@@ -12,7 +12,10 @@ use super::document::DocumentFault;
 use super::file::File;
 use super::layer_kind::LayerKind;
 use super::user_entries::{AuditEntry, LateAnswersEntry, PinToolsEntry, RunEntry, SendEntry, TrustEntry};
-use super::{AskedPackages, Audit, Config, LateAnswers, MinReleaseAge, NotifyCommand, PinTools, Problem, RunSettings, TrustMode};
+use super::{
+    AskedPackages, Audit, Config, LateAnswers, MinReleaseAge, NotifyCommand, PinTools, Problem, RunSettings,
+    TrustMode,
+};
 
 /// Takes over these settings from the user's file; refuses a project's file that has one.
 pub(super) fn settle(

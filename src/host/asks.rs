@@ -21,8 +21,7 @@ use crate::report;
 const NOT_AGAIN: &str = "Do not try it again unless they ask for it.";
 
 /// What a model is told where questions are turned off.
-const NO_QUESTIONS: &str =
-    "Questions to the person are turned off in this project (\"askUser\" in .pml.json). Decide by yourself, and say what you assumed.";
+const NO_QUESTIONS: &str = "Questions to the person are turned off in this project (\"askUser\" in .pml.json). Decide by yourself, and say what you assumed.";
 
 /// What becomes of a request of the agent.
 #[derive(Debug)]
@@ -49,6 +48,7 @@ pub(super) struct WaitingAsk {
 #[derive(Debug, Clone)]
 enum AskedThing {
     Questions { input: String, questions: Vec<Question> },
+    Unhooked { input: String, questions: Vec<Question> },
     OwnTool,
     Permission(PermissionRequest),
     Form(form::Form),
@@ -65,8 +65,8 @@ impl Asks {
         Self { proxy }
     }
 
-    /// Decides about a request, or puts it to a person. `kept` are the asks of the run that were put before.
-    pub(super) async fn put(&self, id: String, request: AgentRequest, kept: &[KeptAsk]) -> Asked {
+    /// Decides about a request, or puts it to a person. `kept` is what the same call has asked before.
+    pub(super) async fn put(&self, id: String, request: AgentRequest, kept: Option<KeptAsk>) -> Asked {
         let refused = |id: &str, request: &AgentRequest, refusal: &Refusal| {
             let reason = report::render_hinted(refusal);
             Asked::Reply(match request {
@@ -76,35 +76,49 @@ impl Asks {
                 AgentRequest::Unknown { .. } => reply::failure(id, &reason),
             })
         };
-        match self.try_put(&id, &request, kept).await {
+        match self.try_put(&id, &request, kept.as_ref()).await {
             Ok(asked) => asked,
             Err(refusal) => refused(&id, &request, &refusal),
         }
     }
 
-    async fn try_put(&self, id: &str, request: &AgentRequest, kept: &[KeptAsk]) -> Result<Asked, Refusal> {
+    async fn try_put(
+        &self,
+        id: &str,
+        request: &AgentRequest,
+        kept: Option<&KeptAsk>,
+    ) -> Result<Asked, Refusal> {
         match request {
-            AgentRequest::Permission(request) => self.permission(id, request).await,
+            AgentRequest::Permission(request) => self.permission(id, request, kept).await,
             AgentRequest::Hook {
-                tool, input, tool_use, ..
-            } => {
-                let before = kept.iter().find(|ask| ask.call == *tool_use);
-                self.hook(id, tool, input, tool_use, before).await
-            }
-            AgentRequest::Elicitation { server, message, schema } => {
-                self.form(id, server, message, schema.as_deref()).await
-            }
+                tool,
+                input,
+                tool_use,
+                ..
+            } => self.hook(id, tool, input, tool_use, kept).await,
+            AgentRequest::Elicitation {
+                server,
+                message,
+                schema,
+            } => self.form(id, server, message, schema.as_deref()).await,
             AgentRequest::Unknown { subtype } => {
-                let reason = format!("this host does not know `{}`", crate::protocol::Shown::line(subtype));
+                let reason = format!(
+                    "this host does not know `{}`",
+                    crate::protocol::Shown::line(subtype)
+                );
                 Ok(Asked::Reply(reply::failure(id, &reason)))
             }
         }
     }
 
-    async fn permission(&self, id: &str, request: &PermissionRequest) -> Result<Asked, Refusal> {
+    async fn permission(
+        &self,
+        id: &str,
+        request: &PermissionRequest,
+        kept: Option<&KeptAsk>,
+    ) -> Result<Asked, Refusal> {
         if request.tool == ASKING_TOOLS[0] {
-            // Its hook has answered it, or questions are turned off.
-            return Ok(Asked::Reply(reply::deny(id, NO_QUESTIONS)));
+            return self.unhooked_question(id, request, kept).await;
         }
         let tool = ToolName::new(DependencyName::client(), request.tool.as_str());
         match self.proxy.client_tool_ruling(&request.tool)? {
@@ -113,7 +127,13 @@ impl Asks {
                 let patience = self.proxy.ask_user().kept;
                 let (workflow, _claim) = self.proxy.use_of(tool, request.input.clone(), patience).await?;
                 let what = AskedThing::Permission(request.clone());
-                Ok(waiting(id, workflow, &request.tool_use, KeptAskKind::Permission, what))
+                Ok(waiting(
+                    id,
+                    workflow,
+                    &request.tool_use,
+                    KeptAskKind::Permission,
+                    what,
+                ))
             }
         }
     }
@@ -149,6 +169,36 @@ impl Asks {
         Ok(waiting(id, workflow, tool_use, kind, what))
     }
 
+    /// Puts questions that came without their hook: a resumed agent may ask before it knows of one.
+    async fn unhooked_question(
+        &self,
+        id: &str,
+        request: &PermissionRequest,
+        kept: Option<&KeptAsk>,
+    ) -> Result<Asked, Refusal> {
+        if self.proxy.ask_user().tools == AskUserTools::Off {
+            return Ok(Asked::Reply(reply::deny(id, NO_QUESTIONS)));
+        }
+        let questions = match read_questions(&request.tool, &request.input) {
+            Ok(Some(read)) => read.questions,
+            Ok(None) => return Ok(Asked::Reply(reply::deny(id, "`questions` must be a list"))),
+            Err(reason) => return Ok(Asked::Reply(reply::deny(id, &reason))),
+        };
+        let workflow = match kept {
+            Some(kept) => self.proxy.workflow(kept.workflow).await?,
+            None => self.proxy.question(APPROVAL_PROMPT, questions.clone()).await?,
+        };
+        let input = request.input.clone();
+        let what = AskedThing::Unhooked { input, questions };
+        Ok(waiting(
+            id,
+            workflow,
+            &request.tool_use,
+            KeptAskKind::Unhooked,
+            what,
+        ))
+    }
+
     async fn form(
         &self,
         id: &str,
@@ -159,8 +209,17 @@ impl Asks {
         let Some(form) = schema.and_then(|schema| form::Form::read(server, message, schema)) else {
             return Ok(Asked::Reply(reply::form_declined(id)));
         };
-        let workflow = self.proxy.question(APPROVAL_PROMPT, form.questions.clone()).await?;
-        Ok(waiting(id, workflow, id, KeptAskKind::Form, AskedThing::Form(form)))
+        let workflow = self
+            .proxy
+            .question(APPROVAL_PROMPT, form.questions.clone())
+            .await?;
+        Ok(waiting(
+            id,
+            workflow,
+            id,
+            KeptAskKind::Form,
+            AskedThing::Form(form),
+        ))
     }
 
     /// Waits until a person has answered, or until no answer can come.
@@ -185,8 +244,18 @@ impl Asks {
         let id = ask.request.as_str();
         match &ask.what {
             AskedThing::Questions { input, questions } => Ok(match self.status(ask).await? {
-                QuestionStatus::Answered { answers, .. } => reply::hook_answers(id, input, questions, &answers),
+                QuestionStatus::Answered { answers, .. } => {
+                    reply::hook_answers(id, input, questions, &answers)
+                }
                 other => reply::hook_deny(id, &unanswered(&other)),
+            }),
+            AskedThing::Unhooked { input, questions } => Ok(match self.status(ask).await? {
+                QuestionStatus::Answered { answers, .. } => reply::allow(
+                    id,
+                    &reply::answered_input(input, questions, &answers).to_string(),
+                    &[],
+                ),
+                other => reply::deny(id, &unanswered(&other)),
             }),
             AskedThing::OwnTool => {
                 let workflow = self.proxy.workflow(ask.workflow.id).await?;
@@ -210,6 +279,15 @@ impl Asks {
         }
     }
 
+    /// Writes the line that tells the agent why there is no answer.
+    pub(super) fn refuse(ask: &WaitingAsk, reason: &str) -> String {
+        match ask.what {
+            AskedThing::Questions { .. } | AskedThing::OwnTool => reply::hook_deny(&ask.request, reason),
+            AskedThing::Permission(_) | AskedThing::Unhooked { .. } => reply::deny(&ask.request, reason),
+            AskedThing::Form(_) => reply::form_declined(&ask.request),
+        }
+    }
+
     async fn status(&self, ask: &WaitingAsk) -> Result<QuestionStatus, Refusal> {
         let now = std::time::Duration::ZERO;
         self.proxy.question_status(ask.workflow.id, now).await
@@ -222,7 +300,12 @@ impl Asks {
         let ruled = self.proxy.client_tool_ruling(&request.tool)?;
         let answer = self.proxy.take_answer(ask.workflow.id).await?;
         Ok(match (answer, request.reach) {
-            (Some(Answer::Approve { scope: Scope::Session }), PermissionReach::Lasting) => {
+            (
+                Some(Answer::Approve {
+                    scope: Scope::Session,
+                }),
+                PermissionReach::Lasting,
+            ) => {
                 self.proxy.allow_for_session(tool());
                 reply::allow(id, &request.input, &[])
             }
@@ -240,7 +323,10 @@ impl Asks {
                 reply::deny(id, &format!("The person refused.\n{NOT_AGAIN}"))
             }
             (None, _) if ruled == ClientToolRuling::Allow => reply::allow(id, &request.input, &[]),
-            (None, _) => reply::deny(id, "No person answered, and none refused. Do not assume an answer."),
+            (None, _) => reply::deny(
+                id,
+                "No person answered, and none refused. Do not assume an answer.",
+            ),
         })
     }
 }
@@ -285,16 +371,20 @@ fn read_questions(tool: &str, input: &str) -> Result<Option<ReadQuestions>, Stri
     let mut input: Map<String, Value> =
         serde_json::from_str(input).map_err(|_| "the arguments must be an object".to_owned())?;
     let listed = |input: &Map<String, Value>| match input.get("questions") {
-        Some(Value::Array(list)) => {
-            Question::from_list("questions", list).map_err(|error| error.to_string())
-        }
+        Some(Value::Array(list)) => Question::from_list("questions", list).map_err(|error| error.to_string()),
         _ => Err("`questions` must be a list".to_owned()),
     };
     if tool == ASKING_TOOLS[0] {
         let questions = listed(&input)?;
-        return Ok(Some(ReadQuestions { asking: APPROVAL_PROMPT, questions }));
+        return Ok(Some(ReadQuestions {
+            asking: APPROVAL_PROMPT,
+            questions,
+        }));
     }
-    if input.remove(crate::protocol::continuation::MEMBER).is_some_and(|value| !value.is_null()) {
+    if input
+        .remove(crate::protocol::continuation::MEMBER)
+        .is_some_and(|value| !value.is_null())
+    {
         return Ok(None);
     }
     let (asking, read) = if tool == ASKING_TOOLS[2] {

@@ -61,7 +61,10 @@ pub enum SettingSources {
 pub fn find(environment: &Environment, settings: &RunSettings) -> Result<PathBuf, RunError> {
     let (named, by) = match (environment.variable(PROGRAM_VARIABLE), &settings.claude) {
         (Some(named), _) => (named.to_owned(), format!("as `{PROGRAM_VARIABLE}` says")),
-        (None, Some(named)) => (named.clone().into_os_string(), "as \"run\" of your own file says".to_owned()),
+        (None, Some(named)) => (
+            named.clone().into_os_string(),
+            "as \"run\" of your own file says".to_owned(),
+        ),
         (None, None) => ("claude".into(), "on the PATH".to_owned()),
     };
     let missing = || RunError::NoAgent {
@@ -73,7 +76,12 @@ pub fn find(environment: &Environment, settings: &RunSettings) -> Result<PathBuf
 
 /// Writes the command line of the agent.
 #[must_use]
-pub fn arguments(record: &RunRecord, opening: Opening, sources: SettingSources, servers: &Path) -> Vec<OsString> {
+pub fn arguments(
+    record: &RunRecord,
+    opening: Opening,
+    sources: SettingSources,
+    servers: &Path,
+) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = [
         "-p",
         "--input-format",
@@ -147,7 +155,10 @@ struct OpenSession {
 #[must_use]
 pub fn process_with_session(environment: &Environment, record: &RunRecord) -> Option<u32> {
     let home = || Some(PathBuf::from(environment.variable("HOME")?).join(".claude"));
-    let directory = environment.variable("CLAUDE_CONFIG_DIR").map(PathBuf::from).or_else(home)?;
+    let directory = environment
+        .variable("CLAUDE_CONFIG_DIR")
+        .map(PathBuf::from)
+        .or_else(home)?;
     let entries = std::fs::read_dir(directory.join("sessions")).ok()?;
     let session = record.session.to_string();
     entries.flatten().find_map(|entry| {
@@ -165,7 +176,10 @@ impl OpenSession {
             None => None,
         };
         let process = match started {
-            Some(started) => Some(ProcessName { pid: self.pid, started }),
+            Some(started) => Some(ProcessName {
+                pid: self.pid,
+                started,
+            }),
             // Without the time of its start a number that was given anew counts as alive: the stricter reading.
             None => crate::proxy::process_name(self.pid),
         };
@@ -182,20 +196,36 @@ mod tests {
     fn a_project_that_is_not_accepted_brings_no_settings_of_its_own() {
         let line = |opening, sources| {
             let words = arguments(&record(), opening, sources, Path::new("/run/servers.json"));
-            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            let words: Vec<_> = words
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
             words.join(" ")
         };
         let begun = line(Opening::Begin, SettingSources::All);
-        assert!(begun.contains("--session-id 00000000-0000-0000-0000-000000000007"), "{begun}");
-        assert!(begun.ends_with("--mcp-config /run/servers.json --strict-mcp-config"), "{begun}");
+        assert!(
+            begun.contains("--session-id 00000000-0000-0000-0000-000000000007"),
+            "{begun}"
+        );
+        assert!(
+            begun.ends_with("--mcp-config /run/servers.json --strict-mcp-config"),
+            "{begun}"
+        );
         let resumed = line(Opening::Resume, SettingSources::User);
-        assert!(resumed.contains("--resume 00000000-0000-0000-0000-000000000007"), "{resumed}");
+        assert!(
+            resumed.contains("--resume 00000000-0000-0000-0000-000000000007"),
+            "{resumed}"
+        );
         assert!(resumed.ends_with("--setting-sources user"), "{resumed}");
     }
 
     #[test]
     fn an_agent_inherits_no_mark_of_another_and_knows_its_run() {
-        let own = [("CLAUDECODE", "1"), ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1"), ("PATH", "/bin")];
+        let own = [
+            ("CLAUDECODE", "1"),
+            ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1"),
+            ("PATH", "/bin"),
+        ];
         let environment = Environment::new(own, "/");
         let given: Vec<_> = variables(&environment, &record()).into_keys().collect();
         assert_eq!(given, ["ANTHROPIC_BASE_URL", "PATH", "PML_RUN"]);
@@ -215,7 +245,11 @@ mod tests {
         };
         let session = record().session.to_string();
         assert_eq!(write(own.started, &session), Some(own.pid));
-        assert_eq!(write(own.started + 1, &session), None, "the number was given anew");
+        assert_eq!(
+            write(own.started + 1, &session),
+            None,
+            "the number was given anew"
+        );
         assert_eq!(write(own.started, "another"), None);
     }
 }

@@ -19,15 +19,18 @@ use super::machine::{AskRoad, Effect, Event, Finish, Input, Machine, OpenAsk, Ph
 use super::message::Message;
 use super::process::Agent;
 use super::record::{KeptAskKind, RunOutcome, RunRecord, RunState};
+use super::reply;
 use super::run_line::{AskOutcome, OwnLine, RunLine};
 use super::runs::{RunInput, RunLock, Runs};
-use super::reply;
 use crate::config::Environment;
 use crate::proxy::{Proxy, WorkflowId, now};
 use crate::report;
 
 /// How often what persons say elsewhere (the page, another terminal) is looked for.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How the requests of the host are named.
+const OWN_REQUESTS: &str = "pml-";
 
 /// How long an agent that was told to end by its input may take before it is ended: it writes its session.
 const LAST_WORDS: Duration = Duration::from_secs(10);
@@ -170,7 +173,10 @@ pub async fn drive(
         result: None,
         finish: None,
         requests: 0,
-        told: beginning.messages.first().map(|first| (first.uuid.clone(), beginning.told)),
+        told: beginning
+            .messages
+            .first()
+            .map(|first| (first.uuid.clone(), beginning.told)),
         record,
         runs,
         agent,
@@ -200,7 +206,11 @@ impl Driver {
         mut happened: mpsc::UnboundedReceiver<Happened>,
     ) -> Result<(), RunError> {
         self.stand(RunState::Starting).await?;
-        self.agent.write(reply::initialize("pml-1", &ASKING_TOOLS));
+        // First of all: a resumed agent asks at once, and would not find the hook.
+        self.agent.write(reply::initialize(
+            &format!("{OWN_REQUESTS}initialize"),
+            &ASKING_TOOLS,
+        ));
         for message in messages {
             self.say(message).await;
         }
@@ -259,9 +269,7 @@ impl Driver {
             AgentLine::ToolResults(results) => {
                 let calls: Vec<_> = results.into_iter().map(|result| result.tool_use).collect();
                 // The agent has recorded them: what was asked for them is delivered.
-                let delivered = self.record.asks.len();
-                self.record.asks.retain(|ask| !calls.contains(&ask.call));
-                if self.record.asks.len() != delivered {
+                if self.record.deliver(|ask| calls.contains(&ask.call)) {
                     self.save().await?;
                 }
                 self.step(Event::ToolsFinished(calls)).await?;
@@ -288,7 +296,11 @@ impl Driver {
                     }
                 }
             }
-            AgentLine::Response { error: Some(error), .. } => {
+            // What the host answered comes back too, under the agent's own ids.
+            AgentLine::Response {
+                id,
+                error: Some(error),
+            } if id.starts_with(OWN_REQUESTS) => {
                 let text = crate::protocol::Shown::line(&error).to_string();
                 let text = format!("the agent refused a request: {text}");
                 self.journal.own(OwnLine::Note { text }).await;
@@ -310,12 +322,17 @@ impl Driver {
 
     /// Has a request of the agent decided; the store and the rules are not waited for here.
     fn asked(&mut self, id: String, request: AgentRequest) {
-        if let AgentRequest::Hook { transcript: Some(path), .. } = &request {
+        if let AgentRequest::Hook {
+            transcript: Some(path),
+            ..
+        } = &request
+        {
             self.record.transcript = Some(path.into());
         }
-        let (asks, decided, kept) = (self.asks.clone(), self.decided.clone(), self.record.asks.clone());
+        let kept = request.call().and_then(|call| self.record.ask_of(call)).cloned();
+        let (asks, decided) = (self.asks.clone(), self.decided.clone());
         self.tasks.spawn(async move {
-            let put = asks.put(id, request, &kept).await;
+            let put = asks.put(id, request, kept).await;
             // The run may be over.
             let _ = decided.send(Happened::Put(put));
         });
@@ -345,7 +362,7 @@ impl Driver {
         let (request, id) = (ask.request.clone(), ask.workflow.id);
         let road = match ask.kept.kind {
             KeptAskKind::Questions | KeptAskKind::OwnTool => AskRoad::Hook,
-            KeptAskKind::Permission | KeptAskKind::Form => AskRoad::Open,
+            KeptAskKind::Unhooked | KeptAskKind::Permission | KeptAskKind::Form => AskRoad::Open,
         };
         let open = OpenAsk {
             request: request.clone(),
@@ -379,27 +396,27 @@ impl Driver {
 
     /// Has the line written that answers a request, unless its call is being put off: its answer is for the next process.
     fn decided(&self, request: &str) {
-        let Some(ask) = self.waiting.get(request) else { return };
+        let Some(ask) = self.waiting.get(request) else {
+            return;
+        };
         if matches!(self.machine.phase(), Phase::Parking | Phase::Ending | Phase::Over) {
             return;
         }
         let (asks, decided, ask) = (self.asks.clone(), self.decided.clone(), ask.clone());
         self.tasks.spawn(async move {
-            let line = asks.answer(&ask).await.unwrap_or_else(|refusal| {
-                let reason = report::render_hinted(&refusal);
-                match ask.kept.kind {
-                    KeptAskKind::Questions | KeptAskKind::OwnTool => reply::hook_deny(&ask.request, &reason),
-                    KeptAskKind::Permission => reply::deny(&ask.request, &reason),
-                    KeptAskKind::Form => reply::form_declined(&ask.request),
-                }
-            });
+            let line = asks
+                .answer(&ask)
+                .await
+                .unwrap_or_else(|refusal| Asks::refuse(&ask, &report::render_hinted(&refusal)));
             let request = ask.request;
             let _ = decided.send(Happened::Answer { request, line });
         });
     }
 
     async fn deliver(&mut self, request: &str, line: String) -> Result<(), RunError> {
-        let Some(ask) = self.waiting.remove(request) else { return Ok(()) };
+        let Some(ask) = self.waiting.remove(request) else {
+            return Ok(());
+        };
         if self.machine.phase() == Phase::Parking {
             // The agent was told meanwhile to put the call off; the answer is kept for the next process.
             self.waiting.insert(request.to_owned(), ask);
@@ -407,7 +424,10 @@ impl Driver {
         }
         self.agent.write(line);
         self.over(&ask, AskOutcome::Delivered).await?;
-        self.step(Event::AskOver { request: request.to_owned() }).await
+        self.step(Event::AskOver {
+            request: request.to_owned(),
+        })
+        .await
     }
 
     /// Takes note that an ask is over for the agent.
@@ -416,7 +436,7 @@ impl Driver {
         // A question is delivered once its tool's result is recorded; what has no such call is delivered with its reply.
         let by_reply = matches!(ask.kept.kind, KeptAskKind::Permission | KeptAskKind::Form);
         if by_reply || outcome == AskOutcome::Withdrawn {
-            self.record.asks.retain(|kept| kept.workflow != id);
+            self.record.deliver(|kept| kept.workflow == id);
             self.save().await?;
         }
         self.journal.own(OwnLine::Answered { id, outcome }).await;
@@ -428,7 +448,7 @@ impl Driver {
             Control::Message(message) => self.say(message).await,
             Control::Interrupt => {
                 self.requests += 1;
-                let id = format!("pml-interrupt-{}", self.requests);
+                let id = format!("{OWN_REQUESTS}interrupt-{}", self.requests);
                 self.agent.write(reply::interrupt(&id));
             }
             Control::Stop => self.step(Event::Stop).await?,
@@ -445,15 +465,27 @@ impl Driver {
             return;
         }
         self.agent.write(reply::message(&message));
-        let Message { uuid, text, images, priority } = message;
+        let Message {
+            uuid,
+            text,
+            images,
+            priority,
+        } = message;
         let images = images.len();
-        self.journal.own(OwnLine::Message { uuid, text, images, priority }).await;
+        self.journal
+            .own(OwnLine::Message {
+                uuid,
+                text,
+                images,
+                priority,
+            })
+            .await;
     }
 
     /// Takes note that the agent has a message: the answers that it tells are delivered.
     async fn taken_in(&mut self, uuid: &str) -> Result<(), RunError> {
         if let Some((_, told)) = self.told.take_if(|(first, _)| first == uuid) {
-            self.record.asks.retain(|ask| !told.contains(&ask.workflow));
+            self.record.deliver(|ask| told.contains(&ask.workflow));
             self.save().await?;
         }
         Ok(())
@@ -500,7 +532,10 @@ impl Driver {
 
     /// Writes down how the run was left.
     async fn settle(&mut self) -> Result<(), RunError> {
-        let failed = self.result.as_ref().is_some_and(|result| result.outcome == ToolOutcome::Failed);
+        let failed = self
+            .result
+            .as_ref()
+            .is_some_and(|result| result.outcome == ToolOutcome::Failed);
         let outcome = |outcome| RunState::Ended { outcome };
         let state = match self.finish.take() {
             Some(Finish::Parked { tool_use }) => RunState::Parked { call: tool_use },

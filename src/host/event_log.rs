@@ -58,7 +58,12 @@ impl EventLog {
             // A line that a killed process left unfinished is closed, so that it does not swallow the next.
             file.write_all(b"\n")?;
         }
-        Ok(Self { file, length: length + 1, next: newest + 1, path })
+        Ok(Self {
+            file,
+            length: length + 1,
+            next: newest + 1,
+            path,
+        })
     }
 
     /// Appends lines, and returns the number of the newest.
@@ -69,7 +74,10 @@ impl EventLog {
             self.next += 1;
             if line.len() > LINE_LIMIT {
                 let length = line.len();
-                writeln!(text, r#"{{"n":{number},"line":{{"type":"pml","event":"omitted","bytes":{length}}}}}"#)?;
+                writeln!(
+                    text,
+                    r#"{{"n":{number},"line":{{"type":"pml","event":"omitted","bytes":{length}}}}}"#
+                )?;
             } else {
                 writeln!(text, r#"{{"n":{number},"line":{line}}}"#)?;
             }
@@ -107,7 +115,9 @@ fn read(path: &Path, after: u64) -> io::Result<Vec<LoggedEvent>> {
     for line in BufReader::new(file).lines() {
         // A line that is being written, or was never finished, is none yet.
         let line = line?;
-        let Ok(event) = serde_json::from_str::<RawEvent<'_>>(&line) else { continue };
+        let Ok(event) = serde_json::from_str::<RawEvent<'_>>(&line) else {
+            continue;
+        };
         if event.number > after {
             events.push(LoggedEvent {
                 number: event.number,
@@ -119,7 +129,11 @@ fn read(path: &Path, after: u64) -> io::Result<Vec<LoggedEvent>> {
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
 }
 
 fn aside(path: &Path) -> PathBuf {
@@ -139,10 +153,16 @@ mod tests {
     fn numbers_go_on_after_a_restart_and_a_line_that_was_cut_off() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        EventLog::open(directory).unwrap().append([r#"{"a":1}"#, r#"{"a":2}"#]).unwrap();
+        EventLog::open(directory)
+            .unwrap()
+            .append([r#"{"a":1}"#, r#"{"a":2}"#])
+            .unwrap();
         let mut file = append_to(&directory.join("events")).unwrap();
         file.write_all(br#"{"n":3,"line":{"a"#).unwrap();
-        assert_eq!(EventLog::open(directory).unwrap().append([r#"{"a":4}"#]).unwrap(), 3);
+        assert_eq!(
+            EventLog::open(directory).unwrap().append([r#"{"a":4}"#]).unwrap(),
+            3
+        );
         assert_eq!(numbers(directory, 0), [1, 2, 3]);
         assert_eq!(numbers(directory, 2), [3]);
         assert_eq!(events_after(directory, 2).unwrap()[0].line, r#"{"a":4}"#);
@@ -159,8 +179,14 @@ mod tests {
         }
         let kept = numbers(directory, 0);
         assert_eq!(*kept.last().unwrap(), 150);
-        assert!(kept.windows(2).all(|pair| pair[0] + 1 == pair[1]), "without a gap");
-        let size: u64 = ["events", "events.old"].iter().map(|name| directory.join(name).metadata().unwrap().len()).sum();
+        assert!(
+            kept.windows(2).all(|pair| pair[0] + 1 == pair[1]),
+            "without a gap"
+        );
+        let size: u64 = ["events", "events.old"]
+            .iter()
+            .map(|name| directory.join(name).metadata().unwrap().len())
+            .sum();
         assert!(size <= 2 * FILE_LIMIT, "{size}");
     }
 
@@ -168,8 +194,14 @@ mod tests {
     fn a_line_that_is_too_long_is_told_by_its_length() {
         let directory = tempfile::tempdir().unwrap();
         let long = format!("\"{}\"", "x".repeat(LINE_LIMIT));
-        EventLog::open(directory.path()).unwrap().append([long.as_str()]).unwrap();
+        EventLog::open(directory.path())
+            .unwrap()
+            .append([long.as_str()])
+            .unwrap();
         let events = events_after(directory.path(), 0).unwrap();
-        assert_eq!(events[0].line, format!(r#"{{"type":"pml","event":"omitted","bytes":{}}}"#, long.len()));
+        assert_eq!(
+            events[0].line,
+            format!(r#"{{"type":"pml","event":"omitted","bytes":{}}}"#, long.len())
+        );
     }
 }

@@ -44,7 +44,10 @@ impl Form {
         if properties.is_empty() || properties.len() > FIELDS {
             return None;
         }
-        let mut form = Self { questions: Vec::new(), fields: Vec::new() };
+        let mut form = Self {
+            questions: Vec::new(),
+            fields: Vec::new(),
+        };
         for (name, property) in properties {
             let kind = FieldKind::of(property)?;
             let title = property.get("title").and_then(Value::as_str).unwrap_or(name);
@@ -59,7 +62,10 @@ impl Form {
                 asked["multiSelect"] = matches!(kind, FieldKind::Some(_)).into();
             }
             form.questions.push(Question::single(asked.as_object()?).ok()?);
-            form.fields.push(Field { name: name.clone(), kind });
+            form.fields.push(Field {
+                name: name.clone(),
+                kind,
+            });
         }
         Some(form)
     }
@@ -109,7 +115,9 @@ impl FieldKind {
         match self {
             Self::Text => Some(values.join(", ").into()),
             Self::Number { whole: true } => Some(one()?.trim().parse::<i64>().ok()?.into()),
-            Self::Number { whole: false } => serde_json::Number::from_f64(one()?.trim().parse().ok()?).map(Value::Number),
+            Self::Number { whole: false } => {
+                serde_json::Number::from_f64(one()?.trim().parse().ok()?).map(Value::Number)
+            }
             Self::YesNo => match one()? {
                 "yes" => Some(true.into()),
                 "no" => Some(false.into()),
@@ -129,10 +137,16 @@ fn choices(property: &Value) -> Option<Vec<(String, Value)>> {
         let named = |value: &Value| Some((value.as_str()?.to_owned(), value.clone()));
         return list.iter().map(named).collect();
     }
-    let list = property.get("oneOf").or_else(|| property.get("anyOf"))?.as_array()?;
+    let list = property
+        .get("oneOf")
+        .or_else(|| property.get("anyOf"))?
+        .as_array()?;
     let titled = |choice: &Value| {
         let value = choice.get("const")?;
-        let title = choice.get("title").and_then(Value::as_str).or_else(|| value.as_str())?;
+        let title = choice
+            .get("title")
+            .and_then(Value::as_str)
+            .or_else(|| value.as_str())?;
         Some((title.to_owned(), value.clone()))
     };
     list.iter().map(titled).collect()
@@ -166,7 +180,10 @@ mod tests {
             answer(&["Red", "Green"], None),
         ];
         let content = form.fill(&answers).unwrap();
-        assert_eq!(Value::Object(content), json!({ "name": "Ann", "count": 3, "sure": true, "colours": ["r", "g"] }));
+        assert_eq!(
+            Value::Object(content),
+            json!({ "name": "Ann", "count": 3, "sure": true, "colours": ["r", "g"] })
+        );
         assert_eq!(form.fill(&[answer(&[], None), answer(&[], Some("many"))]), None);
     }
 

@@ -90,7 +90,12 @@ async fn write(log: EventLog, mut entries: mpsc::Receiver<LogEntry>) {
             match tokio::time::timeout(COLLECTED_FOR, entries.recv()).await {
                 Ok(entry) => entry,
                 Err(_) => {
-                    lines.push(OwnLine::Text { text: std::mem::take(&mut text) }.json());
+                    lines.push(
+                        OwnLine::Text {
+                            text: std::mem::take(&mut text),
+                        }
+                        .json(),
+                    );
                     append(&mut log, &mut lines).await;
                     continue;
                 }
@@ -101,7 +106,12 @@ async fn write(log: EventLog, mut entries: mpsc::Receiver<LogEntry>) {
             LogEntry::Text(piece) => text.push_str(&piece),
             LogEntry::Line(line) => {
                 if !text.is_empty() {
-                    lines.push(OwnLine::Text { text: std::mem::take(&mut text) }.json());
+                    lines.push(
+                        OwnLine::Text {
+                            text: std::mem::take(&mut text),
+                        }
+                        .json(),
+                    );
                 }
                 lines.push(line);
             }
@@ -111,7 +121,12 @@ async fn write(log: EventLog, mut entries: mpsc::Receiver<LogEntry>) {
             take(more);
         }
         if ended && !text.is_empty() {
-            lines.push(OwnLine::Text { text: std::mem::take(&mut text) }.json());
+            lines.push(
+                OwnLine::Text {
+                    text: std::mem::take(&mut text),
+                }
+                .json(),
+            );
         }
         append(&mut log, &mut lines).await;
         if ended {

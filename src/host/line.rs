@@ -145,6 +145,18 @@ pub enum AgentRequest {
     },
 }
 
+impl AgentRequest {
+    /// Returns the call that it is about.
+    pub(super) fn call(&self) -> Option<&str> {
+        match self {
+            Self::Permission(PermissionRequest { tool_use, .. }) | Self::Hook { tool_use, .. } => {
+                (!tool_use.is_empty()).then_some(tool_use)
+            }
+            Self::Elicitation { .. } | Self::Unknown { .. } => None,
+        }
+    }
+}
+
 /// A use of a tool that the agent's own rules leave open.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PermissionRequest {
@@ -366,7 +378,11 @@ impl Raw<'_> {
                 let words = self.result.filter(|words| !words.is_empty());
                 let deferred = self.deferred_tool_use.map(|call| call.id);
                 AgentLine::Result(TurnResult {
-                    outcome: if failed { ToolOutcome::Failed } else { ToolOutcome::Done },
+                    outcome: if failed {
+                        ToolOutcome::Failed
+                    } else {
+                        ToolOutcome::Done
+                    },
                     text: words.unwrap_or_else(|| self.errors.join("\n")),
                     deferred: deferred.filter(|_| self.stop_reason.as_deref() == Some("tool_deferred")),
                     cost: self.total_cost_usd,
@@ -394,13 +410,18 @@ impl Raw<'_> {
 
     fn asked(self) -> Option<AgentLine> {
         let raw: RawRequest<'_> = serde_json::from_str(self.request?.get()).ok()?;
-        let text = |value: Option<&RawValue>| value.map_or_else(|| "{}".to_owned(), |value| value.get().to_owned());
+        let text =
+            |value: Option<&RawValue>| value.map_or_else(|| "{}".to_owned(), |value| value.get().to_owned());
         let request = match raw.subtype.as_str() {
             "can_use_tool" => AgentRequest::Permission(PermissionRequest {
                 tool: raw.tool_name?,
                 input: text(raw.input),
                 tool_use: raw.tool_use_id.unwrap_or_default(),
-                suggestions: raw.permission_suggestions.iter().map(|one| one.get().to_owned()).collect(),
+                suggestions: raw
+                    .permission_suggestions
+                    .iter()
+                    .map(|one| one.get().to_owned())
+                    .collect(),
                 reach: if raw.default_to_no || raw.suppress_always_allow_rule {
                     PermissionReach::OnceOnly
                 } else {
@@ -448,7 +469,8 @@ fn blocks(message: Option<&RawValue>) -> Vec<RawBlock<'_>> {
     // What is a string is a line of the person.
     let list = content.and_then(|content| serde_json::from_str::<Vec<&RawValue>>(content.get()).ok());
     let list = list.unwrap_or_default().into_iter();
-    list.filter_map(|block| serde_json::from_str(block.get()).ok()).collect()
+    list.filter_map(|block| serde_json::from_str(block.get()).ok())
+        .collect()
 }
 
 fn said(block: RawBlock<'_>) -> Option<Block> {
@@ -457,7 +479,9 @@ fn said(block: RawBlock<'_>) -> Option<Block> {
         "tool_use" => Some(Block::ToolUse {
             id: block.id?,
             name: block.name?,
-            input: block.input.map_or_else(|| "{}".to_owned(), |input| input.get().to_owned()),
+            input: block
+                .input
+                .map_or_else(|| "{}".to_owned(), |input| input.get().to_owned()),
         }),
         _ => None,
     }
@@ -467,7 +491,11 @@ fn finished(block: RawBlock<'_>) -> Option<ToolResult> {
     (block.kind == "tool_result").then_some(())?;
     Some(ToolResult {
         tool_use: block.tool_use_id?,
-        outcome: if block.is_error { ToolOutcome::Failed } else { ToolOutcome::Done },
+        outcome: if block.is_error {
+            ToolOutcome::Failed
+        } else {
+            ToolOutcome::Done
+        },
         excerpt: block.content.map(excerpt).unwrap_or_default(),
     })
 }
@@ -477,8 +505,13 @@ fn excerpt(content: &RawValue) -> String {
     let whole = serde_json::from_str::<String>(content.get()).ok();
     let text = whole.unwrap_or_else(|| {
         let list = serde_json::from_str::<Vec<&RawValue>>(content.get()).unwrap_or_default();
-        let blocks = list.into_iter().filter_map(|block| serde_json::from_str::<RawBlock<'_>>(block.get()).ok());
-        blocks.filter_map(|block| block.text).collect::<Vec<_>>().join("\n")
+        let blocks = list
+            .into_iter()
+            .filter_map(|block| serde_json::from_str::<RawBlock<'_>>(block.get()).ok());
+        blocks
+            .filter_map(|block| block.text)
+            .collect::<Vec<_>>()
+            .join("\n")
     });
     text.chars().take(EXCERPT).collect()
 }
@@ -504,7 +537,11 @@ mod tests {
             { "type": "text", "text": "I look." },
             { "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "ls" } },
         ] }, "parent_tool_use_id": null, "of_next_year": 1 });
-        let call = Block::ToolUse { id: "t1".to_owned(), name: "Bash".to_owned(), input: r#"{"command":"ls"}"#.to_owned() };
+        let call = Block::ToolUse {
+            id: "t1".to_owned(),
+            name: "Bash".to_owned(),
+            input: r#"{"command":"ls"}"#.to_owned(),
+        };
         let blocks = vec![Block::Text("I look.".to_owned()), call];
         assert_eq!(read(&line), AgentLine::Assistant { blocks, parent: None });
     }
@@ -514,7 +551,10 @@ mod tests {
         let asked = |more: serde_json::Value| {
             let mut request = json!({ "subtype": "can_use_tool", "tool_name": "Bash", "input": { "command": "touch x" },
                 "tool_use_id": "t1", "permission_suggestions": [{ "type": "setMode" }] });
-            request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            request
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
             read(&json!({ "type": "control_request", "request_id": "r1", "request": request }))
         };
         let expected = |reach| AgentLine::Request {
@@ -529,15 +569,21 @@ mod tests {
         };
         assert_eq!(asked(json!({})), expected(PermissionReach::Lasting));
         for flag in ["default_to_no", "suppress_always_allow_rule"] {
-            assert_eq!(asked(json!({ flag: true })), expected(PermissionReach::OnceOnly), "{flag}");
+            assert_eq!(
+                asked(json!({ flag: true })),
+                expected(PermissionReach::OnceOnly),
+                "{flag}"
+            );
         }
     }
 
     #[test]
     fn a_turn_that_was_put_off_names_its_call_only_where_that_is_why_it_ended() {
         let ended = |stop: &str| {
-            read(&json!({ "type": "result", "subtype": "success", "stop_reason": stop, "result": "",
-                "deferred_tool_use": { "id": "t1", "name": "AskUserQuestion", "input": {} } }))
+            read(
+                &json!({ "type": "result", "subtype": "success", "stop_reason": stop, "result": "",
+                "deferred_tool_use": { "id": "t1", "name": "AskUserQuestion", "input": {} } }),
+            )
         };
         let deferred = |line| match line {
             AgentLine::Result(result) => result.deferred,
@@ -559,15 +605,25 @@ mod tests {
             outcome,
             excerpt: text.to_owned(),
         };
-        let results = vec![result("t1", ToolOutcome::Done, "one"), result("t2", ToolOutcome::Failed, "two")];
+        let results = vec![
+            result("t1", ToolOutcome::Done, "one"),
+            result("t2", ToolOutcome::Failed, "two"),
+        ];
         assert_eq!(read(&line), AgentLine::ToolResults(results));
     }
 
     #[test]
     fn what_is_not_known_passes_and_what_is_no_line_is_none() {
         assert_eq!(read(&json!({ "type": "of_next_year" })), AgentLine::Other);
-        assert_eq!(read(&json!({ "type": "control_request", "request_id": "r", "request": { "subtype": "new" } })),
-            AgentLine::Request { id: "r".to_owned(), request: AgentRequest::Unknown { subtype: "new".to_owned() } });
+        assert_eq!(
+            read(&json!({ "type": "control_request", "request_id": "r", "request": { "subtype": "new" } })),
+            AgentLine::Request {
+                id: "r".to_owned(),
+                request: AgentRequest::Unknown {
+                    subtype: "new".to_owned()
+                }
+            }
+        );
         assert_eq!(AgentLine::read("Warning: something"), None);
         assert_eq!(AgentLine::read("[1]"), None);
     }

@@ -233,7 +233,10 @@ impl Machine {
 
     fn asked(&mut self, ask: OpenAsk) -> Vec<Effect> {
         self.asks.push(ask);
-        if matches!(self.phase, Phase::Starting | Phase::Running | Phase::Idle | Phase::Asking) {
+        if matches!(
+            self.phase,
+            Phase::Starting | Phase::Running | Phase::Idle | Phase::Asking
+        ) {
             self.phase = Phase::Asking;
             return vec![Effect::StartPatience];
         }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// The longest text of a message, and the most that its images may hold in base64: ten pictures of a screen.
-pub const TEXT_LIMIT: usize = 100_000;
+pub(super) const TEXT_LIMIT: usize = 100_000;
 /// See [`TEXT_LIMIT`].
-pub const IMAGES_LIMIT: usize = 20 * 1024 * 1024;
+pub(super) const IMAGES_LIMIT: usize = 20 * 1024 * 1024;
 
 /// A line of the person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +83,9 @@ impl Message {
             return Err(MessageError::Empty);
         }
         if self.text.len() > TEXT_LIMIT {
-            return Err(MessageError::TooLong { length: self.text.len() });
+            return Err(MessageError::TooLong {
+                length: self.text.len(),
+            });
         }
         if images > IMAGES_LIMIT {
             return Err(MessageError::ImagesTooLarge { length: images });

@@ -14,6 +14,7 @@ mod driver;
 mod error;
 mod event_log;
 mod form;
+mod hosting;
 mod journal;
 mod line;
 mod machine;
@@ -28,10 +29,13 @@ mod runs;
 pub use driver::{Beginning, Control, HostedRun, RunEnd, drive};
 pub use error::RunError;
 pub use event_log::{LoggedEvent, events_after};
-pub use line::{AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, ToolOutcome, ToolResult, TurnResult};
+pub use hosting::{Hosting, WantedRun};
+pub use line::{
+    AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, ToolOutcome, ToolResult, TurnResult,
+};
 pub use machine::Input;
 pub use message::{Image, Message, MessageError, Priority};
 pub use record::{KeptAsk, KeptAskKind, RunId, RunOutcome, RunRecord, RunState};
-pub use resumption::{Resumption, resumption};
+pub use resumption::Resumption;
 pub use run_line::{AskOutcome, OwnLine, RunLine};
 pub use runs::{RunInput, RunLock, Runs};

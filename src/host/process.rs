@@ -47,8 +47,12 @@ impl Agent {
             directory: directory.to_owned(),
             secrets: Secrets::default(),
         };
-        let (process, pipes) =
-            spawn(&DependencyName::client(), &line, &supervisor_program().map_err(failed)?).map_err(|error| failed(std::io::Error::other(error)))?;
+        let (process, pipes) = spawn(
+            &DependencyName::client(),
+            &line,
+            &supervisor_program().map_err(failed)?,
+        )
+        .map_err(|error| failed(std::io::Error::other(error)))?;
         let stopping = TaskTracker::new();
         let input = Outbox::open(pipes.stdin, DrainPolicy::UntilItIsGone, &stopping);
         Ok(Self {
@@ -70,7 +74,9 @@ impl Agent {
                     Ok(text) => return Some(text.to_owned()),
                     Err(_) => tracing::warn!("a line of the agent is no text, and is left out"),
                 },
-                Ok(Some(_)) => tracing::warn!("a line of the agent is longer than {LINE_LIMIT} bytes, and is left out"),
+                Ok(Some(_)) => {
+                    tracing::warn!("a line of the agent is longer than {LINE_LIMIT} bytes, and is left out")
+                }
                 Ok(None) | Err(_) => return None,
             }
         }

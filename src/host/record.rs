@@ -58,6 +58,8 @@ pub struct RunRecord {
     pub config: Option<PathBuf>,
     /// The beginning of what the person wanted.
     pub title: String,
+    /// What the person wanted first: a session that was lost before it was written is begun again.
+    pub prompt: String,
     /// When it was begun, in milliseconds since 1970.
     pub created_at: i64,
     /// When this record was written, in milliseconds since 1970.
@@ -70,6 +72,9 @@ pub struct RunRecord {
     /// What no person has answered yet, or what was not delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<KeptAsk>,
+    /// What was answered lately: an agent that was killed before it wrote an answer down asks for it again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answered: Vec<KeptAsk>,
     /// Where the agent keeps the conversation, as it said itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<PathBuf>,
@@ -124,6 +129,31 @@ pub enum RunOutcome {
     Stopped,
 }
 
+/// How many answered asks a run remembers: the calls of one message, several times over.
+const ANSWERED: usize = 32;
+
+impl RunRecord {
+    /// Takes note that the agent has the answers to these asks; tells whether any was open.
+    pub(super) fn deliver(&mut self, is_delivered: impl Fn(&KeptAsk) -> bool) -> bool {
+        let (delivered, open): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.asks).into_iter().partition(is_delivered);
+        self.asks = open;
+        let any = !delivered.is_empty();
+        self.answered.extend(delivered);
+        let surplus = self.answered.len().saturating_sub(ANSWERED);
+        self.answered.drain(..surplus);
+        any
+    }
+
+    /// Returns the ask of a call, answered or not.
+    pub(super) fn ask_of(&self, call: &str) -> Option<&KeptAsk> {
+        self.asks
+            .iter()
+            .chain(self.answered.iter().rev())
+            .find(|ask| ask.call == call)
+    }
+}
+
 impl RunState {
     /// Tells whether a process drives it; one that is killed leaves it so.
     #[must_use]
@@ -141,9 +171,15 @@ impl RunState {
             Self::Idle => "idle",
             Self::Parked { .. } => "parked",
             Self::Lost => "lost",
-            Self::Ended { outcome: RunOutcome::Done } => "done",
-            Self::Ended { outcome: RunOutcome::Failed } => "failed",
-            Self::Ended { outcome: RunOutcome::Stopped } => "stopped",
+            Self::Ended {
+                outcome: RunOutcome::Done,
+            } => "done",
+            Self::Ended {
+                outcome: RunOutcome::Failed,
+            } => "failed",
+            Self::Ended {
+                outcome: RunOutcome::Stopped,
+            } => "stopped",
         }
     }
 }
@@ -166,6 +202,8 @@ pub struct KeptAsk {
 pub enum KeptAskKind {
     /// Questions of its own tool.
     Questions,
+    /// Questions of its own tool, which came without their hook.
+    Unhooked,
     /// A question of one of pml's tools, whose call takes the answer.
     OwnTool,
     /// The use of a tool.
@@ -186,11 +224,13 @@ pub(super) mod tests {
             directory: "/work".into(),
             config: None,
             title: "fix the test".to_owned(),
+            prompt: "fix the test".to_owned(),
             created_at: 1,
             changed_at: 1,
             state: RunState::Starting,
             process: None,
             asks: Vec::new(),
+            answered: Vec::new(),
             transcript: None,
             model: None,
             cost: None,
@@ -203,9 +243,13 @@ pub(super) mod tests {
     fn a_record_reads_back_as_it_was() {
         let mut record = record();
         for state in [
-            RunState::Parked { call: "t1".to_owned() },
+            RunState::Parked {
+                call: "t1".to_owned(),
+            },
             RunState::Lost,
-            RunState::Ended { outcome: RunOutcome::Stopped },
+            RunState::Ended {
+                outcome: RunOutcome::Stopped,
+            },
         ] {
             record.state = state;
             record.asks = vec![KeptAsk {
@@ -214,7 +258,11 @@ pub(super) mod tests {
                 kind: KeptAskKind::OwnTool,
             }];
             let text = serde_json::to_string(&record).unwrap();
-            assert_eq!(serde_json::from_str::<RunRecord>(&text).unwrap(), record, "{text}");
+            assert_eq!(
+                serde_json::from_str::<RunRecord>(&text).unwrap(),
+                record,
+                "{text}"
+            );
         }
     }
 }

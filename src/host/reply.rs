@@ -68,7 +68,10 @@ pub(super) fn allow(id: &str, input: &str, permissions: &[String]) -> String {
         let list: Vec<_> = permissions.iter().map(|one| one.get()).collect();
         format!(r#","updatedPermissions":[{}]"#, list.join(","))
     };
-    let answer = format!(r#"{{"behavior":"allow","updatedInput":{}{permissions}}}"#, input.get());
+    let answer = format!(
+        r#"{{"behavior":"allow","updatedInput":{}{permissions}}}"#,
+        input.get()
+    );
     success(id, &raw(&answer))
 }
 
@@ -93,7 +96,10 @@ pub(super) fn hook_allow(id: &str) -> String {
 /// Does not let a hooked call run, and tells the model why.
 #[must_use]
 pub(super) fn hook_deny(id: &str, reason: &str) -> String {
-    hook(id, &json!({ "permissionDecision": "deny", "permissionDecisionReason": reason }))
+    hook(
+        id,
+        &json!({ "permissionDecision": "deny", "permissionDecisionReason": reason }),
+    )
 }
 
 /// Puts a hooked call off: the agent ends, and asks again when its session is resumed.
@@ -104,7 +110,21 @@ pub(super) fn hook_defer(id: &str) -> String {
 
 /// Gives the agent's own question tool its answers.
 #[must_use]
-pub(super) fn hook_answers(id: &str, input: &str, questions: &[Question], answers: &[QuestionAnswer]) -> String {
+pub(super) fn hook_answers(
+    id: &str,
+    input: &str,
+    questions: &[Question],
+    answers: &[QuestionAnswer],
+) -> String {
+    let input = answered_input(input, questions, answers);
+    hook(
+        id,
+        &json!({ "permissionDecision": "allow", "updatedInput": input }),
+    )
+}
+
+/// Adds the answers to the input of the agent's own question tool, as that reads them.
+pub(super) fn answered_input(input: &str, questions: &[Question], answers: &[QuestionAnswer]) -> Value {
     let mut input: Map<String, Value> = serde_json::from_str(input).unwrap_or_default();
     let pairs = || questions.iter().zip(answers);
     let given = pairs().filter(|(_, answer)| !answer.is_unanswered());
@@ -117,7 +137,7 @@ pub(super) fn hook_answers(id: &str, input: &str, questions: &[Question], answer
     if !skipped.is_empty() {
         input.insert("annotations".to_owned(), Value::Object(skipped));
     }
-    hook(id, &json!({ "permissionDecision": "allow", "updatedInput": input }))
+    Value::Object(input)
 }
 
 fn hook(id: &str, decision: &Value) -> String {
@@ -207,38 +227,69 @@ mod tests {
     #[test]
     fn an_allowed_input_is_the_very_text_that_was_judged() {
         let input = r#"{ "n":1.0,"big":12345678901234567890123,"n":2 }"#;
-        let line = allow("r\"1", input, &[r#"{"type":"setMode","mode":"acceptEdits"}"#.to_owned()]);
-        assert!(line.contains(&format!(r#""updatedInput":{input},"updatedPermissions":[{{"type":"setMode""#)), "{line}");
+        let line = allow(
+            "r\"1",
+            input,
+            &[r#"{"type":"setMode","mode":"acceptEdits"}"#.to_owned()],
+        );
+        assert!(
+            line.contains(&format!(
+                r#""updatedInput":{input},"updatedPermissions":[{{"type":"setMode""#
+            )),
+            "{line}"
+        );
         assert!(line.contains(r#""request_id":"r\"1""#), "{line}");
     }
 
     #[test]
     fn labels_with_commas_stand_in_quotes_where_there_are_several() {
-        let questions = [question("Which?", &["a, b", "c"]), question("One?", &["x, y"]), question("Left?", &["z"])];
-        let answers = [chosen(&["a, b", "c"]), chosen(&["x, y"]), QuestionAnswer::unanswered()];
+        let questions = [
+            question("Which?", &["a, b", "c"]),
+            question("One?", &["x, y"]),
+            question("Left?", &["z"]),
+        ];
+        let answers = [
+            chosen(&["a, b", "c"]),
+            chosen(&["x, y"]),
+            QuestionAnswer::unanswered(),
+        ];
         let line = hook_answers("r1", r#"{"questions":[]}"#, &questions, &answers);
         let output = &response(&line)["hookSpecificOutput"];
         assert_eq!(output["permissionDecision"], "allow");
-        assert_eq!(output["updatedInput"], json!({
-            "questions": [],
-            "answers": { "Which?": "\"a, b\", c", "One?": "x, y" },
-            "annotations": { "Left?": { "unanswered": "skipped" } },
-        }));
+        assert_eq!(
+            output["updatedInput"],
+            json!({
+                "questions": [],
+                "answers": { "Which?": "\"a, b\", c", "One?": "x, y" },
+                "annotations": { "Left?": { "unanswered": "skipped" } },
+            })
+        );
     }
 
     #[test]
     fn a_denial_always_has_a_message() {
-        assert_eq!(response(&deny("r", "no")), json!({ "behavior": "deny", "message": "no" }));
+        assert_eq!(
+            response(&deny("r", "no")),
+            json!({ "behavior": "deny", "message": "no" })
+        );
         let hook = response(&hook_deny("r", "no"));
-        assert_eq!(hook["hookSpecificOutput"], json!({
-            "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no",
-        }));
+        assert_eq!(
+            hook["hookSpecificOutput"],
+            json!({
+                "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no",
+            })
+        );
     }
 
     #[test]
     fn a_message_says_when_it_is_to_be_read_only_where_that_is_not_next() {
         let line = |priority| {
-            let message = Message { uuid: "u".to_owned(), text: "use tabs".to_owned(), images: Vec::new(), priority };
+            let message = Message {
+                uuid: "u".to_owned(),
+                text: "use tabs".to_owned(),
+                images: Vec::new(),
+                priority,
+            };
             serde_json::from_str::<Value>(&super::message(&message)).unwrap()
         };
         assert_eq!(line(Priority::Next).get("priority"), None);

@@ -25,7 +25,7 @@ pub enum Resumption {
 
 /// Decides how a run goes on; `asks` are its asks as they stand in the store.
 #[must_use]
-pub fn resumption(record: &RunRecord, asks: &[Workflow]) -> Resumption {
+pub(super) fn resumption(record: &RunRecord, asks: &[Workflow]) -> Resumption {
     let open = |workflow: &&Workflow| workflow.state == State::Pending;
     match &record.state {
         RunState::Parked { call } => {
@@ -60,9 +60,11 @@ pub fn resumption(record: &RunRecord, asks: &[Workflow]) -> Resumption {
                 told,
             })
         }
-        RunState::Starting | RunState::Running | RunState::Asking | RunState::Idle | RunState::Ended { .. } => {
-            Resumption::Not
-        }
+        RunState::Starting
+        | RunState::Running
+        | RunState::Asking
+        | RunState::Idle
+        | RunState::Ended { .. } => Resumption::Not,
     }
 }
 
@@ -81,9 +83,14 @@ fn words(workflow: &Workflow) -> String {
             pairs.collect::<Vec<_>>().join("\n")
         }
         (Ask::Questions { questions }, answer) => {
-            let asked: Vec<_> = questions.iter().map(|question| question.question.as_str()).collect();
+            let asked: Vec<_> = questions
+                .iter()
+                .map(|question| question.question.as_str())
+                .collect();
             let reason = match answer {
-                Some(Answer::Refuse { reason: Some(reason) }) => format!("The user would not answer: {reason}"),
+                Some(Answer::Refuse { reason: Some(reason) }) => {
+                    format!("The user would not answer: {reason}")
+                }
                 Some(Answer::Refuse { reason: None }) => "The user would not answer.".to_owned(),
                 _ => "No answer came. Do not assume one.".to_owned(),
             };
@@ -102,7 +109,9 @@ fn words(workflow: &Workflow) -> String {
                 Some(Answer::Refuse { reason: None }) => {
                     format!("{wanted} It did not run, and the user refused it.")
                 }
-                Some(Answer::Answers { .. }) | None => format!("{wanted} It did not run, and no answer came."),
+                Some(Answer::Answers { .. }) | None => {
+                    format!("{wanted} It did not run, and no answer came.")
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What surfaces are told of a run: the agent's own lines, and those of pml between them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::line::AgentLine;
 use super::message::Priority;
@@ -21,8 +21,20 @@ pub enum RunLine {
     Own(OwnLine),
 }
 
+impl RunLine {
+    /// Reads a line of the log of a run.
+    #[must_use]
+    pub fn read(raw: String) -> Option<Self> {
+        let meaning = Box::new(AgentLine::read(&raw)?);
+        Some(match OwnLine::read(&raw) {
+            Some(line) => Self::Own(line),
+            None => Self::Agent { raw, meaning },
+        })
+    }
+}
+
 /// A line of pml; it has `"type": "pml"` in JSON.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum OwnLine {
     /// The run stands elsewhere.
@@ -70,13 +82,24 @@ pub enum OwnLine {
 }
 
 /// What came of an ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AskOutcome {
     /// The agent has the answer.
     Delivered,
     /// The agent took it back, or does not wait any more.
     Withdrawn,
+}
+
+/// The `type` of every line of pml.
+const TYPE: &str = "pml";
+
+#[derive(Deserialize)]
+struct ReadLine {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(flatten)]
+    line: OwnLine,
 }
 
 #[derive(Serialize)]
@@ -91,7 +114,16 @@ impl OwnLine {
     /// Writes it as one line of JSON.
     #[must_use]
     pub fn json(&self) -> String {
-        let typed = Typed { kind: "pml", line: self };
+        let typed = Typed {
+            kind: TYPE,
+            line: self,
+        };
         serde_json::to_string(&typed).unwrap_or_default()
+    }
+
+    /// Reads a line of pml; `None` where it is the agent's.
+    fn read(line: &str) -> Option<Self> {
+        let read: ReadLine = serde_json::from_str(line).ok()?;
+        (read.kind == TYPE).then_some(read.line)
     }
 }

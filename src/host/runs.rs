@@ -80,8 +80,7 @@ impl Runs {
 
     /// Makes the directory of a run that is new and takes the right to drive it; `make` writes its record.
     pub fn create(&self, make: impl Fn(RunId) -> RunRecord) -> Result<(RunRecord, RunLock), RunError> {
-        disk::create_private_directory(&self.directory)
-            .map_err(RunError::file("create", &self.directory))?;
+        disk::create_private_directory(&self.directory).map_err(RunError::file("create", &self.directory))?;
         self.remove_oldest();
         loop {
             let id = RunId::random();
@@ -104,13 +103,18 @@ impl Runs {
             let lock = disk::open_lock(path).map_err(RunError::file("open", path))?;
             match lock.try_lock() {
                 Ok(()) => Ok(lock),
-                Err(TryLockError::WouldBlock) => Err(RunError::Driven { id: record.id.to_string() }),
+                Err(TryLockError::WouldBlock) => Err(RunError::Driven {
+                    id: record.id.to_string(),
+                }),
                 Err(TryLockError::Error(source)) => Err(RunError::file("lock", path)(source)),
             }
         };
         let run = locked(&self.of(&record.id).join("lock"))?;
         let session = locked(&self.sessions.join(format!("{}.lock", record.session)))?;
-        Ok(RunLock { _run: run, _session: session })
+        Ok(RunLock {
+            _run: run,
+            _session: session,
+        })
     }
 
     /// Tells whether a process drives a run.
@@ -147,6 +151,15 @@ impl Runs {
         Ok(record)
     }
 
+    /// Reads the record of a run that this process has the right to drive; one that was driven is lost.
+    pub fn read_claimed(&self, id: &RunId) -> Result<RunRecord, RunError> {
+        let mut record = self.read(id)?;
+        if record.state.is_driven() {
+            record.state = RunState::Lost;
+        }
+        Ok(record)
+    }
+
     /// Lists the runs, the newest first; what cannot be read is left out.
     #[must_use]
     pub fn list(&self) -> Vec<RunRecord> {
@@ -164,7 +177,9 @@ impl Runs {
         found.retain(|run| !typed.is_empty() && run.id.as_str().starts_with(&typed));
         match (found.pop(), found.len()) {
             (Some(run), 0) => Ok(run),
-            (None, _) => Err(RunError::Unknown { text: Shown::line(text).to_string() }),
+            (None, _) => Err(RunError::Unknown {
+                text: Shown::line(text).to_string(),
+            }),
             (Some(_), others) => Err(RunError::Ambiguous {
                 text: Shown::line(text).to_string(),
                 count: others + 1,
@@ -182,7 +197,9 @@ impl Runs {
             return Err(RunError::file("write into", &directory)(full));
         }
         let path = directory.join(input_name());
-        let text = serde_json::to_vec(input).map_err(io::Error::from).map_err(RunError::file("write", &path))?;
+        let text = serde_json::to_vec(input)
+            .map_err(io::Error::from)
+            .map_err(RunError::file("write", &path))?;
         disk::replace(&path, &text).map_err(RunError::file("write", &path))
     }
 
@@ -190,13 +207,20 @@ impl Runs {
     #[must_use]
     pub fn take_inputs(&self, id: &RunId) -> Vec<RunInput> {
         let directory = self.of(id).join("inputs");
-        let Ok(entries) = std::fs::read_dir(&directory) else { return Vec::new() };
+        let Ok(entries) = std::fs::read_dir(&directory) else {
+            return Vec::new();
+        };
         let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
         paths.sort();
         let taken = paths.into_iter().filter_map(|path| {
-            let age = std::fs::metadata(&path).and_then(|found| found.modified()).ok()?.elapsed();
-            let input = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let age = std::fs::metadata(&path)
+                .and_then(|found| found.modified())
+                .ok()?
+                .elapsed();
+            let input = std::fs::read(&path)
+                .ok()
+                .and_then(|bytes| serde_json::from_slice(&bytes).ok());
             disk::remove_file(&path).ok()?;
             input.filter(|_| age.is_ok_and(|age| age < INPUT_KEPT))
         });

@@ -62,8 +62,8 @@ pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 pub use surface::OpenSurface;
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
-pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, OfferResult, Reply, Session, Urgency};
 pub use crate::loader::process::supervisor::program as supervisor_program;
+pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, OfferResult, Reply, Session, Urgency};
 // What a host needs to start its agent as a server is started.
 pub use crate::loader::process::{
     Exit, LaunchLine, Pipes, Process as AgentProcess, SpawnError, Stderr, find_users_program, spawn,

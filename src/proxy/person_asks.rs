@@ -214,7 +214,11 @@ impl Proxy {
     pub fn client_tool_ruling(&self, name: &str) -> Result<ClientToolRuling, Refusal> {
         let tool = ToolName::new(DependencyName::client(), name);
         let allowed = self.ruling_for(&tool)? == Ruling::Allow || self.goes_through_pml(name)?;
-        Ok(if allowed { ClientToolRuling::Allow } else { ClientToolRuling::Ask })
+        Ok(if allowed {
+            ClientToolRuling::Allow
+        } else {
+            ClientToolRuling::Ask
+        })
     }
 
     /// Tells whether a tool of the client is one of pml's own, or one that pml gates when it is called.

@@ -45,7 +45,10 @@ fn a_run_ends_with_its_turn_where_nothing_more_is_said() {
     let mut machine = Machine::new(Input::Ended);
     machine.step(Event::TurnBegan);
     assert_eq!(machine.phase(), Phase::Running);
-    assert_eq!(machine.step(ended(None)), vec![Effect::StopPatience, Effect::CloseInput]);
+    assert_eq!(
+        machine.step(ended(None)),
+        vec![Effect::StopPatience, Effect::CloseInput]
+    );
     assert_eq!(machine.step(Event::AgentGone), finish(Finish::Done));
     assert!(machine.step(Event::AgentGone).is_empty(), "it is over once");
 }
@@ -63,7 +66,10 @@ fn a_run_whose_person_may_speak_waits_until_they_have_nothing_more_to_say() {
 fn a_message_that_waits_keeps_the_run_going() {
     let mut machine = Machine::new(Input::Ended);
     machine.step(Event::TurnBegan);
-    let queued = Event::TurnEnded { deferred: None, queued: 1 };
+    let queued = Event::TurnEnded {
+        deferred: None,
+        queued: 1,
+    };
     assert_eq!(machine.step(queued), vec![Effect::StopPatience]);
     assert_eq!(machine.phase(), Phase::Running);
 }
@@ -74,7 +80,10 @@ fn the_only_question_is_put_off_when_patience_is_over_and_parks_the_run_once_tha
     assert_eq!(machine.step(Event::PatienceOver), defer("r1"));
     assert_eq!(machine.step(ended(Some("t1"))), vec![Effect::CloseInput]);
     let tool_use = "t1".to_owned();
-    assert_eq!(machine.step(Event::AgentGone), finish(Finish::Parked { tool_use }));
+    assert_eq!(
+        machine.step(Event::AgentGone),
+        finish(Finish::Parked { tool_use })
+    );
 }
 
 #[test]
@@ -82,7 +91,11 @@ fn a_run_is_not_parked_by_another_call_than_the_one_that_was_put_off() {
     for deferred in [None, Some("t2")] {
         let mut machine = asking(Input::Open);
         machine.step(Event::PatienceOver);
-        assert_eq!(machine.step(ended(deferred)), vec![Effect::StopPatience], "{deferred:?}");
+        assert_eq!(
+            machine.step(ended(deferred)),
+            vec![Effect::StopPatience],
+            "{deferred:?}"
+        );
         assert_eq!(machine.phase(), Phase::Idle);
     }
 }
@@ -121,7 +134,10 @@ fn a_host_that_ends_puts_off_what_it_can_and_leaves_the_rest_for_later() {
 
     let mut open = Machine::new(Input::Open);
     open.step(Event::Asked(ask("r1", "t1", AskRoad::Open)));
-    assert_eq!(open.step(Event::HostEnds), vec![Effect::StopPatience, Effect::Terminate]);
+    assert_eq!(
+        open.step(Event::HostEnds),
+        vec![Effect::StopPatience, Effect::Terminate]
+    );
     assert_eq!(open.step(Event::AgentGone), finish(Finish::Lost));
 
     let mut idle = Machine::new(Input::Open);
@@ -136,7 +152,10 @@ fn an_agent_that_dies_at_work_is_lost_and_one_that_is_stopped_is_not() {
     let mut lost = asking(Input::Open);
     assert_eq!(lost.step(Event::AgentGone), finish(Finish::Lost));
     let mut stopped = asking(Input::Open);
-    assert_eq!(stopped.step(Event::Stop), vec![Effect::StopPatience, Effect::Terminate]);
+    assert_eq!(
+        stopped.step(Event::Stop),
+        vec![Effect::StopPatience, Effect::Terminate]
+    );
     assert_eq!(stopped.step(Event::AgentGone), finish(Finish::Stopped));
 }
 
@@ -148,10 +167,15 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::TurnBegan),
         call().prop_map(|call| Event::ToolsCalled(vec![call])),
         call().prop_map(|call| Event::ToolsFinished(vec![call])),
-        (name(), road).prop_map(|(name, road)| Event::Asked(ask(&format!("r{name}"), &format!("t{name}"), road))),
+        (name(), road).prop_map(|(name, road)| Event::Asked(ask(
+            &format!("r{name}"),
+            &format!("t{name}"),
+            road
+        ))),
         name().prop_map(|name| over(&format!("r{name}"))),
         Just(Event::PatienceOver),
-        (proptest::option::of(call()), 0..2_u64).prop_map(|(deferred, queued)| Event::TurnEnded { deferred, queued }),
+        (proptest::option::of(call()), 0..2_u64)
+            .prop_map(|(deferred, queued)| Event::TurnEnded { deferred, queued }),
         Just(Event::InputEnded),
         Just(Event::HostEnds),
         Just(Event::Stop),

@@ -13,7 +13,8 @@ use crate::protocol::own_tool::APPROVAL_PROMPT;
 use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{DependencyName, Json, ToolName};
 use crate::proxy::{
-    Answer, Claim, ClientToolRuling, Progress, Proxy, QuestionStatus, Refusal, State, Workflow, WorkflowId, now,
+    Answer, Claim, ClientToolRuling, Progress, Proxy, QuestionStatus, Refusal, State, Workflow, WorkflowId,
+    now,
 };
 use crate::report;
 use crate::stdio::ask::ladder::{Ladder, LadderReply, ModernForm, Requester, Resolution};
