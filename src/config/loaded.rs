@@ -50,6 +50,11 @@ enum Acceptance {
 
 /// Loads the text of both files.
 pub(super) fn load(files: &Files) -> Result<Loaded, ConfigError> {
+    load_as(files, |standing| standing)
+}
+
+/// Loads both files; the project's counts as the text that `judged` makes of what stands there.
+fn load_as(files: &Files, judged: impl FnOnce(String) -> String) -> Result<Loaded, ConfigError> {
     // `--config` may name the user's own file: its rules count once.
     let user = if files.user == files.project {
         None
@@ -57,13 +62,16 @@ pub(super) fn load(files: &Files) -> Result<Loaded, ConfigError> {
         layer::load_owned(&files.user)?
     };
     let project = match files.chosen {
-        FileChoice::Named => layer::load(&files.project)?.map(|text| LoadedProject {
-            text,
+        FileChoice::Named => layer::load(&files.project)?.map(|standing| LoadedProject {
+            text: judged(standing),
             evidence: Evidence::Named,
         }),
-        FileChoice::Found => layer::load_project(&files.project)?.map(|(text, found)| LoadedProject {
-            evidence: evidence(files, &text, &found),
-            text,
+        FileChoice::Found => layer::load_project(&files.project)?.map(|(standing, found)| {
+            let text = judged(standing);
+            LoadedProject {
+                evidence: evidence(files, &text, &found),
+                text,
+            }
         }),
     };
     Ok(Loaded { user, project })
@@ -109,16 +117,11 @@ impl Evidence {
     }
 }
 
-/// Tells whether a text of the project's file counts as the user's word, as the file stands there now.
+/// Tells whether a text that was read from the project's file counts as the user's word.
+///
+/// The text itself is judged: another may stand there by now, and that one being accepted says nothing of this one.
 pub fn trust_of(files: &Files, text: &str) -> Result<ProjectTrust, ConfigError> {
-    let mut loaded = load(files)?;
-    let Some(project) = &mut loaded.project else {
-        return Ok(ProjectTrust::Obeyed);
-    };
-    if project.text != text {
-        // Another text stands there since: what it is worth is looked at with it.
-        text.clone_into(&mut project.text);
-    }
+    let loaded = load_as(files, |_standing| text.to_owned())?;
     Ok(assemble(files, &loaded)?.project)
 }
 

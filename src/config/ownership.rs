@@ -41,14 +41,11 @@ pub(super) fn check(path: &Path, opened: &Metadata) -> Result<(), Unowned> {
     // A link in a shared directory could lead to any configuration of the user.
     if let Ok(link) = path.symlink_metadata()
         && link.is_symlink()
-        && !is_trusted(link.uid())
+        && let Err(unowned) = judge_link(Ownership::of(&link), user())
     {
-        return Err(unowned(Distrust::Link, &link));
+        return Err(unowned);
     }
-    match distrusted(opened) {
-        None => Ok(()),
-        Some(distrust) => Err(unowned(distrust, opened)),
-    }
+    judge(Ownership::of(opened), user())
 }
 
 /// Tells whether every user of the machine may put files into a directory.
@@ -56,31 +53,58 @@ pub(super) fn is_shared(directory: &Metadata) -> bool {
     directory.mode() & 0o002 != 0
 }
 
-fn distrusted(found: &Metadata) -> Option<Distrust> {
-    let mode = found.mode();
-    if !is_trusted(found.uid()) {
-        Some(Distrust::Owner)
-    } else if mode & 0o002 != 0 {
-        Some(Distrust::Everyone)
-    } else if mode & 0o020 != 0 && !is_private_group(found.gid(), found.uid()) {
-        Some(Distrust::Group)
+/// Who owns a file, and who may write it.
+#[derive(Debug, Clone, Copy)]
+struct Ownership {
+    owner: u32,
+    group: u32,
+    mode: u32,
+}
+
+impl Ownership {
+    fn of(found: &Metadata) -> Self {
+        Self {
+            owner: found.uid(),
+            group: found.gid(),
+            mode: found.mode() & 0o7777,
+        }
+    }
+
+    fn is_trusted_by(self, user: u32) -> bool {
+        self.owner == 0 || self.owner == user
+    }
+
+    fn distrusted(self, distrust: Distrust, user: u32) -> Unowned {
+        Unowned {
+            distrust,
+            owner: self.owner,
+            group: self.group,
+            mode: self.mode,
+            user,
+        }
+    }
+}
+
+/// Judges a link by its owner alone: its permission bits mean nothing.
+fn judge_link(link: Ownership, user: u32) -> Result<(), Unowned> {
+    if link.is_trusted_by(user) {
+        Ok(())
     } else {
-        None
+        Err(link.distrusted(Distrust::Link, user))
     }
 }
 
-fn unowned(distrust: Distrust, found: &Metadata) -> Unowned {
-    Unowned {
-        distrust,
-        owner: found.uid(),
-        group: found.gid(),
-        mode: found.mode() & 0o7777,
-        user: user(),
-    }
-}
-
-fn is_trusted(owner: u32) -> bool {
-    owner == 0 || owner == user()
+fn judge(file: Ownership, user: u32) -> Result<(), Unowned> {
+    let distrust = if !file.is_trusted_by(user) {
+        Distrust::Owner
+    } else if file.mode & 0o002 != 0 {
+        Distrust::Everyone
+    } else if file.mode & 0o020 != 0 && !is_private_group(file.group, file.owner) {
+        Distrust::Group
+    } else {
+        return Ok(());
+    };
+    Err(file.distrusted(distrust, user))
 }
 
 fn user() -> u32 {
@@ -150,5 +174,62 @@ mod tests {
             has_only(groups, users, 1002, 1002),
             "a private group that is not listed"
         );
+    }
+
+    #[test]
+    fn whoever_can_write_a_file_or_lead_to_it_is_named() {
+        // No group of this number is listed, and no user has it: it belongs to some directory service.
+        const TEAM: u32 = 4_000_000_000;
+        const ANN: u32 = 1000;
+        const BOB: u32 = 1001;
+        let of = |owner, group, mode| Ownership { owner, group, mode };
+        for (owner, group, mode, expected) in [
+            (ANN, TEAM, 0o644, None),
+            (0, TEAM, 0o644, None),
+            (BOB, TEAM, 0o644, Some(Distrust::Owner)),
+            (BOB, TEAM, 0o666, Some(Distrust::Owner)),
+            (ANN, 0, 0o666, Some(Distrust::Everyone)),
+            (ANN, 0, 0o602, Some(Distrust::Everyone)),
+            (ANN, TEAM, 0o662, Some(Distrust::Everyone)),
+            (ANN, TEAM, 0o660, Some(Distrust::Group)),
+            (ANN, TEAM, 0o620, Some(Distrust::Group)),
+            (ANN, 0, 0o660, None),
+        ] {
+            let unowned = expected.map(|distrust| Unowned {
+                distrust,
+                owner,
+                group,
+                mode,
+                user: ANN,
+            });
+            assert_eq!(judge(of(owner, group, mode), ANN).err(), unowned);
+            let link = (owner == BOB).then_some(Distrust::Link);
+            let found = judge_link(of(owner, group, mode), ANN).err();
+            assert_eq!(found.map(|unowned| unowned.distrust), link);
+        }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own files")]
+    fn an_opened_file_is_judged_as_it_is_and_a_link_of_the_user_as_what_it_leads_to() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let (file, link) = (root.path().join("file"), root.path().join("link"));
+        std::fs::write(&file, "{}").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        for (mode, expected) in [(0o644, None), (0o646, Some(Distrust::Everyone))] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            let found = file.metadata().unwrap();
+            let unowned = expected.map(|distrust| Unowned {
+                distrust,
+                owner: found.uid(),
+                group: found.gid(),
+                mode,
+                user: user(),
+            });
+            assert_eq!(found.uid(), user());
+            assert_eq!(check(&file, &found).err(), unowned);
+            assert_eq!(check(&link, &found).err(), unowned);
+        }
     }
 }

@@ -281,4 +281,46 @@ mod tests {
             root.path().join(PROJECT_FILE)
         );
     }
+
+    #[test]
+    fn what_decides_whether_a_found_file_counts_is_watched_as_well() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join(REPOSITORY)).unwrap();
+        let (_, locations) = surroundings(root.path(), None, root.path());
+        let found = Files::new(root.path().join(PROJECT_FILE), &locations);
+        let both = [
+            WatchedPath::File(locations.user_config()),
+            WatchedPath::File(found.project.clone()),
+        ];
+        let named = Files {
+            chosen: FileChoice::Named,
+            ..found.clone()
+        };
+        assert_eq!(named.places(), both);
+        let trust = [
+            WatchedPath::Folder(locations.trust()),
+            WatchedPath::File(root.path().join(".git/index")),
+        ];
+        assert_eq!(found.places(), [both, trust].concat());
+    }
+
+    #[test]
+    fn a_file_beyond_the_border_is_told_with_the_border() {
+        let told = |border| {
+            let file = PathBuf::from("/a/.pml.json");
+            Unreached { file, border }.to_string()
+        };
+        assert_eq!(
+            [
+                told(Border::Shared("/a".into())),
+                told(Border::Home("/a/b".into())),
+                told(Border::Repository("/a/c".into())),
+            ],
+            [
+                "`/a/.pml.json` does not count here: every user may write in `/a`",
+                "`/a/.pml.json` does not count here: it lies above your home `/a/b`",
+                "`/a/.pml.json` does not count here: it lies outside the repository `/a/c`",
+            ]
+        );
+    }
 }

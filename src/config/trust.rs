@@ -260,4 +260,51 @@ mod tests {
         std::fs::write(marks.path_of(&content), &text[..text.len() / 2]).unwrap();
         assert!(!marks.accepts(&content));
     }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own files")]
+    fn the_mark_of_a_file_that_wants_much_counts_and_one_beyond_the_limit_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let marks = TrustMarks::at(directory.path().to_owned());
+        let mark = TrustMark {
+            file: PathBuf::from("/project/.pml.json"),
+            content: Digest::of(["text"]),
+            wants: vec!["declares a server".to_owned(); 20_000],
+            by: "cli".to_owned(),
+        };
+        let mut text = serde_json::to_string(&mark).unwrap();
+        std::fs::write(marks.path_of(&mark.content), &text).unwrap();
+        assert_eq!(marks.latest_of(&mark.file).as_ref(), Some(&mark));
+        assert_eq!(marks.latest_of(Path::new("/other/.pml.json")), None);
+        text.insert_str(1, &" ".repeat(1024 * 1024));
+        std::fs::write(marks.path_of(&mark.content), &text).unwrap();
+        assert!(!marks.accepts(&mark.content));
+    }
+
+    #[test]
+    fn why_a_file_is_not_the_users_word_is_said_after_it() {
+        let unowned = Unowned {
+            distrust: super::super::Distrust::Everyone,
+            owner: 1000,
+            group: 1000,
+            mode: 0o666,
+            user: 1000,
+        };
+        let words = [
+            FileOrigin::Repository,
+            FileOrigin::UnclearRepository,
+            FileOrigin::Unowned(unowned),
+            FileOrigin::Strict,
+        ]
+        .map(|origin| origin.in_words());
+        assert_eq!(
+            words,
+            [
+                "came with the repository",
+                "lies in a repository whose index cannot be read, so it may have come with it",
+                "is not yours alone: every user may write it (mode 666, owner 1000)",
+                "is a project's, and your configuration says `\"projectTrust\": \"strict\"`",
+            ]
+        );
+    }
 }

@@ -107,7 +107,9 @@ mod tests {
         for at in 0..30 {
             accept(&marks, &mark("/a", &at.to_string())).unwrap();
         }
+        assert_eq!(marks.list().len(), TEXTS);
         accept(&marks, &mark("/b", "other")).unwrap();
+        assert_eq!(marks.list().len(), TEXTS + 1, "each file has texts of its own");
         assert_eq!(marks.latest_of(Path::new("/a")).unwrap().wants, ["29"]);
         assert!(!marks.accepts(&mark("/a", "9").content));
         assert!(marks.accepts(&mark("/a", "10").content));

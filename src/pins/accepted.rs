@@ -326,4 +326,82 @@ mod tests {
         assert!(error.hint().unwrap().contains("rm "), "{error}");
         assert!(pins.update(file, &server, |known| known).is_err());
     }
+
+    #[test]
+    fn a_file_that_was_copied_to_the_name_of_another_server_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let pins = AcceptedPins::at(home.path().join("pins"));
+        let place = |file: &str, server: &str| (PathBuf::from(file), server.parse().unwrap());
+        let (file, server) = place("/p/.pml.json", "a");
+        pins.update(&file, &server, |known| known.with(launch("x", "1")))
+            .unwrap();
+        let bytes = std::fs::read(pins.path(&file, &server)).unwrap();
+        for (file, server) in [place("/p/.pml.json", "b"), place("/q/.pml.json", "a")] {
+            disk::replace(&pins.path(&file, &server), &bytes).unwrap();
+            let error = pins.find(&file, &server).unwrap_err().to_string();
+            assert!(error.ends_with("it is about another server"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_again_when_it_changed_and_written_only_when_it_would_change() {
+        let home = tempfile::tempdir().unwrap();
+        let pins = AcceptedPins::at(home.path().join("pins"));
+        let (file, server) = (Path::new("/p/.pml.json"), "a".parse().unwrap());
+        let accept = || pins.update(file, &server, |known| known.with(launch("x", "1")));
+        let accepted = accept().unwrap();
+        let stamp = || Stamp::of(&pins.path(file, &server));
+        let written = stamp();
+        assert_eq!(accept().unwrap(), accepted);
+        assert_eq!(stamp(), written);
+        let found = || pins.find(file, &server).unwrap().unwrap();
+        assert!(Arc::ptr_eq(&found(), &found()));
+        let path = pins.path(file, &server);
+        let handle = std::fs::File::options().write(true).open(&path).unwrap();
+        handle.set_len(LONGEST_FILE).unwrap();
+        let error = pins.find(file, &server).unwrap_err().to_string();
+        assert!(!error.ends_with("it is too large"), "{error}");
+        handle.set_len(LONGEST_FILE + 1).unwrap();
+        let error = pins.find(file, &server).unwrap_err().to_string();
+        assert!(error.ends_with("it is too large"), "{error}");
+    }
+
+    #[test]
+    fn the_tools_accepted_last_are_those_of_the_newest_launch_that_knows_any() {
+        let tools = |name: &str| {
+            let definition = format!(r#"{{"name":"{name}"}}"#);
+            let definition = serde_json::value::RawValue::from_string(definition).unwrap();
+            BTreeMap::from([(name.to_owned(), ToolPin::of(&definition))])
+        };
+        let with_tools = |name: &str| {
+            let mut accepted = launch(name, "1");
+            accepted.pin.tools = Some(tools(name));
+            accepted
+        };
+        let accepted = AcceptedServer::new(Path::new("/p"), &"a".parse().unwrap());
+        assert_eq!(accepted.newest_tools(), None);
+        let accepted = accepted
+            .with(with_tools("old"))
+            .with(with_tools("new"))
+            .with(launch("unused", "1"));
+        assert_eq!(accepted.newest_tools(), Some(&tools("new")));
+    }
+
+    #[test]
+    fn the_newest_kinds_of_clients_are_remembered_and_a_launch_once() {
+        let client = |number: usize| Digest::of([number.to_string()]);
+        let accepted = AcceptedLaunch {
+            clients: (0..CLIENTS + 2).map(client).collect(),
+            ..launch("x", "1")
+        };
+        let server = AcceptedServer::new(Path::new("/p"), &"a".parse().unwrap())
+            .with(launch("x", "0"))
+            .with(launch("y", "0"))
+            .with(accepted.clone());
+        let kept = AcceptedLaunch {
+            clients: (2..CLIENTS + 2).map(client).collect(),
+            ..accepted
+        };
+        assert_eq!(server.launches, [kept, launch("y", "0")]);
+    }
 }

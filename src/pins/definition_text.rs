@@ -159,6 +159,30 @@ mod tests {
     }
 
     #[test]
+    fn nested_values_are_indented_and_separated_as_in_a_file() {
+        let definition = tool(r#"{"a":{"b":[1,{"c":null,"d":[]}],"e":{},"f":[true,false]}}"#);
+        assert_eq!(
+            describe(&definition),
+            [
+                "a: {",
+                "a:   \"b\": [",
+                "a:     1,",
+                "a:     {",
+                "a:       \"c\": null,",
+                "a:       \"d\": []",
+                "a:     }",
+                "a:   ],",
+                "a:   \"e\": {},",
+                "a:   \"f\": [",
+                "a:     true,",
+                "a:     false",
+                "a:   ]",
+                "a: }",
+            ]
+        );
+    }
+
+    #[test]
     fn equal_definitions_have_no_difference() {
         let (one, two) = (
             tool(r#"{"name":"a","description":"x"}"#),

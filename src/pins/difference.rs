@@ -421,4 +421,105 @@ mod tests {
         };
         assert_eq!(difference(&before, &now), []);
     }
+
+    #[test]
+    fn another_package_and_other_content_of_the_same_version_differ() {
+        let before = package("1.0.0", &[]);
+        let mut now = PackagePin {
+            name: "npm:y\u{202e}".to_owned(),
+            integrity: Some("sha512-other".to_owned()),
+            ..package("1.0.0", &[])
+        };
+        // The provenance of one version may be found later: only another version can lose it.
+        now.provenance = ProvenanceFinding::Proven(Provenance {
+            repository: "github.com/a/b".to_owned(),
+            workflow: "release.yml".to_owned(),
+            commit: None,
+        });
+        for (before, now) in [(&before, &now), (&now, &before)] {
+            assert_eq!(
+                package_changes(before, now),
+                [
+                    Change::Package {
+                        before: before.name.clone(),
+                        now: now.name.clone(),
+                    },
+                    Change::Content {
+                        before: before.integrity.clone().unwrap(),
+                        now: now.integrity.clone().unwrap(),
+                    },
+                ]
+            );
+        }
+        assert_eq!(
+            lines(&package_changes(&before, &now)),
+            [
+                "- npm:x",
+                "+ npm:y\\u{202e}",
+                "! the same version has other content than was accepted",
+                "- sha512-1.0.0",
+                "+ sha512-other",
+            ]
+        );
+        assert_eq!(package_changes(&now, &now), []);
+    }
+
+    #[test]
+    fn packages_beyond_forty_are_counted() {
+        let change = |count: usize| {
+            let added = (0..count).map(|number| number.to_string()).collect();
+            let change = ContentsChange {
+                added,
+                ..ContentsChange::default()
+            };
+            Change::Contents(change).lines().concat()
+        };
+        let named: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+        let named = named.join(", ");
+        assert_eq!(change(40), format!("+ 40 packages more: {named}"));
+        assert_eq!(change(42), format!("+ 42 packages more: {named}, and 2 more"));
+    }
+
+    #[test]
+    fn tools_and_packages_are_compared_together() {
+        let pin = |version: &str, texts: &[(&str, &str)]| Pin {
+            package: Some(package(version, &[])),
+            tools: Some(tools(texts)),
+            ..Pin::default()
+        };
+        let before = pin("1.0.0", &[("a", "A."), ("b", "B."), ("c", "C.")]);
+        let now = pin("1.1.0", &[("a", "A."), ("b", "B\\u200b\\u200b."), ("d", "D.")]);
+        let found = difference(&before, &now);
+        let titles: Vec<(&str, String, bool)> = found
+            .iter()
+            .filter_map(|change| match change {
+                Change::Tool(change) => Some((change.name(), change.title(), change.asks())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            titles,
+            [
+                ("b", "! tool b is defined differently".to_owned(), true),
+                ("c", "- tool c".to_owned(), false),
+                ("d", "+ tool d".to_owned(), true),
+            ]
+        );
+        assert_eq!(
+            lines(&found),
+            [
+                "- version 1.0.0",
+                "+ version 1.1.0",
+                "! tool b is defined differently",
+                "!   it holds 2 characters that do not show, written out below",
+                "-   description: B.",
+                "+   description: B\\u{200b}\\u{200b}.",
+                "    name: \"b\"",
+                "- tool c",
+                "+ tool d",
+                "+   description: D.",
+                "+   name: \"d\"",
+            ]
+        );
+    }
 }

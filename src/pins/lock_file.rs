@@ -241,6 +241,17 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_stands_beside_its_configuration_under_its_name() {
+        assert_eq!(
+            [Path::new("/project/.pml.json"), Path::new("/home/team.json")].map(lock_path),
+            [
+                PathBuf::from("/project/.pml.lock"),
+                PathBuf::from("/home/team.lock")
+            ]
+        );
+    }
+
+    #[test]
     fn a_lock_is_written_one_fact_per_line() {
         let written = lock(&[("files", pin("1.0.0", &[("read", "Reads.")]))])
             .written_into(None)

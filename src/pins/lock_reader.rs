@@ -60,3 +60,32 @@ pub fn read_lock(path: &Path) -> Result<Option<LockFile>, PinError> {
     });
     read.transpose()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pins::Pin;
+
+    #[test]
+    fn a_lock_is_read_or_missing_and_one_that_cannot_be_read_says_what_to_do() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(".pml.lock");
+        assert_eq!(read_lock(&path).unwrap(), None);
+        let lock = LockFile {
+            servers: [("a".parse().unwrap(), Pin::default())].into(),
+        };
+        let text = lock.written_into(None).unwrap();
+        crate::disk::replace(&path, text.as_bytes()).unwrap();
+        assert_eq!(read_lock(&path).unwrap(), Some(lock));
+        crate::disk::replace(&path, b"{").unwrap();
+        let error = read_lock(&path).unwrap_err();
+        assert!(matches!(error, PinError::Lock { .. }), "{error}");
+        let expected = format!(
+            "mend it, or take it away and make a new one: rm {} && pml lock",
+            path.display()
+        );
+        assert_eq!(error.hint(), Some(expected));
+        let error = read_lock(directory.path()).unwrap_err();
+        assert!(matches!(error, PinError::File { .. }), "{error}");
+    }
+}

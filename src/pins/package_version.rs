@@ -191,6 +191,27 @@ mod tests {
     }
 
     #[test]
+    fn a_name_or_version_that_no_registry_has_is_not_plain() {
+        let long = "x".repeat(NAME_LIMIT);
+        for (name, version, expected) in [
+            ("@scope/name", "1.0.0-rc.1+b", true),
+            (&long, "1!2.0", true),
+            (&format!("{long}x"), "1.0.0", false),
+            ("name", "", false),
+            ("", "1.0.0", false),
+            ("na me", "1.0.0", false),
+            ("name", "1.0.0\n", false),
+        ] {
+            let package = PackageVersion {
+                registry: Registry::Npm,
+                name: name.to_owned(),
+                version: version.to_owned(),
+            };
+            assert_eq!(package.is_plain(), expected, "{package}");
+        }
+    }
+
+    #[test]
     fn only_the_hash_of_one_archive_is_one() {
         let (bytes, hex) = ([0xab_u8; 64], "ab".repeat(64));
         let read = |text: &str| ArchiveHash::of(text).map(|hash| (hash.algorithm, hash.hex));
@@ -207,6 +228,8 @@ mod tests {
             "sha512-",
             "sha512-YQ==",
             "sha256-xyz",
+            "sha256-abab",
+            &format!("sha256-{}", "xy".repeat(32)),
             &format!("archives-sha256-{}", &hex[..64]),
             &format!("sha1-{}", &hex[..40]),
         ] {

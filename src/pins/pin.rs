@@ -81,3 +81,51 @@ pub struct PackagePin {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub packages: BTreeMap<String, String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pins::Provenance;
+
+    fn findings() -> [ProvenanceFinding; 3] {
+        let proven = Provenance {
+            repository: "github.com/a/b".to_owned(),
+            workflow: "release.yml".to_owned(),
+            commit: None,
+        };
+        let reason = "it did not answer".to_owned();
+        [
+            ProvenanceFinding::Proven(proven),
+            ProvenanceFinding::Absent,
+            ProvenanceFinding::Unknown { reason },
+        ]
+    }
+
+    fn pin(provenance: ProvenanceFinding) -> Pin {
+        Pin {
+            launch: vec!["npx".to_owned(), "x@1.0.0".to_owned()],
+            package: Some(PackagePin {
+                provenance,
+                ..PackagePin::version("npm:x", "1.0.0")
+            }),
+            tools: None,
+        }
+    }
+
+    #[test]
+    fn a_pin_comes_back_from_a_file_with_every_finding() {
+        for finding in findings() {
+            let pin = pin(finding);
+            let text = serde_json::to_string(&pin).unwrap();
+            assert_eq!(serde_json::from_str::<Pin>(&text).unwrap(), pin, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_team_shares_what_was_found_and_not_what_one_machine_could_not_find_out() {
+        let [proven, absent, unknown] = findings();
+        assert_eq!(pin(proven.clone()).shared(), pin(proven));
+        assert_eq!(pin(absent.clone()).shared(), pin(absent.clone()));
+        assert_eq!(pin(unknown).shared(), pin(absent));
+    }
+}

@@ -328,4 +328,19 @@ mod tests {
             assert_eq!(serde_json::from_str::<ProvenanceFinding>(text).unwrap(), finding);
         }
     }
+
+    #[test]
+    fn only_what_is_proven_names_a_builder() {
+        let proven = built("github.com/a/b", "release.yml@refs/tags/v1");
+        let findings = [proven, ProvenanceFinding::Absent, unknown()];
+        let named = findings
+            .each_ref()
+            .map(|finding| finding.proven().map(ToString::to_string));
+        let builder = "github.com/a/b (release.yml@refs/tags/v1)".to_owned();
+        assert_eq!(named, [Some(builder), None, None]);
+        assert_eq!(
+            findings.map(|finding| (finding.is_absent(), finding.is_unknown())),
+            [(false, false), (true, false), (false, true)]
+        );
+    }
 }

@@ -281,4 +281,37 @@ mod tests {
         assert_eq!(runner(&[AGENT_MARK], Terminal::Present), Runner::Person);
         assert_eq!(runner(&["PATH"], Terminal::Missing), Runner::Person);
     }
+
+    #[test]
+    fn a_person_who_brings_their_own_word_decides_where_only_a_person_counts() {
+        for (road, relation) in [
+            (Road::Prompt, Relation::SameConversation),
+            (Road::Cli, Relation::SameConversation),
+            (Road::Cli, Relation::OtherProject),
+        ] {
+            for (runner, expected) in [
+                (Runner::Person, Ok(AnswerWeight::Decides)),
+                (Runner::Agent, Err(NotEntitled::Agent)),
+            ] {
+                let worth = may_answer(By::Human, road, relation, runner, Effect::Grants);
+                assert_eq!(worth, expected, "{road:?} {relation:?} {runner:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_slash_command_is_named_only_where_the_client_takes_one() {
+        let road = |entry: Option<&str>| {
+            let variables = entry.map(|entry| (ENTRY, entry));
+            PersonalRoad::of(&Environment::new(variables, "/"))
+        };
+        assert_eq!(
+            [road(Some("cli")), road(Some("sdk-cli")), road(None)],
+            [
+                PersonalRoad::SlashCommand,
+                PersonalRoad::Terminal,
+                PersonalRoad::Terminal
+            ]
+        );
+    }
 }

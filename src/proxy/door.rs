@@ -279,3 +279,84 @@ pub(super) fn not_recorded(error: WorkflowError) -> Refusal {
 fn boxed(error: WorkflowError) -> Box<Option<WorkflowError>> {
     Box::new(Some(error))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::{Environment, FileChoice, Locations};
+    use crate::workflow::{Ask, samples};
+
+    fn files(root: &Path, name: &str) -> Files {
+        let environment = Environment::new([("HOME", root)], root);
+        let locations = Locations::of(&environment).unwrap();
+        Files {
+            chosen: FileChoice::Named,
+            ..Files::new(root.join(name), &locations)
+        }
+    }
+
+    fn write(files: &Files, text: &str) {
+        crate::disk::replace(&files.project, text.as_bytes()).unwrap();
+    }
+
+    const BY_CLIENT: &str = r#"{"approvals": {"by": "client"}}"#;
+    const BY_HUMAN: &str = r#"{"approvals": {"by": "human"}}"#;
+
+    #[test]
+    fn an_answer_is_recorded_only_if_it_counts_under_the_policy_of_that_moment() {
+        let root = tempfile::tempdir().unwrap();
+        let (asking, here) = (files(root.path(), "asking.json"), files(root.path(), "here.json"));
+        let source = Source {
+            policy: By::Client,
+            asking: asking.clone(),
+            here: Some(here.clone()),
+            relation: Relation::SameConversation,
+            runner: Runner::Person,
+        };
+        let workflow = samples::workflow(Ask::Use);
+        let check = source.last_check(Effect::Grants, Road::Continuation);
+        for (texts, expected) in [
+            ([BY_CLIENT, BY_CLIENT], true),
+            ([BY_HUMAN, BY_CLIENT], false),
+            ([BY_CLIENT, BY_HUMAN], false),
+            // Who may answer cannot be read: then a person.
+            (["{", BY_CLIENT], false),
+            ([BY_CLIENT, BY_CLIENT], true),
+        ] {
+            write(&asking, texts[0]);
+            write(&here, texts[1]);
+            assert_eq!(check.look(&workflow).is_ok(), expected, "{texts:?}");
+        }
+        let mut strictly_asked = workflow;
+        strictly_asked.origin.by = By::Human;
+        assert!(check.look(&strictly_asked).is_err(), "as it was asked");
+    }
+
+    #[test]
+    fn an_answer_that_only_looks_or_comes_from_an_agent_does_not_count() {
+        let root = tempfile::tempdir().unwrap();
+        let workflow = samples::workflow(Ask::Use);
+        let refused = |policy, runner, road| {
+            let source = Source {
+                policy,
+                asking: files(root.path(), "asking.json"),
+                here: None,
+                relation: Relation::SameConversation,
+                runner,
+            };
+            counts(&source, &workflow, Effect::Grants, road).err()
+        };
+        assert!(refused(By::Client, Runner::Person, Road::Continuation).is_none());
+        assert!(matches!(
+            refused(By::Human, Runner::Person, Road::Continuation),
+            Some(Refusal::NeedsPerson { .. })
+        ));
+        assert!(refused(By::Human, Runner::Person, Road::Cli).is_none());
+        assert!(matches!(
+            refused(By::Human, Runner::Agent, Road::Cli),
+            Some(Refusal::NotEntitled { .. })
+        ));
+    }
+}

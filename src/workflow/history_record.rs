@@ -50,3 +50,106 @@ pub(super) fn is_new(workflow: &Workflow) -> bool {
         State::Pending | State::Expired | State::Withdrawn => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::workflow::samples::{NOON, answers, new, question, workflow};
+    use crate::workflow::{Ask, Road, Timestamp};
+
+    fn in_state(state: State) -> Workflow {
+        Workflow {
+            state,
+            ..workflow(new("{}").ask)
+        }
+    }
+
+    fn taken(answer: Answer, taken_at: Timestamp) -> State {
+        State::Taken {
+            answer,
+            by: Road::Cli.into(),
+            at: NOON,
+            taken_at,
+        }
+    }
+
+    fn answered_at_noon(answer: Answer) -> State {
+        State::Answered {
+            answer,
+            by: Road::Cli.into(),
+            at: NOON,
+        }
+    }
+
+    #[test]
+    fn an_ask_and_its_answer_are_recorded_without_arguments_and_words() {
+        let mut asking = workflow(Ask::Questions {
+            questions: vec![question()],
+        });
+        asking.origin.client.name = Some("a client".to_owned());
+        let (id, tool) = (Text::of(&asking.id.to_string()), Text::of("serena:analyze"));
+        assert_eq!(
+            asked(&asking),
+            Record::Ask {
+                id: id.clone(),
+                kind: "questions",
+                tool: tool.clone(),
+                launch: asking.call.launch.clone(),
+                project: Text::path(&asking.project),
+                client: Some(Text::of("a client")),
+            }
+        );
+        let reason = Some("a word of the user".to_owned());
+        for (answer, shape) in [
+            (Answer::Approve { scope: Scope::Once }, AnswerShape::Once),
+            (
+                Answer::Approve {
+                    scope: Scope::Session,
+                },
+                AnswerShape::Session,
+            ),
+            (Answer::Approve { scope: Scope::Always }, AnswerShape::Always),
+            (Answer::Refuse { reason }, AnswerShape::Refuse),
+            (answers(), AnswerShape::Answers),
+        ] {
+            for state in [answered_at_noon(answer.clone()), taken(answer.clone(), NOON)] {
+                let answering = Workflow {
+                    state,
+                    ..asking.clone()
+                };
+                assert_eq!(
+                    answered(&answering),
+                    Some(Record::Answer {
+                        id: id.clone(),
+                        kind: "questions",
+                        tool: tool.clone(),
+                        launch: asking.call.launch.clone(),
+                        answer: shape,
+                        by: Text::of("cli"),
+                    })
+                );
+            }
+        }
+        for state in [State::Pending, State::Expired, State::Withdrawn] {
+            assert_eq!(answered(&in_state(state)), None);
+        }
+    }
+
+    #[test]
+    fn an_answer_is_new_to_the_call_that_brought_it_and_not_to_one_that_took_it_later() {
+        let approve = || Answer::Approve { scope: Scope::Once };
+        let later = Timestamp::from_millis(NOON.millis() + 1);
+        for (state, expected) in [
+            (taken(approve(), NOON), true),
+            (taken(approve(), later), false),
+            (answered_at_noon(approve()), true),
+            (State::Pending, false),
+            (State::Expired, false),
+            (State::Withdrawn, false),
+        ] {
+            assert_eq!(is_new(&in_state(state)), expected);
+        }
+    }
+}

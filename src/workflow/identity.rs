@@ -268,4 +268,14 @@ mod tests {
             assert!(text.parse::<Code>().is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn the_names_of_a_workflow_come_back_from_the_wire() {
+        let uuid = Uuid::from_u128(7);
+        assert_eq!(WorkflowId::new(uuid).uuid(), uuid);
+        let code = Code::of_bits(12_345);
+        let text = serde_json::to_string(&code).unwrap();
+        assert_eq!(text, format!("\"{code}\""));
+        assert_eq!(serde_json::from_str::<Code>(&text).unwrap(), code);
+    }
 }

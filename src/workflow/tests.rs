@@ -369,10 +369,9 @@ fn waiting_for_an_unknown_workflow_is_an_error() {
     run(async {
         let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());
         let id = WorkflowId::new(uuid::Uuid::from_u128(7));
-        assert!(matches!(
-            workflows.wait(id).await,
-            Err(WorkflowError::Unknown { .. })
-        ));
+        let error = workflows.wait(id).await.unwrap_err();
+        assert!(matches!(error, WorkflowError::Unknown { .. }), "{error:?}");
+        assert!(!error.is_of_the_store(), "it refused what was asked of it");
     });
 }
 
@@ -402,6 +401,7 @@ fn a_database_that_cannot_be_opened_refuses_everything_until_it_can() {
             workflows.pending().await.map(drop).unwrap_err(),
         ] {
             assert!(matches!(error, WorkflowError::Directory { .. }), "{error:?}");
+            assert!(error.is_of_the_store());
             assert!(error.hint().unwrap().starts_with("to see who owns it: ls -ld /"));
         }
         std::fs::remove_file(&blocking).unwrap();
@@ -425,5 +425,101 @@ fn a_surface_is_told_what_is_newer_and_nothing_because_it_looked() {
         workflows.create(new("{\"a\":1}")).await.unwrap();
         revisions.changed().await.unwrap();
         assert!(*revisions.borrow_and_update() > seen);
+    });
+}
+
+#[test]
+fn approvals_are_read_again_only_when_one_changed_and_nothing_is_opened_where_there_are_none() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let place = file(&directory);
+        let workflows = Workflows::new(place.clone(), Hands::at_noon().clock());
+        let mark = directory.path().join("state/workflows.db-approvals");
+        assert_eq!(workflows.approvals_mark(), Some(mark));
+        let none = workflows.known_approvals().unwrap();
+        assert_eq!(none.all().count(), 0);
+        assert_eq!(place.approvals().unwrap(), *none);
+        let serena = "serena".parse().unwrap();
+        assert_eq!(place.forget_approvals(&serena).unwrap(), []);
+        assert_eq!(names(directory.path()), Vec::<String>::new());
+
+        let launch = Digest::of(["launch"]);
+        let given = LaunchApproval {
+            dependency: serena.clone(),
+            version: None,
+            integrity: None,
+            package: None,
+            lock: None,
+            at_unix_ms: 7,
+        };
+        let mut elsewhere = SqliteStore::open(place.clone()).unwrap();
+        elsewhere
+            .approve_launch(&ApprovedLaunch {
+                launch: launch.clone(),
+                approval: given.clone(),
+            })
+            .unwrap();
+        assert_eq!(workflows.known_approvals(), None, "another process gave one");
+        let read = workflows.approvals().await.unwrap();
+        assert_eq!(read.all().collect::<Vec<_>>(), [&given]);
+        assert!(Arc::ptr_eq(&workflows.known_approvals().unwrap(), &read));
+
+        let found = FoundContent {
+            version: "1.2.3".to_owned(),
+            integrity: Some("sha512-a".to_owned()),
+            package: Some("npm:serena".to_owned()),
+            lock: Some(Digest::of(["lock"])),
+        };
+        let completed = LaunchApproval {
+            version: Some(found.version.clone()),
+            integrity: found.integrity.clone(),
+            package: found.package.clone(),
+            lock: found.lock.clone(),
+            ..given
+        };
+        let complete = || workflows.complete_approval(launch.clone(), found.clone());
+        assert_eq!(complete().await.unwrap().as_ref(), Some(&completed));
+        assert_eq!(place.approvals().unwrap().find(&launch), Some(&completed));
+        assert_eq!(place.forget_approvals(&serena).unwrap(), [completed]);
+        assert_eq!(complete().await.unwrap(), None, "it was taken back");
+        assert_eq!(workflows.approvals().await.unwrap().all().count(), 0);
+    });
+}
+
+#[test]
+fn in_memory_no_other_process_can_change_an_approval() {
+    let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());
+    assert_eq!(workflows.approvals_mark(), None);
+    assert_eq!(workflows.known_approvals(), None);
+}
+
+#[test]
+fn the_newest_workflow_is_listed_first_and_shows_that_its_call_has_left() {
+    run(async {
+        let hands = Hands::at_noon();
+        let workflows = Workflows::new(Place::Memory, hands.clock());
+        let old = workflows.create(new("{}")).await.unwrap().workflow();
+        hands.pass(Duration::from_millis(1));
+        let newer = workflows.create(new("{\"a\":1}")).await.unwrap().workflow();
+        workflows.leave_unattended(newer.id).await.unwrap();
+        let left = Workflow {
+            attended: AskAttendance::ByNone,
+            ..workflows.find(newer.id).await.unwrap()
+        };
+        assert_eq!(workflows.recent(2).await.unwrap(), [left.clone(), old]);
+        assert_eq!(workflows.recent(1).await.unwrap(), [left]);
+    });
+}
+
+#[test]
+fn a_second_surface_is_no_news_to_the_first() {
+    run(async {
+        let workflows = Workflows::new(Place::Memory, Hands::at_noon().clock());
+        workflows.create(new("{}")).await.unwrap();
+        let mut first = workflows.revisions().await.unwrap();
+        let latest = workflows.latest_revision().await.unwrap();
+        assert_eq!(*first.borrow_and_update(), latest);
+        let second = workflows.revisions().await.unwrap();
+        assert_eq!((first.has_changed().unwrap(), *second.borrow()), (false, latest));
     });
 }

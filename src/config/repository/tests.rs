@@ -34,6 +34,28 @@ fn git(directory: &Path, arguments: &[&str]) {
     );
 }
 
+/// Tracks `count` files that are not there, in front of every other, in a repository of SHA-256.
+fn track_missing_files(directory: &Path, count: usize) {
+    let object = "1".repeat(64);
+    let lines: Vec<String> = (0..count)
+        .map(|number| format!("100644 {object}\t!/a-file-with-a-long-name/{number:05}\n"))
+        .collect();
+    let list = directory.join(".git/list");
+    std::fs::write(&list, lines.concat()).unwrap();
+    let output = Command::new("git")
+        .args(["update-index", "--index-info"])
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .stdin(std::fs::File::open(&list).unwrap())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
 fn state(file: &Path) -> RepositoryState {
     let text = std::fs::read(file).unwrap();
     state_of(file, &text, &file.metadata().unwrap())
@@ -209,6 +231,47 @@ fn what_cannot_be_understood_is_unclear_and_without_a_repository_nothing_is_trac
 }
 
 #[test]
+fn a_file_is_found_in_the_long_index_of_a_repository_with_long_settings() {
+    let directory = repository(&["--object-format=sha256"]);
+    track_missing_files(directory.path(), 12_000);
+    let index = directory.path().join(".git/index");
+    assert!(index.metadata().unwrap().len() > 1024 * 1024 + 64 * 1024);
+    let settings = directory.path().join(".git/config");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let comments = "# a comment\n".repeat(1000);
+    std::fs::write(&settings, format!("{comments}{text}")).unwrap();
+    let file = directory.path().join(".pml.json");
+    assert_eq!(state(&file), RepositoryState::Unchanged);
+}
+
+#[test]
+fn an_index_that_cannot_be_opened_is_not_taken_for_none() {
+    let directory = repository(&[]);
+    let index = directory.path().join(".git/index");
+    std::fs::remove_file(&index).unwrap();
+    std::os::unix::fs::symlink("index", &index).unwrap();
+    let file = directory.path().join(".pml.json");
+    assert_eq!(state(&file), RepositoryState::Unclear);
+}
+
+#[test]
+fn the_index_is_the_one_of_the_repository_or_worktree_around_a_file() {
+    let directory = repository(&[]);
+    let inside = directory.path().join("sub/dir/.pml.json");
+    assert_eq!(index_of(&inside), Some(directory.path().join(".git/index")));
+    let place = tempfile::tempdir().unwrap();
+    let tree = place.path().join("tree");
+    git(
+        directory.path(),
+        &["worktree", "add", "-q", tree.to_str().unwrap()],
+    );
+    let index = index_of(&tree.join(".pml.json")).unwrap();
+    let expected = directory.path().join(".git/worktrees/tree/index");
+    assert_eq!(index.canonicalize().unwrap(), expected.canonicalize().unwrap());
+    assert_eq!(index_of(&place.path().join(".pml.json")), None);
+}
+
+#[test]
 fn no_bytes_of_an_index_break_the_reader() {
     let directory = repository(&[]);
     let whole = std::fs::read(directory.path().join(".git/index")).unwrap();
@@ -218,4 +281,39 @@ fn no_bytes_of_an_index_break_the_reader() {
         let _ = find_entry(&flipped, ObjectHash::Sha1, b"zz");
         let _ = find_entry(&whole[..at], ObjectHash::Sha1, b"zz");
     }
+}
+
+#[test]
+fn a_file_of_other_bytes_is_as_git_wrote_it_while_its_time_and_length_are_those_of_the_index() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(&path, TEXT).unwrap();
+    let modified = std::time::UNIX_EPOCH + std::time::Duration::new(1_700_000_000, 5);
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(modified).unwrap();
+    let found = file.metadata().unwrap();
+    let size = u32::try_from(TEXT.len()).unwrap();
+    for (modified, size, expected) in [
+        ((1_700_000_000, 5), size, true),
+        // Some file systems and some builds of git keep whole seconds.
+        ((1_700_000_000, 0), size, true),
+        ((1_700_000_000, 6), size, false),
+        ((1_700_000_001, 5), size, false),
+        ((1_700_000_001, 0), size, false),
+        ((1_700_000_000, 5), size + 1, false),
+        ((1_700_000_000, 0), size - 1, false),
+    ] {
+        let entry = IndexEntry {
+            modified,
+            size,
+            hash: ObjectHash::Sha1,
+            object: vec![0; 20],
+        };
+        assert_eq!(entry.is_unchanged(TEXT.as_bytes(), &found), expected, "{entry:?}");
+    }
+}
+
+#[test]
+fn only_a_return_before_a_line_feed_belongs_to_the_line_end() {
+    assert_eq!(with_line_feeds(b"a\r\nb\rc\nd\r\r\n\r"), b"a\nb\rc\nd\r\n\r");
 }

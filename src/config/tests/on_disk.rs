@@ -277,6 +277,97 @@ fn an_accepted_text_counts_whole_and_with_one_byte_changed_it_does_not() {
 }
 
 #[test]
+fn everything_that_a_server_of_a_project_takes_is_told_and_no_key_of_an_address() {
+    let project = Project::new();
+    let text = r#"{
+        "mcpServers": {
+            "far": {"url": "https://a.example/${PLACE}?key=${KEY}", "headers": {"A": "b", "C": "${D} ${E}"}},
+            "near": {"command": "x", "env": {"F": "g"}, "cwd": "/\u001b", "startup": "eager", "disabled": true}
+        },
+        "approvals": {"dialog": "auto"},
+        "askUser": {"enabled": true, "mode": "blocking", "timeoutSeconds": 60}
+    }"#;
+    assert_eq!(
+        mark_for(&project.files, text).unwrap().wants,
+        [
+            "declares `far`: https://a.example/${PLACE}?…",
+            "sends the header A to `far`",
+            "sends the header C to `far`, made of your ${D}, ${E}",
+            "puts your ${KEY}, ${PLACE} into how `far` is reached",
+            "declares `near`: x",
+            "gives `near` the variable F",
+            "runs `near` in /\\u{1b}",
+            "starts `near` before anything calls it",
+            "leaves `near` out",
+            "offers the tools by which a model asks you",
+            "lets a model's question hold its call",
+            "decides how long a model's question waits",
+        ]
+    );
+}
+
+#[test]
+fn patterns_beyond_two_hundred_are_counted() {
+    let project = Project::new();
+    let wants = |count: usize| {
+        let patterns: Vec<String> = (0..count).map(|number| format!("\"a:{number}\"")).collect();
+        let text = format!(r#"{{"permissions": {{"deny": [{}]}}}}"#, patterns.join(","));
+        mark_for(&project.files, &text).unwrap().wants
+    };
+    let named: Vec<String> = (0..200)
+        .map(|number| format!("never runs: `a:{number}`"))
+        .collect();
+    assert_eq!(wants(200), named);
+    let counted = [named, vec!["never runs: 3 more patterns".to_owned()]].concat();
+    assert_eq!(wants(203), counted);
+}
+
+#[test]
+fn a_text_that_was_replaced_by_an_accepted_one_is_not_accepted_with_it() {
+    let project = Project::new();
+    let files = &project.files;
+    Project::write(&files.user, r#"{"projectTrust": "strict"}"#);
+    let (old, accepted) = (WIDE, r#"{"permissions": {"allow": ["a"]}}"#);
+    assert_eq!(
+        trust_of(files, accepted).unwrap(),
+        ProjectTrust::Obeyed,
+        "without a file"
+    );
+    Project::write(&files.project, accepted);
+    let unaccepted = trust_of(files, accepted).unwrap().unaccepted().cloned();
+    assert_eq!(
+        unaccepted.as_deref(),
+        read(files).unwrap().project.unaccepted().map(|file| &**file)
+    );
+    let mark = mark_for(files, accepted).unwrap();
+    assert_eq!(
+        mark,
+        TrustMark {
+            file: files.project.clone(),
+            content: TrustMarks::content_of(&files.project, accepted),
+            wants: vec!["runs without a question: `a`".to_owned()],
+            by: "pml".to_owned(),
+        }
+    );
+    Project::write(
+        &files.accepted.path_of(&mark.content),
+        serde_json::to_string(&mark).unwrap(),
+    );
+    assert_eq!(trust_of(files, accepted).unwrap(), ProjectTrust::Obeyed);
+    let unaccepted = trust_of(files, old).unwrap().unaccepted().cloned();
+    assert_eq!(
+        unaccepted.as_deref(),
+        Some(&UnacceptedFile {
+            file: files.project.clone(),
+            content: TrustMarks::content_of(&files.project, old),
+            origin: FileOrigin::Strict,
+            wants: mark_for(files, old).unwrap().wants,
+            accepted_before: mark.wants,
+        })
+    );
+}
+
+#[test]
 fn a_project_cannot_say_how_far_it_is_trusted() {
     let project = Project::new();
     Project::write(&project.files.project, r#"{"projectTrust": "own-work"}"#);

@@ -128,6 +128,33 @@ fn servers_come_and_go_in_a_clients_file() {
 }
 
 #[test]
+fn a_server_that_is_declared_already_keeps_its_bytes_while_others_change() {
+    let own = r#"{"mcpServers": {"a": {  "command": /* mine */ "a" }, "b": {"command": "b"}}}"#;
+    let put = |name: &str, command: &str| ConfigChange::PutServer {
+        name: name.to_owned(),
+        entry: json!({ "command": command }),
+    };
+    let edited = apply(own, &[put("a", "a"), put("b", "c")]).unwrap();
+    let kept = r#"{"mcpServers": {"a": {  "command": /* mine */ "a" }, "b": {"#;
+    assert!(edited.starts_with(kept), "{edited}");
+    assert_eq!(servers(&edited).unwrap()["b"], json!({"command": "c"}));
+}
+
+#[test]
+fn the_servers_of_a_file_are_read_in_their_order() {
+    let text = "\u{feff}{\"mcpServers\": {\"b\": {\"command\": \"b\"}, /* then */ \"a\": {\"url\": \"u\"}}}";
+    let found = servers(text).unwrap();
+    let found: Vec<(&str, &Value)> = found.iter().map(|(name, entry)| (name.as_str(), entry)).collect();
+    assert_eq!(
+        found,
+        [("b", &json!({"command": "b"})), ("a", &json!({"url": "u"})),]
+    );
+    assert_eq!(servers("{}"), Ok(Map::new()));
+    let refused = servers(r#"{"mcpServers": []}"#).unwrap_err();
+    assert_eq!(refused.to_string(), "mcpServers is not an object");
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let refused = |text: &str| apply(text, &[add(Deny, "a")]).unwrap_err().to_string();
     assert_eq!(refused("[]"), "the file is not an object");

@@ -254,3 +254,60 @@ fn the_strictest_verdict_on_any_spelling_of_a_resource_counts() {
     let obstacle = denied.obstacle(&tool("fs:resources/file:///%65tc/x"));
     assert_eq!(obstacle.unwrap().pattern.as_str(), "fs:resources/file:///etc/*");
 }
+
+#[test]
+fn of_equally_strict_spellings_the_rule_about_the_written_one_is_named() {
+    let rules = [
+        rule(Deny, "fs:resources/file:///etc/*"),
+        rule(Deny, "fs:resources/file:///pub/*"),
+    ];
+    let verdict = policy(&rules).check(&tool("fs:resources/file:///pub/../etc/x"));
+    assert_eq!(verdict.rule.as_deref(), Some(&rules[1]));
+}
+
+#[test]
+fn no_rule_lets_a_server_from_outside_run_unasked_until_its_file_is_accepted() {
+    use crate::config::{FileOrigin, ProjectTrust, UnacceptedFile};
+    let declared = |file: &str, text: &str| crate::config::check(file.as_ref(), text).unwrap();
+    let mut config = declared(
+        "/home/user/pml.json",
+        r#"{"permissions": {"allow": ["*"], "deny": ["fs:write"]}, "mcpServers": {"own": {"command": "x"}}}"#,
+    );
+    let project = declared(
+        "/project/.pml.json",
+        r#"{"mcpServers": {"fs": {"command": "x"}}}"#,
+    );
+    config.servers.extend(project.servers);
+    config.withheld = vec![rule(Ask, "own:read")];
+    let verdicts = |policy: &Policy| {
+        ["own:read", "fs:read", "fs:write"].map(|name| {
+            let verdict = policy.check(&tool(name));
+            let by = verdict.rule.map(|rule| rule.pattern.as_str().to_owned());
+            (verdict.ruling, by)
+        })
+    };
+    let by = |ruling, pattern: &str| (ruling, Some(pattern.to_owned()));
+    let trusted = [
+        by(Ruling::Allow, "*"),
+        by(Ruling::Allow, "*"),
+        by(Ruling::Deny, "fs:write"),
+    ];
+    assert_eq!(verdicts(&Policy::new(&config)), trusted);
+    config.project = ProjectTrust::Unaccepted(Arc::new(UnacceptedFile {
+        file: "/project/.pml.json".into(),
+        content: crate::protocol::Digest::of(["text"]),
+        origin: FileOrigin::Repository,
+        wants: Vec::new(),
+        accepted_before: Vec::new(),
+    }));
+    assert_eq!(
+        verdicts(&Policy::new(&config)),
+        [
+            by(Ruling::Allow, "*"),
+            (FIRST, None),
+            by(Ruling::Deny, "fs:write")
+        ]
+    );
+    let with_its_rules = [by(EVERY, "own:read"), trusted[1].clone(), trusted[2].clone()];
+    assert_eq!(verdicts(&Policy::if_accepted(&config)), with_its_rules);
+}

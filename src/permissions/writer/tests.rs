@@ -273,24 +273,25 @@ fn what_happens_while_the_lock_is_waited_for_is_seen_before_anything_is_written(
     let path = root.path().join(".pml.json");
     write(&path, "{}");
     let refused = std::sync::atomic::AtomicBool::new(false);
-    let other_edit = std::sync::Barrier::new(2);
+    let (locked, waits) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| {
+        let (path, refused) = (&path, &refused);
+        let first = scope.spawn(move || {
             edit_jointly(
-                &path,
+                path,
                 project_file(),
                 &allow("c:d"),
                 || Ok::<(), &str>(()),
                 || {
-                    // The other writer waits for the lock by now, or will.
-                    other_edit.wait();
+                    // The other writer waits for the lock from now on.
+                    locked.send(()).unwrap();
                     refused.store(true, std::sync::atomic::Ordering::SeqCst);
                     Ok(())
                 },
             )
         });
-        let second = scope.spawn(|| {
-            other_edit.wait();
+        let second = scope.spawn(move || {
+            waits.recv().expect("the first edit was made");
             let check = || {
                 if refused.load(std::sync::atomic::Ordering::SeqCst) {
                     Err("refused")
@@ -298,13 +299,152 @@ fn what_happens_while_the_lock_is_waited_for_is_seen_before_anything_is_written(
                     Ok(())
                 }
             };
-            edit_jointly(&path, project_file(), &allow("a:b"), check, || Ok(()))
+            edit_jointly(path, project_file(), &allow("a:b"), check, || Ok(()))
         });
         let (edited, ()) = first.join().unwrap().unwrap();
         assert!(matches!(
             second.join().unwrap(),
             Err(JointError::Other("refused"))
         ));
-        assert_eq!(read(&path), edited.after);
+        assert_eq!(read(path), edited.after);
     });
+}
+
+/// A user who wants to be asked about every project's file, and such a file.
+fn strict_project(root: &Path, text: &str) -> Files {
+    let environment = Environment::new([("HOME", root)], root);
+    let locations = Locations::of(&environment).unwrap();
+    let files = Files::new(root.join("project/.pml.json"), &locations);
+    for file in [&files.user, &files.project] {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    }
+    write(&files.user, r#"{"projectTrust": "strict"}"#);
+    write(&files.project, text);
+    files
+}
+
+#[test]
+fn an_unaccepted_file_is_left_as_it_is_and_an_accepted_one_stays_accepted_by_every_edit() {
+    let root = tempfile::tempdir().unwrap();
+    let text = r#"{"permissions": {"allow": ["*"]}}"#;
+    let files = strict_project(root.path(), text);
+    let kind = FileKind::Pml(&files);
+    let jointly = |pattern: &str, other: Result<(), &'static str>| {
+        edit_jointly(&files.project, kind, &allow(pattern), || Ok(()), || other)
+    };
+    let unaccepted = || config::read(&files).unwrap().project.unaccepted().cloned();
+    for error in [
+        edit(&files.project, kind, &allow("a:b")).unwrap_err(),
+        preview(&files.project, kind, &allow("a:b")).unwrap_err(),
+        match jointly("a:b", Ok(())) {
+            Err(JointError::Write(error)) => error,
+            other => panic!("{other:?}"),
+        },
+    ] {
+        let WriteError::Unaccepted { file } = &error else {
+            panic!("{error}")
+        };
+        assert_eq!(Some(file), unaccepted().as_ref());
+        let hint = error.hint().unwrap();
+        assert_eq!(hint, "to see what it wants and to accept it: pml trust");
+    }
+    assert_eq!(read(&files.project), text);
+
+    let file = unaccepted().unwrap();
+    trust::accept(&files.accepted, &trust::mark_of(&file, "cli")).unwrap();
+    assert_eq!(unaccepted(), None);
+    let seen = preview(&files.project, kind, &allow("a:b")).unwrap();
+    assert_eq!(read(&files.project), text, "a preview writes nothing");
+    let edited = edit(&files.project, kind, &allow("a:b")).unwrap();
+    assert_eq!(edited, seen);
+    assert_eq!((unaccepted(), read(&files.project)), (None, edited.after));
+    jointly("c:d", Ok(())).unwrap();
+    assert_eq!(unaccepted(), None);
+    let kept = files.accepted.latest_of(&files.project).unwrap();
+    assert_eq!(kept, config::mark_for(&files, &read(&files.project)).unwrap());
+}
+
+#[test]
+fn a_new_file_is_created_once_and_counts_as_the_users_word() {
+    let root = tempfile::tempdir().unwrap();
+    let files = strict_project(root.path(), "{}");
+    let kind = FileKind::Pml(&files);
+    std::fs::remove_file(&files.project).unwrap();
+    let text = r#"{"permissions": {"allow": ["a"]}}"#;
+    let created = create(&files.project, kind, text).unwrap();
+    assert_eq!(created, FileCreation::New(WriteDurability::Confirmed));
+    assert_eq!(config::read(&files).unwrap().project, ProjectTrust::Obeyed);
+    assert_eq!(create(&files.project, kind, "{}").unwrap(), FileCreation::Existed);
+    assert_eq!(read(&files.project), text);
+    let error = create(&root.path().join("x.json"), kind, "{").unwrap_err();
+    assert!(matches!(error, WriteError::Breaking { .. }), "{error}");
+}
+
+#[test]
+fn copies_are_kept_beside_the_file_for_the_user_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join(".mcp.json");
+    assert_eq!(back_up(&path, FileKind::Client).unwrap(), None);
+    write(&path, "{ one }");
+    for (name, text) in [
+        (".mcp.json.bak", "{ one }"),
+        (".mcp.json.bak.1", "{ two }"),
+        (".mcp.json.bak.2", "{ three }"),
+    ] {
+        write(&path, text);
+        let copy = back_up(&path, FileKind::Client).unwrap().unwrap();
+        assert_eq!(copy, root.path().join(name));
+        assert_eq!((read(&copy).as_str(), read(&path).as_str()), (text, text));
+        assert_eq!(copy.metadata().unwrap().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn what_a_person_can_do_about_a_link_that_leads_out_is_said_for_each_kind_of_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    let link = root.join("project/.pml.json");
+    std::fs::create_dir(root.join("project")).unwrap();
+    symlink(root.join("elsewhere.json"), &link).unwrap();
+    let remove = format!(
+        "to have a file of its own here, first remove the link: rm {}",
+        link.display()
+    );
+    for (kind, instead) in [
+        (
+            project_file(),
+            format!(
+                "to edit that file itself, name it: pml --config {} …",
+                root.join("elsewhere.json").display()
+            ),
+        ),
+        (
+            FileKind::Client,
+            "to register pml elsewhere: claude mcp add pml -- pml stdio".to_owned(),
+        ),
+    ] {
+        let hint = resolve(&link, kind).unwrap_err().hint();
+        assert_eq!(hint, Some(format!("{instead}\n{remove}")));
+    }
+}
+
+#[test]
+fn a_client_gets_a_file_of_servers_and_a_power_cut_is_warned_of_only_where_it_may_undo() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join(".mcp.json");
+    let put = ConfigChange::PutServer {
+        name: "pml".to_owned(),
+        entry: serde_json::json!({"command": "pml"}),
+    };
+    let edited = edit(&path, FileKind::Client, &[put]).unwrap();
+    let expected = "{\n  \"mcpServers\": {\n    \"pml\": {\n      \"command\": \"pml\"\n    }\n  }\n}\n";
+    assert_eq!(edited.after, expected);
+    assert_eq!(edited.durability.warning(), None);
+    let unconfirmed = WriteDurability::Unconfirmed {
+        reason: "no space".to_owned(),
+    };
+    assert_eq!(
+        unconfirmed.warning().unwrap(),
+        "the change stands, but a power cut may undo it: the disk did not confirm it (no space)"
+    );
 }

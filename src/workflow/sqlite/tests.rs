@@ -589,6 +589,11 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
         deleted: 0,
     };
     assert_eq!(store.sweep(NOON, &[]).unwrap(), nothing);
+    assert!(!store.needs_sweep(NOON).unwrap());
+    assert!(
+        store.needs_sweep(short.expires_at).unwrap(),
+        "one is over and none is old"
+    );
     assert_eq!(
         store.sweep(short.expires_at, &[]).unwrap(),
         SweepReport {
@@ -596,6 +601,7 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
             deleted: 0,
         }
     );
+    assert!(!store.needs_sweep(short.expires_at).unwrap());
     assert_eq!(
         store.pending(short.expires_at).unwrap(),
         std::slice::from_ref(&long)
@@ -609,6 +615,12 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
         }
     );
     assert!(matches!(store.find(short.id), Err(WorkflowError::Unknown { .. })));
+    assert!(!store.needs_sweep(next_day).unwrap());
+    let day_after = long.expires_at.plus(Duration::from_hours(24));
+    assert!(
+        store.needs_sweep(day_after).unwrap(),
+        "one is old and none is over"
+    );
 }
 
 #[test]
@@ -750,4 +762,58 @@ fn what_another_process_asks_while_a_sweep_waits_for_its_turn_is_not_swept() {
     assert_eq!(store.sweep(NOON, &[]).unwrap().expired, []);
     let set_back = NOON.minus(Duration::from_hours(1));
     assert_eq!(store.sweep(set_back, &[]).unwrap().expired, [id]);
+}
+
+#[test]
+fn what_a_person_decided_survives_a_power_cut_and_an_ask_need_not() {
+    const NORMAL: i64 = 1;
+    const FULL: i64 = 2;
+    let (_directory, mut store) = opened();
+    let survives = |store: &SqliteStore| -> i64 {
+        let connection = &store.connection;
+        connection
+            .pragma_query_value(None, "synchronous", |row| row.get(0))
+            .unwrap()
+    };
+    let by = || Provenance::from(Road::Cli);
+    let approved = ApprovedLaunch {
+        launch: Digest::of(["launch"]),
+        approval: LaunchApproval {
+            dependency: "serena".parse().unwrap(),
+            version: None,
+            integrity: None,
+            package: None,
+            lock: None,
+            at_unix_ms: 7,
+        },
+    };
+    for round in 0..2 {
+        let id = store.create(new("{}"), NOON).unwrap().workflow().id;
+        assert_eq!(survives(&store), NORMAL, "an ask, round {round}");
+        store.answer(id, given(APPROVE, by()), NOON).unwrap();
+        assert_eq!(survives(&store), FULL, "an answer, round {round}");
+        store.leave_unattended(id).unwrap();
+        assert_eq!(survives(&store), NORMAL, "a call that left, round {round}");
+        store.apply(id, Event::Take, NOON).unwrap();
+        assert_eq!(survives(&store), FULL, "a taken call, round {round}");
+        store.sweep(NOON, &[]).unwrap();
+        assert_eq!(survives(&store), NORMAL, "a sweep, round {round}");
+        store.approve_launch(&approved).unwrap();
+        assert_eq!(survives(&store), FULL, "an approval, round {round}");
+        store.approvals().unwrap();
+        assert_eq!(survives(&store), NORMAL, "a look, round {round}");
+        store.forget_approvals(&approved.approval.dependency).unwrap();
+        assert_eq!(survives(&store), FULL, "a withdrawal, round {round}");
+    }
+}
+
+#[test]
+fn a_change_of_another_process_is_seen_once_and_an_own_one_never() {
+    let (directory, mut here) = opened();
+    let mut there = SqliteStore::open(file(&directory)).unwrap();
+    assert_eq!(here.changes().unwrap(), StoreChanges::None);
+    here.create(new("{}"), NOON).unwrap();
+    assert_eq!(here.changes().unwrap(), StoreChanges::None);
+    assert_eq!(there.changes().unwrap(), StoreChanges::ByOthers);
+    assert_eq!(there.changes().unwrap(), StoreChanges::None);
 }

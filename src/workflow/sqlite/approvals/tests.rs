@@ -350,3 +350,36 @@ fn a_migration_that_died_before_the_files_were_set_aside_is_finished() {
     drop(open(&directory));
     assert!(state.join("approved.migrated.1").exists() && !state.join("approved").exists());
 }
+
+#[test]
+fn approvals_whose_mark_was_lost_count_again_once_the_database_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place(&directory);
+    let mark = place.approvals_mark().unwrap();
+    drop(open(&directory));
+    assert!(!mark.exists(), "without an approval there is no mark");
+    open(&directory)
+        .approve_launch(&approved("one", approval("fs")))
+        .unwrap();
+    std::fs::remove_file(&mark).unwrap();
+    assert_eq!(place.approvals().unwrap().all().count(), 0);
+    drop(open(&directory));
+    let known = place.approvals().unwrap();
+    assert_eq!(known.find(&Digest::of(["one"])), Some(&approval("fs")));
+    drop(open(&directory));
+    assert!(known.are_current(&place), "opening changed none");
+}
+
+#[test]
+fn files_beside_a_database_whose_approvals_are_in_a_table_approve_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = second_format(&directory);
+    #[expect(clippy::disallowed_methods, reason = "the file of an older pml")]
+    let database = rusqlite::Connection::open(state.join("workflows.db")).unwrap();
+    database.execute_batch(include_str!("../3.sql")).unwrap();
+    database.pragma_update(None, "user_version", 3).unwrap();
+    drop(database);
+    let mut store = open(&directory);
+    assert_eq!(store.approvals().unwrap().all().count(), 0);
+    assert!(state.join("approved.migrated").exists() && !state.join("approved").exists());
+}
