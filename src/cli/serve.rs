@@ -6,11 +6,14 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::failure::{Hinted as _, Refused};
+use super::run::hosting;
 #[cfg(debug_assertions)]
 use super::watchdog::Watchdog;
 use super::{CommandContext, output, person, terminal};
+use crate::host::LateResumes;
 use crate::inbox::web::{Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamTokens, fresh_key};
 use crate::proxy::Desk;
 
@@ -142,9 +145,14 @@ async fn serve_page(
         allowed_host: arguments.allow_host.clone(),
     };
     let tokens = StreamTokens::new(context.locations.state());
-    let server = Server::open(desk, only, tokens, &options).await?;
+    let server = Server::open(desk.clone(), only, tokens, &options).await?;
     show(context, server.running(), &server.url_with_key(), arguments)?;
+    let ending = CancellationToken::new();
+    let resumes = LateResumes::new(hosting(context)?, desk, ending.clone());
+    let resuming = tokio::spawn(resumes.run());
     server.run(async move { drop(asked_to_go.await) }).await?;
+    ending.cancel();
+    resuming.await??;
     Ok(())
 }
 

@@ -240,7 +240,7 @@ mod tests {
         let own = crate::proxy::process_name(std::process::id()).unwrap();
         let write = |started: u64, session: &str| {
             let entry = json!({ "pid": own.pid, "procStart": started.to_string(), "sessionId": session });
-            std::fs::write(sessions.join("1.json"), entry.to_string()).unwrap();
+            crate::disk::replace(&sessions.join("1.json"), entry.to_string().as_bytes()).unwrap();
             process_with_session(&environment, &record())
         };
         let session = record().session.to_string();

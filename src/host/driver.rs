@@ -3,28 +3,28 @@
 //! Every wait is an arm of one loop; what takes longer (the store, the disk) is a task whose end is an event. So the agent
 //! is read while a person thinks.
 
+mod asking;
+
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::asks::{Asked, Asks, WaitingAsk};
-use super::claude::{self, ASKING_TOOLS, Opening, SettingSources};
+use super::claude::{self, ASKING_TOOLS};
 use super::error::RunError;
+use super::hosted_run::{Beginning, Control, HostedRun, RunEnd};
 use super::journal::Journal;
-use super::line::{AgentLine, AgentRequest, Block, ToolOutcome, TurnResult};
-use super::machine::{AskRoad, Effect, Event, Finish, Input, Machine, OpenAsk, Phase};
+use super::line::{AgentLine, Block, ToolOutcome, TurnResult};
+use super::machine::{Effect, Event, Finish, Machine, Phase};
 use super::message::Message;
 use super::process::Agent;
-use super::record::{KeptAskKind, RunOutcome, RunRecord, RunState};
+use super::record::{RunOutcome, RunRecord, RunState};
 use super::reply;
 use super::run_line::{AskOutcome, OwnLine, RunLine};
-use super::runs::{RunInput, RunLock, Runs};
-use crate::config::Environment;
-use crate::proxy::{Proxy, WorkflowId, now};
-use crate::report;
+use super::runs::{RunInput, Runs};
+use crate::proxy::{WorkflowId, now};
 
 /// How often what persons say elsewhere (the page, another terminal) is looked for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -34,67 +34,6 @@ const OWN_REQUESTS: &str = "pml-";
 
 /// How long an agent that was told to end by its input may take before it is ended: it writes its session.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-
-/// What a surface in this process tells a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Control {
-    /// A person says something to the agent.
-    Message(Message),
-    /// The agent is to break off what it does.
-    Interrupt,
-    /// A person ends the run.
-    Stop,
-    /// The person has nothing more to say.
-    EndOfInput,
-    /// This process must end.
-    HostEnds,
-}
-
-/// A run that this process may drive.
-pub struct HostedRun {
-    /// The run.
-    pub record: RunRecord,
-    /// The right to drive it.
-    pub lock: RunLock,
-    /// Where runs are kept.
-    pub runs: Runs,
-    /// The environment that the agent gets.
-    pub environment: Environment,
-    /// Rules and asks of the run's project.
-    pub proxy: Proxy,
-    /// The agent's program.
-    pub program: PathBuf,
-    /// The program of pml, which is the agent's server.
-    pub pml: PathBuf,
-    /// Whose settings the agent obeys.
-    pub sources: SettingSources,
-}
-
-/// How a run was left by the process that drove it.
-#[derive(Debug)]
-pub struct RunEnd {
-    /// The run as it is now.
-    pub record: RunRecord,
-    /// How its last turn ended.
-    pub result: Option<TurnResult>,
-    /// What the agent complained about last.
-    pub complaint: String,
-    /// The right to drive it, for one who goes on.
-    pub lock: RunLock,
-}
-
-/// How a run is begun in this process.
-#[derive(Debug)]
-pub struct Beginning {
-    /// Whether the agent's session is new.
-    pub opening: Opening,
-    /// What the person says first.
-    pub messages: Vec<Message>,
-    /// Whether they may say more.
-    pub input: Input,
-    /// The asks whose answers a message tells the agent, where the agent does not ask for them again.
-    pub told: Vec<WorkflowId>,
-}
 
 struct Driver {
     record: RunRecord,
@@ -220,12 +159,11 @@ impl Driver {
             let patience = deadline(self.patient_until);
             let last_words = deadline(self.last_words_until);
             tokio::select! {
-                line = self.agent.next_line() => match line {
-                    Some(line) => self.hear(line).await?,
-                    None => {
-                        self.agent.exited().await;
-                        self.step(Event::AgentGone).await?;
-                    }
+                line = self.agent.next_line() => if let Some(line) = line {
+                    self.hear(line).await?;
+                } else {
+                    self.agent.exited().await;
+                    self.step(Event::AgentGone).await?;
                 },
                 Some(what) = happened.recv() => self.learn(what).await?,
                 control = controls.recv(), if listening => match control {
@@ -312,134 +250,6 @@ impl Driver {
             | AgentLine::Response { .. }
             | AgentLine::Other => {}
         }
-        Ok(())
-    }
-
-    fn withdraw(&self, ask: &WaitingAsk) {
-        let (asks, workflow) = (self.asks.clone(), ask.workflow.id);
-        self.tasks.spawn(async move { asks.withdraw(workflow).await });
-    }
-
-    /// Has a request of the agent decided; the store and the rules are not waited for here.
-    fn asked(&mut self, id: String, request: AgentRequest) {
-        if let AgentRequest::Hook {
-            transcript: Some(path),
-            ..
-        } = &request
-        {
-            self.record.transcript = Some(path.into());
-        }
-        let kept = request.call().and_then(|call| self.record.ask_of(call)).cloned();
-        let (asks, decided) = (self.asks.clone(), self.decided.clone());
-        self.tasks.spawn(async move {
-            let put = asks.put(id, request, kept).await;
-            // The run may be over.
-            let _ = decided.send(Happened::Put(put));
-        });
-    }
-
-    async fn learn(&mut self, what: Happened) -> Result<(), RunError> {
-        match what {
-            Happened::Put(Asked::Reply(line)) => self.agent.write(line),
-            Happened::Put(Asked::Waits(ask)) => self.wait_for_person(*ask).await?,
-            Happened::Decided { request } => self.decided(&request),
-            Happened::Answer { request, line } => self.deliver(&request, line).await?,
-            Happened::Inputs(inputs) => {
-                for input in inputs {
-                    self.obey(match input {
-                        RunInput::Message(message) => Control::Message(message),
-                        RunInput::Interrupt => Control::Interrupt,
-                        RunInput::Stop => Control::Stop,
-                    })
-                    .await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn wait_for_person(&mut self, ask: WaitingAsk) -> Result<(), RunError> {
-        let (request, id) = (ask.request.clone(), ask.workflow.id);
-        let road = match ask.kept.kind {
-            KeptAskKind::Questions | KeptAskKind::OwnTool => AskRoad::Hook,
-            KeptAskKind::Unhooked | KeptAskKind::Permission | KeptAskKind::Form => AskRoad::Open,
-        };
-        let open = OpenAsk {
-            request: request.clone(),
-            tool_use: ask.kept.call.clone(),
-            road,
-        };
-        if !self.record.asks.iter().any(|kept| kept.workflow == id) {
-            self.record.asks.push(ask.kept.clone());
-        }
-        self.save().await?;
-        let line = OwnLine::Ask {
-            id,
-            code: ask.workflow.code.to_string(),
-            call: ask.kept.call.clone(),
-        };
-        self.journal.own(line).await;
-        self.waiting.insert(request.clone(), ask);
-        self.step(Event::Asked(open)).await?;
-        let (asks, decided) = (self.asks.clone(), self.decided.clone());
-        let ended = self.agent.ended();
-        self.tasks.spawn(async move {
-            tokio::select! {
-                _ = asks.decided(id) => {
-                    let _ = decided.send(Happened::Decided { request });
-                }
-                () = ended.cancelled() => {}
-            }
-        });
-        Ok(())
-    }
-
-    /// Has the line written that answers a request, unless its call is being put off: its answer is for the next process.
-    fn decided(&self, request: &str) {
-        let Some(ask) = self.waiting.get(request) else {
-            return;
-        };
-        if matches!(self.machine.phase(), Phase::Parking | Phase::Ending | Phase::Over) {
-            return;
-        }
-        let (asks, decided, ask) = (self.asks.clone(), self.decided.clone(), ask.clone());
-        self.tasks.spawn(async move {
-            let line = asks
-                .answer(&ask)
-                .await
-                .unwrap_or_else(|refusal| Asks::refuse(&ask, &report::render_hinted(&refusal)));
-            let request = ask.request;
-            let _ = decided.send(Happened::Answer { request, line });
-        });
-    }
-
-    async fn deliver(&mut self, request: &str, line: String) -> Result<(), RunError> {
-        let Some(ask) = self.waiting.remove(request) else {
-            return Ok(());
-        };
-        if self.machine.phase() == Phase::Parking {
-            // The agent was told meanwhile to put the call off; the answer is kept for the next process.
-            self.waiting.insert(request.to_owned(), ask);
-            return Ok(());
-        }
-        self.agent.write(line);
-        self.over(&ask, AskOutcome::Delivered).await?;
-        self.step(Event::AskOver {
-            request: request.to_owned(),
-        })
-        .await
-    }
-
-    /// Takes note that an ask is over for the agent.
-    async fn over(&mut self, ask: &WaitingAsk, outcome: AskOutcome) -> Result<(), RunError> {
-        let id = ask.workflow.id;
-        // A question is delivered once its tool's result is recorded; what has no such call is delivered with its reply.
-        let by_reply = matches!(ask.kept.kind, KeptAskKind::Permission | KeptAskKind::Form);
-        if by_reply || outcome == AskOutcome::Withdrawn {
-            self.record.deliver(|kept| kept.workflow == id);
-            self.save().await?;
-        }
-        self.journal.own(OwnLine::Answered { id, outcome }).await;
         Ok(())
     }
 

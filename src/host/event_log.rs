@@ -83,7 +83,7 @@ impl EventLog {
             }
         }
         if self.length + text.len() as u64 > FILE_LIMIT {
-            std::fs::rename(&self.path, aside(&self.path))?;
+            crate::disk::rename(&self.path, &aside(&self.path))?;
             self.file = append_to(&self.path)?;
             self.length = 0;
         }

@@ -7,10 +7,10 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::claude::{self, RUN_VARIABLE, SettingSources};
-use super::driver::HostedRun;
 use super::error::RunError;
+use super::hosted_run::HostedRun;
 use super::record::{RunId, RunRecord, RunState};
-use super::resumption::{Resumption, resumption};
+use super::resumption::{KeptSession, Resumption, resumption};
 use super::runs::{RunLock, Runs};
 use crate::config::{self, Environment, Files, Locations, RunSettings};
 use crate::protocol::Shown;
@@ -121,13 +121,19 @@ impl Hosting {
     pub async fn resumption(&self, desk: &Desk, record: &RunRecord) -> Resumption {
         let mut asks = Vec::new();
         for kept in &record.asks {
-            match desk.find(kept.workflow).await {
-                Ok(workflow) => asks.push(workflow),
-                // It is so old that the store has forgotten it: no answer can come.
-                Err(_) => {}
+            // One that the store has forgotten is so old that no answer can come.
+            if let Ok(workflow) = desk.find(kept.workflow).await {
+                asks.push(workflow);
             }
         }
-        resumption(record, &asks)
+        let transcript = record.transcript.clone();
+        let missing =
+            tokio::task::spawn_blocking(move || transcript.is_some_and(|path| !path.exists())).await;
+        let session = match missing {
+            Ok(true) => KeptSession::Missing,
+            Ok(false) | Err(_) => KeptSession::Written,
+        };
+        resumption(record, &asks, session)
     }
 
     fn check_room(&self, settings: &RunSettings) -> Result<(), RunError> {

@@ -86,20 +86,13 @@ async fn write(log: EventLog, mut entries: mpsc::Receiver<LogEntry>) {
     loop {
         let entry = if text.is_empty() {
             entries.recv().await
+        } else if let Ok(entry) = tokio::time::timeout(COLLECTED_FOR, entries.recv()).await {
+            entry
         } else {
-            match tokio::time::timeout(COLLECTED_FOR, entries.recv()).await {
-                Ok(entry) => entry,
-                Err(_) => {
-                    lines.push(
-                        OwnLine::Text {
-                            text: std::mem::take(&mut text),
-                        }
-                        .json(),
-                    );
-                    append(&mut log, &mut lines).await;
-                    continue;
-                }
-            }
+            let text = std::mem::take(&mut text);
+            lines.push(OwnLine::Text { text }.json());
+            append(&mut log, &mut lines).await;
+            continue;
         };
         let ended = entry.is_none();
         let mut take = |entry| match entry {

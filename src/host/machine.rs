@@ -323,9 +323,8 @@ impl Machine {
             (Some(tool_use), _) => Finish::Parked { tool_use },
             (None, Some(Ending::Done)) => Finish::Done,
             (None, Some(Ending::Stopped)) => Finish::Stopped,
-            (None, Some(Ending::Left)) => Finish::Lost,
             (None, None) if quiet => Finish::Done,
-            (None, None) => Finish::Lost,
+            (None, Some(Ending::Left) | None) => Finish::Lost,
         };
         vec![Effect::StopPatience, Effect::Finish(finish)]
     }

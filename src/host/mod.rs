@@ -6,7 +6,7 @@
 //!
 //! `line.rs` and `reply.rs` are the codec of the agent's lines, `machine.rs` decides what happens next; both are pure.
 //! `driver.rs` carries it out, `runs.rs` and `event_log.rs` keep what other processes need, `resumption.rs` decides how a
-//! run goes on after an answer that came late.
+//! run goes on after an answer that came late, `late_resumes.rs` does it in `pml serve`.
 
 mod asks;
 pub mod claude;
@@ -14,8 +14,10 @@ mod driver;
 mod error;
 mod event_log;
 mod form;
+mod hosted_run;
 mod hosting;
 mod journal;
+mod late_resumes;
 mod line;
 mod machine;
 mod message;
@@ -26,10 +28,12 @@ mod resumption;
 mod run_line;
 mod runs;
 
-pub use driver::{Beginning, Control, HostedRun, RunEnd, drive};
+pub use driver::drive;
 pub use error::RunError;
 pub use event_log::{LoggedEvent, events_after};
+pub use hosted_run::{Beginning, Control, HostedRun, RunEnd};
 pub use hosting::{Hosting, WantedRun};
+pub use late_resumes::LateResumes;
 pub use line::{
     AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, ToolOutcome, ToolResult, TurnResult,
 };

@@ -75,7 +75,7 @@ impl Agent {
                     Err(_) => tracing::warn!("a line of the agent is no text, and is left out"),
                 },
                 Ok(Some(_)) => {
-                    tracing::warn!("a line of the agent is longer than {LINE_LIMIT} bytes, and is left out")
+                    tracing::warn!("a line of the agent is longer than {LINE_LIMIT} bytes, and is left out");
                 }
                 Ok(None) | Err(_) => return None,
             }
@@ -108,17 +108,13 @@ impl Agent {
 
     /// Waits until the agent and everything it started is gone.
     pub(super) async fn exited(&mut self) {
-        let exit = match self.process.take() {
-            Some(mut process) => {
-                self.input = None;
-                Some(process.exited().await)
-            }
-            None => {
-                self.ended.cancelled().await;
-                None
-            }
+        let Some(mut process) = self.process.take() else {
+            // It was told to end, and that is awaited elsewhere.
+            self.ended.cancelled().await;
+            return;
         };
-        if let Some(Exit::NotStarted(reason)) = exit {
+        self.input = None;
+        if let Exit::NotStarted(reason) = process.exited().await {
             tracing::warn!("{reason}");
         }
         self.ended.cancel();

@@ -3,10 +3,11 @@
 //! | the run | what the agent gets |
 //! |---|---|
 //! | parked | nothing: it asks again before the very call, and is answered there |
+//! | lost before its session was written | what was wanted once more, with what was answered since |
 //! | lost | a message that says what it asked and what was answered; a use that was approved is let through once when it comes again |
 
 use super::claude::Opening;
-use super::driver::Beginning;
+use super::hosted_run::Beginning;
 use super::machine::Input;
 use super::message::{Message, Priority};
 use super::record::{RunRecord, RunState};
@@ -23,9 +24,18 @@ pub enum Resumption {
     Goes(Beginning),
 }
 
+/// Whether an agent wrote its session down before it was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeptSession {
+    /// It did, as far as is known.
+    Written,
+    /// It was killed in its first moments.
+    Missing,
+}
+
 /// Decides how a run goes on; `asks` are its asks as they stand in the store.
 #[must_use]
-pub(super) fn resumption(record: &RunRecord, asks: &[Workflow]) -> Resumption {
+pub(super) fn resumption(record: &RunRecord, asks: &[Workflow], session: KeptSession) -> Resumption {
     let open = |workflow: &&Workflow| workflow.state == State::Pending;
     match &record.state {
         RunState::Parked { call } => {
@@ -47,9 +57,16 @@ pub(super) fn resumption(record: &RunRecord, asks: &[Workflow]) -> Resumption {
         RunState::Lost => {
             let told: Vec<WorkflowId> = asks.iter().map(|ask| ask.id).collect();
             let words: Vec<String> = asks.iter().map(words).collect();
-            let text = format!("{}\nContinue.", words.join("\n"));
+            let (opening, text) = match session {
+                KeptSession::Written => (Opening::Resume, format!("{}\nContinue.", words.join("\n"))),
+                // There is nothing to go on with: what was wanted is said again, with what was answered since.
+                KeptSession::Missing => (
+                    Opening::Begin,
+                    format!("{}\n\n{}", record.prompt, words.join("\n")),
+                ),
+            };
             Resumption::Goes(Beginning {
-                opening: Opening::Resume,
+                opening,
                 messages: vec![Message {
                     uuid: uuid::Uuid::new_v4().to_string(),
                     text,
@@ -114,5 +131,131 @@ fn words(workflow: &Workflow) -> String {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::record::tests::record;
+    use crate::host::record::{KeptAsk, KeptAskKind};
+    use crate::protocol::question::QuestionAnswer;
+    use crate::workflow::{Road, Scope, samples};
+
+    fn asked(ask: Ask, answer: Option<Answer>) -> Workflow {
+        let mut workflow = samples::workflow(ask);
+        if let Some(answer) = answer {
+            workflow.state = State::Answered {
+                answer,
+                by: Road::Web.into(),
+                at: samples::NOON,
+            };
+        }
+        workflow
+    }
+
+    fn choice() -> Ask {
+        Ask::Questions {
+            questions: vec![samples::choice("Which db?", &["pg", "sqlite"])],
+        }
+    }
+
+    fn pg() -> Answer {
+        let answer = QuestionAnswer {
+            labels: vec!["pg".to_owned()],
+            text: None,
+        };
+        Answer::Answers {
+            answers: vec![answer],
+        }
+    }
+
+    fn decided(state: RunState, workflow: &Workflow, session: KeptSession) -> Resumption {
+        let kept = KeptAsk {
+            workflow: workflow.id,
+            call: "t1".to_owned(),
+            kind: KeptAskKind::Questions,
+        };
+        let record = RunRecord {
+            state,
+            asks: vec![kept],
+            ..record()
+        };
+        resumption(&record, std::slice::from_ref(workflow), session)
+    }
+
+    fn text(resumption: Resumption) -> (Opening, Option<String>) {
+        match resumption {
+            Resumption::Goes(beginning) => (
+                beginning.opening,
+                beginning.messages.into_iter().next().map(|first| first.text),
+            ),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_parked_run_goes_on_without_a_message_once_it_is_answered() {
+        let parked = || RunState::Parked {
+            call: "t1".to_owned(),
+        };
+        let open = decided(parked(), &asked(choice(), None), KeptSession::Written);
+        assert!(matches!(open, Resumption::Waits), "{open:?}");
+        let answered = decided(parked(), &asked(choice(), Some(pg())), KeptSession::Written);
+        assert_eq!(text(answered), (Opening::Resume, None));
+    }
+
+    #[test]
+    fn a_lost_run_is_told_what_it_asked_and_what_was_answered() {
+        let told = |ask, answer| {
+            text(decided(
+                RunState::Lost,
+                &asked(ask, Some(answer)),
+                KeptSession::Written,
+            ))
+            .1
+            .unwrap()
+        };
+        assert_eq!(
+            told(choice(), pg()),
+            "You previously asked: Which db? The user answered: pg.\nContinue."
+        );
+        let no = Answer::Refuse {
+            reason: Some("not now".to_owned()),
+        };
+        assert_eq!(
+            told(choice(), no),
+            "You previously asked: Which db? The user would not answer: not now\nContinue."
+        );
+        let yes = told(Ask::Use, Answer::Approve { scope: Scope::Once });
+        assert!(
+            yes.contains("make the very same call again, and it will run once"),
+            "{yes}"
+        );
+    }
+
+    #[test]
+    fn a_session_that_was_never_written_is_begun_again_with_what_was_wanted() {
+        let begun = decided(RunState::Lost, &asked(choice(), Some(pg())), KeptSession::Missing);
+        let expected = "fix the test\n\nYou previously asked: Which db? The user answered: pg.".to_owned();
+        assert_eq!(text(begun), (Opening::Begin, Some(expected)));
+    }
+
+    #[test]
+    fn a_run_that_is_over_or_asks_nothing_does_not_go_on() {
+        let lost = RunRecord {
+            state: RunState::Lost,
+            ..record()
+        };
+        assert!(matches!(
+            resumption(&lost, &[], KeptSession::Written),
+            Resumption::Not
+        ));
+        let running = decided(
+            RunState::Running,
+            &asked(choice(), Some(pg())),
+            KeptSession::Written,
+        );
+        assert!(matches!(running, Resumption::Not), "{running:?}");
     }
 }

@@ -87,7 +87,7 @@ impl Runs {
             let directory = self.of(&id);
             match std::fs::create_dir(&directory) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-                made => made.map_err(RunError::file("create", &directory))?,
+                created => created.map_err(RunError::file("create", &directory))?,
             }
             let record = make(id);
             let lock = self.claim(&record)?;

@@ -1,5 +1,7 @@
 //! Suspends a call that a person must decide about.
 
+use std::time::Duration;
+
 use std::sync::Arc;
 
 use super::ask_reason::AskReason;
@@ -58,7 +60,7 @@ impl Proxy {
         let mut new = NewWorkflow {
             ask,
             call,
-            time_to_live: view.config.approvals.time_to_live,
+            time_to_live: self.patience(view),
             project: self.project().to_owned(),
             origin: self.origin(view),
             attended: match client_request.patience {
@@ -173,6 +175,21 @@ impl Proxy {
                 process: self.0.scope.process(),
             },
         }
+    }
+
+    /// Returns how long an approval may take: in a run it waits as long as a question does, as its person may come back later.
+    fn patience(&self, view: &View) -> Duration {
+        if self.is_in_run() {
+            view.config.ask_user.kept
+        } else {
+            view.config.approvals.time_to_live
+        }
+    }
+
+    /// Tells whether the client is an agent that `pml run` hosts: its calls wait for their person, and it shows no dialog.
+    #[must_use]
+    pub fn is_in_run(&self) -> bool {
+        self.0.environment.variable(RUN).is_some()
     }
 
     fn variable(&self, name: &str) -> Option<String> {

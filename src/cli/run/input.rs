@@ -78,12 +78,11 @@ pub(super) async fn attend(
                 Some(line) => show(desk, &mut stream, &mut asks, &line, attended).await?,
                 None => return Ok(()),
             },
-            line = typed.next(), if open_input => match line {
-                Some(line) => say(desk, &controls, &mut asks, &line).await,
-                None => {
-                    open_input = false;
-                    let _ = controls.send(Control::EndOfInput).await;
-                }
+            line = typed.next(), if open_input => if let Some(line) = line {
+                say(desk, &controls, &mut asks, &line).await;
+            } else {
+                open_input = false;
+                let _ = controls.send(Control::EndOfInput).await;
             },
             _ = interrupt.recv() => {
                 let again = interrupted.is_some_and(|before| before.elapsed() < TWICE);
@@ -141,7 +140,7 @@ async fn show(
             if let Ok(workflow) = desk.find(*id).await
                 && let Some(answer) = desk.card(&workflow).answered
             {
-                let by = answer.who.unwrap_or_else(|| answer.road.to_string());
+                let by = answer.who.unwrap_or_else(|| answer.road.clone());
                 output::say(&format!("= {} · {by}", answer.text));
             }
         }

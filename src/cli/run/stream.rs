@@ -92,13 +92,13 @@ impl Stream {
 
     fn finished(&mut self, result: &ToolResult, at: Instant) -> Option<Output> {
         let (tool, began) = self.calls.remove(&result.tool_use)?;
-        let took = seconds(at.saturating_duration_since(began));
+        let time = seconds(at.saturating_duration_since(began));
         Some(Output::Line(match result.outcome {
-            ToolOutcome::Done => format!("  {tool} done in {took}"),
+            ToolOutcome::Done => format!("  {tool} done in {time}"),
             ToolOutcome::Failed => {
                 let first = result.excerpt.trim().lines().next().unwrap_or_default();
                 let why = cut(&Shown::line(first).to_string(), COMPLAINT);
-                format!("  {tool} failed in {took}: {why}")
+                format!("  {tool} failed in {time}: {why}")
             }
         }))
     }

@@ -116,14 +116,12 @@ impl PermissionPrompt<'_> {
 
     /// Suspends the use of a tool, or finds the ask whose form the client brings back.
     async fn suspended(&self, tool: &ToolName, input: &str) -> Result<(Workflow, Option<Claim>), Refusal> {
-        match self.requester.returns_form_of() {
-            Some(id) => Ok((self.proxy.workflow_here(id).await?, None)),
-            None => {
-                let time_to_live = self.proxy.approvals().time_to_live;
-                let (tool, input) = (tool.clone(), input.to_owned());
-                self.proxy.use_of(tool, input, time_to_live).await
-            }
+        if let Some(id) = self.requester.returns_form_of() {
+            return Ok((self.proxy.workflow_here(id).await?, None));
         }
+        let time_to_live = self.proxy.approvals().time_to_live;
+        let (tool, input) = (tool.clone(), input.to_owned());
+        self.proxy.use_of(tool, input, time_to_live).await
     }
 
     /// Puts an ask to a person where it waits for one, and records what they say; returns the form to show, if any.
