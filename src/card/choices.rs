@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::approval::ShownDependency;
 use crate::protocol::{Pattern, Shown};
 use crate::workflow::{Ask, Scope, Workflow};
 
@@ -99,6 +100,12 @@ fn choice(decision: Decision, label: &'static str, grants: &str) -> Choice {
     }
 }
 
+/// Tells whether a question shows less than its answer would accept.
+fn misses_lines(dependency: &ShownDependency) -> bool {
+    let change = dependency.installation.change.as_ref();
+    change.is_some_and(|change| change.missing > 0)
+}
+
 /// Lists the decisions that an ask offers; questions are answered in other ways.
 pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<Choice> {
     let (once, session) = match &workflow.ask {
@@ -118,6 +125,9 @@ pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<C
                     "it may declare servers and forbid, and nothing else",
                 ),
             ];
+        }
+        Ask::Integrity { dependency } if misses_lines(dependency) => {
+            return vec![choice(Decision::Abort, "Abort", "nothing runs")];
         }
         Ask::Integrity { .. } => {
             return vec![

@@ -3,11 +3,14 @@
 use serde::Serialize;
 
 use super::choices::{AlwaysRule, Choice, choices};
-use super::facts::{self, Line, Subject};
+use super::facts::{self, Fact, FilePast, Line, Subject};
 use super::outlook::{Outlook, Presence};
-use crate::protocol::Shown;
 use crate::protocol::question::{Choice as QuestionOption, LEFT_UNANSWERED, Question};
+use crate::protocol::{Excerpt, Extent, Shown};
 use crate::workflow::{Answer, Ask, Code, State, Timestamp, Workflow, WorkflowId};
+
+/// What a client's dialog shows of what a person decides about, in columns: a page.
+pub const DIALOG_COLUMNS: usize = 2_000;
 
 /// An ask as a person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -48,6 +51,41 @@ pub struct Card {
     pub keeps_text: &'static str,
     /// What was answered.
     pub answered: Option<CardAnswer>,
+}
+
+impl Card {
+    /// Returns what a dialog shows of a changed server or of a project's file, on one line; `None` for other asks.
+    #[must_use]
+    pub fn dialog_text(&self) -> Option<String> {
+        let fact = match &self.subject {
+            Subject::ChangedServer { .. }
+            | Subject::ProjectFile {
+                past: FilePast::Changed,
+                ..
+            } => Fact::Change,
+            Subject::ProjectFile {
+                past: FilePast::New, ..
+            } => Fact::Want,
+            Subject::Server { .. }
+            | Subject::Remote { .. }
+            | Subject::Call { .. }
+            | Subject::Use { .. }
+            | Subject::Questions => return None,
+        };
+        let lines = self.lines.iter().filter(|line| line.fact == fact);
+        let lines: Vec<&str> = lines.map(|line| line.text.as_str()).collect();
+        Some(lines.join("; "))
+    }
+
+    /// Tells whether a dialog has room for everything that its answer would accept.
+    ///
+    /// A difference or a file that has no room there is decided about where a person can scroll: a dialog would accept
+    /// what it did not show.
+    #[must_use]
+    pub fn fits_dialog(&self) -> bool {
+        self.dialog_text()
+            .is_none_or(|text| Excerpt::of_text(&text, DIALOG_COLUMNS).extent == Extent::Whole)
+    }
 }
 
 /// A question as a person is shown it.

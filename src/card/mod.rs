@@ -12,7 +12,7 @@ mod outlook;
 mod said;
 
 pub use choices::{AlwaysRule, Choice, Decision};
-pub use content::{Card, CardAnswer, CardAsker, CardQuestion, CardState};
+pub use content::{Card, CardAnswer, CardAsker, CardQuestion, CardState, DIALOG_COLUMNS};
 pub use facts::{Fact, FilePast, Line, LineStyle, Subject};
 pub use notification::Notification;
 pub use outlook::{Outlook, Presence};

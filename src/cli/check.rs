@@ -52,6 +52,8 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
     let decision = forecast::decision(happens);
     let reason = forecast::reason(context, &forecast);
     let rule = forecast.rule.as_deref();
+    let namesakes = context.tool_names(&config).beside(tool.dependency());
+    let namesakes = namesakes.of(tool.tool());
     if arguments.json {
         let approval = match &forecast.because {
             ForecastReason::Approved(record) => Some(forecast::approval_json(record)),
@@ -64,6 +66,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
             "reason": reason,
             "approval": approval,
             "rule": rule.map(output::rule_json),
+            "mistakableFor": namesakes,
         }));
         return Ok(output::verdict(code, written)?);
     }
@@ -87,6 +90,9 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
         );
     }
     let written = output::data(&lines);
+    if let Some(others) = &namesakes {
+        output::note(&format!("`{}` can be mistaken for {others}", Shown::line(&shown)));
+    }
     if server.is_none() {
         let names = config.servers.keys().map(DependencyName::as_str);
         let meant = config::nearest(tool.dependency().as_str(), names)

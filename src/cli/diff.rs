@@ -13,7 +13,7 @@ use super::{CommandContext, Haste, install, output};
 use crate::config::{Config, Server};
 use crate::loader::process::supervisor;
 use crate::loader::{Catalog, InstallStep, Packages, plan};
-use crate::pins::{Change, PackagePin, Pin, difference};
+use crate::pins::{PackagePin, Pin, difference};
 use crate::protocol::{DependencyName, Shown};
 use crate::proxy::now;
 
@@ -62,9 +62,10 @@ pub(crate) fn run(
         return Ok(ExitCode::from(1));
     };
     let (before, after) = compared?;
+    let namesakes = context.tool_names(config).beside(&arguments.name);
     let lines: Vec<String> = difference(&before, &after)
         .iter()
-        .flat_map(Change::lines)
+        .flat_map(|change| change.lines(&namesakes))
         .collect();
     let code = u8::from(!lines.is_empty());
     let version = |pin: &Pin| pin.package.as_ref().map(|package| package.version.clone());

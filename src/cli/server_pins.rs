@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{CommandContext, output};
-use crate::config::{Files, Server};
+use crate::config::{Config, Files, Server};
 use crate::loader::{Content, Known, Loader, Plan};
 use crate::permissions::writer::{self, FileEdit, FileKind, WriteError};
 use crate::pins::{
     AcceptedError, AcceptedLaunch, AcceptedPins, AcceptedServer, LockFile, PackagePin, Pin, PinError,
-    lock_path, read_lock,
+    ToolNames, lock_path, read_lock,
 };
 use crate::protocol::DependencyName;
 
@@ -72,6 +72,11 @@ impl CommandContext {
         server: &Server,
     ) -> Result<Option<Arc<AcceptedServer>>, AcceptedError> {
         self.accepted_pins().find(&server.source.file, name)
+    }
+
+    /// Returns the accepted tools of every server by their names.
+    pub(super) fn tool_names(&self, config: &Config) -> ToolNames {
+        self.accepted_pins().tool_names(&config.servers)
     }
 
     /// Records that the user accepts a server as it started just now.

@@ -18,7 +18,7 @@ use super::terminal::{self, StepDisplay, TerminalReply};
 use super::{CommandContext, Haste, authority, install, output, uses};
 use crate::config::Server;
 use crate::loader::{Content, Lease, Loader, Plan, Started, Urgency};
-use crate::pins::{Change, PackagePin, Pin, difference, tool_changes};
+use crate::pins::{PackagePin, Pin, ToolNames, difference, tool_changes};
 use crate::protocol::{DependencyName, LaunchApproval};
 use crate::proxy::now;
 use crate::workflow::{ApprovedLaunch, Place};
@@ -187,7 +187,9 @@ fn show_package(candidate: &Candidate, before: &Pin, package: &PackagePin) {
     };
     let changes = difference(before, &now_pin);
     output::say(&format!("{}:", candidate.name));
-    say_lines(changes.iter().flat_map(Change::lines));
+    // No tools yet: they are known once it runs.
+    let namesakes = ToolNames::default().beside(&candidate.name);
+    say_lines(changes.iter().flat_map(|change| change.lines(&namesakes)));
     diff::say_facts(package);
     output::say("");
 }
@@ -253,7 +255,8 @@ async fn install_and_declare(
         .unwrap_or_default();
     if !changes.is_empty() {
         output::say("its tools, which are known now:");
-        say_lines(changes.iter().flat_map(crate::pins::ToolChange::lines));
+        let namesakes = context.tool_names(&context.read()?).beside(name);
+        say_lines(changes.iter().flat_map(|change| change.lines(&namesakes)));
         output::say("");
         if !agreed(arguments, "Accept its tools as they are now?").await? {
             return Ok(false);

@@ -19,18 +19,6 @@ pub struct RunSettings {
     pub patience: Duration,
     /// How many runs may be under way at once.
     pub most: usize,
-    /// Which sessions an answer that comes late starts again.
-    pub late_answers: LateAnswers,
-}
-
-/// Which sessions an answer that comes late starts again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LateAnswers {
-    /// Those that `pml run` began.
-    #[default]
-    OwnRuns,
-    /// Those of every client whose session is known.
-    Resume,
 }
 
 impl Default for RunSettings {
@@ -39,7 +27,6 @@ impl Default for RunSettings {
             claude: None,
             patience: PATIENCE,
             most: MOST,
-            late_answers: LateAnswers::default(),
         }
     }
 }

@@ -51,18 +51,6 @@ pub(super) struct RunEntry {
     /// How many runs may be under way at once; 4 by default.
     #[schemars(range(min = 1, max = 64))]
     pub(super) most: Option<usize>,
-    /// Which sessions an answer that comes late starts again: `own` (default) those of `pml run`, `resume` those of every client whose session is known.
-    pub(super) late_answers: Option<LateAnswersEntry>,
-}
-
-/// Which sessions an answer that comes late starts again.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum LateAnswersEntry {
-    /// Those of `pml run`.
-    Own,
-    /// Those of every client whose session is known.
-    Resume,
 }
 
 /// Which packages are asked about.

@@ -11,10 +11,9 @@ use jsonc_parser::common::Ranged as _;
 use super::document::DocumentFault;
 use super::file::File;
 use super::layer_kind::LayerKind;
-use super::user_entries::{AuditEntry, LateAnswersEntry, PinToolsEntry, RunEntry, SendEntry, TrustEntry};
+use super::user_entries::{AuditEntry, PinToolsEntry, RunEntry, SendEntry, TrustEntry};
 use super::{
-    AskedPackages, Audit, Config, LateAnswers, MinReleaseAge, NotifyCommand, PinTools, Problem, RunSettings,
-    TrustMode,
+    AskedPackages, Audit, Config, MinReleaseAge, NotifyCommand, PinTools, Problem, RunSettings, TrustMode,
 };
 
 /// Takes over these settings from the user's file; refuses a project's file that has one.
@@ -146,12 +145,6 @@ fn settle_run(settings: &mut RunSettings, entry: &RunEntry) -> Result<(), String
             return Err("`most` of `run` is a number from 1 to 64".to_owned());
         }
         settings.most = most;
-    }
-    if let Some(late_answers) = entry.late_answers {
-        settings.late_answers = match late_answers {
-            LateAnswersEntry::Own => LateAnswers::OwnRuns,
-            LateAnswersEntry::Resume => LateAnswers::Resume,
-        };
     }
     Ok(())
 }

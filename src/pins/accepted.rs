@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Pin, ToolPin};
+use super::{Pin, ToolNames, ToolPin};
+use crate::config::Server;
 use crate::disk::{self, Stamp};
-use crate::protocol::{DependencyName, Digest, Shown, shell};
+use crate::protocol::{DependencyName, Digest, Shown, ToolName, shell};
 use crate::report::Hint;
 
 /// How many launches of a server are remembered: the present one and those that a person may go back to.
@@ -189,22 +190,44 @@ impl AcceptedPins {
         {
             return Ok(Some(Arc::clone(accepted)));
         }
-        let unreadable = |reason: &dyn std::fmt::Display| AcceptedError::Unreadable {
-            server: server.clone(),
-            path: path.clone(),
-            reason: Shown::line(&reason.to_string()).to_string(),
-        };
-        if size > LONGEST_FILE {
-            return Err(unreadable(&"it is too large"));
-        }
-        let bytes = std::fs::read(&path).map_err(|error| unreadable(&error))?;
-        let accepted: AcceptedServer = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
-        if accepted.file != file || accepted.server != *server {
-            return Err(unreadable(&"it is about another server"));
-        }
-        let accepted = Arc::new(accepted);
+        let accepted = Arc::new(load(&path, size, file, server)?);
         read.insert(path, (stamp, Arc::clone(&accepted)));
         Ok(Some(accepted))
+    }
+
+    /// Returns the accepted tools of servers by their names; reads files.
+    ///
+    /// What cannot be read is left out: the calls of that server say so.
+    #[must_use]
+    pub fn tool_names(&self, servers: &BTreeMap<DependencyName, Server>) -> ToolNames {
+        let enabled = servers.iter().filter(|(_, server)| !server.disabled);
+        let tools = enabled.flat_map(|(name, server)| {
+            let accepted = self.look(&server.source.file, name);
+            let tools = accepted.as_deref().and_then(AcceptedServer::newest_tools);
+            let tools = tools.map(|tools| tools.keys().cloned().collect::<Vec<_>>());
+            tools
+                .unwrap_or_default()
+                .into_iter()
+                .map(move |tool| ToolName::new(name.clone(), tool))
+        });
+        tools.collect()
+    }
+
+    /// Returns what was accepted of a server without keeping it in memory: a look at all of them is rare.
+    fn look(&self, file: &Path, server: &DependencyName) -> Option<Arc<AcceptedServer>> {
+        let path = self.path(file, server);
+        let stamp = Stamp::of(&path);
+        let Stamp::Present { size, .. } = stamp else {
+            return None;
+        };
+        let known = {
+            let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            read.get(&path).filter(|(seen, _)| *seen == stamp).cloned()
+        };
+        match known {
+            Some((_, accepted)) => Some(accepted),
+            None => load(&path, size, file, server).ok().map(Arc::new),
+        }
     }
 
     /// Changes what is kept of a server, under the lock of the directory; waits for the disk.
@@ -258,6 +281,29 @@ impl AcceptedPins {
         self.directory
             .join(format!("{readable}-{}.json", &key.as_str()[..32]))
     }
+}
+
+/// Reads a file as what pml writes there about this server.
+fn load(
+    path: &Path,
+    size: u64,
+    file: &Path,
+    server: &DependencyName,
+) -> Result<AcceptedServer, AcceptedError> {
+    let unreadable = |reason: &dyn std::fmt::Display| AcceptedError::Unreadable {
+        server: server.clone(),
+        path: path.to_owned(),
+        reason: Shown::line(&reason.to_string()).to_string(),
+    };
+    if size > LONGEST_FILE {
+        return Err(unreadable(&"it is too large"));
+    }
+    let bytes = std::fs::read(path).map_err(|error| unreadable(&error))?;
+    let accepted: AcceptedServer = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
+    if accepted.file != file || accepted.server != *server {
+        return Err(unreadable(&"it is about another server"));
+    }
+    Ok(accepted)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition_text::{describe, text_difference};
-use super::{PackagePin, Pin, ProvenanceChange, ToolPin};
+use super::{Namesakes, PackagePin, Pin, ProvenanceChange, ToolPin};
 use crate::protocol::Shown;
 
 /// One thing that is not as it was accepted.
@@ -86,7 +86,7 @@ pub enum ToolChange {
     },
 }
 
-/// The most packages of one kind that are named in a line: more are counted.
+/// The most packages of one kind that are named in a line: the others follow on lines of their own.
 const PACKAGES_NAMED: usize = 40;
 
 /// Compares two pins; what either of them does not know does not differ.
@@ -197,9 +197,9 @@ impl ToolChange {
 }
 
 impl Change {
-    /// Says it in lines, each with its sign.
+    /// Says it in lines, each with its sign; a tool that can be mistaken for one of `namesakes` is marked.
     #[must_use]
-    pub fn lines(&self) -> Vec<String> {
+    pub fn lines(&self, namesakes: &Namesakes) -> Vec<String> {
         match self {
             // Its words are escaped already.
             Self::Provenance(change) => vec![format!("! {change}")],
@@ -216,7 +216,7 @@ impl Change {
                 added(now),
             ],
             Self::Contents(contents) => contents.lines(),
-            Self::Tool(change) => change.lines(),
+            Self::Tool(change) => change.lines(namesakes),
         }
     }
 }
@@ -224,16 +224,14 @@ impl Change {
 impl ContentsChange {
     fn lines(&self) -> Vec<String> {
         let named = |sign: char, what: &str, titles: &[String]| {
-            if titles.is_empty() {
-                return None;
-            }
-            let mut text: Vec<String> = titles.iter().take(PACKAGES_NAMED).cloned().collect();
-            if titles.len() > PACKAGES_NAMED {
-                text.push(format!("and {} more", titles.len() - PACKAGES_NAMED));
-            }
-            let text = Shown::line(&text.join(", ")).to_string();
             let plural = if titles.len() == 1 { "" } else { "s" };
-            Some(format!("{sign} {} package{plural} {what}: {text}", titles.len()))
+            let mut rows = titles.chunks(PACKAGES_NAMED).map(|row| row.join(", "));
+            let first = rows.next().map(|row| {
+                let row = Shown::line(&row).to_string();
+                format!("{sign} {} package{plural} {what}: {row}", titles.len())
+            });
+            let rest = rows.map(|row| format!("{sign}   {}", Shown::line(&row)));
+            first.into_iter().chain(rest).collect::<Vec<_>>()
         };
         [
             named('!', "with new install scripts", &self.scripts),
@@ -258,10 +256,14 @@ impl ToolChange {
         }
     }
 
-    /// Says it in lines, each with its sign.
+    /// Says it in lines, each with its sign; a tool that can be mistaken for one of `namesakes` is marked.
     #[must_use]
-    pub fn lines(&self) -> Vec<String> {
+    pub fn lines(&self, namesakes: &Namesakes) -> Vec<String> {
         let mut lines = vec![self.title()];
+        if self.asks() {
+            let alike = namesakes.of(self.name());
+            lines.extend(alike.map(|others| format!("!   it can be mistaken for {others}")));
+        }
         match self {
             Self::Appeared { now, .. } => {
                 lines.extend(hidden_characters(now));
@@ -300,7 +302,7 @@ fn added(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pins::{Provenance, ProvenanceFinding};
+    use crate::pins::{Provenance, ProvenanceFinding, ToolNames};
     use serde_json::value::RawValue;
 
     fn tool(text: &str) -> ToolPin {
@@ -333,8 +335,12 @@ mod tests {
         }
     }
 
+    fn alone() -> Namesakes {
+        ToolNames::default().beside(&"x".parse().unwrap())
+    }
+
     fn lines(changes: &[Change]) -> Vec<String> {
-        changes.iter().flat_map(Change::lines).collect()
+        changes.iter().flat_map(|change| change.lines(&alone())).collect()
     }
 
     #[test]
@@ -343,7 +349,7 @@ mod tests {
         let now = tools(&[("a", "Reads a file. Then it sends it."), ("b", "Same.")]);
         let found: Vec<String> = tool_changes(&before, &now)
             .iter()
-            .flat_map(ToolChange::lines)
+            .flat_map(|change| change.lines(&alone()))
             .collect();
         assert_eq!(
             found,
@@ -360,7 +366,7 @@ mod tests {
     #[test]
     fn what_is_new_and_what_is_gone_is_told() {
         let found = tool_changes(&tools(&[("a", "A.")]), &tools(&[("b", "B\\u200b.")]));
-        let told: Vec<String> = found.iter().flat_map(ToolChange::lines).collect();
+        let told: Vec<String> = found.iter().flat_map(|change| change.lines(&alone())).collect();
         assert_eq!(
             told,
             [
@@ -375,6 +381,19 @@ mod tests {
             found.iter().map(ToolChange::asks).collect::<Vec<_>>(),
             [false, true]
         );
+    }
+
+    #[test]
+    fn a_tool_that_can_be_mistaken_for_another_is_marked() {
+        let names: ToolNames = ["fs:read_file".parse().unwrap()].into_iter().collect();
+        let namesakes = names.beside(&"x".parse().unwrap());
+        let appeared = tool_changes(&tools(&[]), &tools(&[("Read-File", "R.")]));
+        assert_eq!(
+            appeared[0].lines(&namesakes)[..2],
+            ["+ tool Read-File", "!   it can be mistaken for `fs:read_file`"]
+        );
+        let gone = tool_changes(&tools(&[("read_file", "R.")]), &tools(&[]));
+        assert_eq!(gone[0].lines(&namesakes), ["- tool read_file"]);
     }
 
     #[test]

@@ -100,6 +100,17 @@ pub struct ShownChange {
     /// The same without a word that the server wrote for a model: what a person has not accepted must not steer it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<String>,
+    /// How many lines `lines` has no room for; where there are any, nothing can be accepted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The part of a server that differs from what was accepted.

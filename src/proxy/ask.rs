@@ -9,7 +9,8 @@ use super::authority::{PersonalRoad, policy_for, stricter};
 use super::call::{ClientRequest, WaitMode, arguments_of};
 use super::continuation::{Carrier, DecisionSource};
 use super::project_trust::shown_file;
-use super::{Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View};
+use super::shared_asks::Sharing;
+use super::{AskOwnership, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View};
 use crate::loader::Plan;
 use crate::protocol::ToolName;
 use crate::protocol::approval::{ApprovalType, AskSubject, ShownDependency};
@@ -70,7 +71,13 @@ impl Proxy {
             twin: 0,
         };
         loop {
-            match self.suspend(view, new.clone()).await? {
+            let suspending = self.suspend_once(view, new.clone(), plan, client_request);
+            let suspension = match suspending.await? {
+                Sharing::Own(suspension) => *suspension,
+                Sharing::Shared(outcome) => return Ok(*outcome),
+                Sharing::Accepted => return Ok(self.call_again(requested, client_request).await),
+            };
+            match suspension {
                 Suspension::Answered(answered) => {
                     let (on, id) = (Carrier::Request(requested), answered.id.to_string());
                     match self
@@ -142,7 +149,10 @@ impl Proxy {
             AskReason::PackageChanged => {
                 // Compared again: the registry may have said more meanwhile, and what is shown is what is accepted.
                 let server = view.server(plan.dependency()).ok_or_else(changed)?;
-                let change = self.package_change(server, plan)?.ok_or_else(changed)?;
+                let change = self
+                    .package_change(view, server, plan)
+                    .await?
+                    .ok_or_else(changed)?;
                 dependency.installation.change = Some(change);
                 Ask::Integrity { dependency }
             }
@@ -233,6 +243,7 @@ impl Proxy {
             road: PersonalRoad::of(&self.0.environment),
             expires_in: workflow.expires_at.since(super::now()),
             claim: None,
+            ownership: AskOwnership::OfThisCall,
         })
     }
 }

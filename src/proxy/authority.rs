@@ -128,6 +128,9 @@ pub enum NotEntitled {
     /// The dialog that would be answered was not shown in this conversation.
     #[error("no dialog for it was shown in this conversation")]
     NotShown,
+    /// A dialog has no room for what would be granted.
+    #[error("a dialog cannot show all of it; read and answer it in a terminal or on the page")]
+    TooLong,
     /// An agent would answer for its person.
     #[error("only a person may answer it, and an agent runs this pml")]
     Agent,

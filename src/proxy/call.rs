@@ -135,7 +135,7 @@ impl Proxy {
         };
         // Neither a rule nor an earlier approval lets run what is not what was accepted.
         let reason = match reason {
-            None if self.package_change(server, &plan)?.is_some() => Some(AskReason::PackageChanged),
+            None if self.has_other_package(server, &plan)? => Some(AskReason::PackageChanged),
             reason => reason,
         };
         let reason = reason.or(match ruling {

@@ -129,10 +129,12 @@ impl Proxy {
         let (taken, notes) = self.take(id, expected, answer, Arc::clone(&plan)).await?;
         if asks_for_trust {
             project_trust::accept_answered(&self.0.files.accepted, &taken, &self.0.history).await?;
+            self.forget_shared(id).await;
             return self.decide_again(on, &taken, client_request).await;
         }
         if let Ask::Integrity { .. } = &taken.ask {
             Box::pin(self.accept_change(server, &plan, &taken)).await?;
+            self.forget_shared(id).await;
             return self.decide_again(on, &taken, client_request).await;
         }
         let target = match target {

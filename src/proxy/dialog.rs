@@ -4,7 +4,7 @@ use super::authority::Effect;
 use super::continuation::{Carrier, DecisionSource, seed_words};
 use super::{ClientRequest, Outcome, Proxy, Refusal, RequestedItem};
 use crate::card::Said;
-use crate::protocol::Shown;
+use crate::protocol::{Digest, Shown};
 use crate::workflow::{Answer, Road, State, TransitionError, Workflow, WorkflowError, WorkflowId};
 
 /// How often the state of an ask may move between a look and an answer: each state moves at most twice.
@@ -45,7 +45,7 @@ impl Proxy {
                 (State::Pending, Some(said)) if live => DecisionSource::Now(said, by),
                 (State::Pending, None) if live => {
                     let view = self.view().map_err(Refusal::Config)?;
-                    self.0.workflows.leave_unattended(id).await?;
+                    self.leave_to_inbox(id).await?;
                     return Ok(Outcome::Asked(self.asked(&view, &workflow)?));
                 }
                 (State::Answered { .. }, _) => DecisionSource::Elsewhere,
@@ -102,7 +102,10 @@ impl Proxy {
                 };
                 let fresh = self.0.workflows.find(WorkflowId::new(again.workflow_id)).await?;
                 // What the person saw must be what would run; otherwise they see the difference first.
-                if fresh.ask.kind() != asked.ask.kind() || fresh.call.launch != asked.call.launch {
+                if fresh.ask.kind() != asked.ask.kind()
+                    || fresh.call.launch != asked.call.launch
+                    || changed_to(&fresh) != changed_to(asked)
+                {
                     return Ok(Outcome::Asked(again));
                 }
                 let id = fresh.id.to_string();
@@ -112,6 +115,12 @@ impl Proxy {
             }
         }
     }
+}
+
+/// Returns what an answer would accept of a changed server.
+fn changed_to(workflow: &Workflow) -> Option<&Digest> {
+    let change = workflow.ask.dependency()?.installation.change.as_ref();
+    change.map(|change| &change.content)
 }
 
 /// Says that an answer came second, where it would have decided otherwise.

@@ -6,7 +6,9 @@
 use tokio_util::sync::CancellationToken;
 
 use super::approval::approved_launch;
-use super::authority::{AnswerWeight, Effect, Relation, Runner, may_answer, policy_for, stricter};
+use super::authority::{
+    AnswerWeight, Effect, NotEntitled, Relation, Runner, may_answer, policy_for, stricter,
+};
 use super::rule_error::RuleError;
 use super::{Refusal, now, presence, project_trust};
 use crate::card::{Complaint, Said, decide};
@@ -97,11 +99,16 @@ pub(super) fn weigh(
     effect: Effect,
     road: Road,
 ) -> Result<AnswerWeight, Refusal> {
-    let policy = policy_for(&workflow.ask, source.policy);
-    may_answer(policy, road, source.relation, source.runner, effect).map_err(|why| Refusal::NotEntitled {
+    let refused = |why| Refusal::NotEntitled {
         code: workflow.code.clone(),
         why,
-    })
+    };
+    let in_a_dialog = matches!(road, Road::Dialog | Road::Elicitation);
+    if in_a_dialog && effect == Effect::Grants && !presence::card(workflow).fits_dialog() {
+        return Err(refused(NotEntitled::TooLong));
+    }
+    let policy = policy_for(&workflow.ask, source.policy);
+    may_answer(policy, road, source.relation, source.runner, effect).map_err(refused)
 }
 
 /// Checks that an answer with this effect would count now, and that the ask still takes one.

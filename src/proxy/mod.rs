@@ -35,6 +35,7 @@ mod route;
 mod route_lookup;
 mod rule_error;
 mod server_pins;
+mod shared_asks;
 mod status;
 mod surface;
 mod template;
@@ -54,7 +55,7 @@ pub use introduction::Introduction;
 pub use late_answers::LateAnswer;
 pub use list::ListBasis;
 pub use offers::ListedItem;
-pub use outcome::{AskPossibility, ListedTool, Outcome, PendingAsk, Refusal};
+pub use outcome::{AskOwnership, AskPossibility, ListedTool, Outcome, PendingAsk, Refusal};
 pub use person_asks::{ClientToolRuling, QuestionStatus, came_second};
 pub use presence::{presence_of, process_name};
 pub use route::{ReadyRequest, RequestedItem, ResumedRoute, Route, UnknownItem};
@@ -91,6 +92,7 @@ use client_scope::ClientScope;
 use grants::Grants;
 use notifier::Notifier;
 use server_pins::ServerPins;
+use shared_asks::SharedAsks;
 use view::View;
 
 /// The time within which an urgent close ends every server: clients kill pml 500 ms after their first signal.
@@ -123,6 +125,8 @@ struct Shared {
     relay: Arc<Relay>,
     /// The name under which this client asks, and the asks that its calls wait for.
     scope: Arc<ClientScope>,
+    /// The asks that calls of this client share.
+    open_asks: SharedAsks,
     /// What a person granted to this client for its session.
     grants: Arc<Grants>,
     /// Whether the files that decide what may run are watched.
@@ -161,6 +165,7 @@ impl Proxy {
             pins: Arc::new(ServerPins::new(locations)),
             relay: Arc::new(Relay::of(&environment)),
             scope: ClientScope::new(),
+            open_asks: SharedAsks::default(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
             view: Mutex::new(CachedView {
@@ -198,6 +203,7 @@ impl Proxy {
             pins: Arc::clone(pins),
             relay: Arc::clone(relay),
             scope: ClientScope::new(),
+            open_asks: SharedAsks::default(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
             view: Mutex::new(CachedView {
@@ -251,7 +257,7 @@ impl Proxy {
             self.0.tasks.spawn(async move {
                 proxy.learn_approvals().await;
                 // What is not what was accepted waits for a call, which asks.
-                let unchanged = matches!(proxy.package_change(&server, &plan), Ok(None));
+                let unchanged = matches!(proxy.has_other_package(&server, &plan), Ok(false));
                 let content = proxy.pinned_content(&server, &plan);
                 let (Ok(content), true, true) = (content, unchanged, proxy.may_start(&view, &name, &plan))
                 else {

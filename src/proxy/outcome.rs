@@ -88,6 +88,17 @@ pub struct PendingAsk {
     pub expires_in: Duration,
     /// The right of the call to the answer, where it is the one that waits for it.
     pub claim: Option<Claim>,
+    /// Whether it was made for this call.
+    pub ownership: AskOwnership,
+}
+
+/// Whose ask a call is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskOwnership {
+    /// It was made for this call, which its id continues.
+    OfThisCall,
+    /// Another call asked about the same; this one runs when it is made again after the answer.
+    OfAnotherCall,
 }
 
 /// A tool of the list.

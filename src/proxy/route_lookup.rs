@@ -97,7 +97,7 @@ impl Proxy {
             },
             (_, Ruling::Allow | Ruling::Deny) => Content::default(),
         };
-        if self.package_change(server, &plan)?.is_some() {
+        if self.has_other_package(server, &plan)? {
             return Err(Refusal::Changed { tool: tool.clone() });
         }
         let expected = expected.or(self.pinned_content(server, &plan)?);

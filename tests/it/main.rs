@@ -44,6 +44,9 @@ mod forms;
 mod hints;
 mod history;
 mod home;
+mod hostile_archives;
+mod hostile_packages;
+mod hostile_wheels;
 mod inbox;
 mod init;
 mod install;
@@ -96,6 +99,7 @@ mod secrets;
 mod seed_000;
 mod serve;
 #[cfg(target_os = "linux")]
+mod shared_asks;
 mod short_question;
 mod sloppy;
 mod stdio;

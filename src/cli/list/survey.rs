@@ -161,6 +161,7 @@ impl ServerSurvey {
             "file": self.source.file.to_string_lossy(),
             "line": self.source.line,
             "problems": self.problems,
+            "notes": self.notes,
         })
     }
 }
@@ -185,6 +186,14 @@ pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSu
         })
         .collect();
     report_collisions(&mut listed);
+    let names = context.tool_names(config);
+    for server in listed.iter_mut().filter(|server| !server.disabled) {
+        let tools = server.tools.iter().flatten().map(|tool| tool.name.tool());
+        let mistakable = names.beside(&server.name).notice(tools);
+        server.notes.extend(
+            mistakable.map(|tools| format!("its tools can be mistaken for those of other servers: {tools}")),
+        );
+    }
     listed
 }
 

@@ -3,6 +3,8 @@
 //! What an installer printed is untrusted text and may quote the user's settings: it is kept as a [`Tail`], which
 //! is cut, escaped and has its secrets taken out.
 
+mod hint;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,8 +16,7 @@ use crate::loader::advisories::AdvisoryError;
 use crate::loader::provenance::ProvenanceError;
 use crate::loader::store::StoreError;
 use crate::pins::PackageVersion;
-use crate::protocol::{DependencyName, Shown, shell};
-use crate::report::Hint;
+use crate::protocol::{DependencyName, Shown};
 
 /// Says why a package could not be resolved, installed or removed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -153,6 +154,108 @@ pub enum InstallError {
         /// Why it does not belong there.
         reason: &'static str,
     },
+    /// An archive holds an entry that no honest one has.
+    #[error("`{package}` is refused: the archive of `{archive}` brings `{entry}`, which {reason}")]
+    Archive {
+        /// The package.
+        package: String,
+        /// The package whose archive it is, at its version, escaped.
+        archive: String,
+        /// The entry, escaped.
+        entry: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The registry answered with another package than it was asked for, or the archive is another one.
+    #[error("`{package}` is refused: {place} says that it is `{found}`")]
+    OtherPackage {
+        /// The package.
+        package: String,
+        /// Who says so.
+        place: &'static str,
+        /// What it is called there, escaped.
+        found: String,
+    },
+    /// What was fetched is not what the registry promised.
+    #[error("`{package}` is refused: the archive of `{archive}` is not what its registry promised")]
+    Corrupted {
+        /// The package.
+        package: String,
+        /// The package whose archive it is, escaped.
+        archive: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// Something that it depends on does not come from a registry.
+    #[error("`{package}` is refused: something that it depends on does not come from a registry: {origin}")]
+    Elsewhere {
+        /// The package.
+        package: String,
+        /// Where it would come from, escaped.
+        origin: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// It would have to be built, which runs its code.
+    #[error(
+        "`{package}` is refused: it, or something that it depends on, has no wheel and would have to be built, which runs its code"
+    )]
+    Unbuilt {
+        /// The package.
+        package: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// An archive is not as the format of its kind demands.
+    #[error("`{package}` is refused: `{program}` takes one of its archives for malformed")]
+    Malformed {
+        /// The package.
+        package: String,
+        /// The installer.
+        program: &'static str,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// The answer of the registry cannot be used.
+    #[error("`{package}` is not installed: its registry answers with what `{program}` cannot read")]
+    Garbled {
+        /// The package.
+        package: String,
+        /// The installer.
+        program: &'static str,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// The installer ran out of the memory that it may take.
+    #[error(
+        "`{program}` was stopped: what the registry answers about `{package}` takes more than {mib} MiB of memory"
+    )]
+    Memory {
+        /// The package.
+        package: String,
+        /// The installer.
+        program: &'static str,
+        /// The bound.
+        mib: u64,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// The installer wrote more than any package needs.
+    #[error("`{program}` was stopped: installing `{package}` takes more than {mib} MiB of the disk")]
+    TooLarge {
+        /// The package.
+        package: String,
+        /// The installer.
+        program: &'static str,
+        /// The bound.
+        mib: u64,
+    },
     /// The registry serves other content than what was shown or recorded.
     #[error("`{package}` has changed: expected {expected}, found {found}")]
     Changed {
@@ -223,49 +326,6 @@ impl InstallError {
     pub(in crate::loader) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let failed = StoreError::file(action, path);
         move |source| failed(source).into()
-    }
-}
-
-impl Hint for InstallError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Missing { program: "uv", .. } => {
-                Some("install uv, e.g. `pip install uv` or https://docs.astral.sh/uv/, and try again".to_owned())
-            }
-            Self::Missing { program: "npm" | "node", .. } => {
-                Some("install Node.js 20 or later, which brings npm: https://nodejs.org/, and try again".to_owned())
-            }
-            Self::Missing { program: "python", .. } => {
-                Some("install Python 3, e.g. by `uv python install`, and try again".to_owned())
-            }
-            Self::Store(error) => error.hint(),
-            Self::History(error) => error.hint(),
-            Self::Advisories(error) => error.hint(),
-            Self::Malicious { dependency, advisory, .. } => Some(format!(
-                "what is known of it: https://osv.dev/vulnerability/{advisory}\n\
-                 to be rid of it: pml uninstall {dependency}, then pml remove {dependency}\n\
-                 if the advisory was taken back: pml audit {dependency}"
-            )),
-            Self::Provenance { source, .. } => source.hint(),
-            Self::Unproven { .. } => Some("nothing was installed or started; if you trust it all the same, take the pattern from your file".to_owned()),
-            Self::Settings(error) => error.hint(),
-            Self::Misplaced { .. } => Some("nothing of it was run; ask its authors what that file is for".to_owned()),
-            Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
-            Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),
-            Self::Changed { .. } => Some(
-                "nothing was installed; a published version must not change: ask its author. To accept it anyway: pml uninstall NAME, then approve it again"
-                    .to_owned(),
-            ),
-            Self::TooYoung { dependency, .. } | Self::YoungDependency { dependency, .. } => {
-                Some(format!("to install it all the same: pml install --now {dependency}"))
-            }
-            Self::Dependencies { .. } => Some("call it again: a person is asked about what it depends on now".to_owned()),
-            Self::Executable { choices, .. } if !choices.is_empty() => Some(format!(
-                "name the executable: npx --package=PACKAGE {0}, or uvx --from PACKAGE {0}",
-                shell::word(&choices[0])
-            )),
-            _ => None,
-        }
     }
 }
 

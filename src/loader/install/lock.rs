@@ -3,8 +3,11 @@
 //! Pure: text in, integrity or refusal out. npm accepts a lock without integrity silently and older versions do
 //! not know `--allow-git=none`, so nothing here relies on what npm promises.
 
+mod error;
 #[cfg(test)]
 mod tests;
+
+pub use error::LockError;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,47 +16,6 @@ use serde::Deserialize;
 use crate::loader::plan::{Package, is_npm_name, is_pypi_name, is_python_version, normalize};
 use crate::pins::PackagePin;
 use crate::protocol::{Digest, Shown};
-
-/// Says why resolved dependencies are refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LockError {
-    /// The lock is not what the installer writes.
-    #[error("its lock cannot be read: {reason}")]
-    Unreadable {
-        /// What is wrong, escaped.
-        reason: String,
-    },
-    /// The package itself is not in its lock.
-    #[error("its lock does not contain `{name}` at version {version}")]
-    Absent {
-        /// The package.
-        name: String,
-        /// The version that was asked for.
-        version: String,
-    },
-    /// An entry has no strong integrity.
-    #[error("its dependency `{entry}` has no {algorithm} integrity")]
-    Integrity {
-        /// The entry, escaped.
-        entry: String,
-        /// The algorithm that is demanded.
-        algorithm: &'static str,
-    },
-    /// An entry is a link, or lies outside the installation.
-    #[error("its dependency `{entry}` is a link or lies outside the installation")]
-    Link {
-        /// The entry, escaped.
-        entry: String,
-    },
-    /// An entry does not come from a registry.
-    #[error("its dependency `{entry}` does not come from a registry: `{origin}`")]
-    Origin {
-        /// The entry, escaped.
-        entry: String,
-        /// Where it would come from, escaped.
-        origin: String,
-    },
-}
 
 /// What a lock that was checked says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,6 +112,7 @@ pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<Checked
             }
         }
     }
+    check_names(&lock.packages)?;
     let root = lock.packages.get(&format!("node_modules/{name}"));
     root.filter(|entry| {
         entry.version.as_deref() == Some(version) && entry.name.as_deref().is_none_or(|found| found == name)
@@ -175,6 +138,39 @@ pub(super) fn check_npm(text: &str, name: &str, version: &str) -> Result<Checked
         name: name.to_owned(),
         version: version.to_owned(),
     })
+}
+
+/// Refuses a package under the name of another, unless a dependency is declared as an alias for it.
+fn check_names(packages: &BTreeMap<String, LockEntry>) -> Result<(), LockError> {
+    let specs = packages.values().flat_map(|entry| {
+        let declared = entry.dependencies.iter().chain(&entry.optional_dependencies);
+        declared.chain(&entry.peer_dependencies)
+    });
+    let aliases: BTreeSet<(&str, &str)> = specs
+        .filter_map(|(name, spec)| {
+            let target = spec.trim().strip_prefix("npm:")?;
+            let version = target.get(1..).and_then(|rest| rest.find('@'));
+            Some((
+                name.as_str(),
+                version.map_or(target, |version| &target[..=version]),
+            ))
+        })
+        .collect();
+    for (path, entry) in packages.iter().filter(|(path, _)| !path.is_empty()) {
+        let folder = path
+            .rsplit_once("node_modules/")
+            .map_or(path.as_str(), |(_, name)| name);
+        if let Some(name) = entry.name.as_deref()
+            && name != folder
+            && !aliases.contains(&(folder, name))
+        {
+            return Err(LockError::Name {
+                entry: Shown::line(folder).to_string(),
+                found: Shown::line(name).to_string(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Returns every package of an npm lock but the installation itself, each as `name@version`.
@@ -277,7 +273,7 @@ fn is_folder_name(name: &str) -> bool {
 }
 
 /// Tells whether a dependency's spec names a registry: a range, a tag, or an alias of another package.
-fn is_registry_spec(spec: &str) -> bool {
+pub(super) fn is_registry_spec(spec: &str) -> bool {
     let spec = spec.trim();
     if let Some(alias) = spec.strip_prefix("npm:") {
         let unscoped = alias.strip_prefix('@').unwrap_or(alias);

@@ -11,6 +11,7 @@ mod installer;
 mod lock;
 mod packages;
 mod release_age;
+mod size_limit;
 mod step;
 mod tail;
 

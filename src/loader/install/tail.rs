@@ -11,8 +11,14 @@ const LINES: usize = 20;
 /// A line longer than this is noise.
 const LINE_LENGTH: usize = 500;
 
-/// Lines of npm that say nothing about the failure.
-const NOISE: [&str; 3] = ["npm warn Unknown", "npm error A complete log", "npm notice"];
+/// Lines of npm and uv that say nothing about the failure.
+const NOISE: [&str; 5] = [
+    "npm warn Unknown",
+    "npm error A complete log",
+    "npm error Log files were not written",
+    "npm notice",
+    "WARN Range requests not supported",
+];
 
 /// Settings of package managers whose value is a secret.
 const SECRET_SETTINGS: [&str; 5] = ["_authtoken", "_auth", "_password", "password", "token"];

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::accepted_tools;
 use super::judged_tools::Pinning;
-use super::package::{content_of, lines_of};
+use super::package::content_of;
 use crate::config::Server;
 use crate::loader::{Known, Plan, Started};
-use crate::pins::{AcceptedLaunch, AcceptedServer, Change, PackagePin, PinError, ToolChange, ToolPin};
+use crate::pins::{
+    AcceptedLaunch, AcceptedServer, Change, Namesakes, PackagePin, PinError, ToolChange, ToolPin, some_of,
+};
 use crate::protocol::approval::{ChangedPart, ShownChange};
 use crate::protocol::{DependencyName, Digest, Shown};
 use crate::proxy::{Proxy, Refusal, View};
@@ -46,10 +48,12 @@ impl Proxy {
         }
         let changes: Vec<Change> = judged.changes.iter().cloned().map(Change::Tool).collect();
         let content = self.tools_after(server, plan, &known)?;
+        let lines = self.describe_changes(view, plan, changes).await?;
         Ok(ToolCheck::Changed(ShownChange {
             part: ChangedPart::Tools,
             content: tools_digest(&content),
-            lines: lines_of(&changes, plan),
+            missing: lines.missing,
+            lines: lines.shown,
             summary: judged
                 .changes
                 .iter()
@@ -98,7 +102,7 @@ impl Proxy {
             pinning,
         };
         let notes = match (pinning, own) {
-            (Pinning::On, None) => first.notes(),
+            (Pinning::On, None) => first.notes(&self.namesakes(view, plan).await),
             (Pinning::On, Some(_)) | (Pinning::Off, _) => Vec::new(),
         };
         self.update(server, plan, move |accepted| first.added_to(accepted))
@@ -161,6 +165,10 @@ impl Proxy {
         let Some(change) = &dependency.installation.change else {
             return Ok(());
         };
+        // Its card offers no acceptance: what was not shown is not granted.
+        if change.missing > 0 {
+            return Ok(());
+        }
         let launch = plan.digest().clone();
         let words = server.launch.words();
         match change.part {
@@ -260,32 +268,30 @@ impl FirstUse {
         accepted.with(own)
     }
 
-    /// Says what a person should know of tools that nobody was asked about.
-    fn notes(&self) -> Vec<String> {
+    /// Says what a person should know of tools that are remembered without a question.
+    fn notes(&self, namesakes: &Namesakes) -> Vec<String> {
         let observed = self.known.tool_pins();
         let name = &self.name;
-        let hidden: Vec<String> = observed
-            .iter()
-            .filter(|(_, tool)| tool.hidden_characters() > 0)
-            .map(|(tool, _)| format!("`{}`", Shown::line(tool)))
-            .collect();
-        let hidden = (!hidden.is_empty()).then(|| {
+        let quoted = |tool: &String| format!("`{}`", Shown::line(tool));
+        let hidden = observed.iter().filter(|(_, tool)| tool.hidden_characters() > 0);
+        let hidden = some_of(hidden.map(|(tool, _)| quoted(tool))).map(|tools| {
             format!(
-                "pml: the definitions of these tools of `{name}` hold characters that do not show: {}",
-                hidden.join(", ")
+                "pml: the definitions of these tools of `{name}` hold characters that do not show: {tools}"
             )
         });
+        let mistakable = namesakes
+            .notice(observed.keys().map(String::as_str))
+            .map(|tools| {
+                format!("pml: these tools of `{name}` can be mistaken for those of other servers: {tools}")
+            });
         let unknown = self.locked.as_ref().and_then(|locked| {
             let missing = observed.keys().filter(|tool| !locked.contains_key(*tool));
-            let missing: Vec<String> = missing.map(|tool| format!("`{}`", Shown::line(tool))).collect();
-            (!missing.is_empty()).then(|| {
-                format!(
-                    "pml: `{name}` has tools that its lock does not have: {}; to add them: pml lock {name}",
-                    missing.join(", ")
-                )
-            })
+            let missing = some_of(missing.map(quoted))?;
+            Some(format!(
+                "pml: `{name}` has tools that its lock does not have: {missing}; to add them: pml lock {name}"
+            ))
         });
-        hidden.into_iter().chain(unknown).collect()
+        hidden.into_iter().chain(mistakable).chain(unknown).collect()
     }
 }
 

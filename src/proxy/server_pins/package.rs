@@ -4,44 +4,78 @@ use std::sync::Arc;
 
 use crate::config::Server;
 use crate::loader::{Content, Plan, VersionSpec};
-use crate::pins::{Change, PackagePin, Pin, PinError, difference};
+use crate::pins::{Change, Namesakes, PackagePin, Pin, PinError, ToolNames, difference};
 use crate::protocol::Digest;
 use crate::protocol::approval::{ChangedPart, ShownChange};
-use crate::proxy::{Proxy, Refusal};
+use crate::proxy::{Proxy, Refusal, View};
 
-/// The most lines of a difference that a question carries; `pml diff` shows the rest.
-pub(super) const LINES: usize = 300;
+/// The most lines of a difference that a question carries: several hundred changed tools. A person reads no more, and
+/// what a question does not show cannot be accepted by its answer.
+const LINES: usize = 20_000;
+
+/// The most bytes of those lines: every surface that draws the question holds them.
+const BYTES: usize = 2 << 20;
 
 impl Proxy {
-    /// Returns how the package of a server differs from what the user accepted; `None` where it does not.
+    /// Tells whether the package of a server differs from what the user accepted.
     ///
     /// Where nothing was accepted yet, the lock beside the configuration is what it is compared with.
-    pub(in crate::proxy) fn package_change(
+    pub(in crate::proxy) fn has_other_package(&self, server: &Server, plan: &Plan) -> Result<bool, Refusal> {
+        let Some(now) = self.package_in_short(plan) else {
+            return Ok(false);
+        };
+        let before = self.compared(server, plan)?;
+        let accepted = before.and_then(|before| before.package);
+        Ok(accepted.is_some_and(|accepted| !is_same(&accepted, &now)))
+    }
+
+    /// Returns how the package of a server differs from what the user accepted; `None` where it does not.
+    pub(in crate::proxy) async fn package_change(
         &self,
+        view: &View,
         server: &Server,
         plan: &Plan,
     ) -> Result<Option<ShownChange>, Refusal> {
-        let Some(now) = self.package_in_short(plan) else {
-            return Ok(None);
-        };
-        let Some(before) = self.compared(server, plan)? else {
-            return Ok(None);
-        };
-        let Some(accepted) = &before.package else {
-            return Ok(None);
-        };
-        if is_same(accepted, &now) {
+        if !self.has_other_package(server, plan)? {
             return Ok(None);
         }
-        let now = self.offered(server, plan, self.package_now(plan).unwrap_or(now))?;
+        let (Some(before), Some(now)) = (self.compared(server, plan)?, self.package_now(plan)) else {
+            return Ok(None);
+        };
+        let now = self.offered(server, plan, now)?;
         let changes = difference(&before, &now);
         let packages = changes.iter().filter(|change| !matches!(change, Change::Tool(_)));
+        let summary = ChangeLines::of(packages, &ToolNames::default().beside(plan.dependency())).shown;
+        let lines = self.describe_changes(view, plan, changes).await?;
         Ok(Some(ShownChange {
             part: ChangedPart::Package,
             content: content_of(&now),
-            lines: lines_of(&changes, plan),
-            summary: packages.flat_map(Change::lines).collect(),
+            missing: lines.missing,
+            lines: lines.shown,
+            summary,
         }))
+    }
+
+    /// Returns the tools of other servers that a server's tools can be mistaken for; reads files, off the thread.
+    pub(super) async fn namesakes(&self, view: &View, plan: &Plan) -> Namesakes {
+        let (shared, config) = (Arc::clone(&self.0), Arc::clone(&view.config));
+        let looking = tokio::task::spawn_blocking(move || shared.pins.accepted.tool_names(&config.servers));
+        // It is a report: without it the difference itself is still shown.
+        looking.await.unwrap_or_default().beside(plan.dependency())
+    }
+
+    /// Describes changes in lines, off the thread: texts of any length are compared.
+    pub(super) async fn describe_changes(
+        &self,
+        view: &View,
+        plan: &Plan,
+        changes: Vec<Change>,
+    ) -> Result<ChangeLines, Refusal> {
+        let namesakes = self.namesakes(view, plan).await;
+        let describing = tokio::task::spawn_blocking(move || ChangeLines::of(&changes, &namesakes));
+        describing
+            .await
+            .map_err(|panicked| Refusal::NotRecorded(panicked.into()))
     }
 
     /// Tells whether a package that could not be installed as it was accepted can be put to the person as it is now.
@@ -57,7 +91,7 @@ impl Proxy {
             dependency: plan.dependency().clone(),
             source: Arc::new(error.into()),
         })?;
-        Ok(self.package_change(server, plan)?.is_some())
+        self.has_other_package(server, plan)
     }
 
     /// Returns what a server is compared with: what was accepted of this launch, else of the newest, else its lock.
@@ -164,16 +198,38 @@ pub(super) fn content_of(pin: &Pin) -> Digest {
     Digest::of(std::iter::once("change 1".to_owned()).chain(package).chain(tools))
 }
 
-/// Says what differs, within what a question has room for.
-pub(super) fn lines_of(changes: &[Change], plan: &Plan) -> Vec<String> {
-    let mut lines: Vec<String> = changes.iter().flat_map(Change::lines).collect();
-    if lines.is_empty() {
-        lines.push("! other packages are installed with it than were accepted".to_owned());
+/// What differs, in lines.
+pub(super) struct ChangeLines {
+    /// Those that a question has room for; where some are missing, the last one says so.
+    pub(super) shown: Vec<String>,
+    /// How many it has no room for.
+    pub(super) missing: usize,
+}
+
+impl ChangeLines {
+    fn of<'a>(changes: impl IntoIterator<Item = &'a Change>, namesakes: &Namesakes) -> Self {
+        let mut lines = changes.into_iter().flat_map(|change| change.lines(namesakes));
+        let mut shown = Vec::new();
+        let mut bytes = 0;
+        let mut missing = 0;
+        for line in lines.by_ref() {
+            bytes += line.len();
+            if shown.len() == LINES || bytes > BYTES {
+                missing = 1;
+                break;
+            }
+            shown.push(line);
+        }
+        missing += lines.count();
+        if missing > 0 {
+            let name = namesakes.server();
+            shown.push(format!(
+                "! {missing} more lines than a question can show: `pml diff {name}` shows them; it cannot be accepted here, \
+                 `pml uninstall {name}` begins anew with it"
+            ));
+        } else if shown.is_empty() {
+            shown.push("! other packages are installed with it than were accepted".to_owned());
+        }
+        Self { shown, missing }
     }
-    if lines.len() > LINES {
-        let rest = lines.len() - LINES;
-        lines.truncate(LINES);
-        lines.push(format!("… {rest} more lines: pml diff {}", plan.dependency()));
-    }
-    lines
 }

@@ -5,8 +5,8 @@ use super::subject::{PersonAsk, Subject};
 use crate::card::Said;
 use crate::protocol::continuation::{Continuation, ContinuationError, Decision};
 use crate::proxy::{
-    Answer, Carrier, ClientRequest, DecisionSource, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, Road,
-    State, WorkflowId,
+    Answer, AskOwnership, Carrier, ClientRequest, DecisionSource, Outcome, PendingAsk, Proxy, Refusal,
+    RequestedItem, Road, State, WorkflowId,
 };
 
 /// A call that may need an approval.
@@ -76,7 +76,9 @@ impl Approver<'_> {
     /// Asks for something for the first time, or as if it were.
     async fn first(self, call: &Call<'_>) -> Resolution {
         match self.proxy.call(call.requested, call.client_request.clone()).await {
-            Outcome::Asked(asked) => self.ask(call, asked).await,
+            Outcome::Asked(asked) if asked.ownership == AskOwnership::OfThisCall => {
+                self.ask(call, asked).await
+            }
             Outcome::Joined(other) => self.join(call, other).await,
             outcome => Resolution::Outcome(outcome),
         }
@@ -136,9 +138,17 @@ impl Approver<'_> {
     /// Waits for the answer that an identical call is asked for; a yes lets this one run, a no ends it too.
     async fn join(self, call: &Call<'_>, other: WorkflowId) -> Resolution {
         let patience = self.proxy.approvals().time_to_live;
-        if let Some(workflow) = self.ladder.wait(call.requester, other, patience).await {
+        let decided = tokio::select! {
+            decided = self.ladder.wait(call.requester, other, patience) => decided,
+            () = self.proxy.left_unattended(other) => None,
+        };
+        if let Some(workflow) = decided {
             self.proxy.settled(other).await;
             if let State::Answered {
+                answer: Answer::Refuse { reason },
+                ..
+            }
+            | State::Taken {
                 answer: Answer::Refuse { reason },
                 ..
             } = workflow.state

@@ -203,6 +203,10 @@ impl Ladder {
                 None => ask.claim = form.claim,
             }
         }
+        // It stands where a person can scroll, and the result of the call says where that is.
+        if !ask.card.fits_dialog() {
+            return LadderReply::Nothing;
+        }
         match requester.road {
             ClientRoad::Dialog => LadderReply::Form(ModernForm::first(ask, 0)),
             ClientRoad::Elicitation => self.show(requester, ask).await,

@@ -13,7 +13,7 @@ use crate::protocol::approval::{ApprovalContext, ApprovalType, AskSubject, Shown
 use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::own_tool::CONTINUE;
 use crate::protocol::{DependencyName, Excerpt, Shown, ToolName, wire_name};
-use crate::proxy::{Arguments, PendingAsk, PersonalRoad};
+use crate::proxy::{Arguments, AskOwnership, PendingAsk, PersonalRoad};
 use crate::stdio::era::RpcError;
 
 /// What a model is shown at most of the arguments it sent, in columns: it knows them, the person reads them.
@@ -245,6 +245,15 @@ fn instruction(asked: &PendingAsk, wire: &str) -> String {
                     format!("they run `pml approve {code}` or `pml refuse {code}` in a terminal")
                 }
             };
+            if asked.ownership == AskOwnership::OfAnotherCall {
+                return format!(
+                    "Another call asked this already, and one answer is for both. Only a person can approve it, and not \
+                     through you. Show them exactly {would}:\n\
+                     {shown}\
+                     and how to decide: {typed}. Once they have approved, make this call again as it was: its id \
+                     continues the other one. {valid}"
+                );
+            }
             format!(
                 "Only a person can approve this, and not through you. Show them exactly {would}:\n\
                  {shown}\

@@ -4,6 +4,7 @@ pub(crate) mod browser;
 pub(crate) mod claude;
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
+pub(crate) mod hostile;
 pub(crate) mod messages_api;
 pub(crate) mod osv;
 pub(crate) mod packages;

@@ -1,7 +1,8 @@
 //! Packages with a small MCP server in them, made on the fly: npm archives and Python wheels.
 
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -68,11 +69,60 @@ pub(crate) fn publish_server(registry: &Registry, version: &str, dependencies: &
     registry.publish("hello", version, &manifest, &[("server.js", SERVER_JS)]);
 }
 
+/// Packs an npm archive with entries that an honest one does not have: a name, a kind, and a content, a target or a
+/// number of zeros.
+pub(crate) fn tarball(entries: &[(&str, &str, &str)]) -> Vec<u8> {
+    const SCRIPT: &str = "
+import io, json, sys, tarfile
+with tarfile.open(fileobj=sys.stdout.buffer, mode='w:gz') as archive:
+    for name, kind, content in json.load(sys.stdin):
+        entry = tarfile.TarInfo(name)
+        entry.mode = 0o755
+        if kind == 'zeros':
+            entry.size = int(content)
+            archive.addfile(entry, open('/dev/zero', 'rb'))
+        elif kind == 'file':
+            entry.size = len(content.encode())
+            archive.addfile(entry, io.BytesIO(content.encode()))
+        else:
+            entry.type = {'link': tarfile.SYMTYPE, 'hard': tarfile.LNKTYPE, 'pipe': tarfile.FIFOTYPE, 'device': tarfile.CHRTYPE}[kind]
+            entry.linkname = content
+            archive.addfile(entry)
+";
+    let mut python = Command::new("python3")
+        .args(["-c", SCRIPT])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    python
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(json!(entries).to_string().as_bytes())
+        .unwrap();
+    let output = python.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
 /// Packs a wheel of `name` with `files` and a script of its name; a text that begins with `->` is a link.
 pub(crate) fn wheel(name: &str, version: &str, requires: &[&str], files: &[(&str, &str)]) -> Vec<u8> {
+    wheel_of(name, version, requires, files, &[])
+}
+
+/// Packs the same with other texts for some of the files that describe it. Only long files are compressed.
+pub(crate) fn wheel_of(
+    name: &str,
+    version: &str,
+    requires: &[&str],
+    files: &[(&str, &str)],
+    others: &[(&str, &str)],
+) -> Vec<u8> {
     const SCRIPT: &str = "
 import json, sys, zipfile
-path, name, version, requires, files = sys.argv[1], sys.argv[2], sys.argv[3], json.loads(sys.argv[4]), json.loads(sys.argv[5])
+path, name, version = sys.argv[1:4]
+requires, files, others = json.load(sys.stdin)
 info = f'{name}-{version}.dist-info'
 metadata = f'Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n' + ''.join(f'Requires-Dist: {r}\\n' for r in requires)
 files += [
@@ -81,27 +131,29 @@ files += [
     [f'{info}/entry_points.txt', f'[console_scripts]\\n{name} = {name}:main\\n'],
 ]
 files += [[f'{info}/RECORD', ''.join(f'{f},,\\n' for f, _ in files)]]
+others = dict(others)
 with zipfile.ZipFile(path, 'w') as wheel:
     for file, text in files:
+        text = others.get(file, text)
         entry = zipfile.ZipInfo(file)
         entry.external_attr = (0o120777 if text.startswith('->') else 0o100755) << 16
         entry.create_system = 3
+        entry.compress_type = zipfile.ZIP_DEFLATED if len(text) > 1000000 else zipfile.ZIP_STORED
         wheel.writestr(entry, text.removeprefix('->'))
 ";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wheel");
-    let status = Command::new("python3")
+    let mut python = Command::new("python3")
         .args(["-c", SCRIPT])
         .arg(&path)
-        .args([
-            name,
-            version,
-            &json!(requires).to_string(),
-            &json!(files).to_string(),
-        ])
-        .status()
+        .args([name, version])
+        .stdin(Stdio::piped())
+        .spawn()
         .unwrap();
-    assert!(status.success());
+    // The files may be longer than a command line.
+    let input = json!([requires, files, others]).to_string();
+    python.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    assert!(python.wait().unwrap().success());
     std::fs::read(path).unwrap()
 }
 

@@ -18,6 +18,10 @@ pub(crate) enum Body {
     Cut(Vec<u8>),
     /// For ever.
     Endless,
+    /// For ever, as fast as it is taken: this again and again.
+    Flood(Vec<u8>),
+    /// Not at all: it is said to be elsewhere.
+    Moved(String),
     /// Not at all: with this status instead.
     Status(u16),
     /// Not at all: the connection closes.
@@ -104,6 +108,15 @@ impl Registry {
         let mut shared = self.shared.lock().unwrap();
         let document = shared.documents.get_mut(name).unwrap();
         document["time"][version] = published.into();
+        let text = document.to_string().into_bytes();
+        shared.files.insert(format!("/{name}"), Body::Whole(text));
+    }
+
+    /// Changes what the registry says of a package.
+    pub(crate) fn edit(&self, name: &str, change: impl FnOnce(&mut Value)) {
+        let mut shared = self.shared.lock().unwrap();
+        let document = shared.documents.get_mut(name).unwrap();
+        change(document);
         let text = document.to_string().into_bytes();
         shared.files.insert(format!("/{name}"), Body::Whole(text));
     }
@@ -243,6 +256,14 @@ fn answer(stream: &TcpStream, shared: &Mutex<Shared>) {
         None => send("404 Not Found", 2, b"{}"),
         Some(Body::Status(status)) => send(&format!("{status} So"), 2, b"{}"),
         Some(Body::Closed) => Ok(()),
+        Some(Body::Moved(place)) => send(&format!("302 Found\r\nlocation: {place}"), 2, b"{}"),
+        Some(Body::Flood(piece)) => {
+            let mut outcome = send("200 OK", usize::MAX >> 12, b"");
+            while outcome.is_ok() {
+                outcome = stream.write_all(&piece);
+            }
+            outcome
+        }
         Some(Body::Whole(body)) => send("200 OK", body.len(), &body),
         Some(Body::Cut(body)) => send("200 OK", body.len(), &body[..body.len() / 2]),
         Some(Body::Endless) => {

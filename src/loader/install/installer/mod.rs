@@ -5,15 +5,20 @@
 
 mod attestations;
 mod credentials;
+mod failure;
+mod growth;
 mod indexes;
 mod npm;
+mod npm_archives;
 mod npm_command;
 mod npm_versions;
 mod order;
 mod process;
 mod pypi;
 mod pypi_versions;
+mod records;
 mod registries;
+mod tar_entries;
 mod tools;
 mod uv;
 mod venv;

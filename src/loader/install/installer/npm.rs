@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::npm_archives;
 use super::npm_command::run;
 use super::order::{InstallOrder, InstalledFiles, stays_below};
+use super::process::Program;
 use super::tools::Tools;
 use super::withdrawal;
 use crate::loader::install::background::write_for_installer;
@@ -21,6 +23,7 @@ use crate::loader::install::release_age::AgeLimit;
 use crate::loader::install::step::InstallStep;
 use crate::loader::plan::Scripts;
 use crate::loader::store::{self, Executable, StartMethod};
+use crate::protocol::Shown;
 
 pub(super) const LOCK: &str = "package-lock.json";
 
@@ -44,7 +47,7 @@ const FLAGS: [&str; 17] = [
     "--install-strategy=hoisted",
     "--omit=dev",
     "--allow-git=none",
-    "--allow-remote=none",
+    NO_REMOTE,
     "--allow-file=none",
     "--allow-directory=none",
 ];
@@ -52,16 +55,35 @@ const FLAGS: [&str; 17] = [
 /// A setting of the user must not keep a package from being installed.
 const NO_LOCK_ONLY: &str = "--no-package-lock-only";
 
+/// Nothing is fetched from an address that a package names.
+const NO_REMOTE: &str = "--allow-remote=none";
+
+/// Makes npm say what each package wants, so that what it refuses can be named.
+const LOUD: &str = "--loglevel=silly";
+
 /// Writes the lock of a package into the order's directory; nothing of it is fetched.
 pub(super) async fn lock(tools: &Tools, order: &InstallOrder<'_>) -> Result<(), InstallError> {
     let npm = tools.program("npm", order.package)?;
-    let spec = order.spec();
     (order.progress)(InstallStep::Resolving);
     write_manifest(order.directory, manifest(order)).await?;
+    write_lock(tools, &npm, order, None).await
+}
+
+/// Makes npm write the lock beside the manifest, and checks it.
+async fn write_lock(
+    tools: &Tools,
+    npm: &Program,
+    order: &InstallOrder<'_>,
+    more: Option<&'static str>,
+) -> Result<(), InstallError> {
+    let spec = order.spec();
     let flags = FLAGS.into_iter().filter(|flag| *flag != NO_LOCK_ONLY);
-    let arguments = ["install", "--package-lock-only"].into_iter().chain(flags);
+    let arguments = ["install", "--package-lock-only"]
+        .into_iter()
+        .chain(flags)
+        .chain(more);
     let arguments = arguments.map(OsString::from).chain(cutoff(order));
-    let locked = run(tools, &npm, &spec, order.directory, arguments).await;
+    let locked = run(tools, npm, &spec, order.directory, arguments).await;
     locked.map_err(|error| order.young_dependency(error, &TOO_YOUNG))?;
     let path = order.directory.join(LOCK);
     let text = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
@@ -119,11 +141,16 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     let arguments = std::iter::once(command).chain(FLAGS);
     let arguments = arguments.map(OsString::from).chain(cutoff(order));
     let installed = run(tools, &npm, &spec, order.directory, arguments).await;
-    installed.map_err(|error| order.young_dependency(error, &TOO_YOUNG))?;
+    match installed.map_err(|error| order.young_dependency(error, &TOO_YOUNG)) {
+        Ok(_) => {}
+        Err(refused @ InstallError::Elsewhere { .. }) => from_elsewhere(tools, &npm, order, refused).await?,
+        Err(error) => return Err(error),
+    }
 
     (order.progress)(InstallStep::Verifying);
     let lock = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
     let integrity = checked(&lock)?;
+    npm_archives::inspect(tools, order, &lock).await?;
 
     if order.scripts == Scripts::Allowed {
         (order.progress)(InstallStep::RunningScripts);
@@ -140,7 +167,7 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
         ];
         run(tools, &npm, &spec, order.directory, arguments.map(OsString::from)).await?;
     }
-    let executables = executables(order.directory, order.package.name())?;
+    let executables = executables(order)?;
     Ok(InstalledFiles {
         integrity,
         executables,
@@ -150,12 +177,53 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     })
 }
 
+/// Installs from archives at another host than the registry's own, which many registries use; names what npm refused where
+/// it is something else.
+///
+/// npm takes both for the same. What tells them apart is the lock, which is made without any archive: what is in it comes
+/// from a registry's document, with an integrity that holds wherever the archive lies.
+async fn from_elsewhere(
+    tools: &Tools,
+    npm: &Program,
+    order: &InstallOrder<'_>,
+    refused: InstallError,
+) -> Result<(), InstallError> {
+    let spec = order.spec();
+    if order.frozen.is_none() {
+        let locked = write_lock(tools, npm, order, Some(LOUD)).await;
+        match (locked, refused) {
+            (Ok(()), _) => {}
+            (
+                Err(InstallError::Elsewhere { origin, .. }),
+                InstallError::Elsewhere { package, source, .. },
+            ) => {
+                return Err(InstallError::Elsewhere {
+                    package,
+                    origin,
+                    source,
+                });
+            }
+            (Err(error), _) => return Err(error),
+        }
+    }
+    let flags = FLAGS.into_iter().filter(|flag| *flag != NO_REMOTE);
+    let arguments = ["ci", "--allow-remote=all"]
+        .into_iter()
+        .chain(flags)
+        .map(OsString::from);
+    run(tools, npm, &spec, order.directory, arguments).await.map(drop)
+}
+
 pub(super) async fn write_manifest(directory: &Path, text: String) -> Result<(), InstallError> {
     write_for_installer(directory.join("package.json"), text).await
 }
 
 #[derive(Deserialize)]
 struct PackageMetadata {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    version: String,
     bin: Option<Bin>,
 }
 
@@ -166,13 +234,33 @@ enum Bin {
     Many(BTreeMap<String, PathBuf>),
 }
 
-/// Reads the executables a package declares; those that are absent or lie outside it do not count.
-fn executables(directory: &Path, name: &str) -> Result<BTreeMap<String, Executable>, InstallError> {
+/// Reads the executables a package declares; those that are absent do not count.
+///
+/// One that lies outside is refused, also where the server is another one: no honest package declares it.
+fn executables(order: &InstallOrder<'_>) -> Result<BTreeMap<String, Executable>, InstallError> {
+    let (directory, name) = (order.directory, order.package.name());
     let folder = Path::new("node_modules").join(name);
     let path = directory.join(&folder).join("package.json");
-    let text = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
-    let described: PackageMetadata =
-        serde_json::from_str(&text).map_err(|error| InstallError::file("read", &path)(error.into()))?;
+    let text = std::fs::read_to_string(&path).map_err(|_| InstallError::Archive {
+        archive: order.spec(),
+        package: order.spec(),
+        entry: "package.json".to_owned(),
+        reason: "is not there or cannot be read",
+    })?;
+    let described: PackageMetadata = serde_json::from_str(&text).map_err(|_| InstallError::Archive {
+        archive: order.spec(),
+        package: order.spec(),
+        entry: "package.json".to_owned(),
+        reason: "is not what npm can read",
+    })?;
+    let version = described.version.trim_start_matches(['v', '=', ' ']).trim_end();
+    if described.name != name || version != order.version {
+        return Err(InstallError::OtherPackage {
+            package: order.spec(),
+            place: "the `package.json` of its archive",
+            found: Shown::line(&format!("{}@{}", described.name, described.version)).to_string(),
+        });
+    }
     let unscoped = name.rsplit_once('/').map_or(name, |(_, name)| name);
     let declared = match described.bin {
         None => BTreeMap::new(),
@@ -182,10 +270,15 @@ fn executables(directory: &Path, name: &str) -> Result<BTreeMap<String, Executab
     let root = directory
         .canonicalize()
         .map_err(InstallError::file("read", directory))?;
+    if let Some(path) = declared.values().find(|path| !stays_below(path)) {
+        return Err(InstallError::Archive {
+            archive: order.spec(),
+            package: order.spec(),
+            entry: format!("\"bin\": \"{}\"", Shown::path(path)),
+            reason: "leads out of the package",
+        });
+    }
     let executables = declared.into_iter().filter_map(|(name, path)| {
-        if !stays_below(&path) {
-            return None;
-        }
         let path: PathBuf = folder.join(path).components().collect();
         let real = directory
             .join(&path)

@@ -20,22 +20,31 @@ use crate::loader::install::release_age::AgeLimit;
 use crate::loader::install::tail::Tail;
 use crate::loader::plan::{NewerVersion, Package, Resolved, VersionSpec, is_semantic_version};
 use crate::pins::PublishedAt;
+use crate::protocol::Shown;
 
 /// What is asked of every version that a spec may mean.
-const FIELDS: [&str; 4] = ["version", "dist.integrity", "dist.attestations", "deprecated"];
+const FIELDS: [&str; 5] = [
+    "name",
+    "version",
+    "dist.integrity",
+    "dist.attestations",
+    "deprecated",
+];
 
 /// One version as `npm view` describes it; npm leaves out what the registry does not say.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RegistryVersion {
     Described {
+        #[serde(default)]
+        name: Option<String>,
         version: String,
         #[serde(rename = "dist.integrity")]
         integrity: Option<String>,
         #[serde(rename = "dist.attestations", default)]
         attestations: Value,
         #[serde(default)]
-        deprecated: Value,
+        deprecated: Box<Value>,
         #[serde(default)]
         time: Times,
     },
@@ -48,6 +57,20 @@ impl RegistryVersion {
         match self {
             Self::Described { version, .. } | Self::Bare(version) => version,
         }
+    }
+
+    /// Returns what it is, escaped, where it is not what was asked for.
+    fn other_than(&self, package: &Package) -> Option<String> {
+        let name = match self {
+            Self::Described { name: Some(name), .. } => name,
+            _ => package.name(),
+        };
+        let same = name == package.name()
+            && match package.version() {
+                VersionSpec::Exact(asked) => asked == self.version(),
+                VersionSpec::Floating(_) => true,
+            };
+        (!same).then(|| Shown::line(&format!("{name}@{}", self.version())).to_string())
     }
 }
 
@@ -99,10 +122,13 @@ pub(super) async fn resolve(
     };
     let newest = newest(&views, |_| true).ok_or_else(unreadable)?;
     let newest = newest.version().to_owned();
-    if let VersionSpec::Exact(asked) = package.version()
-        && *asked != newest
-    {
-        return Err(unreadable());
+    let other = views.iter().find_map(|view| view.other_than(package));
+    if let Some(found) = other {
+        return Err(InstallError::OtherPackage {
+            package: spec,
+            place: "the registry",
+            found,
+        });
     }
     let times = if range {
         registry.times().await?

@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
+use super::growth::Growth;
 use crate::protocol::Secrets;
 
 /// The answer of `npm view` for a range of many versions is the longest one that is read.
@@ -25,6 +26,13 @@ const STDERR_LIMIT: usize = 64 * 1024;
 /// After the group is killed its pipes close at once; only a process that left the group holds them open.
 const PIPE_GRACE: Duration = Duration::from_secs(1);
 
+/// An installer that is stopped is gone within the grace that its supervisor gives it. Until then it may still write.
+const END_GRACE: Duration = Duration::from_secs(10);
+
+/// What an installer may allocate: npm keeps the documents of a registry in memory, and needs 1 GiB for the largest trees.
+/// Without a bound, a document that never ends takes all memory of the machine.
+pub(super) const MEMORY_LIMIT: u64 = 2 * 1024 * 1024 * 1024;
+
 /// One run of an installer.
 pub(super) struct InstallerRun<'a> {
     pub(super) program: &'a Path,
@@ -33,6 +41,8 @@ pub(super) struct InstallerRun<'a> {
     /// The whole environment: nothing else is inherited.
     pub(super) variables: BTreeMap<OsString, OsString>,
     pub(super) limit: Duration,
+    /// What it may write.
+    pub(super) growth: Growth,
     /// The program that supervises it.
     pub(super) supervisor: Option<&'a Path>,
     /// What it knows that must not be shown.
@@ -53,6 +63,8 @@ pub(super) struct InstallerOutput {
 pub(super) enum InstallerEnd {
     Success,
     Failed(String),
+    /// It was stopped, because it wrote more than it may.
+    TooLarge,
 }
 
 /// Ends everything an installer started when it goes out of scope.
@@ -112,6 +124,9 @@ impl InstallerRun<'_> {
             Some(_) => Means::Supervisor(id),
             None => Means::Group(id),
         }));
+        if let Some(id) = id {
+            limit_memory(id);
+        }
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let (output, errors) = (child.stdout.take(), child.stderr.take());
         let ending = {
@@ -121,6 +136,8 @@ impl InstallerRun<'_> {
             tokio::pin!(reading);
             let deadline = tokio::time::sleep(self.limit);
             tokio::pin!(deadline);
+            let exceeded = self.growth.exceeded();
+            tokio::pin!(exceeded);
             let mut read = false;
             let ending = loop {
                 tokio::select! {
@@ -130,6 +147,7 @@ impl InstallerRun<'_> {
                         break if status.success() { InstallerEnd::Success } else { InstallerEnd::Failed(status.to_string()) };
                     }
                     () = &mut reading, if !read => read = true,
+                    () = &mut exceeded => break InstallerEnd::TooLarge,
                     () = &mut deadline => {
                         break InstallerEnd::Failed(format!("stopped after {} seconds", self.limit.as_secs()));
                     }
@@ -137,6 +155,8 @@ impl InstallerRun<'_> {
             };
             drop(ends);
             drop(life);
+            // Returns at once where it has ended by itself.
+            let _ = tokio::time::timeout(END_GRACE, child.wait()).await;
             if !read {
                 let _ = tokio::time::timeout(PIPE_GRACE, &mut reading).await;
             }
@@ -150,6 +170,24 @@ impl InstallerRun<'_> {
         })
     }
 }
+
+/// Bounds the memory of a process and of everything that it starts from now on. The supervisor has only just begun.
+#[cfg(target_os = "linux")]
+fn limit_memory(process: Pid) {
+    use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+    let lower = |limit: Option<u64>| Some(limit.map_or(MEMORY_LIMIT, |limit| limit.min(MEMORY_LIMIT)));
+    let now = getrlimit(Resource::Data);
+    let limit = Rlimit {
+        current: lower(now.current),
+        maximum: lower(now.maximum),
+    };
+    if let Err(error) = prlimit(Some(process), Resource::Data, limit) {
+        tracing::warn!(%error, "the memory of an installer is not bounded");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_process: Pid) {}
 
 async fn keep_start(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     each_chunk(source, |chunk| {
@@ -197,9 +235,28 @@ mod tests {
             directory: Box::leak(directory.to_owned().into_boxed_path()),
             variables: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
             limit,
+            growth: growth(directory, None),
             supervisor: None,
             secrets: Secrets::default(),
         }
+    }
+
+    /// Allows what is allowed by default, or less.
+    fn growth(directory: &Path, mib: Option<&str>) -> Growth {
+        let variables = mib.map(|mib| (crate::loader::install::size_limit::MAX_INSTALL, mib));
+        let environment = crate::config::Environment::new(variables, "/");
+        Growth::of(directory, Path::new("/nowhere"), &environment)
+    }
+
+    #[test]
+    fn an_installer_that_writes_without_end_is_stopped_with_its_children() {
+        let home = tempfile::tempdir().unwrap();
+        let script = "echo $$ > id; while :; do head -c 1000000 /dev/zero >> zeros; done";
+        let mut run = run(script, home.path(), Duration::from_mins(1));
+        run.growth = growth(home.path(), Some("3"));
+        let finished = runtime().block_on(run.finish()).unwrap();
+        assert_eq!(finished.ending, InstallerEnd::TooLarge);
+        assert!(is_gone(&home.path().join("id")));
     }
 
     fn runtime() -> tokio::runtime::Runtime {

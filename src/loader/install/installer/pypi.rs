@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
-use super::uv::{COMPILE, WANTED, run, write};
+use super::uv::{COMPILE, TELL_SKIPPED, WANTED, run, run_with, write};
 use super::venv::{self, FreshVenv, VenvProblem};
-use super::{pypi_versions, withdrawal};
+use super::{pypi_versions, records, withdrawal};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::{CheckedLock, check_requirements};
@@ -20,6 +20,7 @@ use crate::loader::install::step::InstallStep;
 use crate::loader::plan::normalize;
 use crate::loader::process::is_in_project;
 use crate::loader::store::{self, Executable, PYTHON, StartMethod};
+use crate::protocol::Shown;
 
 const ENVIRONMENT: &str = "env";
 pub(super) const LOCK: &str = "requirements.txt";
@@ -112,7 +113,15 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
         "--requirements",
         LOCK,
     ];
-    run(tools, &uv, &spec, order.directory, arguments).await?;
+    let said = run_with(tools, &uv, &spec, order.directory, arguments, Some(TELL_SKIPPED)).await?;
+    if let Some(file) = skipped(&said.stderr) {
+        forget_archives(tools, &uv, order, &lock).await;
+        return Err(InstallError::Misplaced {
+            package: spec,
+            file,
+            reason: "would lie outside of the environment",
+        });
+    }
 
     (order.progress)(InstallStep::Verifying);
     let packages = Path::new(ENVIRONMENT).join(fresh.packages());
@@ -126,6 +135,27 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
         at_start,
         withdrawn,
     })
+}
+
+/// Finds the entry of a wheel that uv left out, escaped: it does so where the entry would lie outside.
+fn skipped(stderr: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(stderr);
+    let entry = text
+        .lines()
+        .find_map(|line| Some(line.split_once("Skipping unsafe file name: ")?.1));
+    entry.map(|entry| Shown::line(&entry.chars().take(200).collect::<String>()).to_string())
+}
+
+/// Takes what was refused out of uv's cache: from there it would be installed without a word the next time.
+async fn forget_archives(tools: &Tools, uv: &Program, order: &InstallOrder<'_>, lock: &CheckedLock) {
+    let names = lock
+        .packages
+        .keys()
+        .filter_map(|title| Some(title.split_once('@')?.0));
+    let arguments = ["cache", "clean", "--quiet"].into_iter().chain(names);
+    if let Err(error) = run(tools, uv, &order.spec(), order.directory, arguments).await {
+        tracing::debug!(%error, "the cache keeps what was refused");
+    }
 }
 
 /// Writes the lock of everything that is old enough.
@@ -179,10 +209,11 @@ async fn resolve_dependencies(
 
 /// Refuses what packages put where they do not belong, and returns what of them runs at every start.
 async fn inspected(fresh: FreshVenv, spec: &str, environment: PathBuf) -> Result<Vec<String>, InstallError> {
-    let packages = environment.join(fresh.packages());
+    let root = environment.clone();
     let inspected = off_thread(move || {
         fresh.check()?;
-        Ok(venv::at_start(&packages)?)
+        records::check(&root, fresh.packages())?;
+        Ok(venv::at_start(&root.join(fresh.packages()))?)
     });
     inspected
         .await

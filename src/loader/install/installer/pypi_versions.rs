@@ -13,7 +13,7 @@ use super::tools::Tools;
 use super::uv::{COMPILE, WANTED, run, write};
 use super::withdrawal;
 use crate::loader::install::error::InstallError;
-use crate::loader::install::lock::check_requirements;
+use crate::loader::install::lock::{LockError, check_requirements};
 use crate::loader::install::release_age::AgeLimit;
 use crate::loader::install::tail::Tail;
 use crate::loader::plan::{NewerVersion, Package, Resolved, VersionSpec};
@@ -89,10 +89,16 @@ impl Index<'_> {
         arguments.extend(["--", WANTED]);
         let finished = run(self.tools, &self.uv, &package.spec(), self.directory, arguments).await?;
         let text = String::from_utf8_lossy(&finished.stdout);
-        let checked = check_requirements(&text, package.name(), None).map_err(|_| InstallError::Answer {
-            package: package.spec(),
-            program: "uv",
-            source: Tail::of(&finished.stdout, &finished.secrets),
+        let checked = check_requirements(&text, package.name(), None).map_err(|error| match error {
+            LockError::Integrity { .. } => InstallError::Refused {
+                package: package.spec(),
+                source: error,
+            },
+            _ => InstallError::Answer {
+                package: package.spec(),
+                program: "uv",
+                source: Tail::of(&finished.stdout, &finished.secrets),
+            },
         })?;
         let withdrawn = withdrawal::yanked(&finished.stderr, package.name(), &checked.version);
         let resolved = Resolved {

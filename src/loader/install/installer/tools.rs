@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::credentials;
+use super::failure::failure;
+use super::growth::{self, Growth};
 use super::process::{InstallerEnd, InstallerOutput, InstallerRun, Program};
 use crate::config::{Environment, Locations, ProvenanceSettings};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
-use crate::loader::install::tail::Tail;
 use crate::loader::plan::Package;
 use crate::loader::process::{find_program, search_path};
 
@@ -153,6 +154,7 @@ impl Tools {
         variables.extend(extra.into_iter().map(|(name, value)| (name.into(), value)));
         let (environment, seen) = (self.environment.clone(), variables.clone());
         let secrets = off_thread(move || credentials::of(&environment, &seen)).await;
+        let growth = Growth::of(directory, &self.cache, &self.environment);
         let run = InstallerRun {
             program: &program.path,
             arguments: arguments
@@ -162,6 +164,7 @@ impl Tools {
             directory,
             variables,
             limit: LIMIT,
+            growth: growth.clone(),
             supervisor: self.supervisor.as_deref(),
             secrets: secrets.unwrap_or_default(),
         };
@@ -172,57 +175,15 @@ impl Tools {
         match &finished.ending {
             InstallerEnd::Success => Ok(finished),
             InstallerEnd::Failed(ending) => Err(failure(program.name, package, ending.clone(), &finished)),
-        }
-    }
-}
-
-/// Tells the reasons that a person can do something about apart from the rest.
-fn failure(program: &'static str, package: &str, ending: String, finished: &InstallerOutput) -> InstallError {
-    const ABSENT: [&str; 6] = [
-        "E404",
-        "ETARGET",
-        "was not found in the package registry",
-        "there is no version of",
-        "there are no versions of",
-        "no matching version",
-    ];
-    const UNREACHABLE: [&str; 12] = [
-        "ENOTFOUND",
-        "EAI_AGAIN",
-        "ECONNREFUSED",
-        "ECONNRESET",
-        "ETIMEDOUT",
-        "ENETUNREACH",
-        "EHOSTUNREACH",
-        "ERR_SOCKET_TIMEOUT",
-        "client error (Connect)",
-        "dns error",
-        "tcp connect error",
-        "operation timed out",
-    ];
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&finished.stderr),
-        String::from_utf8_lossy(&finished.stdout)
-    );
-    let says = |reasons: &[&str]| reasons.iter().any(|reason| text.contains(reason));
-    let package = package.to_owned();
-    let said = if finished.stderr.is_empty() {
-        &finished.stdout
-    } else {
-        &finished.stderr
-    };
-    let source = Tail::of(said, &finished.secrets);
-    if says(&ABSENT) {
-        InstallError::NotFound { package, source }
-    } else if says(&UNREACHABLE) {
-        InstallError::Unreachable { package, source }
-    } else {
-        InstallError::Installer {
-            package,
-            program,
-            ending,
-            source,
+            InstallerEnd::TooLarge => {
+                let cache = self.cache.clone();
+                off_thread(move || growth::remove_unfinished(&cache)).await;
+                Err(InstallError::TooLarge {
+                    package: package.to_owned(),
+                    program: program.name,
+                    mib: growth.mib(),
+                })
+            }
         }
     }
 }

@@ -25,12 +25,27 @@ pub(super) const COMPILE: [&str; 7] = [
     "--no-emit-index-url",
 ];
 
+/// Makes uv say which entries of a wheel it leaves out.
+pub(super) const TELL_SKIPPED: (&str, &str) = ("RUST_LOG", "warn");
+
 pub(super) async fn run(
     tools: &Tools,
     uv: &Program,
     spec: &str,
     directory: &Path,
     arguments: impl IntoIterator<Item = &str>,
+) -> Result<InstallerOutput, InstallError> {
+    run_with(tools, uv, spec, directory, arguments, None).await
+}
+
+/// Runs uv with one more variable.
+pub(super) async fn run_with(
+    tools: &Tools,
+    uv: &Program,
+    spec: &str,
+    directory: &Path,
+    arguments: impl IntoIterator<Item = &str>,
+    variable: Option<(&'static str, &'static str)>,
 ) -> Result<InstallerOutput, InstallError> {
     let mut all: Vec<OsString> = vec!["--no-progress".into()];
     // One of the two always: without them uv reads the project's files.
@@ -41,6 +56,7 @@ pub(super) async fn run(
     all.extend(arguments.into_iter().map(OsString::from));
     let mut extra = indexes::of_pip(tools.environment());
     extra.push(("UV_CACHE_DIR", tools.cache("uv").into_os_string()));
+    extra.extend(variable.map(|(name, value)| (name, value.into())));
     tools.run(uv, spec, directory, all, extra).await
 }
 

@@ -44,6 +44,11 @@ fn the_digest_of_a_lock_covers_every_package_and_no_address() {
     mirrored["packages"]["node_modules/@scope/serena"]["resolved"] = "https://mirror.test/serena.tgz".into();
     mirrored["packages"]["node_modules/dep"]["license"] = "MIT".into();
     assert_eq!(digest(&mirrored), before);
+    let entry = json!({ "version": "1.0.0", "integrity": hash('B') });
+    let mut aliased = with("node_modules/alias", entry);
+    let unnamed = digest(&aliased);
+    aliased["packages"]["node_modules/alias"]["name"] = "dep".into();
+    assert_ne!(digest(&aliased), unnamed);
     for changed in [
         with(
             "node_modules/dep",
@@ -53,10 +58,7 @@ fn the_digest_of_a_lock_covers_every_package_and_no_address() {
             "node_modules/dep",
             json!({ "version": "1.0.0", "integrity": hash('C') }),
         ),
-        with(
-            "node_modules/dep",
-            json!({ "name": "other", "version": "1.0.0", "integrity": hash('B') }),
-        ),
+        aliased.clone(),
         with(
             "node_modules/more",
             json!({ "version": "1.0.0", "integrity": hash('B') }),
@@ -175,14 +177,22 @@ fn a_lock_of_another_package_is_refused() {
         name: "@scope/serena".to_owned(),
         version: "1.0.0".to_owned(),
     };
-    for entry in [
-        json!({ "version": "1.0.1", "integrity": hash('A') }),
-        json!({ "name": "evil", "version": "1.0.0", "integrity": hash('A') }),
+    let entry = json!({ "version": "1.0.1", "integrity": hash('A') });
+    assert_eq!(check(&with("node_modules/@scope/serena", entry)), Err(absent));
+    // `alias` is declared to be `dep` and nothing else.
+    for (folder, name, is_refused) in [
+        ("@scope/serena", "evil", true),
+        ("dep", "other", true),
+        ("alias", "other", true),
+        ("alias", "dep", false),
     ] {
-        assert_eq!(
-            check(&with("node_modules/@scope/serena", entry)),
-            Err(absent.clone())
-        );
+        let entry = json!({ "name": name, "version": "1.0.0", "integrity": hash('A') });
+        let expected = LockError::Name {
+            entry: folder.to_owned(),
+            found: name.to_owned(),
+        };
+        let found = check(&with(&format!("node_modules/{folder}"), entry));
+        assert_eq!(found.err(), is_refused.then_some(expected), "{folder} {name}");
     }
     for unreadable in [json!({ "lockfileVersion": 1, "dependencies": {} }), json!([])] {
         assert!(matches!(check(&unreadable), Err(LockError::Unreadable { .. })));

@@ -59,16 +59,12 @@ pub(crate) fn permission(card: &Card, input: &str) -> Value {
 /// Asks whether a project's file counts as the person's word; what changed is told where they accepted it before.
 fn trust(card: &Card, path: &str, origin: &str, past: FilePast) -> Value {
     let name = file_name(path);
-    let (what, told) = match past {
-        FilePast::New => (format!("Trust {name}? It {origin}."), Fact::Want),
-        FilePast::Changed => (
-            format!("{name} has changed since you trusted it. Trust it again?"),
-            Fact::Change,
-        ),
+    let what = match past {
+        FilePast::New => format!("Trust {name}? It {origin}."),
+        FilePast::Changed => format!("{name} has changed since you trusted it. Trust it again?"),
     };
-    let told = card.lines.iter().filter(|line| line.fact == told);
-    let told: Vec<&str> = told.map(|line| line.text.as_str()).collect();
-    request(card, &what, ConsentSubject::Command(&told.join("; ")))
+    let told = card.dialog_text().unwrap_or_default();
+    request(card, &what, ConsentSubject::Command(&told))
 }
 
 /// Asks whether a server that differs from what the person accepted is accepted as it is now.
@@ -77,9 +73,8 @@ fn changed(card: &Card, name: &str, part: ChangedPart) -> Value {
         ChangedPart::Package => format!("{name} is not what you accepted. Accept it as it is now?"),
         ChangedPart::Tools => format!("The tools of {name} have changed. Accept them as they are now?"),
     };
-    let lines = card.lines.iter().filter(|line| line.fact == Fact::Change);
-    let lines: Vec<&str> = lines.map(|line| line.text.as_str()).collect();
-    request(card, &what, ConsentSubject::Command(&lines.join("; ")))
+    let lines = card.dialog_text().unwrap_or_default();
+    request(card, &what, ConsentSubject::Command(&lines))
 }
 
 fn file_name(path: &str) -> &str {
@@ -196,7 +191,7 @@ mod tests {
         ApprovalType, AskSubject, ShownDependency, ShownInstallation, ShownProjectFile, ShownProvenance,
         ShownRemote, Surroundings,
     };
-    use crate::proxy::{Ask, PersonalRoad, Workflow};
+    use crate::proxy::{Ask, AskOwnership, PersonalRoad, Workflow};
 
     #[test]
     fn always_names_the_rule_where_the_question_names_no_tool_of_the_server() {
@@ -284,6 +279,7 @@ mod tests {
             road: PersonalRoad::Terminal,
             expires_in: Duration::ZERO,
             claim: None,
+            ownership: AskOwnership::OfThisCall,
         }))
     }
 

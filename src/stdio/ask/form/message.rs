@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::card::DIALOG_COLUMNS;
 use crate::protocol::{Excerpt, Extent, fold, shortened, wrap};
 
 /// What an 80-column terminal shows of a line inside a dialog's frame.
@@ -27,7 +28,7 @@ const LINES: usize = 4;
 const FIRST_LINES: usize = 3;
 
 /// What is shown at most of a command or of arguments, in columns: a page. `pml pending CODE` shows all.
-const PAGE: usize = 2_000;
+const PAGE: usize = DIALOG_COLUMNS;
 
 /// What stands between notes on one line.
 const SEPARATOR: &str = " \u{b7} ";
