@@ -484,19 +484,22 @@ mod tests {
     }
 
     #[test]
-    fn packages_beyond_forty_are_counted() {
+    fn every_package_is_named_forty_to_a_line() {
         let change = |count: usize| {
             let added = (0..count).map(|number| number.to_string()).collect();
             let change = ContentsChange {
                 added,
                 ..ContentsChange::default()
             };
-            Change::Contents(change).lines().concat()
+            Change::Contents(change).lines(&alone())
         };
         let named: Vec<String> = (0..40).map(|number| number.to_string()).collect();
         let named = named.join(", ");
-        assert_eq!(change(40), format!("+ 40 packages more: {named}"));
-        assert_eq!(change(42), format!("+ 42 packages more: {named}, and 2 more"));
+        assert_eq!(change(40), [format!("+ 40 packages more: {named}")]);
+        assert_eq!(
+            change(42),
+            [format!("+ 42 packages more: {named}"), "+   40, 41".to_owned()]
+        );
     }
 
     #[test]
