@@ -148,7 +148,11 @@ async fn show(
             if let AgentLine::Result(result) = &**meaning
                 && let Some(cost) = result.cost
             {
-                output::note(&format!("turn over · ${cost:.4}"));
+                let more = match attended {
+                    Attendance::Terminal => " · type what comes next, or Ctrl-D to end",
+                    Attendance::Plain | Attendance::Json => "",
+                };
+                output::note(&format!("turn over · ${cost:.4}{more}"));
             }
         }
         RunLine::Own(_) => {}
@@ -174,9 +178,7 @@ async fn tell(desk: &Desk, id: WorkflowId, attended: Attendance) {
             ));
         }
     } else {
-        output::say(
-            "  type a number, a label or your own words; `> ` before a line says it to the agent instead",
-        );
+        output::say("  type a number, a label or your own words; `> text` speaks to the agent instead");
     }
 }
 
@@ -236,7 +238,7 @@ fn said(card: &Card, asks: &mut OpenAsks, line: &str) -> Option<Said> {
             Some(Decision::Abort) => Some(Said::refusal(Some(rest.to_owned()))),
             Some(decision) if rest.is_empty() => Some(Said::decision(decision)),
             _ => {
-                output::note("type one of the letters; `> ` before a line says it to the agent instead");
+                output::note("type one of the letters; `> text` speaks to the agent instead");
                 None
             }
         };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use crate::host::claude::ASKING_TOOLS;
 use crate::host::{AgentLine, Block, OwnLine, RunLine, RunState, ToolOutcome, ToolResult};
 use crate::protocol::Shown;
 
@@ -58,6 +59,8 @@ impl Stream {
                         }
                         Block::Text(_) if parent.is_some() => {}
                         Block::Text(text) => written.push(Output::Said(format!("{}\n", Shown::block(text)))),
+                        // What it asks is shown by the ask itself.
+                        Block::ToolUse { name, .. } if ASKING_TOOLS.contains(&name.as_str()) => {}
                         Block::ToolUse { id, name, input } => {
                             let name = Shown::line(name).to_string();
                             let indent = if parent.is_some() { "  " } else { "" };
