@@ -4,6 +4,7 @@
 //! is read while a person thinks.
 
 mod asking;
+mod ending;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,11 +17,11 @@ use super::claude::{self, ASKING_TOOLS};
 use super::error::RunError;
 use super::hosted_run::{Beginning, Control, HostedRun, RunEnd};
 use super::journal::Journal;
-use super::line::{AgentLine, Block, ToolOutcome, TurnResult};
+use super::line::{AgentLine, Block, TurnResult};
 use super::machine::{Effect, Event, Finish, Machine, Phase};
 use super::message::Message;
 use super::process::Agent;
-use super::record::{RunOutcome, RunRecord, RunState};
+use super::record::{RunRecord, RunState};
 use super::reply;
 use super::run_line::{AskOutcome, OwnLine, RunLine};
 use super::runs::{RunInput, Runs};
@@ -337,38 +338,6 @@ impl Driver {
             Phase::Idle => RunState::Idle,
             Phase::Parking | Phase::Ending | Phase::Over => return Ok(()),
         };
-        self.stand(state).await
-    }
-
-    /// Writes down how the run was left.
-    async fn settle(&mut self) -> Result<(), RunError> {
-        let failed = self
-            .result
-            .as_ref()
-            .is_some_and(|result| result.outcome == ToolOutcome::Failed);
-        let outcome = |outcome| RunState::Ended { outcome };
-        let state = match self.finish.take() {
-            Some(Finish::Parked { tool_use }) => RunState::Parked { call: tool_use },
-            Some(Finish::Stopped) => outcome(RunOutcome::Stopped),
-            Some(Finish::Done) if failed => outcome(RunOutcome::Failed),
-            Some(Finish::Done) => outcome(RunOutcome::Done),
-            // Nothing is asked, so no answer would start it again.
-            Some(Finish::Lost) | None if self.record.asks.is_empty() => outcome(RunOutcome::Failed),
-            Some(Finish::Lost) | None => RunState::Lost,
-        };
-        let kept: Vec<WorkflowId> = match &state {
-            RunState::Ended { .. } => Vec::new(),
-            _ => self.record.asks.iter().map(|ask| ask.workflow).collect(),
-        };
-        for ask in std::mem::take(&mut self.waiting).into_values() {
-            let id = ask.workflow.id;
-            if kept.contains(&id) {
-                self.asks.leave(id).await;
-            } else {
-                self.asks.withdraw(id).await;
-            }
-        }
-        self.record.asks.retain(|ask| kept.contains(&ask.workflow));
         self.stand(state).await
     }
 
