@@ -5,7 +5,7 @@ mod browser;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::failure::{Hinted as _, Refused};
@@ -14,7 +14,9 @@ use super::run::hosting;
 use super::watchdog::Watchdog;
 use super::{CommandContext, output, person, terminal};
 use crate::host::LateResumes;
-use crate::inbox::web::{Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamTokens, fresh_key};
+use crate::inbox::web::{
+    Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamToken, StreamTokens, fresh_key,
+};
 use crate::proxy::Desk;
 
 /// How the page is served.
@@ -167,19 +169,23 @@ fn token(context: &CommandContext, arguments: &TokenArguments) -> anyhow::Result
     let token = StreamTokens::new(state).make(pid, project, &file)?;
     match running {
         Some(running) => {
-            let config = json!({
-                "apiUrl": running.url.trim_end_matches('/'),
-                "streamToken": token,
-                "userId": 0,
-                "projectId": 0,
-                "csrfToken": "",
-                "timeout": 300,
-            });
-            output::data(&config.to_string())?;
+            output::data(&question_settings(&running, token).to_string())?;
         }
         None => output::data(&token.to_string())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what a program needs to put questions over HTTP.
+pub(super) fn question_settings(running: &RunningServer, token: StreamToken) -> Value {
+    json!({
+        "apiUrl": running.url.trim_end_matches('/'),
+        "streamToken": token,
+        "userId": 0,
+        "projectId": 0,
+        "csrfToken": "",
+        "timeout": 300,
+    })
 }
 
 /// Reads the name of a host, with a port or without.

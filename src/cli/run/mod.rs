@@ -3,6 +3,7 @@
 mod attached;
 mod input;
 mod list;
+mod question_host;
 mod stream;
 
 use std::io::{IsTerminal as _, Read as _};
@@ -26,6 +27,7 @@ use crate::proxy::{Desk, Urgency};
 pub(crate) use list::{RunsArguments, list};
 
 use input::TypedLines;
+use question_host::QuestionHostFile;
 
 /// The exit code of a run that waits for an answer: try again later.
 const PARKED: u8 = 75;
@@ -83,7 +85,11 @@ pub(crate) fn run(context: &CommandContext, arguments: &RunArguments) -> anyhow:
         let record = named(&hosting, name)?;
         runtime.block_on(attached::watch(&hosting, &desk, record, attended))?
     } else {
-        let (run, beginning) = begin(context, &hosting, &desk, &runtime, arguments, attended)?;
+        let (mut run, beginning) = begin(context, &hosting, &desk, &runtime, arguments, attended)?;
+        let questions = QuestionHostFile::write(context, &run.record)?;
+        if let Some(questions) = &questions {
+            run.environment = run.environment.with(question_host::VARIABLE, questions.path());
+        }
         runtime.block_on(host(&hosting, &desk, run, beginning, attended))?
     };
     // A thread that still waits for a line or the disk must not keep pml alive.
