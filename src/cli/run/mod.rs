@@ -214,6 +214,7 @@ async fn host(
     attended: Attendance,
 ) -> anyhow::Result<ExitCode> {
     let mut run = run;
+    let environment = run.environment.clone();
     let mut typed = TypedLines::new(attended);
     output::note(&format!(
         "run {} · {}",
@@ -256,6 +257,7 @@ async fn host(
                             ..again
                         };
                         run = hosting.hosted_again(record, lock)?;
+                        run.environment = environment.clone();
                         continue;
                     }
                     Resumption::Waits if attended == Attendance::Terminal => {
@@ -264,6 +266,7 @@ async fn host(
                         {
                             beginning = again;
                             run = hosting.hosted_again(record, lock)?;
+                            run.environment = environment.clone();
                             continue;
                         }
                     }
