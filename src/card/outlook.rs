@@ -46,7 +46,7 @@ impl Outlook {
                 Ask::Install { .. }
                 | Ask::Connect { .. }
                 | Ask::Permit { .. }
-                | Ask::Use
+                | Ask::Use { .. }
                 | Ask::Integrity { .. },
             ) => Self::NextCall,
             (Presence::Gone, _, Ask::Trust { .. }) => Self::File,

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::claude::ASKING_TOOLS;
-use super::line::{AgentRequest, PermissionReach, PermissionRequest};
+use super::line::{AgentRequest, PermissionRequest};
 use super::record::{KeptAsk, KeptAskKind};
 use super::{form, reply};
 use crate::config::AskUserTools;
@@ -14,7 +14,9 @@ use crate::protocol::continuation::Scope;
 use crate::protocol::own_tool::{APPROVAL_PROMPT, ASK_USER, ASK_USER_QUESTIONS};
 use crate::protocol::question::Question;
 use crate::protocol::{DependencyName, ToolName};
-use crate::proxy::{Answer, ClientToolRuling, Proxy, QuestionStatus, Refusal, Workflow, WorkflowId};
+use crate::proxy::{
+    Answer, ClientToolRuling, Proxy, QuestionStatus, Refusal, UseReach, Workflow, WorkflowId,
+};
 use crate::report;
 
 /// What a model is told after a refusal, so that it does not ask for the same again.
@@ -125,7 +127,10 @@ impl Asks {
             ClientToolRuling::Allow => Ok(Asked::Reply(reply::allow(id, &request.input, &[]))),
             ClientToolRuling::Ask => {
                 let patience = self.proxy.ask_user().kept;
-                let (workflow, _claim) = self.proxy.use_of(tool, request.input.clone(), patience).await?;
+                let (workflow, _claim) = self
+                    .proxy
+                    .use_of(tool, request.input.clone(), request.reach, patience)
+                    .await?;
                 let what = AskedThing::Permission(request.clone());
                 Ok(waiting(
                     id,
@@ -304,12 +309,12 @@ impl Asks {
                 Some(Answer::Approve {
                     scope: Scope::Session,
                 }),
-                PermissionReach::Lasting,
+                UseReach::Lasting,
             ) => {
                 self.proxy.allow_for_session(tool());
                 reply::allow(id, &request.input, &[])
             }
-            (Some(Answer::Approve { scope: Scope::Always }), PermissionReach::Lasting) => {
+            (Some(Answer::Approve { scope: Scope::Always }), UseReach::Lasting) => {
                 if let Err(note) = self.proxy.allow_always(tool()).await {
                     tracing::warn!("{note}");
                 }

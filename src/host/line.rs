@@ -7,6 +7,8 @@ mod raw;
 
 use raw::Raw;
 
+use crate::workflow::UseReach;
+
 /// The meaning of one line of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentLine {
@@ -168,16 +170,7 @@ pub struct PermissionRequest {
     /// The wider permissions that the agent proposes, each as JSON text.
     pub suggestions: Vec<String>,
     /// How wide an approval may reach.
-    pub reach: PermissionReach,
-}
-
-/// How wide an approval of a tool's use may reach, as the agent says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PermissionReach {
-    /// Beyond this call, if the person wants that.
-    Lasting,
-    /// This call only: the agent wants to be asked each time.
-    OnceOnly,
+    pub reach: UseReach,
 }
 
 /// How a turn ended.
@@ -252,11 +245,11 @@ mod tests {
                 reach,
             }),
         };
-        assert_eq!(asked(json!({})), expected(PermissionReach::Lasting));
+        assert_eq!(asked(json!({})), expected(UseReach::Lasting));
         for flag in ["default_to_no", "suppress_always_allow_rule"] {
             assert_eq!(
                 asked(json!({ flag: true })),
-                expected(PermissionReach::OnceOnly),
+                expected(UseReach::OnceOnly),
                 "{flag}"
             );
         }

@@ -227,7 +227,12 @@ mod tests {
             told(choice(), no),
             "You previously asked: Which db? The user would not answer: not now\nContinue."
         );
-        let yes = told(Ask::Use, Answer::Approve { scope: Scope::Once });
+        let yes = told(
+            Ask::Use {
+                reach: crate::workflow::UseReach::Lasting,
+            },
+            Answer::Approve { scope: Scope::Once },
+        );
         assert!(
             yes.contains("make the very same call again, and it will run once"),
             "{yes}"

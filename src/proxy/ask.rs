@@ -53,7 +53,7 @@ impl Proxy {
                 Ask::Install { .. }
                 | Ask::Connect { .. }
                 | Ask::Permit { .. }
-                | Ask::Use
+                | Ask::Use { .. }
                 | Ask::Integrity { .. }
                 | Ask::Questions { .. } => plan.digest().clone(),
             },
@@ -216,7 +216,7 @@ impl Proxy {
             Ask::Permit { dependency } => (ApprovalType::ToolPermission, about(dependency)),
             Ask::Trust { file } => (ApprovalType::ProjectTrust, AskSubject::ProjectFile(file.clone())),
             Ask::Integrity { dependency } => (ApprovalType::Integrity, about(dependency)),
-            Ask::Use | Ask::Questions { .. } => {
+            Ask::Use { .. } | Ask::Questions { .. } => {
                 return Err(WorkflowError::Unfit {
                     code: workflow.code.clone(),
                     wanted: workflow.ask.wants(),

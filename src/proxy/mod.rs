@@ -71,7 +71,7 @@ pub use crate::loader::process::{
 };
 pub use crate::permissions::Ruling;
 pub use crate::relay::RelayError;
-pub use crate::workflow::{Answer, Arguments, Ask, Provenance, Road, State, Workflow, WorkflowId};
+pub use crate::workflow::{Answer, Arguments, Ask, Provenance, Road, State, UseReach, Workflow, WorkflowId};
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -13,7 +13,7 @@ use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{DependencyName, Digest, ToolName, own_tool};
 use crate::workflow::{
     Answer, Arguments, Ask, AskAttendance, Event, NewWorkflow, Origin, Provenance, Road, State,
-    SuspendedCall, Suspension, Workflow, WorkflowError, WorkflowId, Workflows,
+    SuspendedCall, Suspension, UseReach, Workflow, WorkflowError, WorkflowId, Workflows,
 };
 
 /// Where the lives of workflows are logged; names and ends, never questions or answers.
@@ -247,6 +247,7 @@ impl Proxy {
         &self,
         tool: ToolName,
         input: String,
+        reach: UseReach,
         time_to_live: Duration,
     ) -> Result<(Workflow, Option<Claim>), Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
@@ -258,7 +259,7 @@ impl Proxy {
             arguments: Arguments::Json(input),
         };
         let mut new = NewWorkflow {
-            ask: Ask::Use,
+            ask: Ask::Use { reach },
             call,
             time_to_live,
             project: self.project().to_owned(),
@@ -375,7 +376,7 @@ fn given(workflow: &Workflow, answers: Vec<QuestionAnswer>, by: Provenance) -> Q
         Ask::Install { .. }
         | Ask::Connect { .. }
         | Ask::Permit { .. }
-        | Ask::Use
+        | Ask::Use { .. }
         | Ask::Trust { .. }
         | Ask::Integrity { .. } => Vec::new(),
     };

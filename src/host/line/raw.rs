@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    AgentLine, AgentRequest, Block, PermissionReach, PermissionRequest, ReceiptState, ToolOutcome,
-    ToolResult, TurnResult,
+    AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, ToolOutcome, ToolResult, TurnResult,
 };
+use crate::workflow::UseReach;
 
 /// How much of a tool's result is kept for a line on a screen.
 const EXCERPT: usize = 4_000;
@@ -228,9 +228,9 @@ impl Raw<'_> {
                     .map(|one| one.get().to_owned())
                     .collect(),
                 reach: if raw.default_to_no || raw.suppress_always_allow_rule {
-                    PermissionReach::OnceOnly
+                    UseReach::OnceOnly
                 } else {
-                    PermissionReach::Lasting
+                    UseReach::Lasting
                 },
             }),
             "hook_callback" => {

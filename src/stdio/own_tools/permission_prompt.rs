@@ -13,8 +13,8 @@ use crate::protocol::own_tool::APPROVAL_PROMPT;
 use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{DependencyName, Json, ToolName};
 use crate::proxy::{
-    Answer, Claim, ClientToolRuling, Progress, Proxy, QuestionStatus, Refusal, State, Workflow, WorkflowId,
-    now,
+    Answer, Claim, ClientToolRuling, Progress, Proxy, QuestionStatus, Refusal, State, UseReach, Workflow,
+    WorkflowId, now,
 };
 use crate::report;
 use crate::stdio::ask::ladder::{Ladder, LadderReply, ModernForm, Requester, Resolution};
@@ -121,7 +121,9 @@ impl PermissionPrompt<'_> {
         }
         let time_to_live = self.proxy.approvals().time_to_live;
         let (tool, input) = (tool.clone(), input.to_owned());
-        self.proxy.use_of(tool, input, time_to_live).await
+        self.proxy
+            .use_of(tool, input, UseReach::Lasting, time_to_live)
+            .await
     }
 
     /// Puts an ask to a person where it waits for one, and records what they say; returns the form to show, if any.

@@ -333,7 +333,13 @@ mod tests {
             asks(permit(), "fs:write", arguments, false),
             asks(permit(), "fs:list", None, false),
             seen(&permission(
-                &samples::card(&waiting(Ask::Use, "client:Bash", None)),
+                &samples::card(&waiting(
+                    Ask::Use {
+                        reach: crate::proxy::UseReach::Lasting,
+                    },
+                    "client:Bash",
+                    None,
+                )),
                 r#"{"command":"rm -rf /"}"#,
             )),
         ];
