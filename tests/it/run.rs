@@ -1,12 +1,14 @@
 //! `pml run` with the real Claude Code, with a script for a model: what the model is told, and what pml prints and keeps.
 
 mod at_once;
+mod guidance;
 mod late;
 mod parked;
 mod plain;
 mod questions;
 mod rules;
 mod scene;
+mod trust;
 
 use serde_json::{Value, json};
 
