@@ -208,6 +208,8 @@ async fn host(
     attended: Attendance,
 ) -> anyhow::Result<ExitCode> {
     let mut run = run;
+    // The person who is here stays here while the agent is put aside.
+    let input = beginning.input;
     let mut typed = TypedLines::new(attended);
     output::note(&format!(
         "run {} · {}",
@@ -245,10 +247,7 @@ async fn host(
             _ => {
                 match hosting.resumption(desk, &record).await {
                     Resumption::Goes(again) => {
-                        beginning = Beginning {
-                            input: again.input,
-                            ..again
-                        };
+                        beginning = Beginning { input, ..again };
                         run = hosting.hosted_again(record, lock)?;
                         continue;
                     }
@@ -256,7 +255,7 @@ async fn host(
                         if let Some(again) =
                             input::wait_for_answer(hosting, desk, &mut typed, &record).await?
                         {
-                            beginning = again;
+                            beginning = Beginning { input, ..again };
                             run = hosting.hosted_again(record, lock)?;
                             continue;
                         }
