@@ -8,6 +8,7 @@ mod plain;
 mod questions;
 mod rules;
 mod scene;
+mod terminal;
 mod trust;
 
 use serde_json::{Value, json};
