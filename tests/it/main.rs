@@ -92,6 +92,7 @@ mod resource_spellings;
 mod road_orders;
 mod rule_commands;
 mod rule_writers;
+mod run;
 mod sample_server;
 mod sbom;
 mod scripted_claude;

@@ -215,6 +215,8 @@ async fn host(
 ) -> anyhow::Result<ExitCode> {
     let mut run = run;
     let environment = run.environment.clone();
+    // The person who is here stays here while the agent is put aside.
+    let input = beginning.input;
     let mut typed = TypedLines::new(attended);
     output::note(&format!(
         "run {} · {}",
@@ -252,10 +254,7 @@ async fn host(
             _ => {
                 match hosting.resumption(desk, &record).await {
                     Resumption::Goes(again) => {
-                        beginning = Beginning {
-                            input: again.input,
-                            ..again
-                        };
+                        beginning = Beginning { input, ..again };
                         run = hosting.hosted_again(record, lock)?;
                         run.environment = environment.clone();
                         continue;
@@ -264,7 +263,7 @@ async fn host(
                         if let Some(again) =
                             input::wait_for_answer(hosting, desk, &mut typed, &record).await?
                         {
-                            beginning = again;
+                            beginning = Beginning { input, ..again };
                             run = hosting.hosted_again(record, lock)?;
                             run.environment = environment.clone();
                             continue;
