@@ -39,7 +39,10 @@ fn negative(cause: &(dyn Error + 'static)) -> bool {
     });
     let install = install.or_else(|| cause.downcast_ref::<InstallError>());
     cause.is::<Refused>()
-        || matches!(install, Some(InstallError::Malicious { .. }))
+        || matches!(
+            install,
+            Some(InstallError::Malicious { .. } | InstallError::ChangedFiles { .. })
+        )
         || cause.is::<super::person::NotAPerson>()
         || matches!(
             cause.downcast_ref::<WorkflowError>(),

@@ -34,7 +34,7 @@ pub struct ShownDependency {
 /// Where a server runs and which variables it gets, as far as it is declared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
-    /// The working directory, if it may lie outside the project.
+    /// The working directory, if it is another than that of the declaration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The names of the declared environment variables; never their values.

@@ -107,6 +107,8 @@ mod stdio;
 mod subscriptions;
 mod support;
 mod surroundings;
+#[cfg(target_os = "linux")]
+mod tampering;
 mod two_clients;
 mod uninstall;
 mod unreadable_definitions;

@@ -272,6 +272,14 @@ pub enum InstallError {
         /// The package.
         package: String,
     },
+    /// Files of an installation are not those that were installed.
+    #[error("`{dependency}` was changed after it was installed: {files}")]
+    ChangedFiles {
+        /// The server.
+        dependency: DependencyName,
+        /// Some of the files that were changed or removed, escaped.
+        files: String,
+    },
     /// Something of it is known to be malicious.
     #[error("`{dependency}` is refused: `{found}` is known to be malicious ({advisory})")]
     Malicious {

@@ -178,6 +178,7 @@ impl Packages {
         if let Some(installed) = self.installed(plan)? {
             expected.check(&package.spec(), &installed.resolved)?;
             self.demand_of_installed(package, &installed.resolved).await?;
+            self.refuse_changed_files(plan, &installed).await?;
             self.freeze_installed(plan, &installed).await?;
             return Ok(installed);
         }
@@ -201,6 +202,7 @@ impl Packages {
         // Minutes may have passed, and another process may have installed it.
         self.refuse_malicious(plan).await?;
         self.demand_of_installed(package, &installed.resolved).await?;
+        self.refuse_changed_files(plan, &installed).await?;
         Ok(Installed { notes, ..installed })
     }
 

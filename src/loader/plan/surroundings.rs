@@ -1,7 +1,5 @@
 //! What a server's line alone does not say: where it runs, and with which variables.
 
-use std::path::Component;
-
 use crate::config::Server;
 use crate::protocol::approval::Surroundings;
 use crate::protocol::{Shown, shell};
@@ -78,12 +76,7 @@ pub(super) fn of(server: &Server) -> Surroundings {
     }
 }
 
-/// Returns the working directory if it may lie outside the directory of the declaration.
+/// Returns the working directory if it is another than that of the declaration: an approval is bound to it.
 fn directory(server: &Server) -> Option<String> {
-    let inside = server.cwd.strip_prefix(&server.directory).is_ok_and(|below| {
-        // Behind a link `..` leads anywhere, so that only plain steps downwards are sure to stay inside.
-        let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        below.components().all(stays)
-    });
-    (!inside).then(|| Shown::path(&server.cwd))
+    (server.cwd != server.directory).then(|| Shown::path(&server.cwd))
 }

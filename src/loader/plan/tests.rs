@@ -316,7 +316,7 @@ fn a_person_sees_the_exact_version_once_it_is_known() {
 }
 
 #[test]
-fn a_person_sees_where_a_server_runs_unless_it_is_surely_inside_the_project() {
+fn a_person_sees_where_a_server_runs_unless_it_is_the_directory_of_its_declaration() {
     let base = command("./server");
     let cwd = |cwd: &str| {
         let server = Server {
@@ -325,12 +325,12 @@ fn a_person_sees_where_a_server_runs_unless_it_is_surely_inside_the_project() {
         };
         planned(&server).unwrap().shown(None, 0).surroundings.cwd
     };
-    for inside in ["", ".", "sub", "./sub/sub"] {
-        assert_eq!(cwd(inside), None, "{inside}");
+    for same in ["", ".", "./."] {
+        assert_eq!(cwd(same), None, "{same}");
     }
     let shown = |text: &str| Some(base.directory.join(text).display().to_string());
-    for outside in ["/tmp", "..", "sub/../..", "sub/.."] {
-        assert_eq!(cwd(outside), shown(outside), "{outside}");
+    for other in ["sub", "sub/sub", "/tmp", "..", "sub/../..", "sub/.."] {
+        assert_eq!(cwd(other), shown(other), "{other}");
     }
 }
 

@@ -16,8 +16,8 @@ mod records;
 mod workspaces;
 mod written_files;
 
-pub(super) use checksums::InstallationPlace;
 pub use checksums::TreeDifference;
+pub(super) use checksums::{Checksums, ComparedFiles, InstallationPlace};
 pub use error::StoreError;
 pub(super) use files::{first_bytes, first_line, remove, write_new};
 pub(super) use identity::PackageIdentity;

@@ -41,8 +41,11 @@ impl PackageStore {
             disk::rename(&target, &aside).map_err(StoreError::file("replace", &target))?;
             remove(&aside);
         }
+        // They are of what was there before, if anything was.
+        self.forget_checksums(&target)?;
         disk::rename(workspace, &target).map_err(StoreError::file("move into place", &target))?;
         sync_directory(&parent)?;
+        self.confirm_checksums(&target);
         Ok((target, kept))
     }
 
@@ -54,11 +57,8 @@ impl PackageStore {
         package: &Package,
         version: &str,
     ) -> Result<(Vec<PathBuf>, Vec<WrittenFiles>), StoreError> {
-        self.thaw(package, version)?;
         let parent = self.root.join("store").join(package.ecosystem().as_str());
-        let Ok(entries) = std::fs::read_dir(&parent) else {
-            return Ok((Vec::new(), Vec::new()));
-        };
+        let entries = std::fs::read_dir(&parent).into_iter().flatten();
         let wanted = |manifest: &Manifest| manifest.identity.is_of(package, version);
         let (mut removed, mut kept) = (Vec::new(), Vec::new());
         for entry in entries.flatten() {
@@ -73,11 +73,13 @@ impl PackageStore {
                     uuid::Uuid::new_v4().simple()
                 ));
                 disk::rename(&path, &aside).map_err(StoreError::file("remove", &path))?;
-                self.forget_checksums(&path)?;
                 remove(&aside);
                 removed.push(path);
             }
         }
+        self.forget_stray_checksums(package, version)?;
+        // Last: an installation without its lock is not what was installed.
+        self.thaw(package, version)?;
         removed.sort();
         Ok((removed, kept))
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-use super::{CALLS, FAULTS, THREADS, age, leftovers};
+use super::{CALLS, FAULTS, THREADS, age, assert_intact_history, leftovers};
 use crate::support::faults::inject_nth;
 use crate::support::have;
 use crate::support::packages::{files_below, publish_server};
@@ -52,6 +52,18 @@ fn is_installed(world: &World) -> bool {
     is_there && resolved.iter().any(|file| !file.starts_with(".tmp"))
 }
 
+/// Checks that `pml verify` says of the store what is true: it is whole, or not there. Returns whether something is.
+fn verifies(world: &World, told: &str) -> bool {
+    let output = world.run(&["verify"]);
+    let said = stdout(&output) + &stderr(&output);
+    assert!(
+        output.status.success() && !said.contains("not verifiable"),
+        "{said}: {told}"
+    );
+    assert_intact_history(world, told);
+    !stdout(&output).is_empty()
+}
+
 fn told(what: &str, nth: u32, call: Option<&str>, output: &Output) -> String {
     let call = call.unwrap_or("none").trim_end();
     let said = stdout(output) + &stderr(output);
@@ -70,12 +82,14 @@ fn meet_installing(registry: &Registry, nth: u32, errno: Option<Errno>) -> bool 
         ),
         None => assert_eq!(errno, None, "{told}"),
     }
+    let there = verifies(&world, &told);
+    assert!(there || !is_installed(&world), "{told}");
     if call.is_some() {
         for file in leftovers(&world) {
             age(&world.home().join(file));
         }
         installs(&world);
-        assert!(is_installed(&world), "{told}");
+        assert!(is_installed(&world) && verifies(&world, &told), "{told}");
         assert_eq!(leftovers(&world), Vec::<String>::new(), "{told}");
         let workspaces = files_below(&data(&world).join("temporary"));
         assert_eq!(workspaces, Vec::<String>::new(), "{told}");
@@ -83,14 +97,44 @@ fn meet_installing(registry: &Registry, nth: u32, errno: Option<Errno>) -> bool 
     call.is_some()
 }
 
-fn meet_removing(installed: &Path, registry: &Registry, nth: u32, errno: Option<Errno>) -> bool {
-    let world = world(registry);
+fn copy_data(from: &Path, world: &World) {
     let copied = Command::new("cp")
         .arg("-a")
-        .arg(installed.join("."))
-        .arg(data(&world))
+        .arg(from.join("."))
+        .arg(data(world))
         .status();
     assert!(copied.unwrap().success());
+}
+
+fn meet_locking(installed: &Path, new: &str, registry: &Registry, nth: u32, errno: Option<Errno>) -> bool {
+    const OLD: &str = "{\n  \"version\": 1,\n  \"servers\": {}\n}\n";
+    let world = world(registry);
+    copy_data(installed, &world);
+    world.write(".pml.lock", OLD);
+    let mut command = world.command(&["lock"]);
+    let met = inject_nth(&mut command, world.home(), nth, errno);
+    let output = command.output().unwrap();
+    let call = met.call();
+    let told = told("lock", nth, call.as_deref(), &output);
+    let now = world.read(".pml.lock");
+    match output.status.code() {
+        Some(0) => assert_eq!(now, new, "{told}"),
+        Some(_) => assert!(now == OLD || now == new, "{now}: {told}"),
+        None => {
+            assert_eq!(errno, None, "{told}");
+            assert!(now == OLD || now == new, "{now}: {told}");
+        }
+    }
+    assert!(verifies(&world, &told), "{told}");
+    let again = world.run(&["lock"]);
+    assert!(again.status.success(), "{}: {told}", stderr(&again));
+    assert_eq!(world.read(".pml.lock"), new, "{told}");
+    call.is_some()
+}
+
+fn meet_removing(installed: &Path, registry: &Registry, nth: u32, errno: Option<Errno>) -> bool {
+    let world = world(registry);
+    copy_data(installed, &world);
     let (output, call) = run(&world, &["uninstall", "hello"], nth, errno);
     let told = told("uninstall", nth, call.as_deref(), &output);
     match output.status.code() {
@@ -99,11 +143,18 @@ fn meet_removing(installed: &Path, registry: &Registry, nth: u32, errno: Option<
         None => assert_eq!(errno, None, "{told}"),
     }
     if call.is_some() {
+        // What a removal has begun with is whole or gone.
+        let verified = stdout(&world.run(&["verify"]));
+        let is_true = |line: &str| line.ends_with(": ok") || line.ends_with(": MISSING");
+        assert!(verified.lines().all(is_true), "{verified}: {told}");
         let again = world.run(&["uninstall", "hello"]);
         assert!(again.status.success(), "{}: {told}", stderr(&again));
     }
-    let left = files_below(&data(&world).join("store"));
-    assert_eq!(left, Vec::<String>::new(), "{told}");
+    for folder in ["store", "checksums", "frozen"] {
+        let left = files_below(&data(&world).join(folder));
+        assert_eq!(left, Vec::<String>::new(), "{folder}: {told}");
+    }
+    assert!(!verifies(&world, &told), "{told}");
     call.is_some()
 }
 
@@ -147,4 +198,18 @@ fn a_removal_that_breaks_off_is_finished_by_the_next() {
     installs(&installed);
     let folder = data(&installed);
     sweep(|nth, errno| meet_removing(&folder, &registry, nth, errno));
+}
+
+#[test]
+fn a_lock_is_the_old_one_or_the_new_one_whichever_write_fails() {
+    if !have(&["cc", "node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish_server(&registry, "1.0.0", &json!({}));
+    let installed = world(&registry);
+    installs(&installed);
+    assert!(installed.run(&["lock"]).status.success());
+    let (folder, new) = (data(&installed), installed.read(".pml.lock"));
+    sweep(|nth, errno| meet_locking(&folder, &new, &registry, nth, errno));
 }

@@ -26,6 +26,10 @@ impl Hint for InstallError {
                  to be rid of it: pml uninstall {dependency}, then pml remove {dependency}\n\
                  if the advisory was taken back: pml audit {dependency}"
             )),
+            Self::ChangedFiles { dependency, .. } => Some(format!(
+                "it was not started; all that differs: pml verify {dependency}\n\
+                 to install and approve it anew: pml uninstall {dependency}, then pml install {dependency}"
+            )),
             Self::Provenance { source, .. } => source.hint(),
             Self::Unproven { .. } => Some("nothing was installed or started; if you trust it all the same, take the pattern from your file".to_owned()),
             Self::Settings(error) => error.hint(),

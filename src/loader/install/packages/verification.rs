@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Packages;
+use super::{Installed, Packages};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::installer::check_lock;
 use crate::loader::plan::{Plan, Resolved};
 use crate::loader::store::{
-    InstallationPlace, KeptLockState, Manifest, PackageIdentity, PackageStore, TreeDifference, read_manifest,
+    Checksums, ComparedFiles, InstallationPlace, KeptLockState, Manifest, PackageIdentity, PackageStore,
+    TreeDifference, read_manifest,
 };
+use crate::pins::some_of;
+use crate::protocol::Shown;
 
 /// What one installation is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +75,35 @@ impl Packages {
         Ok(verified)
     }
 
+    /// Refuses to start an installation whose files were changed or removed.
+    ///
+    /// What was added is no refusal: servers keep their data beside their code.
+    pub(super) async fn refuse_changed_files(
+        &self,
+        plan: &Plan,
+        installed: &Installed,
+    ) -> Result<(), InstallError> {
+        let (store, directory) = (self.store.clone(), installed.root.clone());
+        let compared = off_thread(move || {
+            let place = store.place_of(&directory);
+            let checksums = place.map_or(Ok(None), |place| store.checksums(&place))?;
+            let compare = |checksums: Checksums| checksums.compare(&directory, ComparedFiles::Touched);
+            Ok::<_, InstallError>(checksums.and_then(compare))
+        });
+        let Some(difference) = compared.await.unwrap_or(Ok(None))? else {
+            return Ok(());
+        };
+        let changed = { difference.changed.iter() }.map(|file| format!("`{}`", Shown::line(file)));
+        let missing = { difference.missing.iter() }.map(|file| format!("`{}` (gone)", Shown::line(file)));
+        match some_of(changed.chain(missing)) {
+            None => Ok(()),
+            Some(files) => Err(InstallError::ChangedFiles {
+                dependency: plan.dependency().clone(),
+                files,
+            }),
+        }
+    }
+
     /// Tells whether a directory is, or was, an installation of a plan's package at the version it was resolved to,
     /// whatever its content.
     #[must_use]
@@ -95,7 +127,7 @@ fn verify_one(store: &PackageStore, place: &InstallationPlace) -> VerifiedInstal
     let files = match &checksums {
         _ if !directory.is_dir() => VerifiedFiles::Missing,
         None => VerifiedFiles::Unverifiable,
-        Some(checksums) => match checksums.compare(&directory) {
+        Some(checksums) => match checksums.compare(&directory, ComparedFiles::All) {
             None => VerifiedFiles::Unverifiable,
             Some(difference) if difference.is_empty() => VerifiedFiles::Unchanged,
             Some(difference) => VerifiedFiles::Different(difference),
