@@ -11,6 +11,7 @@ use super::failure::{Hinted as _, Refused};
 #[cfg(debug_assertions)]
 use super::watchdog::Watchdog;
 use super::{CommandContext, output, person, terminal};
+use crate::host::Runs;
 use crate::inbox::web::{Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamTokens, fresh_key};
 use crate::proxy::Desk;
 
@@ -142,7 +143,8 @@ async fn serve_page(
         allowed_host: arguments.allow_host.clone(),
     };
     let tokens = StreamTokens::new(context.locations.state());
-    let server = Server::open(desk, only, tokens, &options).await?;
+    let runs = Runs::new(context.locations.state());
+    let server = Server::open(desk, only, tokens, runs, &options).await?;
     show(context, server.running(), &server.url_with_key(), arguments)?;
     server.run(async move { drop(asked_to_go.await) }).await?;
     Ok(())

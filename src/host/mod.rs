@@ -13,6 +13,7 @@ pub mod claude;
 mod driver;
 mod error;
 mod event_log;
+mod event_tail;
 mod form;
 mod hosting;
 mod journal;
@@ -29,6 +30,7 @@ mod runs;
 pub use driver::{Beginning, Control, HostedRun, RunEnd, drive};
 pub use error::RunError;
 pub use event_log::{LoggedEvent, events_after};
+pub use event_tail::{EventTail, TailedEvents};
 pub use hosting::{Hosting, WantedRun};
 pub use line::{
     AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, ToolOutcome, ToolResult, TurnResult,

@@ -89,6 +89,7 @@ mod resource_spellings;
 mod road_orders;
 mod rule_commands;
 mod rule_writers;
+mod run_page;
 mod sample_server;
 mod sbom;
 mod scripted_claude;
