@@ -175,6 +175,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own files")]
     fn a_line_that_is_being_written_comes_when_it_is_whole() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("events");

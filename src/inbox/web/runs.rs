@@ -55,7 +55,7 @@ fn shown(run: &RunRecord) -> Value {
     json!({
         "id": run.id,
         "title": Shown::line(&run.title).to_string(),
-        "project": Shown::path(&run.directory).to_string(),
+        "project": *Shown::path(&run.directory),
         "state": run.state.word(),
         "driven": run.state.is_driven(),
         "model": run.model.as_deref().map(|model| Shown::line(model).to_string()),
@@ -124,22 +124,21 @@ async fn message(
         let text = body::bytes(&headers, body, Bounds::MESSAGE).await?;
         // Millions of bytes take a while to read.
         let read = tokio::task::spawn_blocking(move || read_message(&text)).await;
-        let unread = || reply::unfit("body", "it cannot be read");
-        let message = read.map_err(|_| unread())??;
+        let read = read.unwrap_or_else(|_| Err(("body", "it cannot be read".to_owned())));
+        let message = read.map_err(|(field, reason)| reply::unfit(field, &reason))?;
         put(&app, &id, RunInput::Message(message)).await
     };
     done.await.unwrap_or_else(|reply| reply)
 }
 
-fn read_message(text: &[u8]) -> Result<Message, Response> {
+/// Reads a message, or says which field of it is wrong and why.
+fn read_message(text: &[u8]) -> Result<Message, (&'static str, String)> {
     let form = "it must hold `uuid` and `text`, maybe `images` and `priority`, and nothing that is not known";
-    let message: Message = serde_json::from_slice(text).map_err(|_| reply::unfit("body", form))?;
+    let message: Message = serde_json::from_slice(text).map_err(|_| ("body", form.to_owned()))?;
     if message.uuid.parse::<Uuid>().is_err() {
-        return Err(reply::unfit("uuid", "it is no UUID"));
+        return Err(("uuid", "it is no UUID".to_owned()));
     }
-    message
-        .check()
-        .map_err(|error| reply::unfit("message", &error.to_string()))?;
+    message.check().map_err(|error| ("message", error.to_string()))?;
     Ok(message)
 }
 
