@@ -13,7 +13,7 @@ use super::run::hosting;
 #[cfg(debug_assertions)]
 use super::watchdog::Watchdog;
 use super::{CommandContext, output, person, terminal};
-use crate::host::LateResumes;
+use crate::host::{LateResumes, Runs};
 use crate::inbox::web::{
     Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamToken, StreamTokens, fresh_key,
 };
@@ -147,7 +147,8 @@ async fn serve_page(
         allowed_host: arguments.allow_host.clone(),
     };
     let tokens = StreamTokens::new(context.locations.state());
-    let server = Server::open(desk.clone(), only, tokens, &options).await?;
+    let runs = Runs::new(context.locations.state());
+    let server = Server::open(desk.clone(), only, tokens, runs, &options).await?;
     show(context, server.running(), &server.url_with_key(), arguments)?;
     let ending = CancellationToken::new();
     let resumes = LateResumes::new(hosting(context)?, desk, ending.clone());

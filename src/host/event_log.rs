@@ -31,6 +31,8 @@ pub(super) struct EventLog {
 pub struct LoggedEvent {
     /// Its number, from 1 on.
     pub number: u64,
+    /// When it was written, in milliseconds since 1970.
+    pub at: Option<i64>,
     /// What happened: a line of the agent, or one of pml's.
     pub line: String,
 }
@@ -39,6 +41,8 @@ pub struct LoggedEvent {
 struct RawEvent<'a> {
     #[serde(rename = "n")]
     number: u64,
+    #[serde(default)]
+    at: Option<i64>,
     #[serde(borrow)]
     line: &'a RawValue,
 }
@@ -69,6 +73,7 @@ impl EventLog {
     /// Appends lines, and returns the number of the newest.
     pub(super) fn append<'a>(&mut self, lines: impl IntoIterator<Item = &'a str>) -> io::Result<u64> {
         let mut text = Vec::new();
+        let at = crate::proxy::now().millis();
         for line in lines {
             let number = self.next;
             self.next += 1;
@@ -76,10 +81,10 @@ impl EventLog {
                 let length = line.len();
                 writeln!(
                     text,
-                    r#"{{"n":{number},"line":{{"type":"pml","event":"omitted","bytes":{length}}}}}"#
+                    r#"{{"n":{number},"at":{at},"line":{{"type":"pml","event":"omitted","bytes":{length}}}}}"#
                 )?;
             } else {
-                writeln!(text, r#"{{"n":{number},"line":{line}}}"#)?;
+                writeln!(text, r#"{{"n":{number},"at":{at},"line":{line}}}"#)?;
             }
         }
         if self.length + text.len() as u64 > FILE_LIMIT {
@@ -115,17 +120,21 @@ fn read(path: &Path, after: u64) -> io::Result<Vec<LoggedEvent>> {
     for line in BufReader::new(file).lines() {
         // A line that is being written, or was never finished, is none yet.
         let line = line?;
-        let Ok(event) = serde_json::from_str::<RawEvent<'_>>(&line) else {
-            continue;
-        };
-        if event.number > after {
-            events.push(LoggedEvent {
-                number: event.number,
-                line: event.line.get().to_owned(),
-            });
-        }
+        events.extend(LoggedEvent::read(line.as_bytes()).filter(|event| event.number > after));
     }
     Ok(events)
+}
+
+impl LoggedEvent {
+    /// Reads a line of the file; `None` where it is not whole.
+    pub(super) fn read(line: &[u8]) -> Option<Self> {
+        let RawEvent { number, at, line } = serde_json::from_slice(line).ok()?;
+        Some(Self {
+            number,
+            at,
+            line: line.get().to_owned(),
+        })
+    }
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
@@ -136,7 +145,7 @@ fn append_to(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn aside(path: &Path) -> PathBuf {
+pub(super) fn aside(path: &Path) -> PathBuf {
     path.with_extension("old")
 }
 

@@ -42,7 +42,7 @@ const PICTURE: [(&str, &[&str]); 19] = [
     (
         "inbox",
         &[
-            "proxy", "card", "workflow", "config", "protocol", "disk", "report",
+            "host", "proxy", "card", "workflow", "config", "protocol", "disk", "report",
         ],
     ),
     (

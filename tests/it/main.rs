@@ -93,6 +93,7 @@ mod road_orders;
 mod rule_commands;
 mod rule_writers;
 mod run;
+mod run_page;
 mod sample_server;
 mod sbom;
 mod scripted_claude;
