@@ -10,27 +10,21 @@ mod messages;
 
 use std::collections::HashSet;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tokio_util::task::TaskTracker;
 
 use self::draft::Draft;
 use self::error::AddError;
 use super::failure::{Hinted as _, Refused, hinted};
 use super::terminal::{self, StepDisplay, TerminalReply};
-use super::{CommandContext, Haste, authority, output, uses};
+use super::{CommandContext, Haste, authority, interruption, output, uses};
 use crate::loader::{
-    Content, Known, KnownTool, Lease, Loader, NewerVersion, PlanSource, Resolved, Started, Steps, Urgency,
-    VersionSpec,
+    Content, Known, KnownTool, Lease, Loader, NewerVersion, PlanSource, Resolved, Started, Steps, VersionSpec,
 };
 use crate::permissions::writer::FileEdit;
 use crate::protocol::{DependencyName, LaunchApproval, ToolName};
 use crate::proxy::now;
 use crate::workflow::{ApprovedLaunch, Place};
-
-/// How long the end of what was started is waited for; a server that does not go is killed by its supervisor.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What to declare, and how far to go.
 #[derive(Debug, Args)]
@@ -129,29 +123,9 @@ struct Addition {
 pub(crate) fn run(context: &CommandContext, arguments: &AddArguments) -> anyhow::Result<ExitCode> {
     // A bad line or name is told before anything happens.
     let draft = Draft::new(context, arguments, &draft::launch(arguments))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let tasks = TaskTracker::new();
-    let outcome = runtime.block_on(async {
-        let loader = Loader::new(
-            &context.environment,
-            &context.locations,
-            context.history(),
-            context.release_age(arguments.haste()),
-            tasks.clone(),
-        );
-        let (outcome, urgency) = tokio::select! {
-            outcome = add(context, arguments, draft, &loader) => (Some(outcome), Urgency::Gentle),
-            () = terminal::interrupted() => (None, Urgency::AtOnce),
-        };
-        loader.close(urgency).await;
-        tasks.close();
-        let _ = tokio::time::timeout(PATIENCE, tasks.wait()).await;
-        outcome
-    });
-    // A thread that still waits for the person must not keep pml alive.
-    runtime.shutdown_background();
+    let outcome = interruption::with_loader(context, arguments.haste(), async |loader| {
+        add(context, arguments, draft, loader).await
+    })?;
     match outcome {
         Some(Ok(AddOutcome::Added(added))) => {
             messages::after(context, arguments, &added)?;

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::candidate::{Candidate, unresolved};
 use super::server_pins::lock_beside;
-use super::terminal::{self, StepDisplay};
-use super::{CommandContext, Haste, install, output};
+use super::terminal::StepDisplay;
+use super::{CommandContext, Haste, install, interruption, output};
 use crate::config::{Config, Server};
 use crate::loader::process::supervisor;
 use crate::loader::{Catalog, InstallStep, Packages, plan};
@@ -48,16 +48,7 @@ pub(crate) fn run(
         context.release_age(Haste::None),
     )
     .supervised_by(supervisor::program()?);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let compared = runtime.block_on(async {
-        tokio::select! {
-            compared = compare(context, &packages, server, arguments) => Some(compared),
-            () = terminal::interrupted() => None,
-        }
-    });
-    runtime.shutdown_background();
+    let compared = interruption::until_interrupted(compare(context, &packages, server, arguments))?;
     let Some(compared) = compared else {
         return Ok(ExitCode::from(1));
     };

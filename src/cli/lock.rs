@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::candidate::Candidate;
 use super::server_pins::lock_beside;
-use super::terminal::{self, StepDisplay};
-use super::{CommandContext, Haste, install, output};
+use super::terminal::StepDisplay;
+use super::{CommandContext, Haste, install, interruption, output};
 use crate::config::{Config, Server};
 use crate::loader::process::supervisor;
 use crate::loader::{Packages, Plan, plan};
@@ -59,16 +59,7 @@ pub(crate) fn run(
         context.release_age(Haste::None),
     )
     .supervised_by(supervisor::program()?);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let done = runtime.block_on(async {
-        tokio::select! {
-            done = lock_all(context, arguments, &packages, &names) => Some(done),
-            () = terminal::interrupted() => None,
-        }
-    });
-    runtime.shutdown_background();
+    let done = interruption::until_interrupted(lock_all(context, arguments, &packages, &names))?;
     let Some(done) = done else {
         output::say("interrupted; no lock was changed");
         return Ok(ExitCode::from(1));

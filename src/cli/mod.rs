@@ -23,6 +23,7 @@ mod history;
 mod inbox;
 mod init;
 mod install;
+mod interruption;
 mod list;
 mod lock;
 mod log_filter;

@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::candidate::Candidate;
-use super::terminal::{self, StepDisplay};
-use super::{CommandContext, Haste, install, output};
+use super::terminal::StepDisplay;
+use super::{CommandContext, Haste, install, interruption, output};
 use crate::config::Config;
 use crate::loader::process::supervisor;
 use crate::loader::{Packages, plan};
@@ -56,16 +56,7 @@ pub(crate) fn run(
         context.release_age(Haste::None),
     )
     .supervised_by(supervisor::program()?);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let found = runtime.block_on(async {
-        tokio::select! {
-            found = look(context, config, &packages, &names) => Some(found),
-            () = terminal::interrupted() => None,
-        }
-    });
-    runtime.shutdown_background();
+    let found = interruption::until_interrupted(look(context, config, &packages, &names))?;
     let Some(found) = found else {
         return Ok(ExitCode::from(1));
     };

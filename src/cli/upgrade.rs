@@ -5,26 +5,21 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tokio_util::task::TaskTracker;
 
 use super::candidate::{Candidate, Newest, unresolved};
 use super::diff::{self, say_lines};
 use super::failure::{Hinted as _, Refused};
 use super::terminal::{self, StepDisplay, TerminalReply};
-use super::{CommandContext, Haste, authority, install, output, uses};
+use super::{CommandContext, Haste, authority, install, interruption, output, uses};
 use crate::config::Server;
-use crate::loader::{Content, Lease, Loader, Plan, Started, Urgency};
+use crate::loader::{Content, Lease, Loader, Plan, Started};
 use crate::pins::{PackagePin, Pin, ToolNames, difference, tool_changes};
 use crate::protocol::{DependencyName, LaunchApproval};
 use crate::proxy::now;
 use crate::workflow::{ApprovedLaunch, Place};
-
-/// How long the end of what was started is waited for; a server that does not go is killed by its supervisor.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which server to upgrade, and how far.
 #[derive(Debug, Args)]
@@ -62,29 +57,9 @@ enum UpgradeOutcome {
 
 /// Upgrades a server, if the person agrees to what changes.
 pub(crate) fn run(context: &CommandContext, arguments: &UpgradeArguments) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let tasks = TaskTracker::new();
-    let outcome = runtime.block_on(async {
-        let loader = Loader::new(
-            &context.environment,
-            &context.locations,
-            context.history(),
-            context.release_age(arguments.haste()),
-            tasks.clone(),
-        );
-        let (outcome, urgency) = tokio::select! {
-            outcome = upgrade(context, arguments, &loader) => (Some(outcome), Urgency::Gentle),
-            () = terminal::interrupted() => (None, Urgency::AtOnce),
-        };
-        loader.close(urgency).await;
-        tasks.close();
-        let _ = tokio::time::timeout(PATIENCE, tasks.wait()).await;
-        outcome
-    });
-    // A thread that still waits for the person must not keep pml alive.
-    runtime.shutdown_background();
+    let outcome = interruption::with_loader(context, arguments.haste(), async |loader| {
+        upgrade(context, arguments, loader).await
+    })?;
     let name = &arguments.name;
     match outcome {
         None => {

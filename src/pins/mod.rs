@@ -1,9 +1,9 @@
 //! What a server was when it was accepted: its package, everything that is installed with it, and its tools.
 //!
 //! A pin grants nothing: it is what the next start is compared with. `.pml.lock` holds the pins that a team shares
-//! (`lock_file.rs`), the user's state directory those that the user accepted (`accepted.rs`). Comparing is pure.
+//! (`lock_file.rs`), the user's state directory those that the user accepted (`acceptance_record.rs`). Comparing is pure.
 
-mod accepted;
+mod acceptance_record;
 mod advisory;
 mod definition_text;
 mod difference;
@@ -17,7 +17,7 @@ mod published;
 mod sbom;
 mod tool;
 
-pub use accepted::{AcceptedError, AcceptedLaunch, AcceptedPins, AcceptedServer};
+pub use acceptance_record::{AcceptedError, AcceptedLaunch, AcceptedPins, AcceptedServer};
 pub use advisory::{
     Advisory, Finding, MaliciousPackages, findings, is_advisory_id, is_malicious, osv_ecosystem,
 };
