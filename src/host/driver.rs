@@ -22,6 +22,7 @@ use super::record::{KeptAskKind, RunOutcome, RunRecord, RunState};
 use super::reply;
 use super::run_line::{AskOutcome, OwnLine, RunLine};
 use super::runs::{RunInput, RunLock, Runs};
+use super::transcript;
 use crate::config::Environment;
 use crate::proxy::{Proxy, WorkflowId, now};
 use crate::report;
@@ -118,6 +119,8 @@ struct Driver {
     requests: u64,
     /// The first message, and the asks whose answers it tells.
     told: Option<(String, Vec<WorkflowId>)>,
+    /// The calls whose answers the agent has told as their results; it writes them down a little later.
+    resulted: Vec<String>,
 }
 
 /// What a task of this run has found out.
@@ -177,6 +180,7 @@ pub async fn drive(
             .messages
             .first()
             .map(|first| (first.uuid.clone(), beginning.told)),
+        resulted: Vec::new(),
         record,
         runs,
         agent,
@@ -268,8 +272,9 @@ impl Driver {
             }
             AgentLine::ToolResults(results) => {
                 let calls: Vec<_> = results.into_iter().map(|result| result.tool_use).collect();
-                // The agent has recorded them: what was asked for them is delivered.
+                // The agent has them: what was asked for them is delivered.
                 if self.record.deliver(|ask| calls.contains(&ask.call)) {
+                    self.resulted.extend(calls.iter().cloned());
                     self.save().await?;
                 }
                 self.step(Event::ToolsFinished(calls)).await?;
@@ -532,19 +537,34 @@ impl Driver {
 
     /// Writes down how the run was left.
     async fn settle(&mut self) -> Result<(), RunError> {
+        if matches!(self.finish, Some(Finish::Lost) | None) {
+            let (mut record, calls) = (self.record.clone(), std::mem::take(&mut self.resulted));
+            self.record = off_thread(move || {
+                transcript::take_back(&mut record, &calls);
+                record
+            })
+            .await;
+        }
         let failed = self
             .result
             .as_ref()
             .is_some_and(|result| result.outcome == ToolOutcome::Failed);
         let outcome = |outcome| RunState::Ended { outcome };
         let state = match self.finish.take() {
-            Some(Finish::Parked { tool_use }) => RunState::Parked { call: tool_use },
+            Some(Finish::Parked { tool_use }) => {
+                self.record.put_off = Some(tool_use.clone());
+                RunState::Parked { call: tool_use }
+            }
             Some(Finish::Stopped) => outcome(RunOutcome::Stopped),
             Some(Finish::Done) if failed => outcome(RunOutcome::Failed),
             Some(Finish::Done) => outcome(RunOutcome::Done),
             // Nothing is asked, so no answer would start it again.
             Some(Finish::Lost) | None if self.record.asks.is_empty() => outcome(RunOutcome::Failed),
-            Some(Finish::Lost) | None => RunState::Lost,
+            // It asks for the call again: a message would tell the answer a second time.
+            Some(Finish::Lost) | None => match self.record.open_put_off() {
+                Some(call) => RunState::Parked { call: call.clone() },
+                None => RunState::Lost,
+            },
         };
         let kept: Vec<WorkflowId> = match &state {
             RunState::Ended { .. } => Vec::new(),

@@ -6,7 +6,7 @@
 //!
 //! `line.rs` and `reply.rs` are the codec of the agent's lines, `machine.rs` decides what happens next; both are pure.
 //! `driver.rs` carries it out, `runs.rs` and `event_log.rs` keep what other processes need, `resumption.rs` decides how a
-//! run goes on after an answer that came late.
+//! run goes on after an answer that came late, `transcript.rs` which answers a lost agent had.
 
 mod asks;
 pub mod claude;
@@ -25,6 +25,7 @@ mod reply;
 mod resumption;
 mod run_line;
 mod runs;
+mod transcript;
 
 pub use driver::{Beginning, Control, HostedRun, RunEnd, drive};
 pub use error::RunError;
