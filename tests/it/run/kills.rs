@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::asked;
-use super::scene::{PATIENCE, Running, Scene};
+use super::scene::{PATIENCE, Running, Scene, agent_of};
 use crate::support::eventually;
 use crate::support::messages_api::{MessagesApi, Request, Turn};
 
@@ -119,7 +119,7 @@ fn ask_and_kill(scene: &Scene, round: &Round, number: u64, answer: &str) -> Runn
         Victim::Host if run.has_ended() => {}
         Victim::Host => run.signal(Signal::KILL),
         Victim::Agent => {
-            if let Some(agent) = scene.agent(&scene.record().id) {
+            if let Some(agent) = agent_of(&scene.record().id) {
                 // It may be gone by now.
                 let _ = rustix::process::kill_process(agent, Signal::KILL);
             }
@@ -157,7 +157,7 @@ fn an_answer_reaches_the_model_exactly_once_when_its_host_or_its_agent_is_killed
         // What a person would do: resume what waits for that.
         loop {
             eventually("the processes of the run are gone", PATIENCE, || {
-                scene.agent(&id).is_none()
+                agent_of(&id).is_none()
             });
             // One that was lost with nothing asked has all answers, and waits for more to do.
             let left = scene.record();
