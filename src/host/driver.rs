@@ -58,6 +58,8 @@ struct Driver {
     requests: u64,
     /// The first message, and the asks whose answers it tells.
     told: Option<(String, Vec<WorkflowId>)>,
+    /// The calls whose answers the agent has told as their results; it writes them down a little later.
+    resulted: Vec<String>,
 }
 
 /// What a task of this run has found out.
@@ -117,6 +119,7 @@ pub async fn drive(
             .messages
             .first()
             .map(|first| (first.uuid.clone(), beginning.told)),
+        resulted: Vec::new(),
         record,
         runs,
         agent,
@@ -207,8 +210,9 @@ impl Driver {
             }
             AgentLine::ToolResults(results) => {
                 let calls: Vec<_> = results.into_iter().map(|result| result.tool_use).collect();
-                // The agent has recorded them: what was asked for them is delivered.
+                // The agent has them: what was asked for them is delivered.
                 if self.record.deliver(|ask| calls.contains(&ask.call)) {
+                    self.resulted.extend(calls.iter().cloned());
                     self.save().await?;
                 }
                 self.step(Event::ToolsFinished(calls)).await?;

@@ -12,6 +12,7 @@ use super::hosted_run::HostedRun;
 use super::record::{RunId, RunRecord, RunState};
 use super::resumption::{KeptSession, Resumption, resumption};
 use super::runs::{RunLock, Runs};
+use super::transcript;
 use crate::config::{self, Environment, Files, Locations, RunSettings};
 use crate::protocol::Shown;
 use crate::proxy::{Desk, Proxy, now};
@@ -82,6 +83,7 @@ impl Hosting {
             process: None,
             asks: Vec::new(),
             answered: Vec::new(),
+            put_off: None,
             transcript: None,
             model: None,
             cost: None,
@@ -98,7 +100,7 @@ impl Hosting {
         let program = claude::find(&self.environment, &settings)?;
         let lock = self.runs.claim(&record)?;
         // What another process wrote before it let go.
-        let record = self.runs.read_claimed(id)?;
+        let mut record = self.runs.read_claimed(id)?;
         if let Some(pid) = claude::process_with_session(&self.environment, &record) {
             return Err(RunError::SessionOpen {
                 id: id.to_string(),
@@ -107,6 +109,10 @@ impl Hosting {
             });
         }
         self.check_room(&settings)?;
+        if record.state == RunState::Lost {
+            transcript::reconcile(&mut record);
+            self.runs.write(&record)?;
+        }
         Ok(self.hosted(record, lock, program, files, sources))
     }
 

@@ -6,7 +6,8 @@
 //!
 //! `line.rs` and `reply.rs` are the codec of the agent's lines, `machine.rs` decides what happens next; both are pure.
 //! `driver.rs` carries it out, `runs.rs` and `event_log.rs` keep what other processes need, `resumption.rs` decides how a
-//! run goes on after an answer that came late, `late_resumes.rs` does it in `pml serve`.
+//! run goes on after an answer that came late, `late_resumes.rs` does it in `pml serve`, `transcript.rs` tells which answers
+//! a lost agent had.
 
 mod asks;
 pub mod claude;
@@ -28,6 +29,7 @@ mod reply;
 mod resumption;
 mod run_line;
 mod runs;
+mod transcript;
 
 pub use driver::drive;
 pub use error::RunError;

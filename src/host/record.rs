@@ -75,6 +75,9 @@ pub struct RunRecord {
     /// What was answered lately: an agent that was killed before it wrote an answer down asks for it again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answered: Vec<KeptAsk>,
+    /// The call that was put off: until its result is recorded, the agent asks for it whenever it is resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put_off: Option<String>,
     /// Where the agent keeps the conversation, as it said itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<PathBuf>,
@@ -143,6 +146,12 @@ impl RunRecord {
         let surplus = self.answered.len().saturating_sub(ANSWERED);
         self.answered.drain(..surplus);
         any
+    }
+
+    /// Returns the call that was put off and that the agent will ask for again when it is resumed.
+    pub(super) fn open_put_off(&self) -> Option<&String> {
+        let call = self.put_off.as_ref()?;
+        self.asks.iter().any(|ask| ask.call == *call).then_some(call)
     }
 
     /// Returns the ask of a call, answered or not.
@@ -231,6 +240,7 @@ pub(super) mod tests {
             process: None,
             asks: Vec::new(),
             answered: Vec::new(),
+            put_off: None,
             transcript: None,
             model: None,
             cost: None,

@@ -2,6 +2,7 @@
 
 mod at_once;
 mod guidance;
+mod kills;
 mod late;
 mod parked;
 mod plain;

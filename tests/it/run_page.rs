@@ -37,6 +37,7 @@ impl Run {
                 process: None,
                 asks: Vec::new(),
                 answered: Vec::new(),
+                put_off: None,
                 transcript: Some("/home/me/.claude/secret-transcript".into()),
                 model: Some("claude-opus-5".to_owned()),
                 cost: Some(0.0421),

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::scene::{PATIENCE, Running, Scene};
+use super::scene::{PATIENCE, Running, Scene, nothing_is_left_of};
 use super::{bash, question};
 use crate::support::eventually;
 use crate::support::messages_api::{Gate, Turn};
@@ -146,7 +146,7 @@ fn an_interrupt_ends_the_turn_and_a_run_that_was_interrupted_can_be_told_more() 
     run.ended().with(1);
     assert_eq!(scene.api.requests().len(), 1);
     let id = scene.record().id;
-    scene.nothing_is_left_of(&id);
+    nothing_is_left_of(&id);
     let more = scene.run(&["--resume", id.as_str(), "do something else"]).with(0);
     assert!(more.stdout.contains("Something else."), "{}", more.stdout);
     assert_eq!(ended_as(&scene), "done");
@@ -183,7 +183,7 @@ fn a_run_that_is_stopped_is_over_and_asks_nothing_any_more() {
         run.ended().with(1);
         assert_eq!(ended_as(&scene), "stopped");
         assert_eq!(scene.pending(), Vec::<Value>::new());
-        scene.nothing_is_left_of(&scene.record().id);
+        nothing_is_left_of(&scene.record().id);
         assert_eq!(scene.api.requests().len(), 1);
     }
 }
@@ -209,8 +209,8 @@ fn a_watcher_sees_what_a_run_says_and_ends_with_it() {
     gate.wait_until_reached();
     gate.release();
     run.ended().with(0);
-    let watched = watcher.ended().with(0);
-    let shown = format!("{}{}", watched.stdout, watched.stderr);
+    let seen = watcher.ended().with(0);
+    let shown = format!("{}{}", seen.stdout, seen.stderr);
     for word in ["Which database?", "Postgres it is."] {
         assert!(shown.contains(word), "{word}: {shown}");
     }

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::scene::{PATIENCE, Running, Scene};
+use super::scene::{PATIENCE, Running, Scene, nothing_is_left_of};
 use super::{OUTCOME_UNKNOWN, bash, question};
 use crate::support::eventually;
 use crate::support::messages_api::Turn;
@@ -48,7 +48,7 @@ fn an_agent_that_is_killed_while_it_asks_is_told_the_answer_by_a_message() {
     assert!(shown.contains("the agent is gone"), "{shown}");
     assert_eq!(scene.told_state(), json!({ "name": "lost" }));
     let record = scene.record();
-    scene.nothing_is_left_of(&record.id);
+    nothing_is_left_of(&record.id);
     let id = record.id.to_string();
     scene.run(&["--resume", &id]).with(1);
     scene.say(&["answer", &code, "pg"]);
@@ -73,7 +73,7 @@ fn a_host_that_is_killed_takes_its_agent_along_and_the_run_is_lost() {
     let id = scene.record().id;
     run.signal(Signal::KILL);
     assert_eq!(run.ended().code, None);
-    scene.nothing_is_left_of(&id);
+    nothing_is_left_of(&id);
     assert_eq!(scene.told_state(), json!({ "name": "lost" }));
     scene.say(&["answer", &code, "pg"]);
     scene.run(&["--resume", id.as_str()]).with(0);
@@ -133,7 +133,7 @@ fn a_late_approval_lets_the_very_same_call_run_once_and_no_other() {
     run.ended().with(75);
     assert_eq!(scene.told_state(), json!({ "name": "lost" }));
     let id = scene.record().id;
-    scene.nothing_is_left_of(&id);
+    nothing_is_left_of(&id);
     assert!(!scene.world.path("made").exists());
     scene.say(&["approve", &code]);
 

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::scene::{Ended, Scene};
+use super::scene::{Ended, Scene, nothing_is_left_of};
 use super::{CHOSEN, asked, question};
 use crate::support::messages_api::Turn;
 
@@ -20,7 +20,7 @@ fn is_parked(scene: &Scene) -> String {
     let state = scene.told_state();
     assert_eq!(state["name"], "parked", "{state}");
     let record = scene.record();
-    scene.nothing_is_left_of(&record.id);
+    nothing_is_left_of(&record.id);
     let call = state["call"].as_str().unwrap();
     let asks: Vec<_> = record.asks.iter().map(|ask| ask.call.as_str()).collect();
     assert_eq!(asks, [call]);

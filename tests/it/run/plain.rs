@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use super::scene::{Scene, no_program};
+use super::scene::{Scene, no_program, nothing_is_left_of};
 use crate::support::messages_api::Turn;
 use crate::support::world::World;
 
@@ -25,7 +25,7 @@ fn a_turn_of_text_ends_with_zero_and_its_text_on_stdout() {
     assert!(record.model.is_some() && record.cost.is_some(), "{record:?}");
     let said = scene.api.user_texts();
     assert!(said.contains(&"fix the failing test".to_owned()), "{said:?}");
-    scene.nothing_is_left_of(&record.id);
+    nothing_is_left_of(&record.id);
     let listed = scene.world.run(&["runs"]);
     let listed = String::from_utf8(listed.stdout).unwrap();
     assert!(
@@ -106,35 +106,28 @@ fn an_agent_that_fails_ends_with_one() {
 #[test]
 fn a_missing_agent_is_an_error_that_says_how_to_get_it() {
     let world = World::new();
-    let missing = no_program(&world);
-    for named in [Some(missing.to_str().unwrap()), None] {
-        match named {
-            Some(named) => world.set("PML_CLAUDE", named),
-            None => {
-                let world = World::new();
-                world.set("PATH", "/nowhere");
-                let refused = world.run(&["run", "hello"]);
-                let told = String::from_utf8(refused.stderr).unwrap();
-                assert_eq!(refused.status.code(), Some(2), "{told}");
-                assert!(
-                    told.contains("there is no program `claude` on the PATH"),
-                    "{told}"
-                );
-                continue;
-            }
-        }
+    world.set("PATH", "/nowhere");
+    let refused = || {
         let refused = world.run(&["run", "hello"]);
         let told = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(2), "{told}");
-        for word in [
-            "as `PML_CLAUDE` says",
-            "hint: to install it: npm install --global @anthropic-ai/claude-code",
-            "\"run\": {\"claude\": ",
-        ] {
-            assert!(told.contains(word), "{word}: {told}");
-        }
-        assert!(!world.home().join(".local/state/pml/runs").exists());
+        told
+    };
+    let told = refused();
+    assert!(
+        told.contains("there is no program `claude` on the PATH"),
+        "{told}"
+    );
+    world.set("PML_CLAUDE", no_program(&world).to_str().unwrap());
+    let told = refused();
+    for word in [
+        "as `PML_CLAUDE` says",
+        "hint: to install it: npm install --global @anthropic-ai/claude-code",
+        "\"run\": {\"claude\": ",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
     }
+    assert!(!world.home().join(".local/state/pml/runs").exists());
 }
 
 #[test]

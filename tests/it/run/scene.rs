@@ -150,30 +150,30 @@ impl Scene {
         });
     }
 
-    /// The process of Claude Code of a run.
-    pub(super) fn agent(&self, id: &RunId) -> Option<Pid> {
-        let is_claude = |pid: &u32| {
-            let program = std::fs::read_link(format!("/proc/{pid}/exe"));
-            program.is_ok_and(|program| program.file_name().is_some_and(|name| name == "claude"))
-        };
-        let pid = processes_of(id).into_iter().find(is_claude)?;
-        Pid::from_raw(i32::try_from(pid).ok()?)
-    }
-
-    /// Checks that nothing of a run is left, neither the agent nor what it started.
-    pub(super) fn nothing_is_left_of(&self, id: &RunId) {
-        eventually(
-            "the processes of the run are gone",
-            Duration::from_secs(3),
-            || processes_of(id).is_empty(),
-        );
-    }
-
     /// Sends a signal to Claude Code.
     pub(super) fn signal_agent(&self, signal: Signal) {
-        let agent = self.agent(&self.record().id).unwrap();
+        let agent = agent_of(&self.record().id).unwrap();
         kill_process(agent, signal).unwrap();
     }
+}
+
+/// The process of Claude Code of a run.
+pub(super) fn agent_of(id: &RunId) -> Option<Pid> {
+    let is_claude = |pid: &u32| {
+        let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+        program.is_ok_and(|program| program.file_name().is_some_and(|name| name == "claude"))
+    };
+    let pid = processes_of(id).into_iter().find(is_claude)?;
+    Pid::from_raw(i32::try_from(pid).ok()?)
+}
+
+/// Checks that nothing of a run is left, neither the agent nor what it started.
+pub(super) fn nothing_is_left_of(id: &RunId) {
+    eventually(
+        "the processes of the run are gone",
+        Duration::from_secs(3),
+        || processes_of(id).is_empty(),
+    );
 }
 
 /// The processes that have a run in their environment.

@@ -6,7 +6,7 @@ use std::process::Command;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::scene::{PATIENCE, Scene};
+use super::scene::{PATIENCE, Scene, nothing_is_left_of};
 use super::{CHOSEN, bash, question};
 use crate::support::messages_api::{Gate, Turn};
 use crate::support::world::stderr;
@@ -126,7 +126,7 @@ fn a_number_that_is_typed_answers_and_the_end_of_the_input_ends_the_run() {
     let results = scene.api.tool_results();
     assert_eq!(results.len(), 1, "{results:#?}");
     assert_eq!(results[0].text, CHOSEN);
-    scene.nothing_is_left_of(&scene.record().id);
+    nothing_is_left_of(&scene.record().id);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_run_that_was_parked_in_a_terminal_goes_on_with_what_is_typed_there() {
     let terminal = Terminal::start(&scene, "--patience 1s 'ask me'");
     terminal.shows("the agent is put aside; type your answer");
     assert_eq!(scene.told_state()["name"], "parked");
-    scene.nothing_is_left_of(&scene.record().id);
+    nothing_is_left_of(&scene.record().id);
     terminal.line("1");
     terminal.shows("Postgres it is.");
     terminal.ends();
