@@ -252,7 +252,9 @@ async fn tell(runs: Runs, id: RunId, since: u64, mut events: EventWriter) -> io:
             events.comment().await?;
             written_at = Instant::now();
         }
-        if let Wake::Ended = events.pause(LOOK).await {
+        // A run that no process drives stands still until one takes it up again.
+        let pause = if told["driven"] == true { LOOK } else { RECORD_LOOK };
+        if let Wake::Ended = events.pause(pause).await {
             return Ok(());
         }
     }

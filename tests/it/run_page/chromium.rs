@@ -13,10 +13,10 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::Run;
-use crate::browser::{Server, opened, real_browser};
+use crate::browser::{Server, axe, obstacles, opened, real_browser};
 use crate::support::browser::{Browser, Look};
-use crate::support::eventually;
 use crate::support::world::{World, state};
+use crate::support::{eventually, have};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -358,6 +358,64 @@ fn guidance_with_a_picture_gets_its_receipts_and_the_run_is_interrupted_and_stop
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+/// A run in mid-work that asks something.
+fn example(world: &World) -> Run {
+    let mut run = Run::begin(world, "Fix the failing test in the cart");
+    work(&mut run);
+    run.log(&message("m2", "Please keep the old rounding for refunds."));
+    run.log(&receipt("m2", "queued"));
+    run.log(&said("Refunds use the same function, so I need to know:"));
+    let options = [
+        ("Round refunds per line", "As before; two functions"),
+        (
+            "Round once everywhere",
+            "One function, totals of old refunds differ by a cent",
+        ),
+    ];
+    let id = ask(world, &run, "How should refunds be rounded?", &options);
+    run.log(&asked(id, "t5"));
+    run.stand(RunState::Asking);
+    run
+}
+
+#[test]
+fn a_reader_of_the_screen_meets_no_serious_obstacle_on_the_pages_of_runs() {
+    if !real_browser() || !have(&["npm"]) {
+        return;
+    }
+    let axe = axe();
+    for look in [Look::Light, Look::Dark, Look::Phone] {
+        let world = World::new();
+        let run = example(&world);
+        let (server, browser) = open_run(&world, &run, look);
+        browser.wait_for_element("#chat article[data-state=pending]");
+        browser.eval("document.querySelector('[data-tool=t3]').open = true");
+        assert_eq!(obstacles(&browser, &axe), json!([]), "{look:?}");
+        goto(&server, &browser, "runs");
+        browser.wait_for_element(".run-row");
+        assert_eq!(obstacles(&browser, &axe), json!([]), "{look:?}");
+    }
+}
+
+#[test]
+fn a_key_opens_the_page_of_a_run_and_a_run_that_is_not_there_is_told() {
+    if !real_browser() {
+        return;
+    }
+    let world = World::new();
+    let run = Run::begin(&world, "Fix the failing test");
+    let server = Server::start_on(&world, 0);
+    let browser = Browser::start(Look::Light);
+    let key = server.url.split_once('?').unwrap().1;
+    goto(&server, &browser, &format!("runs/{}?{key}", run.id()));
+    browser.wait_for_element("[data-caught-up=true]");
+    let address = browser.eval("return location.pathname + location.search");
+    assert_eq!(address, format!("/runs/{}", run.id()));
+    goto(&server, &browser, "runs/zzzzz");
+    browser.wait_for_element("#missing:not([hidden])");
+    browser.wait_for_element("#compose[hidden]");
+}
+
 #[test]
 #[ignore = "draws the pictures of the documentation; run it by hand"]
 fn pictures_of_a_run() {
@@ -368,21 +426,7 @@ fn pictures_of_a_run() {
         (Look::Phone, "target/run-page-phone.png"),
     ] {
         let world = World::new();
-        let mut run = Run::begin(&world, "Fix the failing test in the cart");
-        work(&mut run);
-        run.log(&message("m2", "Please keep the old rounding for refunds."));
-        run.log(&receipt("m2", "queued"));
-        run.log(&said("Refunds use the same function, so I need to know:"));
-        let options = [
-            ("Round refunds per line", "As before; two functions"),
-            (
-                "Round once everywhere",
-                "One function, totals of old refunds differ by a cent",
-            ),
-        ];
-        let id = ask(&world, &run, "How should refunds be rounded?", &options);
-        run.log(&asked(id, "t5"));
-        run.stand(RunState::Asking);
+        let run = example(&world);
         let (server, browser) = open_run(&world, &run, look);
         browser.wait_for_element("#chat article[data-state=pending]");
         browser.wait_for(

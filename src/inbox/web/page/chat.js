@@ -59,6 +59,7 @@ export class Chat {
 	/** What waits for a person stays. */
 	dropOldest() {
 		const oldest = [...this.root.children].find((element) => !element.querySelector("[data-state=pending]"));
+		if (!oldest) return;
 		this.tools.delete(oldest.dataset.tool);
 		oldest.remove();
 		noteShift(this.root);

@@ -65,10 +65,10 @@ export class Composer {
 		});
 		find("interrupt").addEventListener("click", () => this.order("interrupt", "Interrupt sent"));
 		find("stop").addEventListener("click", () => this.stop());
-		find("compose").hidden = false;
 	}
 
 	setRun(run) {
+		find("compose").hidden = false;
 		find("writing").hidden = !run.driven;
 		find("over").hidden = run.driven;
 		const go = h("code", `pml run --resume ${run.id} "…"`);

@@ -8,7 +8,8 @@ import { describeCost, describeElapsed } from "/tools.js";
 
 const NEAR_END = 120; // pixels from the end within which the page follows it
 const GAP = 12; // pixels between the top bar and a panel that waits
-const REOPEN_MS = 2_000;
+const REOPEN_MS = 1_000;
+const REOPEN_MOST_MS = 15_000;
 const SETTLE_MS = 400;
 const ANNOUNCE_MS = 500;
 
@@ -156,17 +157,22 @@ function showFacts() {
 let source = null;
 let reached = 0;
 let reopening;
+let failures = 0;
 
 function openLog() {
 	clearTimeout(reopening);
 	source?.close();
 	const opened = new EventSource(`/api/runs/${encodeURIComponent(id)}/events?since=${reached}`);
 	source = opened;
-	opened.onopen = () => showConnected(true);
+	opened.onopen = () => {
+		failures = 0;
+		showConnected(true);
+	};
 	opened.onerror = () => {
 		showConnected(false);
 		// While CONNECTING the browser itself tries again, with Last-Event-ID.
-		if (opened.readyState === EventSource.CLOSED && opened === source) reopening = setTimeout(reopen, REOPEN_MS);
+		if (opened.readyState !== EventSource.CLOSED || opened !== source) return;
+		reopening = setTimeout(reopen, Math.min(REOPEN_MOST_MS, REOPEN_MS * 2 ** failures++));
 	};
 	opened.addEventListener("line", (event) => {
 		const number = Number(event.lastEventId);
@@ -220,7 +226,8 @@ function showConnected(isConnected) {
 
 // A browser allows few connections to one host: a tab that is not looked at gives its own back.
 document.addEventListener("visibilitychange", () => {
-	if (!document.hidden) return openLog();
+	if (!document.hidden) return reopen();
+	clearTimeout(reopening);
 	source?.close();
 	source = null;
 });
