@@ -3,15 +3,14 @@
 //! The same rules and the same store as for every other client. An ask of a run lives as long as a question does: an answer
 //! that comes tomorrow starts the run again.
 
-use serde_json::{Map, Value};
-
+use super::asked_questions::{ReadQuestions, read_questions};
 use super::claude::ASKING_TOOLS;
 use super::line::{AgentRequest, PermissionRequest};
 use super::record::{KeptAsk, KeptAskKind};
 use super::{form, reply};
 use crate::config::AskUserTools;
 use crate::protocol::continuation::Scope;
-use crate::protocol::own_tool::{APPROVAL_PROMPT, ASK_USER, ASK_USER_QUESTIONS};
+use crate::protocol::own_tool::APPROVAL_PROMPT;
 use crate::protocol::question::Question;
 use crate::protocol::{DependencyName, ToolName};
 use crate::proxy::{
@@ -363,40 +362,4 @@ fn unanswered(status: &QuestionStatus) -> String {
             "No person answered, and none refused. Do not assume an answer.".to_owned()
         }
     }
-}
-
-struct ReadQuestions {
-    /// The tool under whose name they are kept, so that the very call finds its answer.
-    asking: &'static str,
-    questions: Vec<Question>,
-}
-
-/// Reads what a tool asks; `None` where the call asks nothing new.
-fn read_questions(tool: &str, input: &str) -> Result<Option<ReadQuestions>, String> {
-    let mut input: Map<String, Value> =
-        serde_json::from_str(input).map_err(|_| "the arguments must be an object".to_owned())?;
-    let listed = |input: &Map<String, Value>| match input.get("questions") {
-        Some(Value::Array(list)) => Question::from_list("questions", list).map_err(|error| error.to_string()),
-        _ => Err("`questions` must be a list".to_owned()),
-    };
-    if tool == ASKING_TOOLS[0] {
-        let questions = listed(&input)?;
-        return Ok(Some(ReadQuestions {
-            asking: APPROVAL_PROMPT,
-            questions,
-        }));
-    }
-    if input
-        .remove(crate::protocol::continuation::MEMBER)
-        .is_some_and(|value| !value.is_null())
-    {
-        return Ok(None);
-    }
-    let (asking, read) = if tool == ASKING_TOOLS[2] {
-        (ASK_USER_QUESTIONS, Question::several(&input))
-    } else {
-        (ASK_USER, Question::single(&input).map(|question| vec![question]))
-    };
-    // What cannot be read is told by the tool, in its own words.
-    Ok(read.ok().map(|questions| ReadQuestions { asking, questions }))
 }

@@ -9,6 +9,7 @@
 //! run goes on after an answer that came late, `late_resumes.rs` does it in `pml serve`, `transcript.rs` tells which answers
 //! a lost agent had.
 
+mod asked_questions;
 mod asks;
 pub mod claude;
 mod driver;
