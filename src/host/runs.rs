@@ -31,6 +31,11 @@ const INPUTS: usize = 100;
 /// How long what was said to a run waits for a process that drives it.
 const INPUT_KEPT: Duration = Duration::from_hours(24);
 
+/// How often, and how far apart, a lock is tried that another process may hold only to look at it.
+const LOOKS: usize = 10;
+/// See [`LOOKS`].
+const LOOK_TIME: Duration = Duration::from_millis(5);
+
 /// The runs of the user.
 #[derive(Debug, Clone)]
 pub struct Runs {
@@ -101,13 +106,17 @@ impl Runs {
         disk::create_private_directory(&self.sessions).map_err(RunError::file("create", &self.sessions))?;
         let locked = |path: &Path| {
             let lock = disk::open_lock(path).map_err(RunError::file("open", path))?;
-            match lock.try_lock() {
-                Ok(()) => Ok(lock),
-                Err(TryLockError::WouldBlock) => Err(RunError::Driven {
-                    id: record.id.to_string(),
-                }),
-                Err(TryLockError::Error(source)) => Err(RunError::file("lock", path)(source)),
+            for _ in 0..LOOKS {
+                match lock.try_lock() {
+                    Ok(()) => return Ok(lock),
+                    // One who only looks whether the run is driven holds it for a moment.
+                    Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK_TIME),
+                    Err(TryLockError::Error(source)) => return Err(RunError::file("lock", path)(source)),
+                }
             }
+            Err(RunError::Driven {
+                id: record.id.to_string(),
+            })
         };
         let run = locked(&self.of(&record.id).join("lock"))?;
         let session = locked(&self.sessions.join(format!("{}.lock", record.session)))?;

@@ -13,7 +13,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::Run;
-use crate::browser::{Server, axe, obstacles, opened, real_browser};
+use crate::browser::{Server, opened, real_browser};
 use crate::support::browser::{Browser, Look};
 use crate::support::world::{World, state};
 use crate::support::{eventually, have};
@@ -376,25 +376,6 @@ fn example(world: &World) -> Run {
     run.log(&asked(id, "t5"));
     run.stand(RunState::Asking);
     run
-}
-
-#[test]
-fn a_reader_of_the_screen_meets_no_serious_obstacle_on_the_pages_of_runs() {
-    if !real_browser() || !have(&["npm"]) {
-        return;
-    }
-    let axe = axe();
-    for look in [Look::Light, Look::Dark, Look::Phone] {
-        let world = World::new();
-        let run = example(&world);
-        let (server, browser) = open_run(&world, &run, look);
-        browser.wait_for_element("#chat article[data-state=pending]");
-        browser.eval("document.querySelector('[data-tool=t3]').open = true");
-        assert_eq!(obstacles(&browser, &axe), json!([]), "{look:?}");
-        goto(&server, &browser, "runs");
-        browser.wait_for_element(".run-row");
-        assert_eq!(obstacles(&browser, &axe), json!([]), "{look:?}");
-    }
 }
 
 #[test]

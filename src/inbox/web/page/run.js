@@ -50,6 +50,7 @@ const chat = new Chat(find("chat"), {
 
 const isAtEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - NEAR_END;
 let follows = true; // whether the reader is at the end, as of their own last scroll
+let isFollowing = false; // whether a frame is waited for
 let ownTop = -1; // where this page itself has scrolled to
 
 addEventListener("scroll", () => (follows = Math.abs(scrollY - ownTop) < 2 || isAtEnd()), { passive: true });
@@ -58,11 +59,14 @@ addEventListener("scroll", () => (follows = Math.abs(scrollY - ownTop) < 2 || is
 function followEnd() {
 	const waiting = pendingCards().map((card) => views.get(card.id)?.element).filter((element) => element?.isConnected);
 	if (!follows || waiting.some((element) => element.matches(":hover, :focus-within"))) return;
+	if (isFollowing) return;
+	isFollowing = true;
 	requestAnimationFrame(() => {
+		isFollowing = false;
 		const end = document.documentElement.scrollHeight - innerHeight;
 		const top = waiting[0] ? waiting[0].getBoundingClientRect().top + scrollY - document.querySelector(".top").offsetHeight - GAP : end;
 		ownTop = Math.max(0, Math.min(end, top));
-		scrollTo({ top: ownTop });
+		if (Math.abs(scrollY - ownTop) >= 1) scrollTo({ top: ownTop });
 	});
 }
 
