@@ -16,7 +16,7 @@ use super::Run;
 use crate::browser::{Server, opened, real_browser};
 use crate::support::browser::{Browser, Look};
 use crate::support::world::{World, state};
-use crate::support::{eventually, have};
+use crate::support::eventually;
 
 const SOON: Duration = Duration::from_secs(20);
 
