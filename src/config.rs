@@ -19,6 +19,7 @@ mod ownership;
 mod provenance_settings;
 mod release_age;
 mod repository;
+mod run_settings;
 mod search;
 mod server;
 mod trust;
@@ -42,6 +43,7 @@ pub use notify_command::NotifyCommand;
 pub use ownership::{Distrust, Unowned};
 pub use provenance_settings::ProvenanceSettings;
 pub use release_age::MinReleaseAge;
+pub use run_settings::RunSettings;
 pub use search::{Border, FileChoice, Files, PROJECT_FILE, Unreached, find};
 pub use server::{Launch, Server, Startup};
 pub use trust::{AcceptedFile, FileOrigin, ProjectTrust, TrustMark, TrustMarks, TrustMode, UnacceptedFile};
@@ -81,6 +83,8 @@ pub struct Config {
     pub provenance: ProvenanceSettings,
     /// How long a version of a package must have been published before it is fetched.
     pub min_release_age: MinReleaseAge,
+    /// How `pml run` hosts an agent; from the user's own file.
+    pub run: RunSettings,
     /// Whether the project's file counts as the user's word.
     pub project: ProjectTrust,
     /// The rules that the project's file would add if it were accepted.

@@ -36,6 +36,7 @@ pub mod config;
 pub mod disk;
 mod footprint;
 pub mod history;
+pub mod host;
 pub mod inbox;
 pub mod loader;
 pub mod permissions;

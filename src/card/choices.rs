@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{Pattern, Shown};
-use crate::workflow::{Ask, Scope, Workflow};
+use crate::workflow::{Ask, Scope, UseReach, Workflow};
 
 /// What a person may decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,8 +81,18 @@ impl AlwaysRule {
     /// Returns the rule that an approval of an ask writes; `None` where no rule can say it.
     pub(super) fn of(workflow: &Workflow) -> Option<Self> {
         match &workflow.ask {
-            Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use => {}
-            Ask::Trust { .. } | Ask::Integrity { .. } | Ask::Questions { .. } => return None,
+            Ask::Install { .. }
+            | Ask::Connect { .. }
+            | Ask::Permit { .. }
+            | Ask::Use {
+                reach: UseReach::Lasting,
+            } => {}
+            Ask::Use {
+                reach: UseReach::OnceOnly,
+            }
+            | Ask::Trust { .. }
+            | Ask::Integrity { .. }
+            | Ask::Questions { .. } => return None,
         }
         let pattern: Pattern = Pattern::exact_text(&workflow.call.tool).parse().ok()?;
         Some(Self {
@@ -115,7 +125,17 @@ pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<C
         Ask::Install { .. } => ("this command, from now on", "Only this session"),
         Ask::Connect { .. } => ("this address, from now on", "Only this session"),
         Ask::Permit { .. } => ("this call only", "This tool, for this session"),
-        Ask::Use => ("this use only", "This tool, for this session"),
+        Ask::Use {
+            reach: UseReach::OnceOnly,
+        } => {
+            return vec![
+                choice(Decision::Once, "Continue", "this use only"),
+                choice(Decision::Abort, "Abort", "nothing runs"),
+            ];
+        }
+        Ask::Use {
+            reach: UseReach::Lasting,
+        } => ("this use only", "This tool, for this session"),
         Ask::Trust { .. } => {
             return vec![
                 choice(Decision::Once, "Trust", "this file exactly as it is, from now on"),
@@ -145,4 +165,33 @@ pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<C
     offered.extend(always.map(|_| choice(Decision::Always, "Always", "from now on")));
     offered.push(choice(Decision::Abort, "Abort", "nothing runs"));
     offered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workflow::samples;
+
+    #[test]
+    fn a_use_that_its_client_wants_to_be_asked_each_time_offers_nothing_that_lasts() {
+        let offered = |reach| {
+            let workflow = samples::workflow(Ask::Use { reach });
+            let always = AlwaysRule::of(&workflow);
+            let offered = choices(&workflow, always.as_ref());
+            offered
+                .into_iter()
+                .map(|choice| choice.decision)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            offered(UseReach::Lasting),
+            [
+                Decision::Once,
+                Decision::Session,
+                Decision::Always,
+                Decision::Abort
+            ]
+        );
+        assert_eq!(offered(UseReach::OnceOnly), [Decision::Once, Decision::Abort]);
+    }
 }

@@ -243,7 +243,7 @@ fn questions(ask: &Ask) -> Vec<CardQuestion> {
         Ask::Install { .. }
         | Ask::Connect { .. }
         | Ask::Permit { .. }
-        | Ask::Use
+        | Ask::Use { .. }
         | Ask::Trust { .. }
         | Ask::Integrity { .. } => Vec::new(),
     }
@@ -325,7 +325,9 @@ mod tests {
 
     #[test]
     fn the_arguments_of_a_call_are_shown_whole_without_deceit_and_without_secrets() {
-        let mut workflow = samples::workflow(Ask::Use);
+        let mut workflow = samples::workflow(Ask::Use {
+            reach: crate::workflow::UseReach::Lasting,
+        });
         let long = "x".repeat(10_000);
         workflow.call.arguments = Arguments::Json(format!(
             "{{\"path\":\"a\u{202e}b\",\"token\":\"t0p\",\"long\":\"{long}\"}}"

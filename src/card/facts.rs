@@ -76,7 +76,7 @@ impl Subject {
                 tool,
             },
             Ask::Permit { .. } => Self::Call { tool },
-            Ask::Use => Self::Use { tool },
+            Ask::Use { .. } => Self::Use { tool },
             Ask::Trust { file } => Self::ProjectFile {
                 path: file.path.clone(),
                 origin: file.origin.clone(),
@@ -176,7 +176,7 @@ pub(super) fn title(workflow: &Workflow) -> String {
         Ask::Install { dependency } => format!("Run {}?", named(dependency)),
         Ask::Connect { dependency } => format!("Connect to {}?", named(dependency)),
         Ask::Permit { .. } => format!("Call {}?", Shown::line(&tool)),
-        Ask::Use => format!("Allow {}?", Shown::line(workflow.call.tool.tool())),
+        Ask::Use { .. } => format!("Allow {}?", Shown::line(workflow.call.tool.tool())),
         Ask::Trust { file } if file.changes.is_empty() => format!("Trust {}?", file.path),
         Ask::Trust { file } => format!("Trust {}, which has changed?", file.path),
         Ask::Integrity { dependency } => match dependency.installation.changed_part() {
@@ -256,7 +256,7 @@ pub(super) fn lines(workflow: &Workflow) -> Vec<Line> {
             }
             lines
         }
-        Ask::Permit { .. } | Ask::Use => match &workflow.call.arguments {
+        Ask::Permit { .. } | Ask::Use { .. } => match &workflow.call.arguments {
             Arguments::Json(json) => {
                 let whole = Excerpt::whole(json);
                 let hidden = whole.unusually_hidden().map(|count| {

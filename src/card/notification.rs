@@ -74,7 +74,7 @@ fn asked(ask: &Workflow) -> String {
         Ask::Install { .. }
         | Ask::Connect { .. }
         | Ask::Permit { .. }
-        | Ask::Use
+        | Ask::Use { .. }
         | Ask::Integrity { .. }
         | Ask::Questions { .. } => return title(ask),
     };
@@ -183,7 +183,12 @@ mod tests {
                 "Call serena:analyze?",
             ),
             (Ask::Connect { dependency }, "Connect to serena@0.5.0?"),
-            (Ask::Use, "Allow analyze?"),
+            (
+                Ask::Use {
+                    reach: crate::workflow::UseReach::Lasting,
+                },
+                "Allow analyze?",
+            ),
             (Ask::Trust { file: file() }, ": Trust its file?"),
         ] {
             let (title, body) = of(&[samples::workflow(ask)]);
@@ -224,7 +229,9 @@ mod tests {
                 dependency: dependency.clone(),
             },
             Ask::Permit { dependency },
-            Ask::Use,
+            Ask::Use {
+                reach: crate::workflow::UseReach::Lasting,
+            },
             Ask::Trust { file: file() },
         ] {
             let mut workflow = samples::workflow(ask);

@@ -27,6 +27,8 @@ pub enum Outlook {
     NextCall,
     /// The file itself, from now on.
     File,
+    /// The run that asked, which goes on with it.
+    Run,
 }
 
 impl Outlook {
@@ -35,6 +37,7 @@ impl Outlook {
     pub fn of(workflow: &Workflow, presence: Presence) -> Self {
         match (presence, workflow.attended, &workflow.ask) {
             (Presence::Running, AskAttendance::ByItsCall, _) => Self::Call,
+            _ if workflow.origin.client.run.is_some() => Self::Run,
             (Presence::Running, AskAttendance::ByNone, _) => Self::Continuation,
             (Presence::Gone, _, Ask::Questions { .. }) => Self::NextQuestion,
             (
@@ -43,7 +46,7 @@ impl Outlook {
                 Ask::Install { .. }
                 | Ask::Connect { .. }
                 | Ask::Permit { .. }
-                | Ask::Use
+                | Ask::Use { .. }
                 | Ask::Integrity { .. },
             ) => Self::NextCall,
             (Presence::Gone, _, Ask::Trust { .. }) => Self::File,
@@ -60,6 +63,7 @@ impl Outlook {
             Self::NextCall => {
                 "the agent is gone; a yes lets its next identical call run once, until the deadline"
             }
+            Self::Run => "the agent was put aside; your answer resumes it",
             Self::File => "the agent is gone; a yes counts for the file from now on",
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn record(
         output::say(&granted(&answered, *scope, kept));
     }
     output::say(match &answered.ask {
-        Ask::Use => "the client that waits for it goes on by itself",
+        Ask::Use { .. } => "the client that waits for it goes on by itself",
         _ => {
             "a call that waits goes on by itself, or when its dialog is closed; otherwise the next identical call runs"
         }

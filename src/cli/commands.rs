@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::{
     add, answer, approve, audit, check, completions, demo, diff, history, inbox, init, install, list, lock,
-    outdated, pending, refuse, remove, rule, rules, sbom, serve, supervise, trust, uninstall, upgrade,
+    outdated, pending, refuse, remove, rule, rules, run, sbom, serve, supervise, trust, uninstall, upgrade,
     verify,
 };
 
@@ -287,6 +287,26 @@ One runs for each user, on 127.0.0.1 alone. The address opens the page once, wit
 `pml serve --open` opens it again. Scripts use the token in ~/.local/state/pml/serve.token: see docs/INBOX.md.
 Exit code: 0 ended, or opened the page of the one that runs; 1 one runs already; 2 error.")]
     Serve(serve::ServeArguments),
+    /// Run Claude Code with you attached: it works, asks when it must, and waits for your answer
+    #[command(after_help = "\
+Examples:
+  pml run \"fix the failing test\"        in a terminal: lines you type guide it, or answer what it asks
+  pml run --patience 30s \"…\"            puts the agent aside when nobody answers for that long
+  pml run --json \"…\" | jq .type         the agent's lines as they are, and those of pml
+  pml run --resume RUN                 goes on with a run that was answered, or with more to do
+  pml run --attach RUN                 watches a run of another terminal
+  pml run \"…\" -- --model opus          arguments for Claude Code itself
+
+What it asks stands in the inbox as well: `pml inbox`, `pml serve`, `pml answer`, `pml approve`.
+Ctrl-C interrupts the agent, twice ends the run, Ctrl-D ends it after the turn. See docs/RUN.md.
+Exit code: 0 done, 1 the agent failed or was stopped, 2 error, 75 parked: answer it and it resumes.")]
+    Run(run::RunArguments),
+    /// List the runs: what each of them does, or waits for
+    #[command(after_help = "\
+Examples:
+  pml runs
+  pml runs --json")]
+    Runs(run::RunsArguments),
     /// Print the JSON Schema of `.pml.json`
     #[command(after_help = "\
 Examples:

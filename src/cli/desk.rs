@@ -151,7 +151,7 @@ fn not_recorded(workflow: &Workflow, refusal: Refusal, command: &str) -> anyhow:
                 Ask::Install { .. }
                 | Ask::Connect { .. }
                 | Ask::Permit { .. }
-                | Ask::Use
+                | Ask::Use { .. }
                 | Ask::Trust { .. }
                 | Ask::Integrity { .. } => {
                     format!("to decide it: pml approve {code}, or pml refuse {code}")

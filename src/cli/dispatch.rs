@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use super::commands::{Command, InternalCommand};
 use super::{
     CommandContext, add, answer, approve, audit, check, completions, demo, diff, history, inbox, init,
-    install, list, lock, outdated, output, pending, person, refuse, remove, rule, rules, sample_server, sbom,
-    serve, stdio, supervise, trust, uninstall, upgrade, verify,
+    install, list, lock, outdated, output, pending, person, refuse, remove, rule, rules, run, sample_server,
+    sbom, serve, stdio, supervise, trust, uninstall, upgrade, verify,
 };
 use crate::config::{self, RuleList};
 
@@ -31,6 +31,8 @@ impl Command {
                 | Self::Answer(_)
                 | Self::History(_)
                 | Self::Serve(_)
+                | Self::Run(_)
+                | Self::Runs(_)
                 | Self::Untrust(_)
                 | Self::Schema
                 | Self::Demo(_)
@@ -99,6 +101,8 @@ impl Command {
             Self::Answer(arguments) => answer::run(context, &arguments),
             Self::History(arguments) => history::run(context, &arguments),
             Self::Serve(arguments) => serve::run(context, &arguments),
+            Self::Run(arguments) => run::run(context, &arguments),
+            Self::Runs(arguments) => run::list(context, &arguments),
             Self::Trust(arguments) => trust::run(context, &arguments),
             Self::Untrust(arguments) => trust::revoke(context, &arguments),
             Self::Check(arguments) => check::run(context, &arguments),

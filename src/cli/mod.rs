@@ -37,6 +37,7 @@ mod refuse;
 mod remove;
 mod rule;
 mod rules;
+mod run;
 mod sample_server;
 mod sbom;
 mod serve;

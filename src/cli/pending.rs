@@ -65,7 +65,7 @@ fn whole(workflow: &Workflow) -> serde_json::Value {
         | Ask::Integrity { dependency } => {
             value["dependency"] = json!(dependency);
         }
-        Ask::Use => {}
+        Ask::Use { .. } => {}
         Ask::Trust { file } => value["projectFile"] = json!(file),
         Ask::Questions { questions } => value["questions"] = json!(questions),
     }
@@ -82,7 +82,7 @@ fn next_step(workflow: &Workflow) -> String {
         Ask::Install { .. }
         | Ask::Connect { .. }
         | Ask::Permit { .. }
-        | Ask::Use
+        | Ask::Use { .. }
         | Ask::Trust { .. }
         | Ask::Integrity { .. } => {
             format!("decide     pml approve {code}, or pml refuse {code}")

@@ -5,13 +5,18 @@ mod browser;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::failure::{Hinted as _, Refused};
+use super::run::hosting;
 #[cfg(debug_assertions)]
 use super::watchdog::Watchdog;
 use super::{CommandContext, output, person, terminal};
-use crate::inbox::web::{Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamTokens, fresh_key};
+use crate::host::{LateResumes, Runs};
+use crate::inbox::web::{
+    Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamToken, StreamTokens, fresh_key,
+};
 use crate::proxy::Desk;
 
 /// How the page is served.
@@ -142,9 +147,15 @@ async fn serve_page(
         allowed_host: arguments.allow_host.clone(),
     };
     let tokens = StreamTokens::new(context.locations.state());
-    let server = Server::open(desk, only, tokens, &options).await?;
+    let runs = Runs::new(context.locations.state());
+    let server = Server::open(desk.clone(), only, tokens, runs, &options).await?;
     show(context, server.running(), &server.url_with_key(), arguments)?;
+    let ending = CancellationToken::new();
+    let resumes = LateResumes::new(hosting(context)?, desk, ending.clone());
+    let resuming = tokio::spawn(resumes.run());
     server.run(async move { drop(asked_to_go.await) }).await?;
+    ending.cancel();
+    resuming.await??;
     Ok(())
 }
 
@@ -159,19 +170,23 @@ fn token(context: &CommandContext, arguments: &TokenArguments) -> anyhow::Result
     let token = StreamTokens::new(state).make(pid, project, &file)?;
     match running {
         Some(running) => {
-            let config = json!({
-                "apiUrl": running.url.trim_end_matches('/'),
-                "streamToken": token,
-                "userId": 0,
-                "projectId": 0,
-                "csrfToken": "",
-                "timeout": 300,
-            });
-            output::data(&config.to_string())?;
+            output::data(&question_settings(&running, token).to_string())?;
         }
         None => output::data(&token.to_string())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what a program needs to put questions over HTTP.
+pub(super) fn question_settings(running: &RunningServer, token: StreamToken) -> Value {
+    json!({
+        "apiUrl": running.url.trim_end_matches('/'),
+        "streamToken": token,
+        "userId": 0,
+        "projectId": 0,
+        "csrfToken": "",
+        "timeout": 300,
+    })
 }
 
 /// Reads the name of a host, with a port or without.

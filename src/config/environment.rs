@@ -70,6 +70,13 @@ impl Environment {
         }
     }
 
+    /// Sets a variable.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
     /// Returns the directory of the project's file, where it is known.
     #[must_use]
     pub fn project(&self) -> Option<&Path> {

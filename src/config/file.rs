@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::user_entries::{AdvisoriesEntry, AuditEntry, PinToolsEntry, TrustEntry};
+use super::user_entries::{AdvisoriesEntry, AuditEntry, PinToolsEntry, RunEntry, TrustEntry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
@@ -56,6 +56,8 @@ pub(super) struct File {
     pub(super) sigstore_root: Option<String>,
     /// How many days a version of a package must have been published before it is fetched; 1 by default, 0 fetches every version. In the user's own file only.
     pub(super) min_release_age_days: Option<Days<0, 365>>,
+    /// How `pml run` hosts an agent. In the user's own file only.
+    pub(super) run: Option<RunEntry>,
 }
 
 /// The version of the format of this file.

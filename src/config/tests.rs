@@ -225,7 +225,7 @@ fn a_key_like_no_other_is_answered_with_all_of_them() {
     let error = check(Path::new("x"), r#"{"zzz": 1}"#).unwrap_err();
     assert_eq!(
         error.hint().unwrap(),
-        "the keys here are `$schema`, `version`, `permissions`, `mcpServers`, `approvals`, `askUser`, `notify`, `limits`, `projectTrust`, `audit`, `pinTools`, `advisories`, `requireProvenance`, `sigstoreRoot`, `minReleaseAgeDays`"
+        "the keys here are `$schema`, `version`, `permissions`, `mcpServers`, `approvals`, `askUser`, `notify`, `limits`, `projectTrust`, `audit`, `pinTools`, `advisories`, `requireProvenance`, `sigstoreRoot`, `minReleaseAgeDays`, `run`"
     );
 }
 
@@ -330,6 +330,13 @@ fn the_schema_and_the_reader_refuse_the_same() {
             r#"{"advisories": {"url": "https://x.test", "send": "all", "private": ["@a/*"]}}"#,
             true,
         ),
+        (
+            r#"{"run": {"claude": "/opt/claude", "patienceMinutes": 0, "most": 64}}"#,
+            true,
+        ),
+        (r#"{"run": {"patienceMinutes": 1441}}"#, false),
+        (r#"{"run": {"most": 0}}"#, false),
+        (r#"{"run": {"model": "x"}}"#, false),
         (r#"{"advisories": {"send": "none"}}"#, false),
         (r#"{"advisories": {"key": "x"}}"#, false),
         (r#"{"mcpServers": {"a": [null, "x"]}}"#, false),

@@ -33,6 +33,26 @@ pub(super) struct AdvisoriesEntry {
     pub(super) private: Option<Vec<String>>,
 }
 
+/// How `pml run` hosts an agent.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "an object with the keys of `run`"
+)]
+pub(super) struct RunEntry {
+    /// The program of Claude Code: an absolute path, or a name on the `PATH`; `claude` by default.
+    #[schemars(length(min = 1))]
+    pub(super) claude: Option<String>,
+    /// How many minutes a run waits for an answer before its agent is put aside until one comes; 10 by default, 0 for ever.
+    #[schemars(range(max = 1440))]
+    pub(super) patience_minutes: Option<u64>,
+    /// How many runs may be under way at once; 4 by default.
+    #[schemars(range(min = 1, max = 64))]
+    pub(super) most: Option<usize>,
+}
+
 /// Which packages are asked about.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

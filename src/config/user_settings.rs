@@ -2,14 +2,19 @@
 //! act without a record, to whom it names installed packages, what it demands of where packages were built, and how old
 //! they must be.
 
+use std::path::Path;
+use std::time::Duration;
+
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
 
 use super::document::DocumentFault;
 use super::file::File;
 use super::layer_kind::LayerKind;
-use super::user_entries::{AuditEntry, PinToolsEntry, SendEntry, TrustEntry};
-use super::{AskedPackages, Audit, Config, MinReleaseAge, NotifyCommand, PinTools, Problem, TrustMode};
+use super::user_entries::{AuditEntry, PinToolsEntry, RunEntry, SendEntry, TrustEntry};
+use super::{
+    AskedPackages, Audit, Config, MinReleaseAge, NotifyCommand, PinTools, Problem, RunSettings, TrustMode,
+};
 
 /// Takes over these settings from the user's file; refuses a project's file that has one.
 pub(super) fn settle(
@@ -68,6 +73,11 @@ pub(super) fn settle(
         )?;
         config.min_release_age = MinReleaseAge::of(days.duration());
     }
+    if let Some(entry) = &file.run {
+        users_own("run", "a project cannot decide which agent runs, or how")?;
+        let settings = &mut config.run;
+        settle_run(settings, entry).map_err(|reason| refused("run", reason))?;
+    }
     if let Some(words) = &file.notify {
         users_own(
             "notify",
@@ -111,6 +121,30 @@ pub(super) fn settle(
         if let Some(private) = &entry.private {
             settings.set_private(private).map_err(refused)?;
         }
+    }
+    Ok(())
+}
+
+/// Takes over how `pml run` hosts an agent; an error says what is wrong.
+fn settle_run(settings: &mut RunSettings, entry: &RunEntry) -> Result<(), String> {
+    if let Some(claude) = &entry.claude {
+        // A relative path would mean another program in every project.
+        if claude.is_empty() || (claude.contains('/') && !Path::new(claude).is_absolute()) {
+            return Err("`claude` of `run` is a name on the PATH or an absolute path".to_owned());
+        }
+        settings.claude = Some(claude.into());
+    }
+    if let Some(minutes) = entry.patience_minutes {
+        if minutes > 24 * 60 {
+            return Err("`patienceMinutes` of `run` is a day at most; 0 waits for ever".to_owned());
+        }
+        settings.patience = Duration::from_mins(minutes);
+    }
+    if let Some(most) = entry.most {
+        if !(1..=64).contains(&most) {
+            return Err("`most` of `run` is a number from 1 to 64".to_owned());
+        }
+        settings.most = most;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Suspends a call that a person must decide about.
 
+use std::time::Duration;
+
 use std::sync::Arc;
 
 use super::ask_reason::AskReason;
@@ -51,7 +53,7 @@ impl Proxy {
                 Ask::Install { .. }
                 | Ask::Connect { .. }
                 | Ask::Permit { .. }
-                | Ask::Use
+                | Ask::Use { .. }
                 | Ask::Integrity { .. }
                 | Ask::Questions { .. } => plan.digest().clone(),
             },
@@ -59,7 +61,7 @@ impl Proxy {
         let mut new = NewWorkflow {
             ask,
             call,
-            time_to_live: view.config.approvals.time_to_live,
+            time_to_live: self.patience(view),
             project: self.project().to_owned(),
             origin: self.origin(view),
             attended: match client_request.patience {
@@ -185,6 +187,21 @@ impl Proxy {
         }
     }
 
+    /// Returns how long an approval may take: in a run it waits as long as a question does, as its person may come back later.
+    fn patience(&self, view: &View) -> Duration {
+        if self.is_in_run() {
+            view.config.ask_user.kept
+        } else {
+            view.config.approvals.time_to_live
+        }
+    }
+
+    /// Tells whether the client is an agent that `pml run` hosts: its calls wait for their person, and it shows no dialog.
+    #[must_use]
+    pub fn is_in_run(&self) -> bool {
+        self.0.environment.variable(RUN).is_some()
+    }
+
     fn variable(&self, name: &str) -> Option<String> {
         let value = self.0.environment.variable(name)?.to_str()?;
         (!value.is_empty()).then(|| value.chars().take(NAME_LIMIT).collect())
@@ -199,7 +216,7 @@ impl Proxy {
             Ask::Permit { dependency } => (ApprovalType::ToolPermission, about(dependency)),
             Ask::Trust { file } => (ApprovalType::ProjectTrust, AskSubject::ProjectFile(file.clone())),
             Ask::Integrity { dependency } => (ApprovalType::Integrity, about(dependency)),
-            Ask::Use | Ask::Questions { .. } => {
+            Ask::Use { .. } | Ask::Questions { .. } => {
                 return Err(WorkflowError::Unfit {
                     code: workflow.code.clone(),
                     wanted: workflow.ask.wants(),

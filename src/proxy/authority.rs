@@ -165,9 +165,11 @@ pub fn may_answer(
 pub(super) fn policy_for(ask: &Ask, by: By) -> By {
     match ask {
         Ask::Trust { .. } | Ask::Integrity { .. } => By::Human,
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Questions { .. } => {
-            by
-        }
+        Ask::Install { .. }
+        | Ask::Connect { .. }
+        | Ask::Permit { .. }
+        | Ask::Use { .. }
+        | Ask::Questions { .. } => by,
     }
 }
 

@@ -335,7 +335,7 @@ fn permitted<'a>(
         given: match taken.ask {
             Ask::Install { .. } | Ask::Connect { .. } => GrantKind::Standing,
             Ask::Permit { .. }
-            | Ask::Use
+            | Ask::Use { .. }
             | Ask::Trust { .. }
             | Ask::Integrity { .. }
             | Ask::Questions { .. } => GrantKind::Once,

@@ -150,7 +150,7 @@ impl Proxy {
         match &taken.ask {
             Ask::Install { .. } | Ask::Connect { .. } => self.0.grants.allow_launch(launch),
             Ask::Permit { .. } => self.0.grants.allow_tool(taken.call.tool.clone(), launch),
-            Ask::Use | Ask::Trust { .. } | Ask::Integrity { .. } | Ask::Questions { .. } => {}
+            Ask::Use { .. } | Ask::Trust { .. } | Ask::Integrity { .. } | Ask::Questions { .. } => {}
         }
     }
 

@@ -322,7 +322,9 @@ mod tests {
             relation: Relation::SameConversation,
             runner: Runner::Person,
         };
-        let workflow = samples::workflow(Ask::Use);
+        let workflow = samples::workflow(Ask::Use {
+            reach: crate::workflow::UseReach::Lasting,
+        });
         let check = source.last_check(Effect::Grants, Road::Continuation);
         for (texts, expected) in [
             ([BY_CLIENT, BY_CLIENT], true),
@@ -344,7 +346,9 @@ mod tests {
     #[test]
     fn an_answer_that_only_looks_or_comes_from_an_agent_does_not_count() {
         let root = tempfile::tempdir().unwrap();
-        let workflow = samples::workflow(Ask::Use);
+        let workflow = samples::workflow(Ask::Use {
+            reach: crate::workflow::UseReach::Lasting,
+        });
         let refused = |policy, runner, road| {
             let source = Source {
                 policy,

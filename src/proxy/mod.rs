@@ -56,17 +56,22 @@ pub use late_answers::LateAnswer;
 pub use list::ListBasis;
 pub use offers::ListedItem;
 pub use outcome::{AskOwnership, AskPossibility, ListedTool, Outcome, PendingAsk, Refusal};
-pub use person_asks::{QuestionStatus, came_second};
+pub use person_asks::{ClientToolRuling, QuestionStatus, came_second};
 pub use presence::{presence_of, process_name};
 pub use route::{ReadyRequest, RequestedItem, ResumedRoute, Route, UnknownItem};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 pub use surface::OpenSurface;
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
+pub use crate::loader::process::supervisor::program as supervisor_program;
 pub use crate::loader::{Caller, Client, Declared, Failure, Inquiry, OfferResult, Reply, Session, Urgency};
+// What a host needs to start its agent as a server is started.
+pub use crate::loader::process::{
+    Exit, LaunchLine, Pipes, Process as AgentProcess, SpawnError, Stderr, find_users_program, spawn,
+};
 pub use crate::permissions::Ruling;
 pub use crate::relay::RelayError;
-pub use crate::workflow::{Answer, Arguments, Ask, Provenance, Road, State, Workflow, WorkflowId};
+pub use crate::workflow::{Answer, Arguments, Ask, Provenance, Road, State, UseReach, Workflow, WorkflowId};
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

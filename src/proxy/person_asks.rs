@@ -10,14 +10,26 @@ use crate::card::{Card, Said};
 use crate::config::{ApprovalSettings, AskUserSettings, By};
 use crate::permissions::Ruling;
 use crate::protocol::question::{Question, QuestionAnswer};
-use crate::protocol::{DependencyName, Digest, ToolName};
+use crate::protocol::{DependencyName, Digest, ToolName, own_tool};
 use crate::workflow::{
     Answer, Arguments, Ask, AskAttendance, Event, NewWorkflow, Origin, Provenance, Road, State,
-    SuspendedCall, Suspension, Workflow, WorkflowError, WorkflowId, Workflows,
+    SuspendedCall, Suspension, UseReach, Workflow, WorkflowError, WorkflowId, Workflows,
 };
 
 /// Where the lives of workflows are logged; names and ends, never questions or answers.
 const LIFECYCLE: &str = "pml::workflow";
+
+/// What clients put before the names of the tools that pml lists.
+const LISTED: &str = "mcp__pml__";
+
+/// What the rules say of one of the client's own tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientToolRuling {
+    /// It may be used.
+    Allow,
+    /// A person must decide.
+    Ask,
+}
 
 /// The status of questions that were put to a person.
 #[derive(Debug, Clone)]
@@ -195,6 +207,34 @@ impl Proxy {
         })
     }
 
+    /// Decides about one of the client's own tools, by the name that the client gives it. A tool that the client reaches through
+    /// pml is decided when it is called.
+    ///
+    /// Fails if a rule denies it, or the tool behind it.
+    pub fn client_tool_ruling(&self, name: &str) -> Result<ClientToolRuling, Refusal> {
+        let tool = ToolName::new(DependencyName::client(), name);
+        let allowed = self.ruling_for(&tool)? == Ruling::Allow || self.goes_through_pml(name)?;
+        Ok(if allowed {
+            ClientToolRuling::Allow
+        } else {
+            ClientToolRuling::Ask
+        })
+    }
+
+    /// Tells whether a tool of the client is one of pml's own, or one that pml gates when it is called.
+    fn goes_through_pml(&self, name: &str) -> Result<bool, Refusal> {
+        let Some(listed) = name.strip_prefix(LISTED) else {
+            return Ok(false);
+        };
+        if own_tool::ALL.contains(&listed) {
+            return Ok(true);
+        }
+        match self.listed_as(listed)? {
+            Some(tool) => self.ruling_for(&tool).map(|_ruled| true),
+            None => Ok(false),
+        }
+    }
+
     /// Lets a tool of the client run without a further question while this pml runs.
     pub fn allow_for_session(&self, tool: ToolName) {
         self.0.grants.allow_tool(tool, client_launch());
@@ -203,7 +243,13 @@ impl Proxy {
     /// Suspends the use of one of the client's own tools until a person has decided.
     ///
     /// The claim is the right of this call to the answer: an identical one that waits at the same time has its own.
-    pub async fn use_of(&self, tool: ToolName, input: String) -> Result<(Workflow, Option<Claim>), Refusal> {
+    pub async fn use_of(
+        &self,
+        tool: ToolName,
+        input: String,
+        reach: UseReach,
+        time_to_live: Duration,
+    ) -> Result<(Workflow, Option<Claim>), Refusal> {
         let view = self.view().map_err(Refusal::Config)?;
         let call = SuspendedCall {
             // Nothing is launched by pml.
@@ -213,9 +259,9 @@ impl Proxy {
             arguments: Arguments::Json(input),
         };
         let mut new = NewWorkflow {
-            ask: Ask::Use,
+            ask: Ask::Use { reach },
             call,
-            time_to_live: view.config.approvals.time_to_live,
+            time_to_live,
             project: self.project().to_owned(),
             origin: self.origin(&view),
             attended: AskAttendance::ByItsCall,
@@ -330,7 +376,7 @@ fn given(workflow: &Workflow, answers: Vec<QuestionAnswer>, by: Provenance) -> Q
         Ask::Install { .. }
         | Ask::Connect { .. }
         | Ask::Permit { .. }
-        | Ask::Use
+        | Ask::Use { .. }
         | Ask::Trust { .. }
         | Ask::Integrity { .. } => Vec::new(),
     };

@@ -8,7 +8,8 @@ impl Proxy {
     /// Tells whether questions go to the host that started this conversation.
     #[must_use]
     pub fn relays_questions(&self) -> bool {
-        self.0.relay.is_on()
+        // The host of a run looks into the store.
+        self.0.relay.is_on() && !self.is_in_run()
     }
 
     /// Puts a question to a person by way of that host; it stands in no store of pml.

@@ -56,9 +56,11 @@ fn key(ask: &Ask, plan: &Plan) -> Option<Digest> {
                 change.content.as_str(),
             ]))
         }
-        Ask::Install { .. } | Ask::Connect { .. } | Ask::Permit { .. } | Ask::Use | Ask::Questions { .. } => {
-            None
-        }
+        Ask::Install { .. }
+        | Ask::Connect { .. }
+        | Ask::Permit { .. }
+        | Ask::Use { .. }
+        | Ask::Questions { .. } => None,
     }
 }
 

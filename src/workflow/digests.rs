@@ -36,7 +36,7 @@ pub(super) fn call_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
                 .map(|change| change.content.as_str());
             format!("integrity {}", content.unwrap_or_default())
         }
-        Ask::Use | Ask::Questions { .. } => serde_json::to_string(&new.ask)?,
+        Ask::Use { .. } | Ask::Questions { .. } => serde_json::to_string(&new.ask)?,
     };
     let tool = new.call.tool.to_string();
     let presence = match &new.call.arguments {

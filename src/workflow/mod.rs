@@ -41,7 +41,7 @@ pub use place::Place;
 pub use provenance::{NoSuchRoad, Provenance, Road};
 pub use record::{
     Arguments, Ask, AskAttendance, NewWorkflow, Origin, SuspendedCall, Suspension, SweepReport,
-    ToolExpectation, Workflow,
+    ToolExpectation, UseReach, Workflow,
 };
 pub use store::{ChangedWorkflows, RecordedAnswer, Store, StoreChanges, Traces, is_left_by_its_owner};
 

@@ -38,7 +38,11 @@ pub enum Ask {
         dependency: ShownDependency,
     },
     /// May the client use one of its own tools, with the arguments of the call?
-    Use,
+    Use {
+        /// How far an approval may reach, as the client says.
+        #[serde(default, skip_serializing_if = "UseReach::is_lasting")]
+        reach: UseReach,
+    },
     /// Does this file of a project count as the person's word?
     Trust {
         /// What the person is shown of it.
@@ -54,6 +58,24 @@ pub enum Ask {
         /// The questions.
         questions: Vec<Question>,
     },
+}
+
+/// How far the approval of a use may reach, as the client says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UseReach {
+    /// Beyond this use, if the person wants that.
+    #[default]
+    Lasting,
+    /// This use only: the client wants its person to be asked each time.
+    OnceOnly,
+}
+
+impl UseReach {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    fn is_lasting(&self) -> bool {
+        *self == Self::Lasting
+    }
 }
 
 impl Ask {
@@ -76,7 +98,7 @@ impl Ask {
             Self::Install { .. }
             | Self::Connect { .. }
             | Self::Permit { .. }
-            | Self::Use
+            | Self::Use { .. }
             | Self::Trust { .. }
             | Self::Integrity { .. } => "an approval or a refusal",
             Self::Questions { .. } => "an answer to each of its questions",
@@ -90,7 +112,7 @@ impl Ask {
             Self::Install { .. } => "install",
             Self::Connect { .. } => "connect",
             Self::Permit { .. } => "permit",
-            Self::Use => "use",
+            Self::Use { .. } => "use",
             Self::Trust { .. } => "trust",
             Self::Integrity { .. } => "integrity",
             Self::Questions { .. } => "questions",
@@ -105,7 +127,7 @@ impl Ask {
             | Self::Connect { dependency }
             | Self::Permit { dependency }
             | Self::Integrity { dependency } => Some(dependency),
-            Self::Use | Self::Trust { .. } | Self::Questions { .. } => None,
+            Self::Use { .. } | Self::Trust { .. } | Self::Questions { .. } => None,
         }
     }
 }

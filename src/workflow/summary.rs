@@ -77,7 +77,7 @@ impl Workflow {
 
     fn decisive_arguments(&self) -> Option<&str> {
         match (&self.ask, &self.call.arguments) {
-            (Ask::Permit { .. } | Ask::Use, Arguments::Json(json)) => Some(json),
+            (Ask::Permit { .. } | Ask::Use { .. }, Arguments::Json(json)) => Some(json),
             _ => None,
         }
     }
@@ -132,7 +132,7 @@ impl Workflow {
                 lines.extend(dependency.notes().iter().map(|note| format!("note       {note}")));
                 lines
             }
-            Ask::Use => {
+            Ask::Use { .. } => {
                 let tool = self.call.tool.tool();
                 self.with_arguments(format!("asks for   one use of {}", Shown::line(tool)))
             }

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The picture: what each folder under `src/` may use besides itself. `ARCHITECTURE.md` draws it.
-const PICTURE: [(&str, &[&str]); 18] = [
+const PICTURE: [(&str, &[&str]); 19] = [
     ("main", &["cli"]),
     (
         "cli",
         &[
             "stdio",
             "inbox",
+            "host",
             "proxy",
             "card",
             "permissions",
@@ -41,7 +42,13 @@ const PICTURE: [(&str, &[&str]); 18] = [
     (
         "inbox",
         &[
-            "proxy", "card", "workflow", "config", "protocol", "disk", "report",
+            "host", "proxy", "card", "workflow", "config", "protocol", "disk", "report",
+        ],
+    ),
+    (
+        "host",
+        &[
+            "proxy", "card", "workflow", "wire", "config", "protocol", "disk", "report",
         ],
     ),
     (

@@ -433,11 +433,8 @@ fn two_hundred_asks_and_eight_tabs_stay_usable() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-#[test]
-fn a_reader_of_the_screen_meets_no_serious_obstacle() {
-    if !real_browser() || !have(&["npm"]) {
-        return;
-    }
+/// Fetches the script that finds what keeps people from using a page.
+pub(crate) fn axe() -> String {
     let tools = tempfile::tempdir().unwrap();
     let installed = std::process::Command::new("npm")
         .args([
@@ -452,7 +449,26 @@ fn a_reader_of_the_screen_meets_no_serious_obstacle() {
         .output()
         .unwrap();
     assert!(installed.status.success(), "{installed:?}");
-    let axe = std::fs::read_to_string(tools.path().join("node_modules/axe-core/axe.min.js")).unwrap();
+    std::fs::read_to_string(tools.path().join("node_modules/axe-core/axe.min.js")).unwrap()
+}
+
+/// Names the serious obstacles of the page that is open.
+pub(crate) fn obstacles(browser: &Browser, axe: &str) -> Value {
+    browser.eval(axe);
+    browser.eval_async(
+        "const done = arguments[arguments.length - 1];
+         axe.run().then(found => done(found.violations
+             .filter(({ impact }) => ['serious', 'critical'].includes(impact))
+             .map(({ id, nodes }) => id + ': ' + nodes.map(node => node.html).join(' | '))));",
+    )
+}
+
+#[test]
+fn a_reader_of_the_screen_meets_no_serious_obstacle() {
+    if !real_browser() || !have(&["npm"]) {
+        return;
+    }
+    let axe = axe();
     let world = World::with_fake(&json!({}), &[]);
     for look in [Look::Light, Look::Dark, Look::Phone] {
         let (_server, browser) = opened(&world, look);
@@ -465,14 +481,7 @@ fn a_reader_of_the_screen_meets_no_serious_obstacle() {
         browser.wait_for_element(&card("pending"));
         // What is still fading in has less contrast than it will have.
         browser.wait_for("both cards stand still", "return document.querySelectorAll('#waiting article').length >= 2 && document.getAnimations().every(one => one.playState !== 'running')");
-        browser.eval(&axe);
-        let serious = browser.eval_async(
-            "const done = arguments[arguments.length - 1];
-             axe.run().then(found => done(found.violations
-                 .filter(({ impact }) => ['serious', 'critical'].includes(impact))
-                 .map(({ id, nodes }) => id + ': ' + nodes.map(node => node.html).join(' | '))));",
-        );
-        assert_eq!(serious, json!([]), "{look:?}");
+        assert_eq!(obstacles(&browser, &axe), json!([]), "{look:?}");
     }
 }
 

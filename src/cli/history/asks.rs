@@ -118,7 +118,7 @@ fn reach(ask: &Ask, scope: Scope) -> &'static str {
     match (ask, scope) {
         (Ask::Install { .. } | Ask::Connect { .. }, Scope::Once) | (Ask::Integrity { .. }, _) => "server",
         (Ask::Trust { .. }, _) => "file",
-        (Ask::Permit { .. } | Ask::Use | Ask::Questions { .. }, Scope::Once) => "once",
+        (Ask::Permit { .. } | Ask::Use { .. } | Ask::Questions { .. }, Scope::Once) => "once",
         (_, Scope::Session) => "session",
         (_, Scope::Always) => "always",
     }

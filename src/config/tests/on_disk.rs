@@ -75,6 +75,32 @@ fn the_project_is_layered_over_the_user() {
 }
 
 #[test]
+fn which_agent_runs_and_how_is_the_users_choice_alone() {
+    let project = Project::new();
+    let settings = r#"{"run": {"claude": "/opt/claude", "patienceMinutes": 3, "most": 2}}"#;
+    Project::write(&project.files.user, settings);
+    let expected = RunSettings {
+        claude: Some("/opt/claude".into()),
+        patience: Duration::from_mins(3),
+        most: 2,
+    };
+    assert_eq!(read(&project.files).unwrap().run, expected);
+    Project::write(&project.files.user, r#"{"run": {"claude": "./claude"}}"#);
+    let refused = read(&project.files).unwrap_err().to_string();
+    assert!(
+        refused.contains("`claude` of `run` is a name on the PATH or an absolute path"),
+        "{refused}"
+    );
+    Project::write(&project.files.user, "{}");
+    Project::write(&project.files.project, settings);
+    let refused = read(&project.files).unwrap_err().to_string();
+    assert!(
+        refused.contains("a project cannot decide which agent runs, or how"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn what_runs_when_something_is_asked_is_the_users_choice_alone() {
     let project = Project::new();
     let notify = r#"{"notify": ["notify-send", "{title}"]}"#;

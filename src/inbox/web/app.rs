@@ -11,10 +11,14 @@ use super::hosts::Hosts;
 use super::limits::Limits;
 use super::stream_questions::StreamQuestions;
 use super::streams::StreamTokens;
+use crate::host::Runs;
 use crate::proxy::Desk;
 
 /// How many event streams may be open: each looks at the store whenever an ask changes.
 const STREAMS: usize = 32;
+
+/// How many messages to runs are read at once: each may hold 22 MB of images.
+const MESSAGES: usize = 4;
 
 /// The state of the server.
 pub(super) struct App {
@@ -30,6 +34,10 @@ pub(super) struct App {
     pub(super) tokens: StreamTokens,
     /// What those streams asked last.
     pub(super) questions: StreamQuestions,
+    /// The runs of the user.
+    pub(super) runs: Runs,
+    /// One permit for each message to a run that is being read.
+    pub(super) messages: Semaphore,
     /// One permit for each event stream.
     pub(super) streams: Arc<Semaphore>,
     /// Ends the event streams with the server.
@@ -90,5 +98,10 @@ impl App {
     /// Counts the streams that may be open.
     pub(super) fn stream_places() -> Arc<Semaphore> {
         Arc::new(Semaphore::new(STREAMS))
+    }
+
+    /// Counts the messages that may be read at once.
+    pub(super) fn message_places() -> Semaphore {
+        Semaphore::new(MESSAGES)
     }
 }

@@ -10,17 +10,42 @@ use serde_json::Value;
 
 use super::reply;
 
-/// Four answers of 20,000 characters, each written as an escape of twelve bytes, are just below this.
-const LIMIT: usize = 1 << 20;
+/// How large a body may be, and how long it may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// The most bytes of it.
+    length: usize,
+    /// How long it may take, also where it is thrown away.
+    patience: Duration,
+}
 
-/// How much of a body that is too long is read and thrown away: a peer that is still writing does not see the refusal.
-const DRAINED: usize = 16 << 20;
+impl Bounds {
+    /// Four answers of 20,000 characters, each written as an escape of twelve bytes, are just below this.
+    const ANSWER: Self = Self {
+        length: 1 << 20,
+        patience: Duration::from_secs(10),
+    };
 
-/// How long a body may take, also one that is thrown away.
-const PATIENCE: Duration = Duration::from_secs(10);
+    /// The images and the text of a message at their own limits, the text with escapes; a telephone sends them slowly.
+    pub(super) const MESSAGE: Self = Self {
+        length: 22 << 20,
+        patience: Duration::from_mins(1),
+    };
+
+    /// How much is read and thrown away beyond the limit: a peer that is still writing does not see the refusal.
+    fn drained(self) -> usize {
+        self.length + (15 << 20)
+    }
+}
 
 /// Reads a body as JSON, or returns the reply that refuses it.
 pub(super) async fn json(headers: &HeaderMap, body: Body) -> Result<Value, Response> {
+    let text = bytes(headers, body, Bounds::ANSWER).await?;
+    serde_json::from_slice(&text).map_err(|_| reply::unfit("body", "it is no JSON"))
+}
+
+/// Reads a body that says it is JSON, or returns the reply that refuses it.
+pub(super) async fn bytes(headers: &HeaderMap, body: Body, bounds: Bounds) -> Result<Vec<u8>, Response> {
     // A form of another site can post text and fields of forms, but not this.
     let media_type = headers.get(header::CONTENT_TYPE);
     let media_type = media_type
@@ -32,13 +57,13 @@ pub(super) async fn json(headers: &HeaderMap, body: Body) -> Result<Value, Respo
         return Err(reply::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
     let late = || reply::error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
-    let text = tokio::time::timeout(PATIENCE, read(body))
+    tokio::time::timeout(bounds.patience, read(body, bounds))
         .await
-        .map_err(|_| late())?;
-    serde_json::from_slice(&text?).map_err(|_| reply::unfit("body", "it is no JSON"))
+        .map_err(|_| late())?
 }
 
-async fn read(mut body: Body) -> Result<Vec<u8>, Response> {
+async fn read(mut body: Body, bounds: Bounds) -> Result<Vec<u8>, Response> {
+    let limit = bounds.length;
     let mut text = Vec::new();
     let mut length = 0;
     while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
@@ -47,14 +72,14 @@ async fn read(mut body: Body) -> Result<Vec<u8>, Response> {
             continue;
         };
         length += data.len();
-        if length <= LIMIT {
+        if length <= limit {
             text.extend_from_slice(&data);
-        } else if length > DRAINED {
+        } else if length > bounds.drained() {
             break;
         }
     }
-    if length > LIMIT {
-        let text = format!("the body is longer than {LIMIT} bytes");
+    if length > limit {
+        let text = format!("the body is longer than {limit} bytes");
         return Err(reply::error(StatusCode::PAYLOAD_TOO_LARGE, &text));
     }
     Ok(text)

@@ -23,7 +23,7 @@ use super::reply;
 use crate::proxy::ChangedCards;
 
 /// How often something is written where nothing happens: proxies close connections that are silent for a minute.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How much may wait to be sent; a card is a few kilobytes.
 const BUFFER: usize = 64 << 10;
@@ -39,7 +39,7 @@ pub(super) struct EventWriter {
 
 /// Why a stream waits no longer.
 pub(super) enum Wake {
-    /// An ask may have changed.
+    /// What the stream tells of may have changed.
     Changed,
     /// The stream is over.
     Ended,
@@ -98,6 +98,13 @@ impl EventWriter {
         self.out.write_all(text.as_bytes()).await
     }
 
+    /// Writes an event that has no number: a reader that comes back gets it again.
+    pub(super) async fn unnumbered(&mut self, name: &str, data: &impl Serialize) -> io::Result<()> {
+        let data = serde_json::to_string(data)?;
+        let text = format!("event: {name}\ndata: {data}\n\n");
+        self.out.write_all(text.as_bytes()).await
+    }
+
     /// Writes a line that says nothing, so that the peer sees that the stream is open.
     pub(super) async fn comment(&mut self) -> io::Result<()> {
         self.out.write_all(b": pml\n\n").await
@@ -113,6 +120,14 @@ impl EventWriter {
                 () = self.app.stopping.cancelled() => return Ok(Wake::Ended),
                 () = tokio::time::sleep(HEARTBEAT) => self.out.write_all(b": pml\n\n").await?,
             }
+        }
+    }
+
+    /// Waits for a while, or until the server goes.
+    pub(super) async fn pause(&mut self, length: Duration) -> Wake {
+        tokio::select! {
+            () = self.app.stopping.cancelled() => Wake::Ended,
+            () = tokio::time::sleep(length) => Wake::Changed,
         }
     }
 }

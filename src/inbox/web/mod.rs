@@ -23,6 +23,7 @@ mod only_server;
 mod page;
 mod reply;
 mod routes;
+mod runs;
 mod secret;
 mod server;
 mod stream_questions;

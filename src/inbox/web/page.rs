@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sha2::{Digest as _, Sha256};
@@ -20,14 +20,26 @@ struct PageFile {
     content: &'static str,
 }
 
-/// The first page that is shown; it draws everything else itself.
-const INDEX: PageFile = PageFile {
-    path: "/",
-    media_type: "text/html; charset=utf-8",
-    content: include_str!("page/index.html"),
-};
+/// The pages, each of which a key opens; they draw everything else themselves.
+const PAGES: [PageFile; 3] = [
+    PageFile {
+        path: "/",
+        media_type: "text/html; charset=utf-8",
+        content: include_str!("page/index.html"),
+    },
+    PageFile {
+        path: "/runs",
+        media_type: "text/html; charset=utf-8",
+        content: include_str!("page/runs.html"),
+    },
+    PageFile {
+        path: "/runs/{id}",
+        media_type: "text/html; charset=utf-8",
+        content: include_str!("page/run.html"),
+    },
+];
 
-const FILES: [PageFile; 6] = [
+const FILES: [PageFile; 12] = [
     PageFile {
         path: "/app.js",
         media_type: "text/javascript; charset=utf-8",
@@ -49,6 +61,36 @@ const FILES: [PageFile; 6] = [
         content: include_str!("page/app.css"),
     },
     PageFile {
+        path: "/runs.js",
+        media_type: "text/javascript; charset=utf-8",
+        content: include_str!("page/runs.js"),
+    },
+    PageFile {
+        path: "/run.js",
+        media_type: "text/javascript; charset=utf-8",
+        content: include_str!("page/run.js"),
+    },
+    PageFile {
+        path: "/chat.js",
+        media_type: "text/javascript; charset=utf-8",
+        content: include_str!("page/chat.js"),
+    },
+    PageFile {
+        path: "/tools.js",
+        media_type: "text/javascript; charset=utf-8",
+        content: include_str!("page/tools.js"),
+    },
+    PageFile {
+        path: "/compose.js",
+        media_type: "text/javascript; charset=utf-8",
+        content: include_str!("page/compose.js"),
+    },
+    PageFile {
+        path: "/run.css",
+        media_type: "text/css; charset=utf-8",
+        content: include_str!("page/run.css"),
+    },
+    PageFile {
         path: "/icon.svg",
         media_type: "image/svg+xml",
         content: include_str!("page/icon.svg"),
@@ -65,13 +107,14 @@ const PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 
 /// Routes the files; none of them holds anything of the user, so none needs a key.
 pub(super) fn routes() -> Router<SharedApp> {
-    let tag = tag(&INDEX);
-    let index =
-        move |State(app): State<SharedApp>, method: Method, RawQuery(query): RawQuery, headers: HeaderMap| {
-            let query = query.unwrap_or_default();
-            std::future::ready(open(&app, &method, &query, &headers, &tag))
+    let mut router = Router::new();
+    for file in PAGES {
+        let tag = tag(&file);
+        let opened = move |State(app): State<SharedApp>, method: Method, uri: Uri, headers: HeaderMap| {
+            std::future::ready(open(&app, &method, &uri, &headers, (&file, &tag)))
         };
-    let mut router = Router::new().route(INDEX.path, get(index));
+        router = router.route(file.path, get(opened));
+    }
     for file in FILES {
         let (path, tag) = (file.path, self::tag(&file));
         let served = move |headers: HeaderMap| std::future::ready(serve(&file, &tag, &headers));
@@ -108,11 +151,18 @@ fn serve(file: &PageFile, tag: &str, headers: &HeaderMap) -> Response {
     reply
 }
 
-/// Serves the first page; a key in its address is used up for a cookie, and leaves the address.
-fn open(app: &App, method: &Method, query: &str, headers: &HeaderMap, tag: &str) -> Response {
+/// Serves a page; a key in its address is used up for a cookie, and leaves the address.
+fn open(
+    app: &App,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    (file, tag): (&PageFile, &str),
+) -> Response {
+    let query = uri.query().unwrap_or_default();
     let key = query.split('&').find_map(|pair| pair.strip_prefix("key="));
     let Some(key) = key else {
-        return serve(&INDEX, tag, headers);
+        return serve(file, tag, headers);
     };
     let now = Instant::now();
     // A browser that fetches a page in advance, and a program that looks at the head only, must not use the key up.
@@ -131,9 +181,9 @@ fn open(app: &App, method: &Method, query: &str, headers: &HeaderMap, tag: &str)
         cookie.is_some_and(|cookie| app.access.csrf_of(cookie, now).is_some())
     };
     let mut reply = StatusCode::SEE_OTHER.into_response();
-    reply
-        .headers_mut()
-        .insert(header::LOCATION, HeaderValue::from_static("/"));
+    // A path of these pages begins with one slash only: it leads to no other host.
+    let location = HeaderValue::from_str(uri.path()).unwrap_or(HeaderValue::from_static("/"));
+    reply.headers_mut().insert(header::LOCATION, location);
     match cookie.map(|cookie| HeaderValue::from_str(&cookie)) {
         Some(Ok(cookie)) => {
             reply.headers_mut().insert(header::SET_COOKIE, cookie);

@@ -17,7 +17,7 @@ use super::app::SharedApp;
 use super::connections::ConnectionHandle;
 use super::guard::{Reader, Script, Writer, guard};
 use super::secret::Secret;
-use super::{agent_host, answers, body, events, page, reply};
+use super::{agent_host, answers, body, events, page, reply, runs};
 use crate::card::Said;
 use crate::workflow::WorkflowId;
 
@@ -32,6 +32,7 @@ pub(super) fn routes(app: &SharedApp) -> Router {
     page::routes()
         .merge(api)
         .merge(agent_host::routes())
+        .merge(runs::routes())
         .fallback(|| async { reply::not_found() })
         .method_not_allowed_fallback(|| async {
             reply::error(StatusCode::METHOD_NOT_ALLOWED, "this is not done that way")

@@ -17,6 +17,7 @@ use super::only_server::{OnlyServer, RunningServer};
 use super::routes::routes;
 use super::stream_questions::StreamQuestions;
 use super::streams::StreamTokens;
+use crate::host::Runs;
 use crate::proxy::Desk;
 
 /// How long replies under way may take when the server is asked to go; it ends within a second.
@@ -48,6 +49,7 @@ impl Server {
         desk: Desk,
         only: OnlyServer,
         tokens: StreamTokens,
+        runs: Runs,
         options: &ServeOptions,
     ) -> Result<Self, ServeError> {
         let port = options.port;
@@ -67,6 +69,8 @@ impl Server {
             limits: Limits::new(),
             tokens,
             questions: StreamQuestions::default(),
+            runs,
+            messages: App::message_places(),
             streams: App::stream_places(),
             stopping: CancellationToken::new(),
             cookie: CookieName::new(port, transport),

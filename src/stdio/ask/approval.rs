@@ -98,6 +98,12 @@ impl Approver<'_> {
         let (id, claim) = (ask.card.id, ask.claim);
         match reply {
             LadderReply::Form(form) => Resolution::Form(form),
+            LadderReply::Nothing if !was_shown && self.proxy.is_in_run() => {
+                // The person is there, or comes back: the agent must not decide for them meanwhile.
+                self.ladder.wait(call.requester, id, asked.expires_in).await;
+                drop(claim);
+                self.concluded(call, id, None).await
+            }
             LadderReply::Nothing if !was_shown => {
                 Resolution::Outcome(Outcome::Asked(PendingAsk { claim, ..asked }))
             }

@@ -161,7 +161,7 @@ impl Ladder {
 
     /// Tells how a person can be reached through the client while it waits for a request with these parameters.
     pub(crate) fn road(&self, params: &Object<'_>, era: Era) -> ClientRoad {
-        if self.proxy.approvals().dialog == config::DialogMode::Never {
+        if self.proxy.is_in_run() || self.proxy.approvals().dialog == config::DialogMode::Never {
             return ClientRoad::None;
         }
         let shows = match era {

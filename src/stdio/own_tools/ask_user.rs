@@ -103,13 +103,16 @@ impl AskUser<'_> {
     /// Returns an id at once, or waits, where no form brought an answer.
     async fn without_form(&self, workflow: Workflow) -> Result<Resolution, Refusal> {
         let settings = self.proxy.ask_user();
-        if settings.mode == AskUserMode::Suspend {
+        let (mode, patience) = if self.proxy.is_in_run() {
+            (AskUserMode::Blocking, settings.kept)
+        } else {
+            (settings.mode, settings.patience())
+        };
+        if mode == AskUserMode::Suspend {
             // An answer may have come on another road while a form was open.
             return self.stand(workflow.id, Duration::ZERO).await;
         }
-        self.ladder
-            .wait(self.requester, workflow.id, settings.patience())
-            .await;
+        self.ladder.wait(self.requester, workflow.id, patience).await;
         Ok(Resolution::OwnResult(
             match self.status(workflow.id, Duration::ZERO).await? {
                 QuestionStatus::Pending(workflow) => timed_out(self.tool, &workflow),

@@ -9,11 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::ask_user::record;
 use crate::protocol::continuation::Scope;
-use crate::protocol::own_tool::{self, APPROVAL_PROMPT};
+use crate::protocol::own_tool::APPROVAL_PROMPT;
 use crate::protocol::question::{Question, QuestionAnswer};
 use crate::protocol::{DependencyName, Json, ToolName};
 use crate::proxy::{
-    Answer, Claim, Progress, Proxy, QuestionStatus, Refusal, Ruling, State, Workflow, WorkflowId, now,
+    Answer, Claim, ClientToolRuling, Progress, Proxy, QuestionStatus, Refusal, State, UseReach, Workflow,
+    WorkflowId, now,
 };
 use crate::report;
 use crate::stdio::ask::ladder::{Ladder, LadderReply, ModernForm, Requester, Resolution};
@@ -21,9 +22,6 @@ use crate::stdio::ask::subject::{PersonAsk, Subject};
 
 /// The client's own tool that asks questions; it comes through the permission prompt.
 const QUESTIONS: &str = "AskUserQuestion";
-
-/// What the client puts before the names of the tools that pml lists.
-const LISTED: &str = "mcp__pml__";
 
 /// What a client is told where no person answered in time.
 const UNANSWERED: &str =
@@ -70,8 +68,7 @@ impl PermissionPrompt<'_> {
 
     async fn permission(&self, asked: &ToolUse) -> Result<Prompted, Refusal> {
         let tool = ToolName::new(DependencyName::client(), asked.name.as_str());
-        let ruled = self.proxy.ruling_for(&tool)?;
-        if ruled == Ruling::Allow || self.goes_through_pml(&asked.name)? {
+        if self.proxy.client_tool_ruling(&asked.name)? == ClientToolRuling::Allow {
             return Ok(Prompted::Reply(allow(&asked.input, None)));
         }
         let input = Value::Object(asked.input.clone()).to_string();
@@ -119,10 +116,14 @@ impl PermissionPrompt<'_> {
 
     /// Suspends the use of a tool, or finds the ask whose form the client brings back.
     async fn suspended(&self, tool: &ToolName, input: &str) -> Result<(Workflow, Option<Claim>), Refusal> {
-        match self.requester.returns_form_of() {
-            Some(id) => Ok((self.proxy.workflow_here(id).await?, None)),
-            None => self.proxy.use_of(tool.clone(), input.to_owned()).await,
+        if let Some(id) = self.requester.returns_form_of() {
+            return Ok((self.proxy.workflow_here(id).await?, None));
         }
+        let time_to_live = self.proxy.approvals().time_to_live;
+        let (tool, input) = (tool.clone(), input.to_owned());
+        self.proxy
+            .use_of(tool, input, UseReach::Lasting, time_to_live)
+            .await
     }
 
     /// Puts an ask to a person where it waits for one, and records what they say; returns the form to show, if any.
@@ -151,22 +152,6 @@ impl PermissionPrompt<'_> {
         };
         if let Some(progress) = &self.requester.progress {
             let _ = progress.try_send(Progress(note.clone()));
-        }
-    }
-
-    /// Tells whether a tool of the client is one of pml's own, or one that pml gates when it is called.
-    ///
-    /// Fails if a rule denies the tool behind it.
-    fn goes_through_pml(&self, name: &str) -> Result<bool, Refusal> {
-        let Some(listed) = name.strip_prefix(LISTED) else {
-            return Ok(false);
-        };
-        if own_tool::ALL.contains(&listed) {
-            return Ok(true);
-        }
-        match self.proxy.listed_as(listed)? {
-            Some(tool) => self.proxy.ruling_for(&tool).map(|_ruled| true),
-            None => Ok(false),
         }
     }
 

@@ -202,13 +202,13 @@ fn approval(workflow: &Workflow, scope: Scope) -> String {
     let reach = match (scope, &workflow.ask) {
         (Scope::Once, Ask::Install { .. } | Ask::Connect { .. }) => "as it was shown, from now on",
         (_, Ask::Trust { .. } | Ask::Integrity { .. }) => "exactly as it is, from now on",
-        (Scope::Once, Ask::Permit { .. } | Ask::Use | Ask::Questions { .. }) => "this call only",
+        (Scope::Once, Ask::Permit { .. } | Ask::Use { .. } | Ask::Questions { .. }) => "this call only",
         (Scope::Session, _) => "for this session",
         (Scope::Always, _) => "from now on",
     };
     let approved = format!("The person approved {}, {reach}.", named(workflow));
     match &workflow.ask {
-        Ask::Use | Ask::Questions { .. } => format!("{approved} What waits for it goes on by itself."),
+        Ask::Use { .. } | Ask::Questions { .. } => format!("{approved} What waits for it goes on by itself."),
         Ask::Install { .. }
         | Ask::Connect { .. }
         | Ask::Permit { .. }

@@ -1,9 +1,11 @@
 //! What several behaviours need: the binaries, and a look at what runs.
 
 pub(crate) mod browser;
+pub(crate) mod claude;
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
 pub(crate) mod hostile;
+pub(crate) mod messages_api;
 pub(crate) mod osv;
 pub(crate) mod packages;
 pub(crate) mod registry;

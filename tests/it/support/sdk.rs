@@ -65,18 +65,16 @@ fn python_with(name: &str, requirement: &str) -> PathBuf {
 
 /// The folder below which both lines of the TypeScript SDK are installed.
 pub(crate) fn typescript() -> PathBuf {
-    once("typescript", &TYPESCRIPT.join("\n"), |folder| {
+    npm("typescript", &TYPESCRIPT)
+}
+
+/// The folder below which packages of npm are installed; nothing of them runs meanwhile.
+pub(crate) fn npm(name: &str, packages: &[&str]) -> PathBuf {
+    once(name, &packages.join("\n"), |folder| {
         std::fs::write(folder.join("package.json"), r#"{ "private": true }"#).unwrap();
-        let arguments = ["install", "--ignore-scripts", "--no-audit", "--no-fund"];
-        run(
-            "npm",
-            folder,
-            &arguments
-                .into_iter()
-                .chain(TYPESCRIPT)
-                .map(OsStr::new)
-                .collect::<Vec<_>>(),
-        );
+        let options = ["install", "--ignore-scripts", "--no-audit", "--no-fund"];
+        let arguments = options.iter().chain(packages).map(OsStr::new);
+        run("npm", folder, &arguments.collect::<Vec<_>>());
     })
 }
 

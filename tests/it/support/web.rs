@@ -192,7 +192,8 @@ fn serve(stream: &TcpStream, asked: &Mutex<Vec<Request>>, answer: &dyn Fn(&Reque
     }
 }
 
-fn read(reader: &mut BufReader<&TcpStream>) -> Option<Request> {
+/// Reads the next request of a connection; `None` once it is closed.
+pub(crate) fn read(reader: &mut BufReader<&TcpStream>) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
     let mut words = line.split_whitespace().map(str::to_owned);

@@ -200,7 +200,7 @@ function showView() {
 	const isHistory = location.hash === "#history";
 	waitingSection.hidden = isHistory;
 	historySection.hidden = !isHistory;
-	for (const link of document.querySelectorAll("nav a")) link.ariaCurrent = (link.hash === "#history") === isHistory ? "page" : null;
+	for (const link of document.querySelectorAll("nav a[href^='#']")) link.ariaCurrent = (link.hash === "#history") === isHistory ? "page" : null;
 	if (isHistory) {
 		showHistory();
 	} else {

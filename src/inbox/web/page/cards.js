@@ -43,7 +43,7 @@ const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-dig
 const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
 /** Returns `14:03`, with the day before it when that is not today. */
-function formatTime(ms) {
+export function formatTime(ms) {
 	const day = date.format(ms);
 	return day === date.format(Date.now()) ? clock.format(ms) : `${day}, ${clock.format(ms)}`;
 }
@@ -482,7 +482,7 @@ function drawOptions(element, question, { answer, index, id, changed, keydown })
 function describeAsker(card) {
 	const { client, project, run } = card.asker;
 	const parts = [h("span.chip", KINDS[card.kind] ?? card.kind), h("b", client ?? "Unknown client")];
-	if (run) parts.push(h("span", `run ${run}`));
+	if (run) parts.push(h("a.run", { href: `/runs/${encodeURIComponent(run)}` }, `run ${run}`));
 	return [...parts, h("span", { title: project ?? "" }, projectName(card)), h("span.code", hidden("code "), card.code)];
 }
 
@@ -501,7 +501,7 @@ function describeMissing(question, { labels, other, text }) {
 	return labels.length > 0 ? "" : "Please choose an answer.";
 }
 
-function describeFailure({ status, body, retryAfter }) {
+export function describeFailure({ status, body, retryAfter }) {
 	if (status === 0) return "No reply: it may or may not have arrived. Trying again is safe, only the first answer counts.";
 	if (status === 401) return "Not sent: this page's key is no longer valid. Run `pml serve --open` in a terminal.";
 	if (status === 413) return "Not sent: the answer is too long.";

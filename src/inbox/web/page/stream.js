@@ -15,7 +15,8 @@ const REPLY_MS = 20_000;
 
 let csrf = "";
 
-async function fetchJson(path) {
+/** Fetches JSON; an error carries its `status`. */
+export async function fetchJson(path) {
 	const response = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(REPLY_MS) });
 	if (!response.ok) throw Object.assign(new Error(`${path}: ${response.status}`), { status: response.status });
 	return response.json();
@@ -38,24 +39,26 @@ export async function fetchCard(id) {
 }
 
 /**
- * Posts an answer and returns `{ status, body, retryAfter }`; status 0 means that no reply came.
+ * Posts JSON and returns `{ status, body, retryAfter }`; status 0 means that no reply came.
  * A token can be older than the server, so a 403 is tried once more with a fresh one.
  */
-export async function postAnswer(id, answer) {
-	const first = await post(id, answer);
+export async function postTo(path, value, waitMs = REPLY_MS) {
+	const first = await post(path, value, waitMs);
 	if (first.status !== 403) return first;
 	const used = csrf;
 	await fetchInbox().catch(() => {});
-	return csrf === used ? first : post(id, answer);
+	return csrf === used ? first : post(path, value, waitMs);
 }
 
-async function post(id, answer) {
+export const postAnswer = (id, answer) => postTo(`/api/asks/${encodeURIComponent(id)}/answer`, answer);
+
+async function post(path, value, waitMs) {
 	try {
-		const response = await fetch(`/api/asks/${encodeURIComponent(id)}/answer`, {
+		const response = await fetch(path, {
 			method: "POST",
 			headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
-			body: JSON.stringify(answer),
-			signal: AbortSignal.timeout(REPLY_MS),
+			body: JSON.stringify(value),
+			signal: AbortSignal.timeout(waitMs),
 		});
 		const body = await response.json().catch(() => null);
 		return { status: response.status, body, retryAfter: response.headers.get("Retry-After") };

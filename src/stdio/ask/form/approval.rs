@@ -284,6 +284,11 @@ mod tests {
         }))
     }
 
+    fn used() -> Ask {
+        let reach = crate::proxy::UseReach::Lasting;
+        Ask::Use { reach }
+    }
+
     #[test]
     fn what_a_dialog_shows_is_drawn_from_the_card() {
         let install = |dependency| Ask::Install { dependency };
@@ -334,7 +339,7 @@ mod tests {
             asks(permit(), "fs:write", arguments, false),
             asks(permit(), "fs:list", None, false),
             seen(&permission(
-                &samples::card(&waiting(Ask::Use, "client:Bash", None)),
+                &samples::card(&waiting(used(), "client:Bash", None)),
                 r#"{"command":"rm -rf /"}"#,
             )),
         ];

@@ -1,0 +1,376 @@
+//! Drives one run in this process: starts its agent, reads its lines, puts its asks to a person and brings the answers.
+//!
+//! Every wait is an arm of one loop; what takes longer (the store, the disk) is a task whose end is an event. So the agent
+//! is read while a person thinks.
+
+mod asking;
+mod ending;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use super::asks::{Asked, Asks, WaitingAsk};
+use super::claude::{self, ASKING_TOOLS};
+use super::error::RunError;
+use super::hosted_run::{Beginning, Control, HostedRun, RunEnd};
+use super::journal::Journal;
+use super::line::{AgentLine, Block, TurnResult};
+use super::machine::{Effect, Event, Finish, Machine, Phase};
+use super::message::Message;
+use super::process::Agent;
+use super::record::{RunRecord, RunState};
+use super::reply;
+use super::run_line::{AskOutcome, OwnLine, RunLine};
+use super::runs::{RunInput, Runs};
+use crate::proxy::{WorkflowId, now};
+
+/// How often what persons say elsewhere (the page, another terminal) is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How the requests of the host are named.
+const OWN_REQUESTS: &str = "pml-";
+
+/// How long an agent that was told to end by its input may take before it is ended: it writes its session.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+struct Driver {
+    record: RunRecord,
+    runs: Runs,
+    asks: Asks,
+    agent: Agent,
+    machine: Machine,
+    journal: Journal,
+    /// What waits for a person, by the agent's request.
+    waiting: HashMap<String, WaitingAsk>,
+    decided: mpsc::UnboundedSender<Happened>,
+    tasks: TaskTracker,
+    patience: Duration,
+    /// When the agent is to be put aside.
+    patient_until: Option<Instant>,
+    /// When an agent whose input is closed is ended.
+    last_words_until: Option<Instant>,
+    result: Option<TurnResult>,
+    finish: Option<Finish>,
+    /// Requests of the host are numbered.
+    requests: u64,
+    /// The first message, and the asks whose answers it tells.
+    told: Option<(String, Vec<WorkflowId>)>,
+    /// The calls whose answers the agent has told as their results; it writes them down a little later.
+    resulted: Vec<String>,
+}
+
+/// What a task of this run has found out.
+enum Happened {
+    /// A request was decided by the rules, or put to a person.
+    Put(Asked),
+    /// An ask is answered, or over.
+    Decided { request: String },
+    /// The line that answers a request is ready.
+    Answer { request: String, line: String },
+    /// A person said something elsewhere.
+    Inputs(Vec<RunInput>),
+}
+
+/// Drives a run until its agent is gone.
+pub async fn drive(
+    run: HostedRun,
+    beginning: Beginning,
+    controls: mpsc::Receiver<Control>,
+    surface: mpsc::Sender<RunLine>,
+) -> Result<RunEnd, RunError> {
+    let HostedRun {
+        mut record,
+        lock,
+        runs,
+        environment,
+        proxy,
+        program,
+        pml,
+        sources,
+    } = run;
+    let directory = runs.directory(&record.id);
+    let servers = directory.join("servers.json");
+    let text = claude::servers(&pml, &record);
+    let written = servers.clone();
+    off_thread(move || crate::disk::replace(&written, text.as_bytes()))
+        .await
+        .map_err(RunError::file("write", &servers))?;
+    let arguments = claude::arguments(&record, beginning.opening, sources, &servers);
+    let variables = claude::variables(&environment, &record);
+    let agent = Agent::start(&program, arguments, variables, &record.directory)?;
+    record.process = crate::proxy::process_name(std::process::id());
+    let (decided, happened) = mpsc::unbounded_channel();
+    let tasks = TaskTracker::new();
+    let journal = Journal::open(directory, surface).await?;
+    let mut driver = Driver {
+        asks: Asks::new(proxy),
+        machine: Machine::new(beginning.input),
+        patience: Duration::from_secs(record.patience_seconds),
+        patient_until: None,
+        last_words_until: None,
+        waiting: HashMap::new(),
+        result: None,
+        finish: None,
+        requests: 0,
+        told: beginning
+            .messages
+            .first()
+            .map(|first| (first.uuid.clone(), beginning.told)),
+        resulted: Vec::new(),
+        record,
+        runs,
+        agent,
+        journal,
+        decided,
+        tasks,
+    };
+    let ended = driver.run(beginning.messages, controls, happened).await;
+    driver.tasks.close();
+    driver.tasks.wait().await;
+    let complaint = driver.agent.complaint();
+    driver.journal.close().await;
+    ended?;
+    Ok(RunEnd {
+        record: driver.record,
+        result: driver.result,
+        complaint,
+        lock,
+    })
+}
+
+impl Driver {
+    async fn run(
+        &mut self,
+        messages: Vec<Message>,
+        mut controls: mpsc::Receiver<Control>,
+        mut happened: mpsc::UnboundedReceiver<Happened>,
+    ) -> Result<(), RunError> {
+        self.stand(RunState::Starting).await?;
+        // First of all: a resumed agent asks at once, and would not find the hook.
+        self.agent.write(reply::initialize(
+            &format!("{OWN_REQUESTS}initialize"),
+            &ASKING_TOOLS,
+        ));
+        for message in messages {
+            self.say(message).await;
+        }
+        let mut looks = tokio::time::interval(LOOK);
+        let mut listening = true;
+        while self.finish.is_none() {
+            let patience = deadline(self.patient_until);
+            let last_words = deadline(self.last_words_until);
+            tokio::select! {
+                line = self.agent.next_line() => if let Some(line) = line {
+                    self.hear(line).await?;
+                } else {
+                    self.agent.exited().await;
+                    self.step(Event::AgentGone).await?;
+                },
+                Some(what) = happened.recv() => self.learn(what).await?,
+                control = controls.recv(), if listening => match control {
+                    Some(control) => self.obey(control).await?,
+                    None => listening = false,
+                },
+                () = patience => {
+                    self.patient_until = None;
+                    self.step(Event::PatienceOver).await?;
+                }
+                () = last_words => {
+                    self.last_words_until = None;
+                    self.agent.terminate();
+                }
+                _ = looks.tick() => self.look(),
+            }
+        }
+        self.settle().await
+    }
+
+    /// Reads one line of the agent.
+    async fn hear(&mut self, raw: String) -> Result<(), RunError> {
+        let Some(meaning) = AgentLine::read(&raw) else {
+            let text = crate::protocol::Shown::line(&raw).to_string();
+            self.journal.own(OwnLine::Note { text }).await;
+            return Ok(());
+        };
+        self.journal.agent(raw, meaning.clone()).await;
+        match meaning {
+            AgentLine::Init { model } => {
+                self.record.model = model.or(self.record.model.take());
+                self.step(Event::TurnBegan).await?;
+            }
+            AgentLine::Assistant { blocks, parent: None } => {
+                let calls = blocks.into_iter().filter_map(|block| match block {
+                    Block::ToolUse { id, .. } => Some(id),
+                    Block::Text(_) => None,
+                });
+                self.step(Event::ToolsCalled(calls.collect())).await?;
+            }
+            AgentLine::ToolResults(results) => {
+                let calls: Vec<_> = results.into_iter().map(|result| result.tool_use).collect();
+                // The agent has them: what was asked for them is delivered.
+                if self.record.deliver(|ask| calls.contains(&ask.call)) {
+                    self.resulted.extend(calls.iter().cloned());
+                    self.save().await?;
+                }
+                self.step(Event::ToolsFinished(calls)).await?;
+            }
+            AgentLine::Replay { uuid: Some(uuid) } => self.taken_in(&uuid).await?,
+            AgentLine::Request { id, request } => self.asked(id, request),
+            AgentLine::RequestCancelled { id } => {
+                if let Some(ask) = self.waiting.remove(&id) {
+                    self.over(&ask, AskOutcome::Withdrawn).await?;
+                    self.withdraw(&ask);
+                }
+                self.step(Event::AskOver { request: id }).await?;
+            }
+            AgentLine::Result(result) => {
+                self.record.cost = result.cost.or(self.record.cost);
+                let (deferred, queued) = (result.deferred.clone(), result.queued);
+                self.result = Some(result);
+                self.step(Event::TurnEnded { deferred, queued }).await?;
+                if self.machine.asks().is_empty() {
+                    // The turn is over without their answers.
+                    for ask in std::mem::take(&mut self.waiting).into_values() {
+                        self.over(&ask, AskOutcome::Withdrawn).await?;
+                        self.withdraw(&ask);
+                    }
+                }
+            }
+            // What the host answered comes back too, under the agent's own ids.
+            AgentLine::Response {
+                id,
+                error: Some(error),
+            } if id.starts_with(OWN_REQUESTS) => {
+                let text = crate::protocol::Shown::line(&error).to_string();
+                let text = format!("the agent refused a request: {text}");
+                self.journal.own(OwnLine::Note { text }).await;
+            }
+            AgentLine::Assistant { .. }
+            | AgentLine::Replay { .. }
+            | AgentLine::TextDelta(_)
+            | AgentLine::Receipt { .. }
+            | AgentLine::Response { .. }
+            | AgentLine::Other => {}
+        }
+        Ok(())
+    }
+
+    async fn obey(&mut self, control: Control) -> Result<(), RunError> {
+        match control {
+            Control::Message(message) => self.say(message).await,
+            Control::Interrupt => {
+                self.requests += 1;
+                let id = format!("{OWN_REQUESTS}interrupt-{}", self.requests);
+                self.agent.write(reply::interrupt(&id));
+            }
+            Control::Stop => self.step(Event::Stop).await?,
+            Control::EndOfInput => self.step(Event::InputEnded).await?,
+            Control::HostEnds => self.step(Event::HostEnds).await?,
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, message: Message) {
+        if let Err(error) = message.check() {
+            let text = error.to_string();
+            self.journal.own(OwnLine::Note { text }).await;
+            return;
+        }
+        self.agent.write(reply::message(&message));
+        let Message {
+            uuid,
+            text,
+            images,
+            priority,
+        } = message;
+        let images = images.len();
+        self.journal
+            .own(OwnLine::Message {
+                uuid,
+                text,
+                images,
+                priority,
+            })
+            .await;
+    }
+
+    /// Takes note that the agent has a message: the answers that it tells are delivered.
+    async fn taken_in(&mut self, uuid: &str) -> Result<(), RunError> {
+        if let Some((_, told)) = self.told.take_if(|(first, _)| first == uuid) {
+            self.record.deliver(|ask| told.contains(&ask.workflow));
+            self.save().await?;
+        }
+        Ok(())
+    }
+
+    fn look(&self) {
+        let (runs, id, decided) = (self.runs.clone(), self.record.id.clone(), self.decided.clone());
+        self.tasks.spawn_blocking(move || {
+            let inputs = runs.take_inputs(&id);
+            if !inputs.is_empty() {
+                let _ = decided.send(Happened::Inputs(inputs));
+            }
+        });
+    }
+
+    /// Moves the machine on and carries out what it says.
+    async fn step(&mut self, event: Event) -> Result<(), RunError> {
+        let before = self.machine.phase();
+        for effect in self.machine.step(event) {
+            match effect {
+                Effect::Defer { request } => self.agent.write(reply::hook_defer(&request)),
+                Effect::StartPatience => {
+                    self.patient_until = (!self.patience.is_zero()).then(|| Instant::now() + self.patience);
+                }
+                Effect::StopPatience => self.patient_until = None,
+                Effect::CloseInput => {
+                    self.agent.close_input();
+                    self.last_words_until = Some(Instant::now() + LAST_WORDS);
+                }
+                Effect::Terminate => self.agent.terminate(),
+                Effect::Finish(finish) => self.finish = Some(finish),
+            }
+        }
+        let state = match self.machine.phase() {
+            phase if phase == before => return Ok(()),
+            Phase::Starting => RunState::Starting,
+            Phase::Running => RunState::Running,
+            Phase::Asking => RunState::Asking,
+            Phase::Idle => RunState::Idle,
+            Phase::Parking | Phase::Ending | Phase::Over => return Ok(()),
+        };
+        self.stand(state).await
+    }
+
+    async fn stand(&mut self, state: RunState) -> Result<(), RunError> {
+        self.record.state = state.clone();
+        self.save().await?;
+        self.journal.own(OwnLine::State { state }).await;
+        Ok(())
+    }
+
+    async fn save(&mut self) -> Result<(), RunError> {
+        self.record.changed_at = now().millis();
+        let (runs, record) = (self.runs.clone(), self.record.clone());
+        off_thread(move || runs.write(&record)).await
+    }
+}
+
+/// Waits until a moment, or for ever where there is none.
+async fn deadline(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Runs something that blocks off the runtime's thread.
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}

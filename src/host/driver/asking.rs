@@ -1,0 +1,142 @@
+//! The asks of a driven run: put to a person, waited for, answered.
+
+use super::super::asks::{Asked, Asks, WaitingAsk};
+use super::super::error::RunError;
+use super::super::hosted_run::Control;
+use super::super::line::AgentRequest;
+use super::super::machine::{AskRoad, Event, OpenAsk, Phase};
+use super::super::record::KeptAskKind;
+use super::super::run_line::{AskOutcome, OwnLine};
+use super::super::runs::RunInput;
+use super::{Driver, Happened};
+use crate::report;
+
+impl Driver {
+    pub(super) fn withdraw(&self, ask: &WaitingAsk) {
+        let (asks, workflow) = (self.asks.clone(), ask.workflow.id);
+        self.tasks.spawn(async move { asks.withdraw(workflow).await });
+    }
+
+    /// Has a request of the agent decided; the store and the rules are not waited for here.
+    pub(super) fn asked(&mut self, id: String, request: AgentRequest) {
+        if let AgentRequest::Hook {
+            transcript: Some(path),
+            ..
+        } = &request
+        {
+            self.record.transcript = Some(path.into());
+        }
+        let kept = request.call().and_then(|call| self.record.ask_of(call)).cloned();
+        let (asks, decided) = (self.asks.clone(), self.decided.clone());
+        self.tasks.spawn(async move {
+            let put = asks.put(id, request, kept).await;
+            // The run may be over.
+            let _ = decided.send(Happened::Put(put));
+        });
+    }
+
+    pub(super) async fn learn(&mut self, what: Happened) -> Result<(), RunError> {
+        match what {
+            Happened::Put(Asked::Reply(line)) => self.agent.write(line),
+            Happened::Put(Asked::Waits(ask)) => self.wait_for_person(*ask).await?,
+            Happened::Decided { request } => self.decided(&request),
+            Happened::Answer { request, line } => self.deliver(&request, line).await?,
+            Happened::Inputs(inputs) => {
+                for input in inputs {
+                    self.obey(match input {
+                        RunInput::Message(message) => Control::Message(message),
+                        RunInput::Interrupt => Control::Interrupt,
+                        RunInput::Stop => Control::Stop,
+                    })
+                    .await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn wait_for_person(&mut self, ask: WaitingAsk) -> Result<(), RunError> {
+        let (request, id) = (ask.request.clone(), ask.workflow.id);
+        let road = match ask.kept.kind {
+            KeptAskKind::Questions | KeptAskKind::OwnTool => AskRoad::Hook,
+            KeptAskKind::Unhooked | KeptAskKind::Permission | KeptAskKind::Form => AskRoad::Open,
+        };
+        let open = OpenAsk {
+            request: request.clone(),
+            tool_use: ask.kept.call.clone(),
+            road,
+        };
+        if !self.record.asks.iter().any(|kept| kept.workflow == id) {
+            self.record.asks.push(ask.kept.clone());
+        }
+        self.save().await?;
+        let line = OwnLine::Ask {
+            id,
+            code: ask.workflow.code.to_string(),
+            call: ask.kept.call.clone(),
+        };
+        self.journal.own(line).await;
+        self.waiting.insert(request.clone(), ask);
+        self.step(Event::Asked(open)).await?;
+        let (asks, decided) = (self.asks.clone(), self.decided.clone());
+        let ended = self.agent.ended();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                _ = asks.decided(id) => {
+                    let _ = decided.send(Happened::Decided { request });
+                }
+                () = ended.cancelled() => {}
+            }
+        });
+        Ok(())
+    }
+
+    /// Has the line written that answers a request, unless its call is being put off: its answer is for the next process.
+    pub(super) fn decided(&self, request: &str) {
+        let Some(ask) = self.waiting.get(request) else {
+            return;
+        };
+        if matches!(self.machine.phase(), Phase::Parking | Phase::Ending | Phase::Over) {
+            return;
+        }
+        let (asks, decided, ask) = (self.asks.clone(), self.decided.clone(), ask.clone());
+        self.tasks.spawn(async move {
+            let line = asks
+                .answer(&ask)
+                .await
+                .unwrap_or_else(|refusal| Asks::refuse(&ask, &report::render_hinted(&refusal)));
+            let request = ask.request;
+            let _ = decided.send(Happened::Answer { request, line });
+        });
+    }
+
+    pub(super) async fn deliver(&mut self, request: &str, line: String) -> Result<(), RunError> {
+        let Some(ask) = self.waiting.remove(request) else {
+            return Ok(());
+        };
+        if self.machine.phase() == Phase::Parking {
+            // The agent was told meanwhile to put the call off; the answer is kept for the next process.
+            self.waiting.insert(request.to_owned(), ask);
+            return Ok(());
+        }
+        self.agent.write(line);
+        self.over(&ask, AskOutcome::Delivered).await?;
+        self.step(Event::AskOver {
+            request: request.to_owned(),
+        })
+        .await
+    }
+
+    /// Takes note that an ask is over for the agent.
+    pub(super) async fn over(&mut self, ask: &WaitingAsk, outcome: AskOutcome) -> Result<(), RunError> {
+        let id = ask.workflow.id;
+        // A question is delivered once its tool's result is recorded; what has no such call is delivered with its reply.
+        let by_reply = matches!(ask.kept.kind, KeptAskKind::Permission | KeptAskKind::Form);
+        if by_reply || outcome == AskOutcome::Withdrawn {
+            self.record.deliver(|kept| kept.workflow == id);
+            self.save().await?;
+        }
+        self.journal.own(OwnLine::Answered { id, outcome }).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! Resumes runs whose answer came while no process drove them; the work of `pml serve`.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::driver::drive;
+use super::error::RunError;
+use super::hosted_run::{Beginning, Control, HostedRun};
+use super::hosting::Hosting;
+use super::record::{RunId, RunRecord, RunState};
+use super::resumption::Resumption;
+use crate::proxy::{Desk, Refusal, Urgency};
+use crate::report;
+
+/// How often runs are looked at although no ask changed: a process that drove one may have been killed after its answer.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The most lines of a run that wait to be dropped: nothing shows them here.
+const UNSEEN: usize = 64;
+
+/// Resumes runs until it is told to end; then what it drives is parked where it can be.
+pub struct LateResumes {
+    hosting: Hosting,
+    desk: Desk,
+    /// The runs that this process drives.
+    driven: Arc<Mutex<HashSet<RunId>>>,
+    tasks: TaskTracker,
+    ending: CancellationToken,
+}
+
+impl LateResumes {
+    /// Names what is watched; looks at nothing yet.
+    #[must_use]
+    pub fn new(hosting: Hosting, desk: Desk, ending: CancellationToken) -> Self {
+        Self {
+            hosting,
+            desk,
+            driven: Arc::default(),
+            tasks: TaskTracker::new(),
+            ending,
+        }
+    }
+
+    /// Looks after runs until the end.
+    pub async fn run(self) -> Result<(), Refusal> {
+        let mut revisions = self.desk.revisions().await?;
+        loop {
+            revisions.borrow_and_update();
+            self.look().await;
+            tokio::select! {
+                changed = revisions.changed() => if changed.is_err() { break },
+                () = tokio::time::sleep(LOOK) => {}
+                () = self.ending.cancelled() => break,
+            }
+        }
+        self.tasks.close();
+        self.tasks.wait().await;
+        Ok(())
+    }
+
+    async fn look(&self) {
+        let runs = self.hosting.runs().clone();
+        let listed = tokio::task::spawn_blocking(move || runs.list())
+            .await
+            .unwrap_or_default();
+        let waits = |run: &RunRecord| matches!(run.state, RunState::Parked { .. } | RunState::Lost);
+        for record in listed.into_iter().filter(waits) {
+            if self.lock().contains(&record.id) {
+                continue;
+            }
+            if let Resumption::Goes(_) = self.hosting.resumption(&self.desk, &record).await {
+                self.resume(record.id).await;
+            }
+        }
+    }
+
+    async fn resume(&self, id: RunId) {
+        let (hosting, wanted) = (self.hosting.clone(), id.clone());
+        let taken = tokio::task::spawn_blocking(move || hosting.take_over(&wanted)).await;
+        let run = match taken {
+            Ok(Ok(run)) => run,
+            // Another process is faster, or there is no room now; the next look tries again.
+            Ok(Err(RunError::Driven { .. } | RunError::TooMany { .. })) | Err(_) => return,
+            Ok(Err(error)) => {
+                tracing::warn!("run {id} cannot be resumed: {}", report::render_hinted(&error));
+                return;
+            }
+        };
+        // What was read before the right to drive it was taken may be old.
+        let Resumption::Goes(beginning) = self.hosting.resumption(&self.desk, &run.record).await else {
+            return;
+        };
+        tracing::info!("run {id} goes on after an answer");
+        self.lock().insert(id.clone());
+        let (driven, ending) = (Arc::clone(&self.driven), self.ending.clone());
+        self.tasks.spawn(async move {
+            if let Err(error) = follow(run, beginning, ending).await {
+                tracing::warn!("run {id} ended: {}", report::render_hinted(&error));
+            }
+            driven.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        });
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
+        self.driven.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Drives a run that nothing shows; its log does.
+async fn follow(run: HostedRun, beginning: Beginning, ending: CancellationToken) -> Result<(), RunError> {
+    let proxy = run.proxy.clone();
+    let (controls, received) = mpsc::channel(1);
+    let (surface, mut lines) = mpsc::channel(UNSEEN);
+    let driving = drive(run, beginning, received, surface);
+    let unseen = async {
+        let mut told = false;
+        loop {
+            tokio::select! {
+                line = lines.recv() => if line.is_none() { return },
+                () = ending.cancelled(), if !told => {
+                    told = true;
+                    let _ = controls.send(Control::HostEnds).await;
+                }
+            }
+        }
+    };
+    let (end, ()) = tokio::join!(driving, unseen);
+    proxy.close(Urgency::Gentle).await;
+    end.map(drop)
+}

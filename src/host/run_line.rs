@@ -1,0 +1,129 @@
+//! What surfaces are told of a run: the agent's own lines, and those of pml between them.
+
+use serde::{Deserialize, Serialize};
+
+use super::line::AgentLine;
+use super::message::Priority;
+use super::record::RunState;
+use crate::workflow::WorkflowId;
+
+/// One thing that happened in a run.
+#[derive(Debug, Clone)]
+pub enum RunLine {
+    /// A line of the agent.
+    Agent {
+        /// The line as it came.
+        raw: String,
+        /// What it means.
+        meaning: Box<AgentLine>,
+    },
+    /// A line of pml.
+    Own(OwnLine),
+}
+
+impl RunLine {
+    /// Reads a line of the log of a run.
+    #[must_use]
+    pub fn read(raw: String) -> Option<Self> {
+        let meaning = Box::new(AgentLine::read(&raw)?);
+        Some(match OwnLine::read(&raw) {
+            Some(line) => Self::Own(line),
+            None => Self::Agent { raw, meaning },
+        })
+    }
+}
+
+/// A line of pml; it has `"type": "pml"` in JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum OwnLine {
+    /// The run stands elsewhere.
+    State {
+        /// Where.
+        state: RunState,
+    },
+    /// A person is asked.
+    Ask {
+        /// The ask in the store.
+        id: WorkflowId,
+        /// Its code.
+        code: String,
+        /// The agent's call.
+        call: String,
+    },
+    /// An ask is over.
+    Answered {
+        /// The ask in the store.
+        id: WorkflowId,
+        /// What came of it.
+        outcome: AskOutcome,
+    },
+    /// A person said something to the agent.
+    Message {
+        /// Its name.
+        uuid: String,
+        /// What they said.
+        text: String,
+        /// How many images came with it.
+        images: usize,
+        /// When the agent is to read it.
+        priority: Priority,
+    },
+    /// Text of the model, as it came; the whole message follows.
+    Text {
+        /// The next piece of it.
+        text: String,
+    },
+    /// Something to know.
+    Note {
+        /// What.
+        text: String,
+    },
+}
+
+/// What came of an ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskOutcome {
+    /// The agent has the answer.
+    Delivered,
+    /// The agent took it back, or does not wait any more.
+    Withdrawn,
+}
+
+/// The `type` of every line of pml.
+const TYPE: &str = "pml";
+
+#[derive(Deserialize)]
+struct ReadLine {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(flatten)]
+    line: OwnLine,
+}
+
+#[derive(Serialize)]
+struct Typed<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    line: &'a OwnLine,
+}
+
+impl OwnLine {
+    /// Writes it as one line of JSON.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let typed = Typed {
+            kind: TYPE,
+            line: self,
+        };
+        serde_json::to_string(&typed).unwrap_or_default()
+    }
+
+    /// Reads a line of pml; `None` where it is the agent's.
+    fn read(line: &str) -> Option<Self> {
+        let read: ReadLine = serde_json::from_str(line).ok()?;
+        (read.kind == TYPE).then_some(read.line)
+    }
+}

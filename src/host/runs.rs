@@ -1,0 +1,255 @@
+//! The runs of the user, one directory each below the state directory; everything here blocks.
+//!
+//! | file | what it is | who writes it |
+//! |---|---|---|
+//! | `run.json` | the record | the process that holds `lock` |
+//! | `events`, `events.old` | what happened, numbered (`event_log.rs`) | the same |
+//! | `lock` | held by the process that drives the run | |
+//! | `inputs/` | one file for each thing that a person says elsewhere | any process of the user |
+//!
+//! The lock goes with its process, so a run whose record says that it is driven and whose lock is free was lost.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::RunError;
+use super::message::Message;
+use super::record::{RunId, RunRecord, RunState};
+use crate::disk;
+use crate::protocol::Shown;
+
+/// How many runs are kept; the oldest that are over go first.
+const KEPT: usize = 200;
+
+/// How many things that a person said may wait for a run.
+const INPUTS: usize = 100;
+
+/// How long what was said to a run waits for a process that drives it.
+const INPUT_KEPT: Duration = Duration::from_hours(24);
+
+/// How often, and how far apart, a lock is tried that another process may hold only to look at it.
+const LOOKS: usize = 10;
+/// See [`LOOKS`].
+const LOOK_TIME: Duration = Duration::from_millis(5);
+
+/// The runs of the user.
+#[derive(Debug, Clone)]
+pub struct Runs {
+    directory: PathBuf,
+    /// The locks of sessions, which other programs may share.
+    sessions: PathBuf,
+}
+
+/// What a person says to a run from elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum RunInput {
+    /// A line for the agent.
+    Message(Message),
+    /// The agent is to break off what it does.
+    Interrupt,
+    /// The run is to end.
+    Stop,
+}
+
+/// The right to drive a run; it goes with the process.
+#[derive(Debug)]
+pub struct RunLock {
+    _run: File,
+    _session: File,
+}
+
+impl Runs {
+    /// Names the directory of the runs below the state directory; creates nothing.
+    #[must_use]
+    pub fn new(state: &Path) -> Self {
+        Self {
+            directory: state.join("runs"),
+            sessions: state.join("sessions"),
+        }
+    }
+
+    fn of(&self, id: &RunId) -> PathBuf {
+        self.directory.join(id.as_str())
+    }
+
+    /// Returns the directory of a run.
+    #[must_use]
+    pub fn directory(&self, id: &RunId) -> PathBuf {
+        self.of(id)
+    }
+
+    /// Makes the directory of a run that is new and takes the right to drive it; `make` writes its record.
+    pub fn create(&self, make: impl Fn(RunId) -> RunRecord) -> Result<(RunRecord, RunLock), RunError> {
+        disk::create_private_directory(&self.directory).map_err(RunError::file("create", &self.directory))?;
+        self.remove_oldest();
+        loop {
+            let id = RunId::random();
+            let directory = self.of(&id);
+            match std::fs::create_dir(&directory) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                created => created.map_err(RunError::file("create", &directory))?,
+            }
+            let record = make(id);
+            let lock = self.claim(&record)?;
+            self.write(&record)?;
+            return Ok((record, lock));
+        }
+    }
+
+    /// Takes the right to drive a run and its session, which no other process may have at the same time.
+    pub fn claim(&self, record: &RunRecord) -> Result<RunLock, RunError> {
+        disk::create_private_directory(&self.sessions).map_err(RunError::file("create", &self.sessions))?;
+        let locked = |path: &Path| {
+            let lock = disk::open_lock(path).map_err(RunError::file("open", path))?;
+            for _ in 0..LOOKS {
+                match lock.try_lock() {
+                    Ok(()) => return Ok(lock),
+                    // One who only looks whether the run is driven holds it for a moment.
+                    Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK_TIME),
+                    Err(TryLockError::Error(source)) => return Err(RunError::file("lock", path)(source)),
+                }
+            }
+            Err(RunError::Driven {
+                id: record.id.to_string(),
+            })
+        };
+        let run = locked(&self.of(&record.id).join("lock"))?;
+        let session = locked(&self.sessions.join(format!("{}.lock", record.session)))?;
+        Ok(RunLock {
+            _run: run,
+            _session: session,
+        })
+    }
+
+    /// Tells whether a process drives a run.
+    #[must_use]
+    pub fn is_driven(&self, id: &RunId) -> bool {
+        let lock = File::open(self.of(id).join("lock"));
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// Writes the record of a run; only its driver does.
+    pub fn write(&self, record: &RunRecord) -> Result<(), RunError> {
+        let path = self.of(&record.id).join("run.json");
+        let text = serde_json::to_vec_pretty(record).map_err(|source| RunError::Record {
+            path: path.clone(),
+            source,
+        })?;
+        disk::replace(&path, &text).map_err(RunError::file("write", &path))
+    }
+
+    /// Reads the record of a run; one that is driven by its record and by no process is lost.
+    pub fn read(&self, id: &RunId) -> Result<RunRecord, RunError> {
+        let path = self.of(id).join("run.json");
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(RunError::Unknown { text: id.to_string() });
+            }
+            read => read.map_err(RunError::file("read", &path))?,
+        };
+        let mut record: RunRecord =
+            serde_json::from_slice(&bytes).map_err(|source| RunError::Record { path, source })?;
+        if record.state.is_driven() && !self.is_driven(id) {
+            record.state = RunState::Lost;
+        }
+        Ok(record)
+    }
+
+    /// Reads the record of a run that this process has the right to drive; one that was driven is lost.
+    pub fn read_claimed(&self, id: &RunId) -> Result<RunRecord, RunError> {
+        let mut record = self.read(id)?;
+        if record.state.is_driven() {
+            record.state = RunState::Lost;
+        }
+        Ok(record)
+    }
+
+    /// Lists the runs, the newest first; what cannot be read is left out.
+    #[must_use]
+    pub fn list(&self) -> Vec<RunRecord> {
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<RunId>().ok());
+        let mut runs: Vec<_> = names.filter_map(|id| self.read(&id).ok()).collect();
+        runs.sort_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
+        runs
+    }
+
+    /// Finds the one run that a person means by its name or the beginning of it.
+    pub fn named(&self, text: &str) -> Result<RunRecord, RunError> {
+        let typed = text.trim().to_ascii_lowercase();
+        let mut found: Vec<_> = self.list();
+        found.retain(|run| !typed.is_empty() && run.id.as_str().starts_with(&typed));
+        match (found.pop(), found.len()) {
+            (Some(run), 0) => Ok(run),
+            (None, _) => Err(RunError::Unknown {
+                text: Shown::line(text).to_string(),
+            }),
+            (Some(_), others) => Err(RunError::Ambiguous {
+                text: Shown::line(text).to_string(),
+                count: others + 1,
+            }),
+        }
+    }
+
+    /// Leaves something that a person said for the process that drives a run.
+    pub fn put_input(&self, id: &RunId, input: &RunInput) -> Result<(), RunError> {
+        let directory = self.of(id).join("inputs");
+        disk::create_private_directory(&directory).map_err(RunError::file("create", &directory))?;
+        let waiting = std::fs::read_dir(&directory).map_err(RunError::file("read", &directory))?;
+        if waiting.count() >= INPUTS {
+            let full = io::Error::new(ErrorKind::StorageFull, "too much waits for the run already");
+            return Err(RunError::file("write into", &directory)(full));
+        }
+        let path = directory.join(input_name());
+        let text = serde_json::to_vec(input)
+            .map_err(io::Error::from)
+            .map_err(RunError::file("write", &path))?;
+        disk::replace(&path, &text).map_err(RunError::file("write", &path))
+    }
+
+    /// Takes what persons said to a run, in the order they said it; what cannot be read is dropped.
+    #[must_use]
+    pub fn take_inputs(&self, id: &RunId) -> Vec<RunInput> {
+        let directory = self.of(id).join("inputs");
+        let Ok(entries) = std::fs::read_dir(&directory) else {
+            return Vec::new();
+        };
+        let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        paths.sort();
+        let taken = paths.into_iter().filter_map(|path| {
+            let age = std::fs::metadata(&path)
+                .and_then(|found| found.modified())
+                .ok()?
+                .elapsed();
+            let input = std::fs::read(&path)
+                .ok()
+                .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            disk::remove_file(&path).ok()?;
+            input.filter(|_| age.is_ok_and(|age| age < INPUT_KEPT))
+        });
+        taken.collect()
+    }
+
+    /// Removes runs that are over, the oldest first, so that a bounded number is kept.
+    fn remove_oldest(&self) {
+        let over = |run: &RunRecord| matches!(run.state, RunState::Ended { .. });
+        for run in self.list().into_iter().skip(KEPT).filter(over) {
+            disk::remove_tree(&self.of(&run.id));
+        }
+    }
+}
+
+/// Names a file so that those of one process sort in the order they were made, and those of several nearly so.
+fn input_name() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let made = MADE.fetch_add(1, Ordering::Relaxed);
+    let now = crate::proxy::now().millis();
+    format!("{now:016}-{made:08}-{}.json", uuid::Uuid::new_v4().simple())
+}

@@ -1,0 +1,183 @@
+//! The host or the agent is killed at random moments while something is asked: the answer reaches the model exactly once.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::asked;
+use super::scene::{PATIENCE, Running, Scene, agent_of};
+use crate::support::eventually;
+use crate::support::messages_api::{MessagesApi, Request, Turn};
+
+/// How often something is killed, unless `PML_TESTS_RUN_ROUNDS` says otherwise: each round starts the agent twice or more.
+const ROUNDS: u64 = 12;
+
+/// The latest moment of a kill after something was asked or answered: the turn is over soon after.
+const LATEST_MS: u64 = 250;
+
+/// The latest moment of a kill after a run was resumed: it takes longer to start.
+const LATEST_RESUMED_MS: u64 = 1_200;
+
+/// Who dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Host,
+    Agent,
+}
+
+/// From when on the moment is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// The question is written down; it is answered after the kill.
+    Asked,
+    /// The command that answers is started.
+    Answering,
+    /// The run was parked and answered, and is resumed.
+    Resumed,
+}
+
+#[derive(Debug)]
+struct Round {
+    victim: Victim,
+    after: After,
+    moment: Duration,
+}
+
+impl Round {
+    fn new(seed: u64, number: u64) -> Self {
+        let mut state = seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut next = |below: u64| {
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            (mixed ^ (mixed >> 31)) % below
+        };
+        let after = [After::Asked, After::Answering, After::Resumed][usize::try_from(next(3)).unwrap()];
+        let latest = match after {
+            After::Asked | After::Answering => LATEST_MS,
+            After::Resumed => LATEST_RESUMED_MS,
+        };
+        Self {
+            victim: [Victim::Host, Victim::Agent][usize::try_from(next(2)).unwrap()],
+            after,
+            moment: Duration::from_millis(next(latest)),
+        }
+    }
+}
+
+/// The model: asks what it is told to ask, unless it has asked that already.
+fn model(request: &Request) -> Turn {
+    let said = request.user_texts();
+    let Some(round) = said.iter().rev().find_map(|text| text.strip_prefix("round ")) else {
+        return Turn::text("Ready.");
+    };
+    let question = format!("Round {round}?");
+    if request.body()["messages"].to_string().contains(&question) {
+        return Turn::text("Noted.");
+    }
+    Turn::tool(
+        "AskUserQuestion",
+        json!({ "questions": [asked(&question, "Round", &["yes", "no"])] }),
+    )
+}
+
+/// How often the model was told an answer, in the conversation as it is now.
+fn told(scene: &Scene, answer: &str) -> usize {
+    let messages = scene.api.last_messages();
+    let blocks = messages.iter().filter(|message| message["role"] != "assistant");
+    let blocks = blocks.flat_map(|message| match &message["content"] {
+        Value::Array(blocks) => blocks.clone(),
+        text => vec![text.clone()],
+    });
+    blocks.filter(|block| block.to_string().contains(answer)).count()
+}
+
+/// Has the run ask, and kills the victim of the round; the answer is given in the end.
+fn ask_and_kill(scene: &Scene, round: &Round, number: u64, answer: &str) -> Running {
+    let id = scene.id();
+    let prompt = format!("round {number}");
+    let patience = if round.after == After::Resumed { "1s" } else { "0" };
+    let mut run = scene.start(&["--resume", &id, "--patience", patience, &prompt]);
+    let code = scene.asking();
+    scene.wait_until_written();
+    let reply = || Running::start(scene.world.command(&["answer", &code, "--text", answer]));
+    let replying = match round.after {
+        After::Asked => None,
+        After::Answering => Some(reply()),
+        After::Resumed => {
+            run.ended().with(75);
+            reply().ended().with(0);
+            run = scene.start(&["--resume", &id]);
+            None
+        }
+    };
+    std::thread::sleep(round.moment);
+    match round.victim {
+        Victim::Host if run.has_ended() => {}
+        Victim::Host => run.signal(Signal::KILL),
+        Victim::Agent => {
+            if let Some(agent) = agent_of(&scene.record().id) {
+                // It may be gone by now.
+                let _ = rustix::process::kill_process(agent, Signal::KILL);
+            }
+        }
+    }
+    match (round.after, replying) {
+        (After::Asked, _) => drop(reply().ended().with(0)),
+        (_, Some(replying)) => drop(replying.ended().with(0)),
+        (_, None) => {}
+    }
+    run
+}
+
+#[test]
+fn an_answer_reaches_the_model_exactly_once_when_its_host_or_its_agent_is_killed() {
+    let seed = match std::env::var("PML_TESTS_SEED") {
+        Ok(given) => given.parse().unwrap(),
+        Err(_) => uuid::Uuid::new_v4().as_u64_pair().0,
+    };
+    let rounds = std::env::var("PML_TESTS_RUN_ROUNDS").map_or(ROUNDS, |given| given.parse().unwrap());
+    // Not `eprintln!`, which the test runner captures.
+    let _ = writeln!(std::io::stderr(), "run kills: PML_TESTS_SEED={seed}");
+    let script = std::iter::repeat_with(|| Turn::respond(model));
+    let turns = usize::try_from(rounds).unwrap() * 20;
+    let Some(scene) = Scene::with(Arc::new(MessagesApi::start(script.take(turns)))) else {
+        return;
+    };
+    scene.run(&["hello"]).with(0);
+    for number in 0..rounds {
+        let round = Round::new(seed, number);
+        let answer = format!("the answer to {number} of {seed}");
+        let run = ask_and_kill(&scene, &round, number, &answer);
+        let mut codes = vec![run.ended().code];
+        let id = scene.record().id;
+        // What a person would do: resume what waits for that.
+        loop {
+            eventually("the processes of the run are gone", PATIENCE, || {
+                agent_of(&id).is_none()
+            });
+            // One that was lost with nothing asked has all answers, and waits for more to do.
+            let left = scene.record();
+            if !matches!(left.state.word(), "parked" | "lost") || left.asks.is_empty() {
+                break;
+            }
+            assert!(codes.len() < 5, "{number}: {round:?}, exits {codes:?}");
+            codes.push(scene.run(&["--resume", id.as_str()]).code);
+        }
+        let state = scene.record().state;
+        if state.word() != "done" {
+            // The agent has the answer, and was killed before it could do anything with it.
+            codes.push(scene.run(&["--resume", id.as_str(), "go on"]).code);
+        }
+        let times = told(&scene, &answer);
+        let summary = format!(
+            "PML_TESTS_SEED={seed}, round {number}: {round:?}, exits {codes:?}, {state:?}, {times} times"
+        );
+        assert_eq!(times, 1, "{summary}: {:#?}", scene.api.last_messages());
+        assert!(scene.pending().is_empty(), "{summary}");
+        assert!(scene.record().asks.is_empty(), "{summary}");
+    }
+}

@@ -1,0 +1,194 @@
+//! A run whose agent is gone while it asks: what was answered meanwhile is told by a message.
+
+use pretty_assertions::assert_eq;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::scene::{PATIENCE, Running, Scene, nothing_is_left_of};
+use super::{OUTCOME_UNKNOWN, bash, question};
+use crate::support::eventually;
+use crate::support::messages_api::Turn;
+
+/// A run in its second turn, which asks; the session is on disk.
+fn asking(script: impl IntoIterator<Item = Turn>) -> Option<(Scene, Running, String)> {
+    let scene = Scene::scripted([Turn::text("Ready.")])?;
+    scene.api.then(script);
+    scene.run(&["hello"]).with(0);
+    let run = scene.start(&["--resume", &scene.id(), "ask me"]);
+    let code = scene.asking();
+    scene.wait_until_written();
+    Some((scene, run, code))
+}
+
+/// What the user told the model of what it asked before.
+fn told(scene: &Scene) -> Vec<String> {
+    let mut said = scene.api.user_texts();
+    said.retain(|text| text.contains("You previously asked"));
+    said
+}
+
+/// Checks that the only result is the one that says that nothing is known.
+fn outcome_is_unknown(scene: &Scene) {
+    let results = scene.api.tool_results();
+    assert_eq!(results.len(), 1, "{results:#?}");
+    assert!(
+        results[0].is_error && results[0].text.starts_with(OUTCOME_UNKNOWN),
+        "{results:#?}"
+    );
+}
+
+#[test]
+fn an_agent_that_is_killed_while_it_asks_is_told_the_answer_by_a_message() {
+    let Some((scene, run, code)) = asking([question(), Turn::text("Postgres it is.")]) else {
+        return;
+    };
+    scene.signal_agent(Signal::KILL);
+    let ended = run.ended().with(75);
+    let shown = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(shown.contains("the agent is gone"), "{shown}");
+    assert_eq!(scene.told_state(), json!({ "name": "lost" }));
+    let record = scene.record();
+    nothing_is_left_of(&record.id);
+    let id = record.id.to_string();
+    scene.run(&["--resume", &id]).with(1);
+    scene.say(&["answer", &code, "pg"]);
+    let resumed = scene.run(&["--resume", &id]).with(0);
+    assert!(resumed.stdout.contains("Postgres it is."), "{}", resumed.stdout);
+    assert_eq!(
+        told(&scene),
+        ["You previously asked: Which database? The user answered: pg.\nContinue."]
+    );
+    outcome_is_unknown(&scene);
+    assert_eq!(scene.told_state(), json!({ "name": "ended", "outcome": "done" }));
+    assert!(scene.record().asks.is_empty());
+    scene.run(&["--resume", &id]).with(1);
+    assert_eq!(scene.api.requests().len(), 3, "what was told is not told again");
+}
+
+#[test]
+fn a_host_that_is_killed_takes_its_agent_along_and_the_run_is_lost() {
+    let Some((scene, run, code)) = asking([question(), Turn::text("Postgres it is.")]) else {
+        return;
+    };
+    let id = scene.record().id;
+    run.signal(Signal::KILL);
+    assert_eq!(run.ended().code, None);
+    nothing_is_left_of(&id);
+    assert_eq!(scene.told_state(), json!({ "name": "lost" }));
+    scene.say(&["answer", &code, "pg"]);
+    scene.run(&["--resume", id.as_str()]).with(0);
+    assert_eq!(
+        told(&scene),
+        ["You previously asked: Which database? The user answered: pg.\nContinue."]
+    );
+}
+
+#[test]
+fn a_refusal_that_comes_late_is_told_with_its_reason() {
+    let Some((scene, run, code)) = asking([question(), Turn::text("I decide.")]) else {
+        return;
+    };
+    scene.signal_agent(Signal::KILL);
+    run.ended().with(75);
+    scene.say(&["refuse", &code, "--reason", "decide yourself"]);
+    scene.run(&["--resume", &scene.id()]).with(0);
+    assert_eq!(
+        told(&scene),
+        ["You previously asked: Which database? The user would not answer: decide yourself\nContinue."]
+    );
+}
+
+#[test]
+fn an_answer_that_is_there_before_the_agent_is_gone_resumes_it_in_the_same_process() {
+    let Some((scene, run, code)) = asking([question(), Turn::text("Postgres it is.")]) else {
+        return;
+    };
+    // The agent stands still, so that the answer cannot reach it.
+    scene.signal_agent(Signal::STOP);
+    scene.say(&["answer", &code, "pg"]);
+    eventually("the answer is on its way", PATIENCE, || scene.is("running"));
+    scene.signal_agent(Signal::KILL);
+    run.ended().with(0);
+    assert_eq!(
+        told(&scene),
+        ["You previously asked: Which database? The user answered: pg.\nContinue."]
+    );
+    outcome_is_unknown(&scene);
+}
+
+#[test]
+fn a_late_approval_lets_the_very_same_call_run_once_and_no_other() {
+    let add = "echo once >> made";
+    let script = [
+        bash(add),
+        bash(add),
+        bash(add),
+        bash("touch other"),
+        Turn::text("Done."),
+    ];
+    let Some((scene, run, code)) = asking(script) else {
+        return;
+    };
+    run.signal(Signal::TERM);
+    run.ended().with(75);
+    assert_eq!(scene.told_state(), json!({ "name": "lost" }));
+    let id = scene.record().id;
+    nothing_is_left_of(&id);
+    assert!(!scene.world.path("made").exists());
+    scene.say(&["approve", &code]);
+
+    let run = scene.start(&["--resume", id.as_str()]);
+    let second = scene.asking();
+    assert_ne!(second, code);
+    assert_eq!(
+        scene.world.read("made"),
+        "once\n",
+        "the approved call ran, and only it"
+    );
+    scene.say(&["refuse", &second, "--reason", "once is enough"]);
+    eventually("the other command is asked about", PATIENCE, || {
+        let pending = scene.pending();
+        pending.len() == 1 && pending[0]["code"] != *second
+    });
+    scene.say(&["refuse", &scene.code(), "--reason", "not that"]);
+    run.ended().with(0);
+    assert_eq!(scene.world.read("made"), "once\n");
+    assert!(!scene.world.path("other").exists());
+    let told = told(&scene);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("You previously asked for permission to use Bash."),
+        "{told:?}"
+    );
+    let results: Vec<_> = scene.api.tool_results();
+    let results: Vec<Value> = results
+        .iter()
+        .map(|result| json!([result.input["command"], result.is_error]))
+        .collect();
+    assert_eq!(
+        results,
+        [
+            json!([add, true]),
+            json!([add, false]),
+            json!([add, true]),
+            json!(["touch other", true]),
+        ]
+    );
+}
+
+#[test]
+fn a_late_refusal_of_a_call_is_told_and_the_call_does_not_run() {
+    let Some((scene, run, code)) = asking([bash("touch made"), Turn::text("As you like.")]) else {
+        return;
+    };
+    run.signal(Signal::TERM);
+    run.ended().with(75);
+    scene.say(&["refuse", &code, "--reason", "use the other folder"]);
+    scene.run(&["--resume", &scene.id()]).with(0);
+    let told = told(&scene);
+    assert!(
+        told.len() == 1 && told[0].contains("the user refused it: use the other folder"),
+        "{told:?}"
+    );
+    assert!(!scene.world.path("made").exists());
+}

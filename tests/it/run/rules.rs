@@ -1,0 +1,158 @@
+//! The rules of the project decide about the agent's own tools, and a person about the rest.
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use super::bash;
+use super::scene::Scene;
+use crate::support::messages_api::Turn;
+
+#[test]
+fn a_tool_that_a_rule_allows_runs_without_a_question() {
+    let Some(scene) = Scene::scripted([bash("touch made"), Turn::text("Made.")]) else {
+        return;
+    };
+    let scene = scene.permissions(&json!({ "allow": ["client:Bash"] }));
+    let ended = scene.run(&["--json", "make it"]).with(0);
+    assert!(scene.world.path("made").exists());
+    assert!(
+        !ended.lines().iter().any(|line| line["event"] == "ask"),
+        "{}",
+        ended.stdout
+    );
+    assert!(!scene.api.tool_results()[0].is_error);
+}
+
+#[test]
+fn a_tool_that_a_rule_denies_tells_the_model_the_rule_and_the_file() {
+    let Some(scene) = Scene::scripted([bash("touch made"), Turn::text("I see.")]) else {
+        return;
+    };
+    let scene = scene.permissions(&json!({ "deny": ["client:Bash"] }));
+    let ended = scene.run(&["make it"]).with(0);
+    assert!(!scene.world.path("made").exists());
+    let results = scene.api.tool_results();
+    let [denied] = results.as_slice() else {
+        panic!("{results:#?}")
+    };
+    assert!(denied.is_error);
+    for word in [
+        "`client:Bash` is denied by rule `client:Bash`",
+        ".pml.json, line ",
+    ] {
+        assert!(denied.text.contains(word), "{}", denied.text);
+    }
+    assert!(ended.stdout.contains("I see."), "{}", ended.stdout);
+    assert_eq!(scene.pending(), Vec::<Value>::new());
+}
+
+#[test]
+fn an_approved_call_runs_and_the_run_goes_on() {
+    let Some(scene) = Scene::scripted([bash("touch made"), Turn::text("Made.")]) else {
+        return;
+    };
+    let run = scene.start(&["make it"]);
+    let code = scene.asking();
+    assert_eq!(scene.pending()[0]["tool"], "client:Bash");
+    assert!(!scene.world.path("made").exists());
+    scene.say(&["approve", &code]);
+    let ended = run.ended().with(0);
+    assert!(scene.world.path("made").exists());
+    assert!(!scene.api.tool_results()[0].is_error);
+    let told = format!("{}{}", ended.stdout, ended.stderr);
+    for word in [
+        code.as_str(),
+        "touch made",
+        "> Bash  touch made",
+        "Bash done in",
+        "Made.",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    assert!(scene.record().asks.is_empty());
+}
+
+#[test]
+fn a_refusal_reaches_the_model_with_its_reason() {
+    let Some(scene) = Scene::scripted([bash("touch made"), Turn::text("As you like.")]) else {
+        return;
+    };
+    let run = scene.start(&["make it"]);
+    let code = scene.asking();
+    scene.say(&["refuse", &code, "--reason", "use the other folder"]);
+    run.ended().with(0);
+    assert!(!scene.world.path("made").exists());
+    let results = scene.api.tool_results();
+    assert!(
+        results[0].is_error
+            && results[0]
+                .text
+                .contains("The person refused: use the other folder"),
+        "{results:#?}"
+    );
+}
+
+#[test]
+fn an_approval_for_the_session_covers_the_second_call_and_not_the_next_run() {
+    let script = [
+        bash("touch one"),
+        bash("touch two"),
+        Turn::text("Made."),
+        bash("touch three"),
+        Turn::text("Not made."),
+    ];
+    let Some(scene) = Scene::scripted(script) else {
+        return;
+    };
+    let run = scene.start(&["make them"]);
+    scene.say(&["approve", &scene.asking(), "--session"]);
+    run.ended().with(0);
+    assert!(scene.world.path("one").exists() && scene.world.path("two").exists());
+    let again = scene.start(&["make another"]);
+    scene.say(&["refuse", &scene.code()]);
+    again.ended().with(0);
+    assert!(!scene.world.path("three").exists());
+}
+
+#[test]
+fn an_approval_for_always_writes_a_rule_that_the_next_run_obeys() {
+    let script = [
+        bash("touch one"),
+        bash("touch two"),
+        Turn::text("Made."),
+        bash("touch three"),
+        Turn::text("Made."),
+    ];
+    let Some(scene) = Scene::scripted(script) else {
+        return;
+    };
+    let run = scene.start(&["make them"]);
+    scene.say(&["approve", &scene.asking(), "--always"]);
+    run.ended().with(0);
+    let config: Value = serde_json::from_str(&scene.world.read(".pml.json")).unwrap();
+    assert_eq!(config["permissions"]["allow"], json!(["client:Bash"]));
+    scene.run(&["make another"]).with(0);
+    for made in ["one", "two", "three"] {
+        assert!(scene.world.path(made).exists(), "{made}");
+    }
+}
+
+#[test]
+fn two_calls_of_one_message_are_asked_and_each_gets_its_own_answer() {
+    let both = bash("touch one").and_tool("Bash", super::command_input("touch two"));
+    let Some(scene) = Scene::scripted([both, Turn::text("Done.")]) else {
+        return;
+    };
+    let run = scene.start(&["make them"]);
+    scene.say(&["refuse", &scene.asking(), "--reason", "not the first"]);
+    scene.say(&["approve", &scene.asking()]);
+    run.ended().with(0);
+    let results = scene.api.tool_results();
+    assert_eq!(results.len(), 2, "{results:#?}");
+    let made = [scene.world.path("one").exists(), scene.world.path("two").exists()];
+    let refused = results
+        .iter()
+        .filter(|result| result.text.contains("not the first"));
+    let refused: Vec<_> = refused.map(|result| result.input["command"].clone()).collect();
+    assert_eq!((made, refused), ([false, true], vec![json!("touch one")]));
+}

@@ -1,0 +1,241 @@
+//! A run in a terminal: what its person sees and types.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use super::scene::{PATIENCE, Scene, nothing_is_left_of};
+use super::{CHOSEN, bash, question};
+use crate::support::messages_api::{Gate, Turn};
+use crate::support::world::stderr;
+use crate::support::{eventually, have, pml};
+
+/// A terminal in tmux in which a shell runs `pml run`, and tells afterwards how it ended.
+struct Terminal<'a> {
+    scene: &'a Scene,
+    socket: PathBuf,
+}
+
+impl<'a> Terminal<'a> {
+    fn start(scene: &'a Scene, arguments: &str) -> Self {
+        let terminal = Self {
+            scene,
+            socket: scene.world.home().join("tmux"),
+        };
+        // Ctrl-C is for every process of the terminal; the shell is to tell how pml took it.
+        let line = format!(
+            "trap : INT; {} run {arguments}; echo \"left with $?\"; exec cat",
+            pml().display()
+        );
+        let begin = [
+            "-f",
+            "/dev/null",
+            "-u",
+            "new-session",
+            "-d",
+            "-x",
+            "160",
+            "-y",
+            "50",
+        ];
+        let started = terminal.command(&begin).arg(line).status();
+        assert!(started.unwrap().success());
+        terminal
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.scene.world.program(Path::new("tmux"));
+        command
+            .env("LC_ALL", "C.UTF-8")
+            .args(["-S".as_ref(), self.socket.as_os_str()])
+            .args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().unwrap();
+        assert!(output.status.success(), "tmux {arguments:?}: {}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn picture(&self) -> String {
+        self.run(&["capture-pane", "-p"])
+    }
+
+    /// Types a line.
+    fn line(&self, text: &str) {
+        self.run(&["send-keys", "-l", text]);
+        self.key("Enter");
+    }
+
+    fn key(&self, key: &str) {
+        self.run(&["send-keys", key]);
+    }
+
+    /// Waits until a text stands on the screen.
+    fn shows(&self, text: &str) {
+        let begin = std::time::Instant::now();
+        loop {
+            let picture = self.picture();
+            if picture.contains(text) {
+                return;
+            }
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "{text:?} is not on the screen:\n{picture}"
+            );
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until the run has nothing to do, and ends it.
+    fn ends(&self) {
+        eventually("the run is idle", PATIENCE, || self.scene.is("idle"));
+        self.key("C-d");
+        self.shows("left with 0");
+        assert_eq!(
+            self.scene.told_state(),
+            json!({ "name": "ended", "outcome": "done" })
+        );
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        let _ = self.command(&["kill-server"]).output();
+    }
+}
+
+fn scene(script: impl IntoIterator<Item = Turn>) -> Option<Scene> {
+    have(&["tmux"]).then(|| Scene::scripted(script)).flatten()
+}
+
+#[test]
+fn a_number_that_is_typed_answers_and_the_end_of_the_input_ends_the_run() {
+    let Some(scene) = scene([question(), Turn::text("Postgres it is.")]) else {
+        return;
+    };
+    let terminal = Terminal::start(&scene, "'ask me'");
+    terminal.shows("type a number, a label or your own words");
+    terminal.shows("Which database?");
+    terminal.line("1");
+    terminal.shows("Postgres it is.");
+    terminal.ends();
+    let results = scene.api.tool_results();
+    assert_eq!(results.len(), 1, "{results:#?}");
+    assert_eq!(results[0].text, CHOSEN);
+    nothing_is_left_of(&scene.record().id);
+}
+
+#[test]
+fn a_call_is_approved_and_refused_by_the_letters_of_the_inbox() {
+    let script = [bash("touch one"), bash("touch two"), Turn::text("One of them.")];
+    let Some(scene) = scene(script) else {
+        return;
+    };
+    let terminal = Terminal::start(&scene, "'make them'");
+    let first = scene.asking();
+    terminal.shows("  c  ");
+    // What is none of the letters decides nothing.
+    terminal.line("yes please");
+    terminal.shows("type one of the letters");
+    assert_eq!(scene.code(), first);
+    terminal.line("c");
+    eventually("the second is asked about", PATIENCE, || {
+        let pending = scene.pending();
+        pending.len() == 1 && pending[0]["code"] != *first
+    });
+    terminal.shows("touch two");
+    eventually("it is put to the person", PATIENCE, || {
+        terminal.picture().matches("  c  ").count() == 2
+    });
+    terminal.line("x not the second");
+    terminal.shows("One of them.");
+    terminal.ends();
+    let results = scene.api.tool_results();
+    let made = [scene.world.path("one").exists(), scene.world.path("two").exists()];
+    assert_eq!((made, results.len()), ([true, false], 2));
+    assert!(
+        results[1].text.contains("The person refused: not the second"),
+        "{results:#?}"
+    );
+}
+
+#[test]
+fn an_interrupt_ends_what_the_agent_does_and_a_line_begins_the_next_turn() {
+    let gate = Gate::new();
+    let script = [
+        Turn::text("I begin").and_wait(&gate),
+        Turn::text("Something else."),
+    ];
+    let Some(scene) = scene(script) else {
+        return;
+    };
+    let terminal = Terminal::start(&scene, "begin");
+    gate.wait_until_reached();
+    terminal.shows("I begin");
+    terminal.key("C-c");
+    terminal.shows("interrupted; once more ends the run");
+    eventually("the turn is over", PATIENCE, || scene.is("idle"));
+    gate.release();
+    terminal.line("do something else");
+    terminal.shows("Something else.");
+    terminal.ends();
+    let said = scene.api.user_texts();
+    assert!(said.iter().any(|text| text == "do something else"), "{said:?}");
+}
+
+#[test]
+fn a_second_interrupt_ends_the_run() {
+    let Some(scene) = scene([question()]) else {
+        return;
+    };
+    let terminal = Terminal::start(&scene, "'ask me'");
+    scene.asking();
+    terminal.key("C-c");
+    terminal.shows("interrupted; once more ends the run");
+    terminal.key("C-c");
+    terminal.shows("left with 1");
+    assert_eq!(
+        scene.told_state(),
+        json!({ "name": "ended", "outcome": "stopped" })
+    );
+    assert_eq!(scene.pending(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_line_can_be_said_to_the_agent_while_it_asks() {
+    let Some(scene) = scene([question(), Turn::text("Postgres it is.")]) else {
+        return;
+    };
+    let terminal = Terminal::start(&scene, "'ask me'");
+    terminal.shows("type a number, a label or your own words");
+    terminal.line("> and use tabs");
+    terminal.shows("< and use tabs");
+    assert_eq!(scene.pending().len(), 1);
+    terminal.line("pg");
+    terminal.shows("Postgres it is.");
+    terminal.ends();
+    let said = scene.api.user_texts();
+    assert!(said.iter().any(|text| text.contains("and use tabs")), "{said:?}");
+    assert_eq!(scene.api.tool_results()[0].text, CHOSEN);
+}
+
+#[test]
+fn a_run_that_was_parked_in_a_terminal_goes_on_with_what_is_typed_there() {
+    let Some(scene) = scene([question(), Turn::text("Postgres it is.")]) else {
+        return;
+    };
+    let terminal = Terminal::start(&scene, "--patience 1s 'ask me'");
+    terminal.shows("the agent is put aside; type your answer");
+    assert_eq!(scene.told_state()["name"], "parked");
+    nothing_is_left_of(&scene.record().id);
+    terminal.line("1");
+    terminal.shows("Postgres it is.");
+    terminal.ends();
+    let results = scene.api.tool_results();
+    assert_eq!(results.len(), 1, "{results:#?}");
+    assert_eq!(results[0].text, CHOSEN);
+}
