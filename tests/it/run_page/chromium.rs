@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::Run;
 use crate::browser::{Server, opened, real_browser};
 use crate::support::browser::{Browser, Look};
-use crate::support::world::{World, state};
 use crate::support::eventually;
+use crate::support::world::{World, state};
 
 const SOON: Duration = Duration::from_secs(20);
 
