@@ -5,7 +5,7 @@ mod browser;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::{Hinted as _, Refused};
@@ -14,9 +14,7 @@ use super::run::hosting;
 use super::watchdog::Watchdog;
 use super::{CommandContext, output, person, terminal};
 use crate::host::{LateResumes, Runs};
-use crate::inbox::web::{
-    Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamToken, StreamTokens, fresh_key,
-};
+use crate::inbox::web::{Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamTokens, fresh_key};
 use crate::proxy::Desk;
 
 /// How the page is served.
@@ -170,23 +168,11 @@ fn token(context: &CommandContext, arguments: &TokenArguments) -> anyhow::Result
     let token = StreamTokens::new(state).make(pid, project, &file)?;
     match running {
         Some(running) => {
-            output::data(&question_settings(&running, token).to_string())?;
+            output::data(&running.question_settings(token).to_string())?;
         }
         None => output::data(&token.to_string())?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes what a program needs to put questions over HTTP.
-pub(super) fn question_settings(running: &RunningServer, token: StreamToken) -> Value {
-    json!({
-        "apiUrl": running.url.trim_end_matches('/'),
-        "streamToken": token,
-        "userId": 0,
-        "projectId": 0,
-        "csrfToken": "",
-        "timeout": 300,
-    })
 }
 
 /// Reads the name of a host, with a port or without.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::super::CommandContext;
-use super::super::serve::question_settings;
 use crate::disk;
 use crate::host::RunRecord;
 use crate::inbox::web::{OnlyServer, ServeError, StreamTokens};
@@ -38,7 +37,7 @@ impl QuestionHostFile {
         let config = context.files().project;
         let token = StreamTokens::new(state).make(pid, &run.directory, &config)?;
         let path = directory.join(format!("{pid}.{token}.json"));
-        disk::write_new(&path, question_settings(&running, token).to_string().as_bytes())?;
+        disk::write_new(&path, running.question_settings(token).to_string().as_bytes())?;
         Ok(Some(Self(path)))
     }
 

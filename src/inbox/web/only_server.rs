@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::error::ServeError;
 use super::secret::Secret;
+use super::streams::StreamToken;
 use crate::disk;
 
 /// How long a server that was just started may take until it tells where it listens.
@@ -42,6 +44,21 @@ pub struct RunningServer {
     pub port: u16,
     /// Its process.
     pub pid: u32,
+}
+
+impl RunningServer {
+    /// Writes what a program needs to put questions over HTTP.
+    #[must_use]
+    pub fn question_settings(&self, token: StreamToken) -> Value {
+        json!({
+            "apiUrl": self.url.trim_end_matches('/'),
+            "streamToken": token,
+            "userId": 0,
+            "projectId": 0,
+            "csrfToken": "",
+            "timeout": 300,
+        })
+    }
 }
 
 #[derive(Debug, Clone)]
