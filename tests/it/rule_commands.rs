@@ -158,7 +158,8 @@ fn check_names_the_rule_and_its_place() {
         "file": "[HOME]/project/.pml.json",
         "line": 4,
         "column": 15
-      }
+      },
+      "mistakableFor": null
     }
     "#);
     assert_snapshot!(home.run(&["check", "filesystem"]), @r#"

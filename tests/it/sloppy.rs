@@ -9,13 +9,21 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::support::stalls::Watch;
-use crate::support::world::{World, texts};
+use crate::support::world::{self, World};
 use crate::support::{DEADLINE, eventually};
 
 /// Characters of one to four bytes, so that pieces of a line end within one.
 const WORDS: &str = "plain é 中 \u{1f980} \u{feff}";
 
 const MEBIBYTE: u64 = 1024 * 1024;
+
+/// The texts of a result, without what pml tells once: that the two servers, one program, have the same tools.
+fn texts(result: &Value) -> Vec<&str> {
+    let texts = world::texts(result).into_iter();
+    texts
+        .filter(|text| !text.contains("can be mistaken for those of other servers"))
+        .collect()
+}
 
 /// A world with a server `fake` that has `options`, and a server `good` that has no bad habit.
 fn world(options: &[&str]) -> World {

@@ -31,17 +31,13 @@ pub(crate) enum Look {
     Phone,
 }
 
+/// How often a driver is started: one that finds no port ends at once.
+const DRIVERS: usize = 5;
+
 impl Browser {
     /// Starts a browser; `have(&["chromium", "chromedriver"])` comes first.
     pub(crate) fn start(look: Look) -> Self {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let port = port_of(&mut driver);
+        let (driver, port) = start_driver();
         let profile = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -206,8 +202,29 @@ impl WebDriverCompatibleCommand for BrowserLog {
     }
 }
 
-/// Reads the port that the driver chose from what it prints.
-fn port_of(driver: &mut Child) -> u16 {
+/// Starts the driver on a port that is free.
+///
+/// It chooses one for IPv4, wants the same for IPv6, and ends where another program has just taken that.
+fn start_driver() -> (Child, u16) {
+    let started = (0..DRIVERS).find_map(|_| {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let Some(port) = port_of(&mut driver) else {
+            driver.wait().unwrap();
+            return None;
+        };
+        Some((driver, port))
+    });
+    started.expect("chromedriver says its port")
+}
+
+/// Reads the port that the driver chose from what it prints; `None` if it ended before.
+fn port_of(driver: &mut Child) -> Option<u16> {
     let stdout = BufReader::new(driver.stdout.take().unwrap());
     let mut lines = stdout.lines();
     let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
@@ -217,7 +234,7 @@ fn port_of(driver: &mut Child) -> u16 {
     });
     // What it prints later has a reader too.
     std::thread::spawn(move || lines.for_each(drop));
-    port.expect("chromedriver says its port")
+    port
 }
 
 fn capabilities(profile: &std::path::Path, look: Look) -> serde_json::Map<String, Value> {
