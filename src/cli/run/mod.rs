@@ -12,21 +12,22 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::failure::{Hinted as _, Refused};
 use super::{CommandContext, output, person};
 use crate::host::claude::Opening;
 use crate::host::{
-    Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunOutcome,
-    RunRecord, RunState, WantedRun, drive,
+    Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunLock,
+    RunOutcome, RunRecord, RunState, WantedRun, drive,
 };
 use crate::protocol::Shown;
 use crate::proxy::{Desk, Urgency};
 
 pub(crate) use list::{RunsArguments, list};
 
-use input::TypedLines;
+use input::{Attended, TypedLines};
 use question_host::QuestionHostFile;
 
 /// The exit code of a run that waits for an answer: try again later.
@@ -162,28 +163,27 @@ fn begin(
         if let Some(patience) = arguments.patience {
             run.record.patience_seconds = patience.as_secs();
         }
+        // A person wants it, and has a look.
+        run.record.resumed_in_vain = 0;
+        if arguments.prompt.is_some() {
+            let message = message(prompt(arguments)?);
+            let told = runtime.block_on(hosting.told(desk, &run.record, message, input));
+            return Ok((run, told));
+        }
         let beginning = match runtime.block_on(hosting.resumption(desk, &run.record)) {
-            Resumption::Goes(beginning) if arguments.prompt.is_none() => Beginning { input, ..beginning },
-            Resumption::Waits if arguments.prompt.is_none() => {
-                let codes: Vec<_> = run
-                    .record
-                    .asks
-                    .iter()
-                    .map(|ask| ask.workflow.to_string())
-                    .collect();
-                let waits = format!(
-                    "run `{}` waits for an answer to {}",
-                    run.record.id,
-                    codes.join(", ")
+            Resumption::Goes(beginning) => Beginning { input, ..beginning },
+            Resumption::Waits => return Err(waits(&run.record)),
+            Resumption::Expired => {
+                let over = format!(
+                    "nobody answered what run `{}` asked, and no answer can come any more",
+                    run.record.id
                 );
-                return Err(Refused(waits)).hint("to see what it asks: pml pending\nto go on without an answer: pml run --resume RUN \"…\"");
+                return Err(Refused(over)).hint("to go on without an answer: pml run --resume RUN \"…\"");
             }
-            _ => Beginning {
-                opening: Opening::Resume,
-                messages: vec![message(prompt(arguments)?)],
-                input,
-                told: Vec::new(),
-            },
+            Resumption::Not | Resumption::InVain => {
+                let message = message(prompt(arguments)?);
+                runtime.block_on(hosting.told(desk, &run.record, message, input))
+            }
         };
         return Ok((run, beginning));
     }
@@ -203,6 +203,19 @@ fn begin(
         told: Vec::new(),
     };
     Ok((run, beginning))
+}
+
+/// Says what a run waits for.
+fn waits(record: &RunRecord) -> anyhow::Error {
+    let codes: Vec<_> = record.asks.iter().map(|ask| ask.workflow.to_string()).collect();
+    let waits = format!("run `{}` waits for an answer to {}", record.id, codes.join(", "));
+    let on = match record.state {
+        RunState::Parked { .. } => "to say more first; it asks once more then: pml run --resume RUN \"…\"",
+        _ => "to go on without an answer: pml run --resume RUN \"…\"",
+    };
+    let refused: anyhow::Result<()> =
+        Err(Refused(waits)).hint(format!("to see what it asks: pml pending\n{on}"));
+    refused.err().unwrap_or_else(|| anyhow::anyhow!(""))
 }
 
 /// Drives a run until it is over, or waits for an answer that nobody here will give.
@@ -231,7 +244,7 @@ async fn host(
         let showing = input::attend(desk, &mut typed, controls, lines, attended);
         let (end, shown) = tokio::join!(driving, showing);
         proxy.close(Urgency::Gentle).await;
-        shown?;
+        let ending = shown? == Attended::HostEnds;
         let RunEnd {
             record,
             result,
@@ -253,23 +266,28 @@ async fn host(
             }
             _ => {
                 match hosting.resumption(desk, &record).await {
-                    Resumption::Goes(again) => {
+                    Resumption::Goes(again) if !ending && rested(&record).await? => {
                         beginning = Beginning { input, ..again };
-                        run = hosting.hosted_again(record, lock)?;
+                        run = spoken(hosting.hosted_again(record, lock))?;
                         run.environment = environment.clone();
                         continue;
                     }
-                    Resumption::Waits if attended == Attendance::Terminal => {
+                    Resumption::InVain => {
+                        tell_in_vain(hosting, record, lock).await;
+                        desk.close().await;
+                        return Ok(ExitCode::FAILURE);
+                    }
+                    Resumption::Waits if attended == Attendance::Terminal && !ending => {
                         if let Some(again) =
                             input::wait_for_answer(hosting, desk, &mut typed, &record).await?
                         {
                             beginning = Beginning { input, ..again };
-                            run = hosting.hosted_again(record, lock)?;
+                            run = spoken(hosting.hosted_again(record, lock))?;
                             run.environment = environment.clone();
                             continue;
                         }
                     }
-                    Resumption::Waits | Resumption::Not => {}
+                    Resumption::Goes(_) | Resumption::Waits | Resumption::Not | Resumption::Expired => {}
                 }
                 tell_parked(&record);
                 PARKED
@@ -278,6 +296,30 @@ async fn host(
         desk.close().await;
         return Ok(ExitCode::from(code));
     }
+}
+
+/// Lets a run rest that was resumed in vain; tells whether it is to go on then.
+async fn rested(record: &RunRecord) -> anyhow::Result<bool> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        () = tokio::time::sleep(record.rest()) => Ok(true),
+        _ = interrupt.recv() => Ok(false),
+        _ = terminate.recv() => Ok(false),
+    }
+}
+
+/// Tells that the agent does not take the answer, here and to whoever lists the runs.
+async fn tell_in_vain(hosting: &Hosting, record: RunRecord, lock: RunLock) {
+    let text = Resumption::in_vain();
+    output::note(&text);
+    output::note(&format!(
+        "the answer is kept; to try again: pml run --resume {}",
+        record.id
+    ));
+    drop(lock);
+    let hosting = hosting.clone();
+    let noted = tokio::task::spawn_blocking(move || hosting.note_trouble(&record.id, &text));
+    let _ = noted.await;
 }
 
 /// Tells how a run that was left goes on.
