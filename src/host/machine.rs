@@ -104,6 +104,7 @@ impl Machine {
     }
 
     /// Returns the asks that no person has answered.
+    #[cfg(test)]
     #[must_use]
     pub(super) fn asks(&self) -> &[OpenAsk] {
         &self.asks
@@ -311,8 +312,7 @@ impl Machine {
         match self.phase {
             // Told twice, the agent is not waited for any more.
             Phase::Parking if again => self.end(Ending::Left),
-            Phase::Parking => Vec::new(),
-            Phase::Ending | Phase::Over => Vec::new(),
+            Phase::Parking | Phase::Ending | Phase::Over => Vec::new(),
             Phase::Idle => self.end(Ending::Done),
             Phase::Asking if self.speaking && !again => vec![Effect::StartGrace],
             Phase::Asking | Phase::Starting | Phase::Running => {

@@ -185,7 +185,7 @@ impl Reading<'_> {
         self.files += 1;
         let name = path.strip_prefix(self.folder).ok()?;
         self.parts.push(name.as_os_str().as_encoded_bytes().to_vec());
-        let shown = Shown::path(name).to_string();
+        let shown = Shown::path(name);
         if shown.starts_with("settings") {
             self.wants.extend(wishes(&shown, &bytes));
         } else {

@@ -3,6 +3,7 @@
 mod attached;
 mod input;
 mod list;
+mod parting;
 mod question_host;
 mod stream;
 
@@ -12,15 +13,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::failure::{Hinted as _, Refused};
 use super::{CommandContext, output, person};
 use crate::host::claude::Opening;
 use crate::host::{
-    Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunLock,
-    RunOutcome, RunRecord, RunState, WantedRun, drive,
+    Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunOutcome,
+    RunRecord, RunState, WantedRun, drive,
 };
 use crate::protocol::Shown;
 use crate::proxy::{Desk, Urgency};
@@ -28,6 +28,7 @@ use crate::proxy::{Desk, Urgency};
 pub(crate) use list::{RunsArguments, list};
 
 use input::{Attended, TypedLines};
+use parting::{rested, tell_in_vain, tell_parked, waits};
 use question_host::QuestionHostFile;
 
 /// The exit code of a run that waits for an answer: try again later.
@@ -205,19 +206,6 @@ fn begin(
     Ok((run, beginning))
 }
 
-/// Says what a run waits for.
-fn waits(record: &RunRecord) -> anyhow::Error {
-    let codes: Vec<_> = record.asks.iter().map(|ask| ask.workflow.to_string()).collect();
-    let waits = format!("run `{}` waits for an answer to {}", record.id, codes.join(", "));
-    let on = match record.state {
-        RunState::Parked { .. } => "to say more first; it asks once more then: pml run --resume RUN \"…\"",
-        _ => "to go on without an answer: pml run --resume RUN \"…\"",
-    };
-    let refused: anyhow::Result<()> =
-        Err(Refused(waits)).hint(format!("to see what it asks: pml pending\n{on}"));
-    refused.err().unwrap_or_else(|| anyhow::anyhow!(""))
-}
-
 /// Drives a run until it is over, or waits for an answer that nobody here will give.
 async fn host(
     hosting: &Hosting,
@@ -296,39 +284,6 @@ async fn host(
         desk.close().await;
         return Ok(ExitCode::from(code));
     }
-}
-
-/// Lets a run rest that was resumed in vain; tells whether it is to go on then.
-async fn rested(record: &RunRecord) -> anyhow::Result<bool> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::select! {
-        () = tokio::time::sleep(record.rest()) => Ok(true),
-        _ = interrupt.recv() => Ok(false),
-        _ = terminate.recv() => Ok(false),
-    }
-}
-
-/// Tells that the agent does not take the answer, here and to whoever lists the runs.
-async fn tell_in_vain(hosting: &Hosting, record: RunRecord, lock: RunLock) {
-    let text = Resumption::in_vain();
-    output::note(&text);
-    output::note(&format!(
-        "the answer is kept; to try again: pml run --resume {}",
-        record.id
-    ));
-    drop(lock);
-    let hosting = hosting.clone();
-    let noted = tokio::task::spawn_blocking(move || hosting.note_trouble(&record.id, &text));
-    let _ = noted.await;
-}
-
-/// Tells how a run that was left goes on.
-fn tell_parked(record: &RunRecord) {
-    output::say(&format!(
-        "run {} waits for an answer; answer it and it resumes: pml inbox\n\
-         it is resumed by `pml serve`, or by: pml run --resume {}",
-        record.id, record.id
-    ));
 }
 
 fn message(text: String) -> Message {
