@@ -24,6 +24,11 @@ use crate::workflow::WorkflowError;
 /// How much of what a person wanted is shown in lists.
 const TITLE: usize = 200;
 
+/// How often, and how far apart, it is looked whether a session is still open whose host is gone.
+const LOOKS: usize = 40;
+/// See [`LOOKS`].
+const LOOK_TIME: Duration = Duration::from_millis(50);
+
 /// Prepares runs with the environment of this process.
 #[derive(Debug, Clone)]
 pub struct Hosting {
@@ -107,6 +112,13 @@ impl Hosting {
         let lock = self.runs.claim(&record)?;
         // What another process wrote before it let go.
         let mut record = self.runs.read_claimed(id)?;
+        // The agent of a process that was killed a moment ago ends a little after it.
+        for _ in 0..LOOKS {
+            if claude::process_with_session(&self.environment, &record).is_none() {
+                break;
+            }
+            std::thread::sleep(LOOK_TIME);
+        }
         self.check_free(&record, &around.settings)?;
         self.runs.forget_stops(id);
         if record.state == RunState::Lost {

@@ -19,8 +19,8 @@ use super::failure::{Hinted as _, Refused};
 use super::{CommandContext, output, person};
 use crate::host::claude::Opening;
 use crate::host::{
-    Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunOutcome,
-    RunRecord, RunState, WantedRun, drive,
+    Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunLock,
+    RunOutcome, RunRecord, RunState, WantedRun, drive,
 };
 use crate::protocol::Shown;
 use crate::proxy::{Desk, Urgency};
@@ -256,7 +256,7 @@ async fn host(
                 match hosting.resumption(desk, &record).await {
                     Resumption::Goes(again) if !ending && rested(&record).await? => {
                         beginning = Beginning { input, ..again };
-                        run = spoken(hosting.hosted_again(record, lock))?;
+                        run = again_hosted(hosting, record, lock).await?;
                         run.environment = environment.clone();
                         continue;
                     }
@@ -270,7 +270,7 @@ async fn host(
                             input::wait_for_answer(hosting, desk, &mut typed, &record).await?
                         {
                             beginning = Beginning { input, ..again };
-                            run = spoken(hosting.hosted_again(record, lock))?;
+                            run = again_hosted(hosting, record, lock).await?;
                             run.environment = environment.clone();
                             continue;
                         }
@@ -284,6 +284,12 @@ async fn host(
         desk.close().await;
         return Ok(ExitCode::from(code));
     }
+}
+
+/// Prepares a run once more, off the runtime's thread.
+async fn again_hosted(hosting: &Hosting, record: RunRecord, lock: RunLock) -> anyhow::Result<HostedRun> {
+    let hosting = hosting.clone();
+    spoken(tokio::task::spawn_blocking(move || hosting.hosted_again(record, lock)).await?)
 }
 
 fn message(text: String) -> Message {

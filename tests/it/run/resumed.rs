@@ -7,7 +7,7 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::scene::{PATIENCE, Scene, agent_of, nothing_is_left_of};
+use super::scene::{PATIENCE, Scene, nothing_is_left_of};
 use super::{CHOSEN, bash, question};
 use crate::serve::Served;
 use crate::support::eventually;
@@ -232,16 +232,12 @@ fn an_approval_whose_call_was_cut_off_is_told_and_not_used_again() {
     scene.say(&["approve", &scene.asking()]);
     eventually("the call runs", PATIENCE, || scene.is("running"));
     scene.wait_until_written();
-    run.signal(Signal::KILL);
-    run.ended();
-    let record = scene.record();
-    nothing_is_left_of(&record.id);
-    assert_eq!((record.state.word(), record.asks.len()), ("lost", 1));
-    scene.run(&["--resume", &scene.id()]).with(0);
+    scene.signal_agent(Signal::KILL);
+    run.ended().with(0);
     let said = scene.api.user_texts().join("\n");
     assert!(said.contains("whether it ran is not known"), "{said}");
+    assert!(!scene.world.path("made").exists());
     assert!(scene.record().asks.is_empty());
-    assert!(agent_of(&record.id).is_none());
 }
 
 #[test]
