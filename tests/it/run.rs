@@ -7,8 +7,10 @@ mod late;
 mod parked;
 mod plain;
 mod questions;
+mod resumed;
 mod rules;
 mod scene;
+mod servers;
 mod terminal;
 mod trust;
 

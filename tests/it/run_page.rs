@@ -38,6 +38,8 @@ impl Run {
                 asks: Vec::new(),
                 answered: Vec::new(),
                 put_off: None,
+                resumed_in_vain: 0,
+                trouble: None,
                 transcript: Some("/home/me/.claude/secret-transcript".into()),
                 model: Some("claude-opus-5".to_owned()),
                 cost: Some(0.0421),

@@ -59,6 +59,15 @@ struct OpenAsks {
     said: Vec<SaidAnswer>,
 }
 
+/// Why a run is not shown any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attended {
+    /// Its agent is gone.
+    ToTheEnd,
+    /// This process was told to end meanwhile, or a person ended the run.
+    HostEnds,
+}
+
 /// Shows a run and passes on what its person says, until it is over.
 pub(super) async fn attend(
     desk: &Desk,
@@ -66,8 +75,9 @@ pub(super) async fn attend(
     controls: mpsc::Sender<Control>,
     mut lines: mpsc::Receiver<RunLine>,
     attended: Attendance,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Attended> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut ended = Attended::ToTheEnd;
     let mut interrupted: Option<Instant> = None;
     let mut stream = Stream::default();
     let mut asks = OpenAsks::default();
@@ -76,7 +86,7 @@ pub(super) async fn attend(
         tokio::select! {
             line = lines.recv() => match line {
                 Some(line) => show(desk, &mut stream, &mut asks, &line, attended).await?,
-                None => return Ok(()),
+                None => return Ok(ended),
             },
             line = typed.next(), if open_input => if let Some(line) = line {
                 say(desk, &controls, &mut asks, &line).await;
@@ -88,6 +98,7 @@ pub(super) async fn attend(
                 let again = interrupted.is_some_and(|before| before.elapsed() < TWICE);
                 interrupted = Some(Instant::now());
                 let control = if again || attended != Attendance::Terminal {
+                    ended = Attended::HostEnds;
                     Control::Stop
                 } else {
                     output::note("interrupted; once more ends the run");
@@ -96,6 +107,7 @@ pub(super) async fn attend(
                 let _ = controls.send(control).await;
             }
             _ = terminate.recv() => {
+                ended = Attended::HostEnds;
                 let _ = controls.send(Control::HostEnds).await;
             }
         }
@@ -276,7 +288,7 @@ pub(super) async fn wait_for_answer(
         revisions.borrow_and_update();
         match hosting.resumption(desk, record).await {
             Resumption::Goes(beginning) => return Ok(Some(beginning)),
-            Resumption::Not => return Ok(None),
+            Resumption::Not | Resumption::Expired | Resumption::InVain => return Ok(None),
             Resumption::Waits => {}
         }
         tokio::select! {

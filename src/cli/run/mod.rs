@@ -3,6 +3,7 @@
 mod attached;
 mod input;
 mod list;
+mod parting;
 mod question_host;
 mod stream;
 
@@ -18,15 +19,16 @@ use super::failure::{Hinted as _, Refused};
 use super::{CommandContext, output, person};
 use crate::host::claude::Opening;
 use crate::host::{
-    Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunOutcome,
-    RunRecord, RunState, WantedRun, drive,
+    Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunLock,
+    RunOutcome, RunRecord, RunState, WantedRun, drive,
 };
 use crate::protocol::Shown;
 use crate::proxy::{Desk, Urgency};
 
 pub(crate) use list::{RunsArguments, list};
 
-use input::TypedLines;
+use input::{Attended, TypedLines};
+use parting::{rested, tell_in_vain, tell_parked, waits};
 use question_host::QuestionHostFile;
 
 /// The exit code of a run that waits for an answer: try again later.
@@ -162,28 +164,27 @@ fn begin(
         if let Some(patience) = arguments.patience {
             run.record.patience_seconds = patience.as_secs();
         }
+        // A person wants it, and has a look.
+        run.record.resumed_in_vain = 0;
+        if arguments.prompt.is_some() {
+            let message = message(prompt(arguments)?);
+            let told = runtime.block_on(hosting.told(desk, &run.record, message, input));
+            return Ok((run, told));
+        }
         let beginning = match runtime.block_on(hosting.resumption(desk, &run.record)) {
-            Resumption::Goes(beginning) if arguments.prompt.is_none() => Beginning { input, ..beginning },
-            Resumption::Waits if arguments.prompt.is_none() => {
-                let codes: Vec<_> = run
-                    .record
-                    .asks
-                    .iter()
-                    .map(|ask| ask.workflow.to_string())
-                    .collect();
-                let waits = format!(
-                    "run `{}` waits for an answer to {}",
-                    run.record.id,
-                    codes.join(", ")
+            Resumption::Goes(beginning) => Beginning { input, ..beginning },
+            Resumption::Waits => return Err(waits(&run.record)),
+            Resumption::Expired => {
+                let over = format!(
+                    "nobody answered what run `{}` asked, and no answer can come any more",
+                    run.record.id
                 );
-                return Err(Refused(waits)).hint("to see what it asks: pml pending\nto go on without an answer: pml run --resume RUN \"…\"");
+                return Err(Refused(over)).hint("to go on without an answer: pml run --resume RUN \"…\"");
             }
-            _ => Beginning {
-                opening: Opening::Resume,
-                messages: vec![message(prompt(arguments)?)],
-                input,
-                told: Vec::new(),
-            },
+            Resumption::Not | Resumption::InVain => {
+                let message = message(prompt(arguments)?);
+                runtime.block_on(hosting.told(desk, &run.record, message, input))
+            }
         };
         return Ok((run, beginning));
     }
@@ -231,7 +232,7 @@ async fn host(
         let showing = input::attend(desk, &mut typed, controls, lines, attended);
         let (end, shown) = tokio::join!(driving, showing);
         proxy.close(Urgency::Gentle).await;
-        shown?;
+        let ending = shown? == Attended::HostEnds;
         let RunEnd {
             record,
             result,
@@ -253,23 +254,28 @@ async fn host(
             }
             _ => {
                 match hosting.resumption(desk, &record).await {
-                    Resumption::Goes(again) => {
+                    Resumption::Goes(again) if !ending && rested(&record).await? => {
                         beginning = Beginning { input, ..again };
-                        run = hosting.hosted_again(record, lock)?;
+                        run = again_hosted(hosting, record, lock).await?;
                         run.environment = environment.clone();
                         continue;
                     }
-                    Resumption::Waits if attended == Attendance::Terminal => {
+                    Resumption::InVain => {
+                        tell_in_vain(hosting, record, lock).await;
+                        desk.close().await;
+                        return Ok(ExitCode::FAILURE);
+                    }
+                    Resumption::Waits if attended == Attendance::Terminal && !ending => {
                         if let Some(again) =
                             input::wait_for_answer(hosting, desk, &mut typed, &record).await?
                         {
                             beginning = Beginning { input, ..again };
-                            run = hosting.hosted_again(record, lock)?;
+                            run = again_hosted(hosting, record, lock).await?;
                             run.environment = environment.clone();
                             continue;
                         }
                     }
-                    Resumption::Waits | Resumption::Not => {}
+                    Resumption::Goes(_) | Resumption::Waits | Resumption::Not | Resumption::Expired => {}
                 }
                 tell_parked(&record);
                 PARKED
@@ -280,13 +286,10 @@ async fn host(
     }
 }
 
-/// Tells how a run that was left goes on.
-fn tell_parked(record: &RunRecord) {
-    output::say(&format!(
-        "run {} waits for an answer; answer it and it resumes: pml inbox\n\
-         it is resumed by `pml serve`, or by: pml run --resume {}",
-        record.id, record.id
-    ));
+/// Prepares a run once more, off the runtime's thread.
+async fn again_hosted(hosting: &Hosting, record: RunRecord, lock: RunLock) -> anyhow::Result<HostedRun> {
+    let hosting = hosting.clone();
+    spoken(tokio::task::spawn_blocking(move || hosting.hosted_again(record, lock)).await?)
 }
 
 fn message(text: String) -> Message {

@@ -83,6 +83,8 @@ impl Stream {
                 ))]
             }
             AgentLine::Init { .. }
+            | AgentLine::MessageBegan
+            | AgentLine::MessageEnded
             | AgentLine::Replay { .. }
             | AgentLine::Receipt { .. }
             | AgentLine::Request { .. }

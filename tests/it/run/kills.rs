@@ -1,18 +1,19 @@
-//! The host or the agent is killed at random moments while something is asked: the answer reaches the model exactly once.
+//! The host or the agent is killed at random moments while something is asked, and several processes resume at once: an
+//! answer reaches the model exactly once, an approved call runs once at most, and no session runs twice at a time.
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::asked;
-use super::scene::{PATIENCE, Running, Scene, agent_of};
-use crate::support::eventually;
+use super::scene::{Running, Scene, agent_of, agents_in, seldom};
+use super::{asked, bash};
 use crate::support::messages_api::{MessagesApi, Request, Turn};
 
-/// How often something is killed, unless `PML_TESTS_RUN_ROUNDS` says otherwise: each round starts the agent twice or more.
+/// How often something is killed, unless `PML_KILL_ROUNDS` says otherwise: each round starts the agent twice or more.
 const ROUNDS: u64 = 12;
 
 /// The latest moment of a kill after something was asked or answered: the turn is over soon after.
@@ -28,6 +29,13 @@ enum Victim {
     Agent,
 }
 
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Question,
+    Permission,
+}
+
 /// From when on the moment is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
@@ -41,6 +49,7 @@ enum After {
 
 #[derive(Debug)]
 struct Round {
+    what: What,
     victim: Victim,
     after: After,
     moment: Duration,
@@ -60,7 +69,9 @@ impl Round {
             After::Asked | After::Answering => LATEST_MS,
             After::Resumed => LATEST_RESUMED_MS,
         };
+        let what = [What::Question, What::Permission][usize::try_from(next(2)).unwrap()];
         Self {
+            what,
             victim: [Victim::Host, Victim::Agent][usize::try_from(next(2)).unwrap()],
             after,
             moment: Duration::from_millis(next(latest)),
@@ -68,12 +79,33 @@ impl Round {
     }
 }
 
-/// The model: asks what it is told to ask, unless it has asked that already.
+/// What the model is told to do so that it asks a question, or for a permission.
+const ASK: &str = "round ";
+/// See [`ASK`].
+const RUN: &str = "run ";
+
+/// The model: asks what it is told to ask, unless it has asked that already; makes a call again when it is told to.
 fn model(request: &Request) -> Turn {
     let said = request.user_texts();
-    let Some(round) = said.iter().rev().find_map(|text| text.strip_prefix("round ")) else {
+    let wanted = said
+        .iter()
+        .rev()
+        .find(|text| text.starts_with(ASK) || text.starts_with(RUN));
+    let Some(wanted) = wanted else {
         return Turn::text("Ready.");
     };
+    if let Some(round) = wanted.strip_prefix(RUN) {
+        let mut messages = request.messages().iter().rev();
+        let last = messages.find(|message| message["role"] == "user");
+        let again = last.is_some_and(|last| last.to_string().contains("make the very same call again"));
+        let command = command(round);
+        return if again || !request.body()["messages"].to_string().contains(&command) {
+            bash(&command)
+        } else {
+            Turn::text("Noted.")
+        };
+    }
+    let round = wanted.strip_prefix(ASK).unwrap_or_default();
     let question = format!("Round {round}?");
     if request.body()["messages"].to_string().contains(&question) {
         return Turn::text("Noted.");
@@ -82,6 +114,18 @@ fn model(request: &Request) -> Turn {
         "AskUserQuestion",
         json!({ "questions": [asked(&question, "Round", &["yes", "no"])] }),
     )
+}
+
+/// A command that leaves a line each time it runs.
+fn command(round: &str) -> String {
+    format!("echo the command of {round} >> made")
+}
+
+/// How often the command of a round ran.
+fn ran(scene: &Scene, number: u64) -> usize {
+    let made = std::fs::read_to_string(scene.world.path("made")).unwrap_or_default();
+    let line = format!("the command of {number}");
+    made.lines().filter(|made| *made == line).count()
 }
 
 /// How often the model was told an answer, in the conversation as it is now.
@@ -98,12 +142,20 @@ fn told(scene: &Scene, answer: &str) -> usize {
 /// Has the run ask, and kills the victim of the round; the answer is given in the end.
 fn ask_and_kill(scene: &Scene, round: &Round, number: u64, answer: &str) -> Running {
     let id = scene.id();
-    let prompt = format!("round {number}");
+    let prompt = match round.what {
+        What::Question => format!("{ASK}{number}"),
+        What::Permission => format!("{RUN}{number}"),
+    };
     let patience = if round.after == After::Resumed { "1s" } else { "0" };
     let mut run = scene.start(&["--resume", &id, "--patience", patience, &prompt]);
-    let code = scene.asking();
+    let code = scene.code();
     scene.wait_until_written();
-    let reply = || Running::start(scene.world.command(&["answer", &code, "--text", answer]));
+    let reply = || {
+        Running::start(match round.what {
+            What::Question => scene.world.command(&["answer", &code, "--text", answer]),
+            What::Permission => scene.world.command(&["approve", &code]),
+        })
+    };
     let replying = match round.after {
         After::Asked => None,
         After::Answering => Some(reply()),
@@ -139,7 +191,7 @@ fn an_answer_reaches_the_model_exactly_once_when_its_host_or_its_agent_is_killed
         Ok(given) => given.parse().unwrap(),
         Err(_) => uuid::Uuid::new_v4().as_u64_pair().0,
     };
-    let rounds = std::env::var("PML_TESTS_RUN_ROUNDS").map_or(ROUNDS, |given| given.parse().unwrap());
+    let rounds = std::env::var("PML_KILL_ROUNDS").map_or(ROUNDS, |given| given.parse().unwrap());
     // Not `eprintln!`, which the test runner captures.
     let _ = writeln!(std::io::stderr(), "run kills: PML_TESTS_SEED={seed}");
     let script = std::iter::repeat_with(|| Turn::respond(model));
@@ -148,36 +200,64 @@ fn an_answer_reaches_the_model_exactly_once_when_its_host_or_its_agent_is_killed
         return;
     };
     scene.run(&["hello"]).with(0);
-    for number in 0..rounds {
-        let round = Round::new(seed, number);
-        let answer = format!("the answer to {number} of {seed}");
-        let run = ask_and_kill(&scene, &round, number, &answer);
-        let mut codes = vec![run.ended().code];
-        let id = scene.record().id;
-        // What a person would do: resume what waits for that.
-        loop {
-            eventually("the processes of the run are gone", PATIENCE, || {
-                agent_of(&id).is_none()
-            });
-            // One that was lost with nothing asked has all answers, and waits for more to do.
-            let left = scene.record();
-            if !matches!(left.state.word(), "parked" | "lost") || left.asks.is_empty() {
-                break;
+    let session = scene.record().session.to_string();
+    let (over, most) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                most.fetch_max(agents_in(&session).len(), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(10));
             }
-            assert!(codes.len() < 5, "{number}: {round:?}, exits {codes:?}");
-            codes.push(scene.run(&["--resume", id.as_str()]).code);
+        });
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for number in 0..rounds {
+                let summary = one_round(&scene, seed, number);
+                assert_eq!(most.load(Ordering::Relaxed), 1, "agents at once in {summary}");
+            }
+        }));
+        over.store(true, Ordering::Relaxed);
+        if let Err(panicked) = ended {
+            std::panic::resume_unwind(panicked);
         }
-        let state = scene.record().state;
-        if state.word() != "done" {
-            // The agent has the answer, and was killed before it could do anything with it.
-            codes.push(scene.run(&["--resume", id.as_str(), "go on"]).code);
+    });
+}
+
+/// Kills, resumes by two processes at once until nothing is left to do, and checks what came of it.
+fn one_round(scene: &Scene, seed: u64, number: u64) -> String {
+    let round = Round::new(seed, number);
+    let answer = format!("the answer to {number} of {seed}");
+    let run = ask_and_kill(scene, &round, number, &answer);
+    let mut codes = vec![run.ended().code];
+    let id = scene.record().id;
+    // What a person would do, and a server beside them: resume what waits for that.
+    loop {
+        seldom("the agent of the run is gone", || agent_of(&id).is_none());
+        // One that was lost with nothing asked has all answers, and waits for more to do.
+        let left = scene.record();
+        if !matches!(left.state.word(), "parked" | "lost") || left.asks.is_empty() {
+            break;
         }
-        let times = told(&scene, &answer);
-        let summary = format!(
-            "PML_TESTS_SEED={seed}, round {number}: {round:?}, exits {codes:?}, {state:?}, {times} times"
+        assert!(codes.len() < 10, "{number}: {round:?}, exits {codes:?}");
+        let (one, other) = (
+            scene.start(&["--resume", id.as_str()]),
+            scene.start(&["--resume", id.as_str()]),
         );
-        assert_eq!(times, 1, "{summary}: {:#?}", scene.api.last_messages());
-        assert!(scene.pending().is_empty(), "{summary}");
-        assert!(scene.record().asks.is_empty(), "{summary}");
+        codes.extend([one.ended().code, other.ended().code]);
     }
+    let state = scene.record().state;
+    if state.word() != "done" {
+        // The agent has the answer, and was killed before it could do anything with it.
+        codes.push(scene.run(&["--resume", id.as_str(), "go on"]).code);
+    }
+    let (times, runs) = (told(scene, &answer), ran(scene, number));
+    let summary = format!(
+        "PML_TESTS_SEED={seed}, round {number}: {round:?}, exits {codes:?}, {state:?}, told {times} times, ran {runs} times"
+    );
+    match round.what {
+        What::Question => assert_eq!(times, 1, "{summary}: {:#?}", scene.api.last_messages()),
+        What::Permission => assert!(runs <= 1, "{summary}: {:#?}", scene.api.last_messages()),
+    }
+    assert!(scene.pending().is_empty(), "{summary}");
+    assert!(scene.record().asks.is_empty(), "{summary}");
+    summary
 }

@@ -118,6 +118,13 @@ fn a_missing_agent_is_an_error_that_says_how_to_get_it() {
         told.contains("there is no program `claude` on the PATH"),
         "{told}"
     );
+    // Neither what is not there nor what is no program, wherever it is.
+    let text = world.home().join("text");
+    std::fs::write(&text, "no program").unwrap();
+    for named in [world.home().join("missing"), text, world.home().to_owned()] {
+        world.set("PML_CLAUDE", named.to_str().unwrap());
+        assert!(refused().contains("as `PML_CLAUDE` says"), "{}", named.display());
+    }
     world.set("PML_CLAUDE", no_program(&world).to_str().unwrap());
     let told = refused();
     for word in [

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pml::host::{RunId, RunRecord, Runs};
 use rustix::process::{Pid, Signal, kill_process};
@@ -83,7 +83,7 @@ impl Scene {
     /// Waits until one thing is asked, and returns its code.
     pub(super) fn code(&self) -> String {
         let mut pending = Vec::new();
-        eventually("something is asked", PATIENCE, || {
+        seldom("something is asked", || {
             pending = self.pending();
             !pending.is_empty()
         });
@@ -169,11 +169,39 @@ pub(super) fn agent_of(id: &RunId) -> Option<Pid> {
 
 /// Checks that nothing of a run is left, neither the agent nor what it started.
 pub(super) fn nothing_is_left_of(id: &RunId) {
-    eventually(
-        "the processes of the run are gone",
-        Duration::from_secs(3),
-        || processes_of(id).is_empty(),
-    );
+    seldom("the processes of the run are gone", || {
+        processes_of(id).is_empty()
+    });
+}
+
+/// Waits for something that it costs to look at: a process is started, or every process is read.
+pub(super) fn seldom(what: &str, mut condition: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The processes of Claude Code that have a session, without the copies that it makes of itself to start a program.
+pub(super) fn agents_in(session: &str) -> Vec<u32> {
+    let read = |pid: u32, file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let numbers = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_agent = |pid: &u32| {
+        let line = String::from_utf8_lossy(&read(*pid, "cmdline")).into_owned();
+        let words: Vec<&str> = line.split('\0').collect();
+        words.first().is_some_and(|program| program.ends_with("/claude")) && words.contains(&session)
+    };
+    let agents: Vec<u32> = numbers.filter(is_agent).collect();
+    let parent = |pid: u32| -> Option<u32> {
+        let status = String::from_utf8_lossy(&read(pid, "status")).into_owned();
+        let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        line.trim().parse().ok()
+    };
+    let all = agents.clone();
+    let copies = |pid: &u32| !parent(*pid).is_some_and(|parent| all.contains(&parent));
+    agents.into_iter().filter(copies).collect()
 }
 
 /// The processes that have a run in their environment.
