@@ -119,6 +119,8 @@ pub(super) enum Finish {
     },
     /// The agent is gone although it worked or waited for answers.
     Lost,
+    /// The host ended it, and the run is to go on later.
+    Left,
     /// A person ended it.
     Stopped,
 }
@@ -324,7 +326,8 @@ impl Machine {
             (None, Some(Ending::Done)) => Finish::Done,
             (None, Some(Ending::Stopped)) => Finish::Stopped,
             (None, None) if quiet => Finish::Done,
-            (None, Some(Ending::Left) | None) => Finish::Lost,
+            (None, Some(Ending::Left)) => Finish::Left,
+            (None, None) => Finish::Lost,
         };
         vec![Effect::StopPatience, Effect::Finish(finish)]
     }

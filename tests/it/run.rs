@@ -9,7 +9,11 @@ mod plain;
 mod questions;
 mod rules;
 mod scene;
+mod signals;
 mod terminal;
+mod terminal_asks;
+mod terminal_screen;
+mod tmux;
 mod trust;
 
 use serde_json::{Value, json};

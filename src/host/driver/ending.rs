@@ -11,7 +11,7 @@ use crate::proxy::WorkflowId;
 impl Driver {
     /// Writes down how the run was left.
     pub(super) async fn settle(&mut self) -> Result<(), RunError> {
-        if matches!(self.finish, Some(Finish::Lost) | None) {
+        if matches!(self.finish, Some(Finish::Lost | Finish::Left) | None) {
             let (mut record, calls) = (self.record.clone(), std::mem::take(&mut self.resulted));
             self.record = off_thread(move || {
                 transcript::take_back(&mut record, &calls);
@@ -35,7 +35,7 @@ impl Driver {
             // Nothing is asked, so no answer would start it again.
             Some(Finish::Lost) | None if self.record.asks.is_empty() => outcome(RunOutcome::Failed),
             // It asks for the call again: a message would tell the answer a second time.
-            Some(Finish::Lost) | None => match self.record.open_put_off() {
+            Some(Finish::Lost | Finish::Left) | None => match self.record.open_put_off() {
                 Some(call) => RunState::Parked { call: call.clone() },
                 None => RunState::Lost,
             },

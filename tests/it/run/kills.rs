@@ -99,8 +99,7 @@ fn told(scene: &Scene, answer: &str) -> usize {
 fn ask_and_kill(scene: &Scene, round: &Round, number: u64, answer: &str) -> Running {
     let id = scene.id();
     let prompt = format!("round {number}");
-    let patience = if round.after == After::Resumed { "1s" } else { "0" };
-    let mut run = scene.start(&["--resume", &id, "--patience", patience, &prompt]);
+    let mut run = scene.start(&["--resume", &id, "--patience", "0", &prompt]);
     let code = scene.asking();
     scene.wait_until_written();
     let reply = || Running::start(scene.world.command(&["answer", &code, "--text", answer]));
@@ -108,6 +107,7 @@ fn ask_and_kill(scene: &Scene, round: &Round, number: u64, answer: &str) -> Runn
         After::Asked => None,
         After::Answering => Some(reply()),
         After::Resumed => {
+            run.signal(Signal::TERM);
             run.ended().with(75);
             reply().ended().with(0);
             run = scene.start(&["--resume", &id]);

@@ -83,6 +83,10 @@ impl Scene {
     /// Waits until one thing is asked, and returns its code.
     pub(super) fn code(&self) -> String {
         let mut pending = Vec::new();
+        // Its record is only read: starting a pml for each look would slow down what is waited for.
+        eventually("the run has an ask", PATIENCE, || {
+            self.records().iter().any(|run| !run.asks.is_empty())
+        });
         eventually("something is asked", PATIENCE, || {
             pending = self.pending();
             !pending.is_empty()
@@ -169,11 +173,9 @@ pub(super) fn agent_of(id: &RunId) -> Option<Pid> {
 
 /// Checks that nothing of a run is left, neither the agent nor what it started.
 pub(super) fn nothing_is_left_of(id: &RunId) {
-    eventually(
-        "the processes of the run are gone",
-        Duration::from_secs(3),
-        || processes_of(id).is_empty(),
-    );
+    eventually("the processes of the run are gone", PATIENCE, || {
+        processes_of(id).is_empty()
+    });
 }
 
 /// The processes that have a run in their environment.
