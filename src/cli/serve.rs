@@ -16,6 +16,7 @@ use super::{CommandContext, output, person, terminal};
 use crate::host::{LateResumes, Runs};
 use crate::inbox::web::{Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamTokens, fresh_key};
 use crate::proxy::Desk;
+use crate::report;
 
 /// How the page is served.
 #[derive(Debug, Args)]
@@ -150,10 +151,16 @@ async fn serve_page(
     show(context, server.running(), &server.url_with_key(), arguments)?;
     let ending = CancellationToken::new();
     let resumes = LateResumes::new(hosting(context)?, desk, ending.clone());
-    let resuming = tokio::spawn(resumes.run());
+    let resuming = tokio::spawn(async move {
+        if let Err(refusal) = resumes.run().await {
+            // Said at once: the page goes on, and the runs do not.
+            let why = report::render_hinted(&refusal);
+            output::note(&format!("answered runs are not resumed any more: {why}"));
+        }
+    });
     server.run(async move { drop(asked_to_go.await) }).await?;
     ending.cancel();
-    resuming.await??;
+    resuming.await?;
     Ok(())
 }
 

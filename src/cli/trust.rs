@@ -1,4 +1,4 @@
-//! `pml trust` and `pml untrust`: whether the project's file counts as the user's word.
+//! `pml trust` and `pml untrust`: whether the project's file, and what the project brings for an agent, count as the user's word.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ use super::failure::{Hinted as _, Refused};
 use super::terminal::{self, TerminalReply};
 use super::{CommandContext, output, person};
 use crate::config::{AcceptedFile, TrustMarks, UnacceptedFile};
+use crate::host::{AGENT_FOLDER, FoundSettings, ProjectSettings};
 use crate::permissions::trust;
 use crate::protocol::{Shown, shell};
 use crate::proxy::Runner;
@@ -47,7 +48,19 @@ pub(crate) fn run(context: &CommandContext, arguments: &TrustArguments) -> anyho
         return list(context, &files.accepted, arguments);
     }
     let config = context.read()?;
-    let Some(file) = config.project.unaccepted() else {
+    let file = config.project.unaccepted();
+    let settings = agent_settings(context);
+    let wanted = match &settings {
+        ProjectSettings::Found(found) if !settings.counts(&files.accepted) => Some(found),
+        ProjectSettings::Absent | ProjectSettings::Found(_) | ProjectSettings::Unclear { .. } => None,
+    };
+    if let (ProjectSettings::Unclear { folder, reason }, false) = (&settings, arguments.json) {
+        output::note(&format!(
+            "{} {reason}, so it cannot be accepted: agents of `pml run` leave it out",
+            context.path(folder)
+        ));
+    }
+    if file.is_none() && wanted.is_none() {
         let path = context.path(&files.project);
         if arguments.json {
             output::json(&json!({ "file": Shown::path(&files.project), "state": "counts" }))?;
@@ -57,13 +70,31 @@ pub(crate) fn run(context: &CommandContext, arguments: &TrustArguments) -> anyho
             output::say(&format!("there is no {path}"));
         }
         return Ok(ExitCode::SUCCESS);
-    };
-    if !arguments.json {
-        output::data(&described(context, file))?;
     }
+    if !arguments.json {
+        let described = file.map(|file| described(context, file));
+        let settings = wanted.map(|found| described_settings(context, found));
+        let described: Vec<String> = described.into_iter().chain(settings).collect();
+        output::data(&described.join("\n"))?;
+    }
+    let told = |state| {
+        let mut told = match file {
+            Some(file) => shown(file, state),
+            None => json!({ "file": Shown::path(&files.project), "state": "counts" }),
+        };
+        if let Some(found) = wanted {
+            told["agentSettings"] = json!({
+                "folder": Shown::path(&found.folder),
+                "state": state,
+                "content": found.content,
+                "wants": found.wants,
+            });
+        }
+        told
+    };
     if !arguments.yes {
         if arguments.json {
-            output::json(&shown(file, "unaccepted"))?;
+            output::json(&told("unaccepted"))?;
             return Ok(ExitCode::from(1));
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -86,18 +117,28 @@ pub(crate) fn run(context: &CommandContext, arguments: &TrustArguments) -> anyho
         // Whatever `approvals.by` says: a model never says whom its person trusts.
         return Err(person::NotAPerson::trusting("trust").into());
     }
-    let mark = trust::mark_of(file, &by.to_string());
-    trust::accept(&files.accepted, &mark)?;
-    context.history().note_now(&[trust::record(&mark)]);
+    let by = by.to_string();
+    let marks = file.map(|file| trust::mark_of(file, &by));
+    let marks = marks.into_iter().chain(wanted.map(|found| found.mark(&by)));
+    for mark in marks {
+        trust::accept(&files.accepted, &mark)?;
+        context.history().note_now(&[trust::record(&mark)]);
+        if !arguments.json {
+            output::say(&format!(
+                "{} counts as your word, as it is now; a change asks again",
+                context.path(&mark.file)
+            ));
+        }
+    }
     if arguments.json {
-        output::json(&shown(file, "accepted"))?;
-    } else {
-        output::say(&format!(
-            "{} counts as your word, as it is now; a change asks again",
-            context.path(&file.file)
-        ));
+        output::json(&told("accepted"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Looks at what the project brings for an agent of `pml run`.
+fn agent_settings(context: &CommandContext) -> ProjectSettings {
+    ProjectSettings::read(context.environment.working_directory(), &context.environment)
 }
 
 /// Takes back that a file is accepted.
@@ -107,7 +148,12 @@ pub(crate) fn revoke(context: &CommandContext, arguments: &UntrustArguments) -> 
         Some(file) => context.environment.working_directory().join(file),
         None => files.project.clone(),
     };
-    let count = trust::revoke(&files.accepted, &file)?;
+    let mut count = trust::revoke(&files.accepted, &file)?;
+    if arguments.file.is_none() {
+        // What the project brings for an agent was accepted by the same command.
+        let folder = context.environment.working_directory().join(AGENT_FOLDER);
+        count += trust::revoke(&files.accepted, &folder)?;
+    }
     if count > 0 {
         let by = person::provenance().to_string();
         context.history().note_now(&[trust::record_revoked(&file, &by)]);
@@ -147,6 +193,17 @@ fn described(context: &CommandContext, file: &UnacceptedFile) -> String {
     lines.push("It wants all of this:".to_owned());
     lines.extend(file.wants.iter().map(|want| format!("  {want}")));
     lines.push(format!("To read it: less {}", shell::path(&file.file)));
+    lines.join("\n")
+}
+
+fn described_settings(context: &CommandContext, found: &FoundSettings) -> String {
+    let mut lines = vec![format!(
+        "{} is for the agent that `pml run` hosts, which obeys nothing of it yet.",
+        context.path(&found.folder)
+    )];
+    lines.push("It wants all of this:".to_owned());
+    lines.extend(found.wants.iter().map(|want| format!("  {want}")));
+    lines.push(format!("To read it: ls -R {}", shell::path(&found.folder)));
     lines.join("\n")
 }
 

@@ -3,23 +3,26 @@
 //! The same rules and the same store as for every other client. An ask of a run lives as long as a question does: an answer
 //! that comes tomorrow starts the run again.
 
+mod permission;
+mod server;
+
+use std::time::Duration;
+
 use super::asked_questions::{ReadQuestions, read_questions};
 use super::claude::ASKING_TOOLS;
 use super::line::{AgentRequest, PermissionRequest};
+use super::machine::AskRoad;
 use super::record::{KeptAsk, KeptAskKind};
 use super::{form, reply};
 use crate::config::AskUserTools;
-use crate::protocol::continuation::Scope;
 use crate::protocol::own_tool::APPROVAL_PROMPT;
 use crate::protocol::question::Question;
-use crate::protocol::{DependencyName, ToolName};
-use crate::proxy::{
-    Answer, ClientToolRuling, Proxy, QuestionStatus, Refusal, UseReach, Workflow, WorkflowId,
-};
+use crate::proxy::{Answer, Proxy, QuestionStatus, Refusal, Workflow, WorkflowId};
 use crate::report;
+use crate::workflow::WorkflowError;
 
-/// What a model is told after a refusal, so that it does not ask for the same again.
-const NOT_AGAIN: &str = "Do not try it again unless they ask for it.";
+/// How long a store that cannot be read now is left alone.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// What a model is told where questions are turned off.
 const NO_QUESTIONS: &str = "Questions to the person are turned off in this project (\"askUser\" in .pml.json). Decide by yourself, and say what you assumed.";
@@ -46,12 +49,33 @@ pub(super) struct WaitingAsk {
     what: AskedThing,
 }
 
+impl WaitingAsk {
+    /// Returns how it can wait.
+    pub(super) fn road(&self) -> AskRoad {
+        match self.what {
+            AskedThing::Questions { .. } | AskedThing::OwnTool | AskedThing::HookedPermission(_) => {
+                AskRoad::Hook
+            }
+            AskedThing::Unhooked { .. } | AskedThing::Permission(_) | AskedThing::Form(_) => AskRoad::Open,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 enum AskedThing {
-    Questions { input: String, questions: Vec<Question> },
-    Unhooked { input: String, questions: Vec<Question> },
+    Questions {
+        input: String,
+        questions: Vec<Question>,
+    },
+    Unhooked {
+        input: String,
+        questions: Vec<Question>,
+    },
     OwnTool,
+    /// The use of a tool, asked in the middle of its call.
     Permission(PermissionRequest),
+    /// The same before its call.
+    HookedPermission(PermissionRequest),
     Form(form::Form),
 }
 
@@ -112,36 +136,6 @@ impl Asks {
         }
     }
 
-    async fn permission(
-        &self,
-        id: &str,
-        request: &PermissionRequest,
-        kept: Option<&KeptAsk>,
-    ) -> Result<Asked, Refusal> {
-        if request.tool == ASKING_TOOLS[0] {
-            return self.unhooked_question(id, request, kept).await;
-        }
-        let tool = ToolName::new(DependencyName::client(), request.tool.as_str());
-        match self.proxy.client_tool_ruling(&request.tool)? {
-            ClientToolRuling::Allow => Ok(Asked::Reply(reply::allow(id, &request.input, &[]))),
-            ClientToolRuling::Ask => {
-                let patience = self.proxy.ask_user().kept;
-                let (workflow, _claim) = self
-                    .proxy
-                    .use_of(tool, request.input.clone(), request.reach, patience)
-                    .await?;
-                let what = AskedThing::Permission(request.clone());
-                Ok(waiting(
-                    id,
-                    workflow,
-                    &request.tool_use,
-                    KeptAskKind::Permission,
-                    what,
-                ))
-            }
-        }
-    }
-
     async fn hook(
         &self,
         id: &str,
@@ -150,6 +144,9 @@ impl Asks {
         tool_use: &str,
         before: Option<&KeptAsk>,
     ) -> Result<Asked, Refusal> {
+        if !ASKING_TOOLS.contains(&tool) {
+            return self.before_call(id, tool, input, tool_use, before).await;
+        }
         if self.proxy.ask_user().tools == AskUserTools::Off {
             return Ok(Asked::Reply(reply::hook_deny(id, NO_QUESTIONS)));
         }
@@ -226,9 +223,15 @@ impl Asks {
         ))
     }
 
-    /// Waits until a person has answered, or until no answer can come.
-    pub(super) async fn decided(&self, id: WorkflowId) -> Result<Workflow, Refusal> {
-        self.proxy.decided(id).await
+    /// Waits until a person has answered, or until no answer can come. A store that cannot be read is no answer.
+    pub(super) async fn decided(&self, id: WorkflowId) {
+        while let Err(refusal) = self.proxy.decided(id).await {
+            if !is_passing(&refusal) {
+                return;
+            }
+            tracing::warn!("{}", report::render_hinted(&refusal));
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 
     /// Withdraws an ask that the agent does not wait for any more.
@@ -243,8 +246,22 @@ impl Asks {
         }
     }
 
-    /// Writes the line that gives the agent the answer to a request.
-    pub(super) async fn answer(&self, ask: &WaitingAsk) -> Result<String, Refusal> {
+    /// Writes the line that gives the agent the answer to a request, or tells it why there is none. An answer that
+    /// cannot be read now is waited for: it must not become a refusal.
+    pub(super) async fn answer(&self, ask: &WaitingAsk) -> String {
+        loop {
+            match self.try_answer(ask).await {
+                Ok(line) => return line,
+                Err(refusal) if is_passing(&refusal) => {
+                    tracing::warn!("{}", report::render_hinted(&refusal));
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err(refusal) => return Self::refuse(ask, &report::render_hinted(&refusal)),
+            }
+        }
+    }
+
+    async fn try_answer(&self, ask: &WaitingAsk) -> Result<String, Refusal> {
         let id = ask.request.as_str();
         match &ask.what {
             AskedThing::Questions { input, questions } => Ok(match self.status(ask).await? {
@@ -272,7 +289,9 @@ impl Asks {
                     _ => reply::hook_deny(id, &unanswered(&self.status(ask).await?)),
                 })
             }
-            AskedThing::Permission(request) => self.permitted(ask, request).await,
+            AskedThing::Permission(request) | AskedThing::HookedPermission(request) => {
+                self.permitted(ask, request).await
+            }
             AskedThing::Form(form) => Ok(match self.status(ask).await? {
                 QuestionStatus::Answered { answers, .. } => match form.fill(&answers) {
                     Some(content) => reply::form_accepted(id, &content),
@@ -284,9 +303,11 @@ impl Asks {
     }
 
     /// Writes the line that tells the agent why there is no answer.
-    pub(super) fn refuse(ask: &WaitingAsk, reason: &str) -> String {
+    fn refuse(ask: &WaitingAsk, reason: &str) -> String {
         match ask.what {
-            AskedThing::Questions { .. } | AskedThing::OwnTool => reply::hook_deny(&ask.request, reason),
+            AskedThing::Questions { .. } | AskedThing::OwnTool | AskedThing::HookedPermission(_) => {
+                reply::hook_deny(&ask.request, reason)
+            }
             AskedThing::Permission(_) | AskedThing::Unhooked { .. } => reply::deny(&ask.request, reason),
             AskedThing::Form(_) => reply::form_declined(&ask.request),
         }
@@ -295,43 +316,6 @@ impl Asks {
     async fn status(&self, ask: &WaitingAsk) -> Result<QuestionStatus, Refusal> {
         let now = std::time::Duration::ZERO;
         self.proxy.question_status(ask.workflow.id, now).await
-    }
-
-    async fn permitted(&self, ask: &WaitingAsk, request: &PermissionRequest) -> Result<String, Refusal> {
-        let id = ask.request.as_str();
-        let tool = || ToolName::new(DependencyName::client(), request.tool.as_str());
-        // A rule may have been written meanwhile: a denial wins over an answer.
-        let ruled = self.proxy.client_tool_ruling(&request.tool)?;
-        let answer = self.proxy.take_answer(ask.workflow.id).await?;
-        Ok(match (answer, request.reach) {
-            (
-                Some(Answer::Approve {
-                    scope: Scope::Session,
-                }),
-                UseReach::Lasting,
-            ) => {
-                self.proxy.allow_for_session(tool());
-                reply::allow(id, &request.input, &[])
-            }
-            (Some(Answer::Approve { scope: Scope::Always }), UseReach::Lasting) => {
-                if let Err(note) = self.proxy.allow_always(tool()).await {
-                    tracing::warn!("{note}");
-                }
-                reply::allow(id, &request.input, &[])
-            }
-            (Some(Answer::Approve { .. }), _) => reply::allow(id, &request.input, &[]),
-            (Some(Answer::Refuse { reason: Some(reason) }), _) => {
-                reply::deny(id, &format!("The person refused: {reason}\n{NOT_AGAIN}"))
-            }
-            (Some(Answer::Refuse { reason: None } | Answer::Answers { .. }), _) => {
-                reply::deny(id, &format!("The person refused.\n{NOT_AGAIN}"))
-            }
-            (None, _) if ruled == ClientToolRuling::Allow => reply::allow(id, &request.input, &[]),
-            (None, _) => reply::deny(
-                id,
-                "No person answered, and none refused. Do not assume an answer.",
-            ),
-        })
     }
 }
 
@@ -347,6 +331,26 @@ fn waiting(id: &str, workflow: Workflow, call: &str, kind: KeptAskKind, what: As
         kept,
         what,
     }))
+}
+
+/// Tells whether what could not be done now may be done a little later: the store is busy, or the disk is full.
+fn is_passing(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::NotRecorded(_) => true,
+        Refusal::Workflow(error) => !matches!(
+            error,
+            WorkflowError::Unknown { .. }
+                | WorkflowError::NoMatch { .. }
+                | WorkflowError::Ambiguous { .. }
+                | WorkflowError::WrongTool { .. }
+                | WorkflowError::Refused { .. }
+                | WorkflowError::Unfit { .. }
+                | WorkflowError::Vetoed { .. }
+                | WorkflowError::Full { .. }
+                | WorkflowError::Erased { .. }
+        ),
+        _ => false,
+    }
 }
 
 fn unanswered(status: &QuestionStatus) -> String {

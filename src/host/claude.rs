@@ -1,7 +1,8 @@
 //! Claude Code as an agent: where its program is, how it is started, and which of its sessions are open.
 //!
-//! The non-obvious thing: in its headless mode it does not ask whether a directory is trusted. So in a project whose file
-//! the user has not accepted it is started with the user's settings only, and runs no hook that a repository brought.
+//! The non-obvious thing: in its headless mode it does not ask whether a directory is trusted. So where the user has not
+//! accepted what a project brings for it (`project_settings.rs`) it is started with the user's settings only, and runs no
+//! hook that a repository brought.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,7 +14,7 @@ use serde_json::json;
 use super::error::RunError;
 use super::record::RunRecord;
 use crate::config::{Environment, RunSettings};
-use crate::protocol::Shown;
+use crate::protocol::{Secrets, Shown};
 use crate::proxy::{find_users_program, presence_of};
 use crate::workflow::ProcessName;
 
@@ -23,7 +24,7 @@ const PROGRAM_VARIABLE: &str = "PML_CLAUDE";
 /// Names the run to everything that the agent starts.
 pub const RUN_VARIABLE: &str = "PML_RUN";
 
-/// The tools whose calls are seen before they run: those that ask a person. Rules and dialogs of the agent decide the rest.
+/// The tools that ask a person. What they ask is put to them before the call runs.
 pub const ASKING_TOOLS: [&str; 3] = [
     "AskUserQuestion",
     "mcp__pml__ask_user",
@@ -71,7 +72,19 @@ pub fn find(environment: &Environment, settings: &RunSettings) -> Result<PathBuf
         reason: format!("there is no program `{}` {by}", Shown::path(Path::new(&named))),
     };
     let name = named.to_str().ok_or_else(missing)?;
-    find_users_program(name, environment).ok_or_else(missing)
+    let program = find_users_program(name, environment).ok_or_else(missing)?;
+    if is_program(&program) {
+        Ok(program)
+    } else {
+        Err(missing())
+    }
+}
+
+/// Tells whether something can be run; what was named by its path need not even be there.
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    let found = std::fs::metadata(path);
+    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// Writes the command line of the agent.
@@ -139,6 +152,19 @@ pub fn variables(environment: &Environment, record: &RunRecord) -> BTreeMap<OsSt
     variables.retain(|name, _| !MARKS.iter().any(|mark| name == mark));
     variables.insert(RUN_VARIABLE.into(), record.id.as_str().into());
     variables
+}
+
+/// Returns the values of the agent's environment that no log may show: keys and tokens, by the names that they have.
+#[must_use]
+pub fn secrets(variables: &BTreeMap<OsString, OsString>) -> Secrets {
+    let named = variables
+        .iter()
+        .filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+    Secrets::new(named.filter(|(name, _)| {
+        let words = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH"];
+        name.split('_')
+            .any(|part| words.contains(&part.to_ascii_uppercase().as_str()))
+    }))
 }
 
 /// An entry of the agent's own list of open sessions; it stays behind when its process is killed.

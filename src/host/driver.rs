@@ -5,15 +5,17 @@
 
 mod asking;
 mod ending;
+mod server_asks;
+mod talk;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::asks::{Asked, Asks, WaitingAsk};
-use super::claude::{self, ASKING_TOOLS};
+use super::claude;
 use super::error::RunError;
 use super::hosted_run::{Beginning, Control, HostedRun, RunEnd};
 use super::journal::Journal;
@@ -23,9 +25,10 @@ use super::message::Message;
 use super::process::Agent;
 use super::record::{RunRecord, RunState};
 use super::reply;
+use super::run_input::RunInput;
 use super::run_line::{AskOutcome, OwnLine, RunLine};
-use super::runs::{RunInput, Runs};
-use crate::proxy::{WorkflowId, now};
+use super::runs::Runs;
+use crate::proxy::{Workflow, WorkflowId, now};
 
 /// How often what persons say elsewhere (the page, another terminal) is looked for.
 const LOOK: Duration = Duration::from_millis(100);
@@ -36,6 +39,9 @@ const OWN_REQUESTS: &str = "pml-";
 /// How long an agent that was told to end by its input may take before it is ended: it writes its session.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
+/// How long an agent may take to do what it was told: to put a call off, or to say a message to its end.
+const GRACE: Duration = Duration::from_secs(15);
+
 struct Driver {
     record: RunRecord,
     runs: Runs,
@@ -45,11 +51,15 @@ struct Driver {
     journal: Journal,
     /// What waits for a person, by the agent's request.
     waiting: HashMap<String, WaitingAsk>,
+    /// What pml itself asks a person about a server behind it.
+    server_asks: BTreeSet<WorkflowId>,
     decided: mpsc::UnboundedSender<Happened>,
     tasks: TaskTracker,
     patience: Duration,
     /// When the agent is to be put aside.
     patient_until: Option<Instant>,
+    /// Until when the agent may take to do what it was told.
+    grace_until: Option<Instant>,
     /// When an agent whose input is closed is ended.
     last_words_until: Option<Instant>,
     result: Option<TurnResult>,
@@ -58,6 +68,10 @@ struct Driver {
     requests: u64,
     /// The first message, and the asks whose answers it tells.
     told: Option<(String, Vec<WorkflowId>)>,
+    /// What was said to the agent and not taken in by it.
+    unread: Vec<Message>,
+    /// Whether what persons say elsewhere is being looked for.
+    looking: bool,
     /// The calls whose answers the agent has told as their results; it writes them down a little later.
     resulted: Vec<String>,
 }
@@ -72,6 +86,8 @@ enum Happened {
     Answer { request: String, line: String },
     /// A person said something elsewhere.
     Inputs(Vec<RunInput>),
+    /// What pml itself asks, all of it.
+    ServerAsks(Vec<Workflow>),
 }
 
 /// Drives a run until its agent is gone.
@@ -90,6 +106,7 @@ pub async fn drive(
         program,
         pml,
         sources,
+        notes,
     } = run;
     let directory = runs.directory(&record.id);
     let servers = directory.join("servers.json");
@@ -102,14 +119,27 @@ pub async fn drive(
     let variables = claude::variables(&environment, &record);
     let agent = Agent::start(&program, arguments, variables, &record.directory)?;
     record.process = crate::proxy::process_name(std::process::id());
+    record.trouble = None;
+    if !record.asks.is_empty() {
+        // Until the agent takes an answer.
+        record.resumed_in_vain = record.resumed_in_vain.saturating_add(1);
+    }
+    let patience = match record.patience_seconds {
+        0 => reply::LONGEST_WAIT,
+        seconds => Duration::from_secs(seconds),
+    };
     let (decided, happened) = mpsc::unbounded_channel();
     let tasks = TaskTracker::new();
     let journal = Journal::open(directory, surface).await?;
     let mut driver = Driver {
         asks: Asks::new(proxy),
         machine: Machine::new(beginning.input),
-        patience: Duration::from_secs(record.patience_seconds),
+        patience,
         patient_until: None,
+        grace_until: None,
+        unread: Vec::new(),
+        looking: false,
+        server_asks: BTreeSet::new(),
         last_words_until: None,
         waiting: HashMap::new(),
         result: None,
@@ -127,7 +157,15 @@ pub async fn drive(
         decided,
         tasks,
     };
+    for text in notes {
+        driver.journal.own(OwnLine::Note { text }).await;
+    }
     let ended = driver.run(beginning.messages, controls, happened).await;
+    if ended.is_err() {
+        // What waits for an answer waits for as long as the agent lives.
+        driver.agent.terminate();
+        driver.agent.exited().await;
+    }
     driver.tasks.close();
     driver.tasks.wait().await;
     let complaint = driver.agent.complaint();
@@ -150,10 +188,9 @@ impl Driver {
     ) -> Result<(), RunError> {
         self.stand(RunState::Starting).await?;
         // First of all: a resumed agent asks at once, and would not find the hook.
-        self.agent.write(reply::initialize(
-            &format!("{OWN_REQUESTS}initialize"),
-            &ASKING_TOOLS,
-        ));
+        self.agent
+            .write(reply::initialize(&format!("{OWN_REQUESTS}initialize")));
+        self.watch_servers();
         for message in messages {
             self.say(message).await;
         }
@@ -161,6 +198,7 @@ impl Driver {
         let mut listening = true;
         while self.finish.is_none() {
             let patience = deadline(self.patient_until);
+            let grace = deadline(self.grace_until);
             let last_words = deadline(self.last_words_until);
             tokio::select! {
                 line = self.agent.next_line() => if let Some(line) = line {
@@ -177,6 +215,10 @@ impl Driver {
                 () = patience => {
                     self.patient_until = None;
                     self.step(Event::PatienceOver).await?;
+                }
+                () = grace => {
+                    self.grace_until = None;
+                    self.step(Event::GraceOver).await?;
                 }
                 () = last_words => {
                     self.last_words_until = None;
@@ -208,10 +250,16 @@ impl Driver {
                 });
                 self.step(Event::ToolsCalled(calls.collect())).await?;
             }
+            AgentLine::MessageBegan => self.step(Event::MessageBegan).await?,
+            AgentLine::MessageEnded => self.step(Event::MessageEnded).await?,
             AgentLine::ToolResults(results) => {
                 let calls: Vec<_> = results.into_iter().map(|result| result.tool_use).collect();
-                // The agent has them: what was asked for them is delivered.
-                if self.record.deliver(|ask| calls.contains(&ask.call)) {
+                let waiting = self.waiting_asks();
+                // The agent has them: what was asked for them is delivered. One that is put off is not, whatever it says.
+                if self
+                    .record
+                    .deliver(|ask| calls.contains(&ask.call) && !waiting.contains(&ask.workflow))
+                {
                     self.resulted.extend(calls.iter().cloned());
                     self.save().await?;
                 }
@@ -226,19 +274,7 @@ impl Driver {
                 }
                 self.step(Event::AskOver { request: id }).await?;
             }
-            AgentLine::Result(result) => {
-                self.record.cost = result.cost.or(self.record.cost);
-                let (deferred, queued) = (result.deferred.clone(), result.queued);
-                self.result = Some(result);
-                self.step(Event::TurnEnded { deferred, queued }).await?;
-                if self.machine.asks().is_empty() {
-                    // The turn is over without their answers.
-                    for ask in std::mem::take(&mut self.waiting).into_values() {
-                        self.over(&ask, AskOutcome::Withdrawn).await?;
-                        self.withdraw(&ask);
-                    }
-                }
-            }
+            AgentLine::Result(result) => self.turn_ended(result).await?,
             // What the host answered comes back too, under the agent's own ids.
             AgentLine::Response {
                 id,
@@ -258,75 +294,17 @@ impl Driver {
         Ok(())
     }
 
-    async fn obey(&mut self, control: Control) -> Result<(), RunError> {
-        match control {
-            Control::Message(message) => self.say(message).await,
-            Control::Interrupt => {
-                self.requests += 1;
-                let id = format!("{OWN_REQUESTS}interrupt-{}", self.requests);
-                self.agent.write(reply::interrupt(&id));
-            }
-            Control::Stop => self.step(Event::Stop).await?,
-            Control::EndOfInput => self.step(Event::InputEnded).await?,
-            Control::HostEnds => self.step(Event::HostEnds).await?,
-        }
-        Ok(())
-    }
-
-    async fn say(&mut self, message: Message) {
-        if let Err(error) = message.check() {
-            let text = error.to_string();
-            self.journal.own(OwnLine::Note { text }).await;
-            return;
-        }
-        self.agent.write(reply::message(&message));
-        let Message {
-            uuid,
-            text,
-            images,
-            priority,
-        } = message;
-        let images = images.len();
-        self.journal
-            .own(OwnLine::Message {
-                uuid,
-                text,
-                images,
-                priority,
-            })
-            .await;
-    }
-
-    /// Takes note that the agent has a message: the answers that it tells are delivered.
-    async fn taken_in(&mut self, uuid: &str) -> Result<(), RunError> {
-        if let Some((_, told)) = self.told.take_if(|(first, _)| first == uuid) {
-            self.record.deliver(|ask| told.contains(&ask.workflow));
-            self.save().await?;
-        }
-        Ok(())
-    }
-
-    fn look(&self) {
-        let (runs, id, decided) = (self.runs.clone(), self.record.id.clone(), self.decided.clone());
-        self.tasks.spawn_blocking(move || {
-            let inputs = runs.take_inputs(&id);
-            if !inputs.is_empty() {
-                let _ = decided.send(Happened::Inputs(inputs));
-            }
-        });
-    }
-
     /// Moves the machine on and carries out what it says.
     async fn step(&mut self, event: Event) -> Result<(), RunError> {
         let before = self.machine.phase();
         for effect in self.machine.step(event) {
             match effect {
                 Effect::Defer { request } => self.agent.write(reply::hook_defer(&request)),
-                Effect::StartPatience => {
-                    self.patient_until = (!self.patience.is_zero()).then(|| Instant::now() + self.patience);
-                }
+                Effect::StartPatience => self.patient_until = Some(Instant::now() + self.patience),
                 Effect::StopPatience => self.patient_until = None,
+                Effect::StartGrace => self.grace_until = Some(Instant::now() + GRACE),
                 Effect::CloseInput => {
+                    self.grace_until = None;
                     self.agent.close_input();
                     self.last_words_until = Some(Instant::now() + LAST_WORDS);
                 }

@@ -49,6 +49,12 @@ pub enum RunError {
         /// The run.
         id: String,
     },
+    /// No process drives the run.
+    #[error("no process drives run `{id}`")]
+    NotDriven {
+        /// The run.
+        id: String,
+    },
     /// The session is open elsewhere.
     #[error("the session of run `{id}` is open in another {agent}, process {pid}")]
     SessionOpen {
@@ -111,6 +117,7 @@ impl Hint for RunError {
                 "to see them: pml runs\nto allow more: \"run\": {\"most\": 8} in your own file"
             }
             Self::Driven { id } => return Some(format!("to watch it: pml run --attach {id}")),
+            Self::NotDriven { id } => return Some(format!("to go on: pml run --resume {id}")),
             Self::SessionOpen { .. } => "end it there, then try again; what was answered is kept",
             Self::File { .. } | Self::Record { .. } | Self::Start { .. } | Self::Asks { .. } => return None,
         };

@@ -17,6 +17,9 @@ const FILE_LIMIT: u64 = 8 * 1024 * 1024;
 /// A longer line (a picture, a large file that was read) is told by its length.
 const LINE_LIMIT: usize = 256 * 1024;
 
+/// How much is written at once: a file may exceed its limit by this at most.
+const BATCH: usize = 1024 * 1024;
+
 /// Appends what happens in a run.
 #[derive(Debug)]
 pub(super) struct EventLog {
@@ -78,24 +81,43 @@ impl EventLog {
             let number = self.next;
             self.next += 1;
             if line.len() > LINE_LIMIT {
-                let length = line.len();
-                writeln!(
-                    text,
-                    r#"{{"n":{number},"at":{at},"line":{{"type":"pml","event":"omitted","bytes":{length}}}}}"#
-                )?;
+                let line = omitted(line.len());
+                writeln!(text, r#"{{"n":{number},"at":{at},"line":{line}}}"#)?;
             } else {
                 writeln!(text, r#"{{"n":{number},"at":{at},"line":{line}}}"#)?;
             }
+            if text.len() > BATCH {
+                self.write(&text)?;
+                text.clear();
+            }
         }
+        self.write(&text)?;
+        Ok(self.next - 1)
+    }
+
+    fn write(&mut self, text: &[u8]) -> io::Result<()> {
         if self.length + text.len() as u64 > FILE_LIMIT {
             crate::disk::rename(&self.path, &aside(&self.path))?;
             self.file = append_to(&self.path)?;
             self.length = 0;
         }
-        self.file.write_all(&text)?;
+        self.file.write_all(text)?;
         self.length += text.len() as u64;
-        Ok(self.next - 1)
+        Ok(())
     }
+}
+
+/// Returns a line, or its length in place of one that is too long to be kept: it must not wait for the disk either.
+pub(super) fn bounded(line: String) -> String {
+    if line.len() > LINE_LIMIT {
+        omitted(line.len())
+    } else {
+        line
+    }
+}
+
+fn omitted(length: usize) -> String {
+    format!(r#"{{"type":"pml","event":"omitted","bytes":{length}}}"#)
 }
 
 /// Reads what happened in a run after a number.

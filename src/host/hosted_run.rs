@@ -44,6 +44,8 @@ pub struct HostedRun {
     pub pml: PathBuf,
     /// Whose settings the agent obeys.
     pub sources: SettingSources,
+    /// What its person is told first, such as that settings of the project were left out; escaped.
+    pub notes: Vec<String>,
 }
 
 /// How a run was left by the process that drove it.

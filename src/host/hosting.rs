@@ -6,16 +6,20 @@ use std::time::Duration;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use super::claude::{self, RUN_VARIABLE, SettingSources};
+use super::claude::{self, Opening, RUN_VARIABLE, SettingSources};
 use super::error::RunError;
-use super::hosted_run::HostedRun;
-use super::record::{RunId, RunRecord, RunState};
-use super::resumption::{KeptSession, Resumption, resumption};
+use super::hosted_run::{Beginning, HostedRun};
+use super::machine::Input;
+use super::message::Message;
+use super::project_settings::ProjectSettings;
+use super::record::{RunId, RunOutcome, RunRecord, RunState};
+use super::resumption::{KeptSession, Resumption, resumption, told_so_far};
 use super::runs::{RunLock, Runs};
 use super::transcript;
 use crate::config::{self, Environment, Files, Locations, RunSettings};
 use crate::protocol::Shown;
-use crate::proxy::{Desk, Proxy, now};
+use crate::proxy::{Desk, Proxy, Refusal, Workflow, now};
+use crate::workflow::WorkflowError;
 
 /// How much of what a person wanted is shown in lists.
 const TITLE: usize = 200;
@@ -65,11 +69,11 @@ impl Hosting {
 
     /// Begins a run, if its agent is there and another one may be under way. It blocks.
     pub fn begin(&self, wanted: &WantedRun) -> Result<HostedRun, RunError> {
-        let (files, settings, sources) = self.surroundings(&wanted.directory, wanted.config.as_ref());
-        let program = claude::find(&self.environment, &settings)?;
-        self.check_room(&settings)?;
+        let around = self.surroundings(&wanted.directory, wanted.config.as_ref());
+        let program = claude::find(&self.environment, &around.settings)?;
+        self.check_room(&around.settings, None)?;
         let created_at = now().millis();
-        let patience = wanted.patience.unwrap_or(settings.patience);
+        let patience = wanted.patience.unwrap_or(around.settings.patience);
         let (record, lock) = self.runs.create(|id| RunRecord {
             id,
             session: Uuid::new_v4(),
@@ -84,66 +88,117 @@ impl Hosting {
             asks: Vec::new(),
             answered: Vec::new(),
             put_off: None,
+            resumed_in_vain: 0,
+            trouble: None,
             transcript: None,
             model: None,
             cost: None,
             agent_arguments: wanted.agent_arguments.clone(),
             patience_seconds: patience.as_secs(),
         })?;
-        Ok(self.hosted(record, lock, program, files, sources))
+        Ok(self.hosted(record, lock, program, around))
     }
 
     /// Takes a run over that no process drives, unless its session is open elsewhere. It blocks.
     pub fn take_over(&self, id: &RunId) -> Result<HostedRun, RunError> {
         let record = self.runs.read(id)?;
-        let (files, settings, sources) = self.surroundings(&record.directory, record.config.as_ref());
-        let program = claude::find(&self.environment, &settings)?;
+        let around = self.surroundings(&record.directory, record.config.as_ref());
+        let program = claude::find(&self.environment, &around.settings)?;
         let lock = self.runs.claim(&record)?;
         // What another process wrote before it let go.
         let mut record = self.runs.read_claimed(id)?;
-        if let Some(pid) = claude::process_with_session(&self.environment, &record) {
-            return Err(RunError::SessionOpen {
-                id: id.to_string(),
-                agent: "Claude Code",
-                pid,
-            });
-        }
-        self.check_room(&settings)?;
+        self.check_free(&record, &around.settings)?;
+        self.runs.forget_stops(id);
         if record.state == RunState::Lost {
             transcript::reconcile(&mut record);
             self.runs.write(&record)?;
         }
-        Ok(self.hosted(record, lock, program, files, sources))
+        Ok(self.hosted(record, lock, program, around))
     }
 
     /// Prepares a run once more that this process has the right to drive. It blocks.
     pub fn hosted_again(&self, record: RunRecord, lock: RunLock) -> Result<HostedRun, RunError> {
-        let (files, settings, sources) = self.surroundings(&record.directory, record.config.as_ref());
-        let program = claude::find(&self.environment, &settings)?;
-        Ok(self.hosted(record, lock, program, files, sources))
+        let around = self.surroundings(&record.directory, record.config.as_ref());
+        let program = claude::find(&self.environment, &around.settings)?;
+        self.check_free(&record, &around.settings)?;
+        self.runs.forget_stops(&record.id);
+        Ok(self.hosted(record, lock, program, around))
+    }
+
+    /// Writes down why a run could not be resumed, for a person to read, unless a process drives it meanwhile. It blocks.
+    pub fn note_trouble(&self, id: &RunId, trouble: &str) {
+        let Ok(record) = self.runs.read(id) else { return };
+        if record.trouble.as_deref() == Some(trouble) {
+            return;
+        }
+        let Ok(_lock) = self.runs.claim(&record) else {
+            return;
+        };
+        if let Ok(mut record) = self.runs.read_claimed(id) {
+            record.trouble = Some(trouble.to_owned());
+            // It is told where it cannot be written, too.
+            let _ = self.runs.write(&record);
+        }
+    }
+
+    /// Ends a run for which no answer can come any more, unless a process drives it meanwhile. It blocks.
+    pub fn give_up(&self, id: &RunId, why: &str) -> Result<(), RunError> {
+        let _lock = self.runs.claim(&self.runs.read(id)?)?;
+        let mut record = self.runs.read_claimed(id)?;
+        if matches!(record.state, RunState::Ended { .. }) {
+            return Ok(());
+        }
+        record.asks.clear();
+        record.trouble = Some(why.to_owned());
+        record.changed_at = now().millis();
+        record.state = RunState::Ended {
+            outcome: RunOutcome::Failed,
+        };
+        self.runs.write(&record)
     }
 
     /// Decides how a run goes on that no process drives.
     pub async fn resumption(&self, desk: &Desk, record: &RunRecord) -> Resumption {
-        let mut asks = Vec::new();
-        for kept in &record.asks {
-            // One that the store has forgotten is so old that no answer can come.
-            if let Ok(workflow) = desk.find(kept.workflow).await {
-                asks.push(workflow);
-            }
-        }
-        let transcript = record.transcript.clone();
-        let missing =
-            tokio::task::spawn_blocking(move || transcript.is_some_and(|path| !path.exists())).await;
-        let session = match missing {
-            Ok(true) => KeptSession::Missing,
-            Ok(false) | Err(_) => KeptSession::Written,
+        let Some(asks) = asks_of(desk, record).await else {
+            // A store that cannot be read now says nothing: it is asked again.
+            return Resumption::Waits;
         };
-        resumption(record, &asks, session)
+        resumption(record, &asks, session_of(record).await)
     }
 
-    fn check_room(&self, settings: &RunSettings) -> Result<(), RunError> {
-        let driven = |run: &RunRecord| run.state.is_driven();
+    /// Begins a run anew with what a person says, who need not answer what it asked. What was answered is told first.
+    pub async fn told(&self, desk: &Desk, record: &RunRecord, message: Message, input: Input) -> Beginning {
+        let asks = asks_of(desk, record).await.unwrap_or_default();
+        let answered = match record.state {
+            RunState::Lost => told_so_far(record, &asks, session_of(record).await),
+            _ => None,
+        };
+        let mut beginning = answered.unwrap_or(Beginning {
+            opening: Opening::Resume,
+            messages: Vec::new(),
+            input,
+            told: Vec::new(),
+        });
+        beginning.input = input;
+        beginning.messages.push(message);
+        beginning
+    }
+
+    /// Checks that the session of a run is open nowhere else, and that another run may be under way.
+    fn check_free(&self, record: &RunRecord, settings: &RunSettings) -> Result<(), RunError> {
+        if let Some(pid) = claude::process_with_session(&self.environment, record) {
+            return Err(RunError::SessionOpen {
+                id: record.id.to_string(),
+                agent: "Claude Code",
+                pid,
+            });
+        }
+        self.check_room(settings, Some(&record.id))
+    }
+
+    /// Checks that another run may be under way; `own` is not counted, whose record may say that it is driven.
+    fn check_room(&self, settings: &RunSettings, own: Option<&RunId>) -> Result<(), RunError> {
+        let driven = |run: &RunRecord| run.state.is_driven() && own != Some(&run.id);
         let running = self.runs.list().iter().filter(|run| driven(run)).count();
         if running >= settings.most {
             return Err(RunError::TooMany {
@@ -154,23 +209,25 @@ impl Hosting {
         Ok(())
     }
 
-    fn surroundings(
-        &self,
-        directory: &PathBuf,
-        config: Option<&PathBuf>,
-    ) -> (Files, RunSettings, SettingSources) {
+    fn surroundings(&self, directory: &PathBuf, config: Option<&PathBuf>) -> Surroundings {
         let environment = self.in_directory(directory, None);
         let files = config::find(config.map(PathBuf::as_path), &environment, &self.locations);
-        match config::read(&files) {
-            Ok(config) => {
-                let sources = match config.project.unaccepted() {
-                    Some(_) => SettingSources::User,
-                    None => SettingSources::All,
-                };
-                (files, config.run, sources)
-            }
+        let found = ProjectSettings::read(directory, &self.environment);
+        let (settings, accepted) = match config::read(&files) {
+            Ok(config) => (config.run.clone(), config.project.unaccepted().is_none()),
             // The rules refuse every call then, and say why.
-            Err(_) => (files, RunSettings::default(), SettingSources::User),
+            Err(_) => (RunSettings::default(), false),
+        };
+        let (sources, notes) = if accepted && found.counts(&files.accepted) {
+            (SettingSources::All, Vec::new())
+        } else {
+            (SettingSources::User, left_out(&found))
+        };
+        Surroundings {
+            files,
+            settings,
+            sources,
+            notes,
         }
     }
 
@@ -189,14 +246,13 @@ impl Hosting {
         Environment::new(own.chain(marks.into_iter().flatten()), directory)
     }
 
-    fn hosted(
-        &self,
-        record: RunRecord,
-        lock: RunLock,
-        program: PathBuf,
-        files: Files,
-        sources: SettingSources,
-    ) -> HostedRun {
+    fn hosted(&self, record: RunRecord, lock: RunLock, program: PathBuf, around: Surroundings) -> HostedRun {
+        let Surroundings {
+            files,
+            sources,
+            notes,
+            ..
+        } = around;
         let environment = self.in_directory(&record.directory, Some(&record));
         let environment = match files.project.parent() {
             Some(project) => environment.in_project(project),
@@ -212,7 +268,58 @@ impl Hosting {
             program,
             pml: self.pml.clone(),
             sources,
+            notes,
         }
+    }
+}
+
+/// What counts in the directory of a run.
+struct Surroundings {
+    files: Files,
+    settings: RunSettings,
+    sources: SettingSources,
+    notes: Vec<String>,
+}
+
+/// Says that the agent does not obey what the project brings for it, and how it would.
+fn left_out(found: &ProjectSettings) -> Vec<String> {
+    match found {
+        ProjectSettings::Absent => {
+            vec!["this project is not accepted: the agent obeys your own settings only; to accept it: pml trust".to_owned()]
+        }
+        ProjectSettings::Found(found) => vec![format!(
+            "the settings of this project in `{}` are left out, as you have not accepted them; to read and accept them: pml trust",
+            Shown::path(&found.folder)
+        )],
+        ProjectSettings::Unclear { folder, reason } => vec![format!(
+            "the settings of this project are left out: `{}` {reason}, so it cannot be accepted",
+            Shown::path(folder)
+        )],
+    }
+}
+
+/// Reads the asks of a run; `None` where the store cannot be read. One that it has forgotten is left out.
+async fn asks_of(desk: &Desk, record: &RunRecord) -> Option<Vec<Workflow>> {
+    let mut asks = Vec::new();
+    for kept in &record.asks {
+        match desk.find(kept.workflow).await {
+            Ok(workflow) => asks.push(workflow),
+            Err(Refusal::Workflow(WorkflowError::Unknown { .. })) => {}
+            Err(refusal) => {
+                tracing::warn!("{}", crate::report::render_hinted(&refusal));
+                return None;
+            }
+        }
+    }
+    Some(asks)
+}
+
+async fn session_of(record: &RunRecord) -> KeptSession {
+    let transcript = record.transcript.clone();
+    let missing = tokio::task::spawn_blocking(move || transcript.is_some_and(|path| !path.exists()));
+    match missing.await {
+        Ok(true) => KeptSession::Missing,
+        Ok(false) | Err(_) => KeptSession::Written,
     }
 }
 

@@ -3,22 +3,28 @@
 //! The pieces of a text come many a second: the log gets them together, a few times a second, so that a stream is not slowed
 //! by the disk. Whatever else comes takes along what was collected, so the order stays.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::error::RunError;
-use super::event_log::EventLog;
-use super::line::AgentLine;
+use super::event_log::{EventLog, bounded};
+use super::line::{AgentLine, AgentRequest};
 use super::run_line::{OwnLine, RunLine};
 
 /// How long pieces of text are collected for the log: a reader sees them as a stream.
 const COLLECTED_FOR: Duration = Duration::from_millis(50);
 
-/// How many lines may wait for the disk before the agent is read more slowly.
-const WAITING: usize = 1_024;
+/// How many lines may wait for the disk before the agent is read more slowly; each is bounded.
+const WAITING: usize = 128;
+
+/// How many lines are written at once.
+const AT_ONCE: usize = 64;
 
 /// Passes on what happens in a run.
 pub(super) struct Journal {
@@ -51,11 +57,13 @@ impl Journal {
 
     /// Passes on a line of the agent.
     pub(super) async fn agent(&self, raw: String, meaning: AgentLine) {
+        let raw = without_contents(&raw, &meaning).unwrap_or(raw);
         let entry = match &meaning {
             AgentLine::TextDelta(text) => Some(LogEntry::Text(text.clone())),
+            AgentLine::MessageBegan | AgentLine::MessageEnded => None,
             // Their text comes as pieces, and whole.
             AgentLine::Other if raw.contains(r#""type":"stream_event""#) => None,
-            _ => Some(LogEntry::Line(raw.clone())),
+            _ => Some(LogEntry::Line(bounded(raw.clone()))),
         };
         if let Some(entry) = entry {
             let _ = self.log.send(entry).await;
@@ -67,7 +75,7 @@ impl Journal {
 
     /// Passes on a line of pml.
     pub(super) async fn own(&self, line: OwnLine) {
-        let _ = self.log.send(LogEntry::Line(line.json())).await;
+        let _ = self.log.send(LogEntry::Line(bounded(line.json()))).await;
         let _ = self.surface.send(RunLine::Own(line)).await;
     }
 
@@ -76,6 +84,50 @@ impl Journal {
         drop((self.log, self.surface));
         let _ = self.writing.await;
     }
+}
+
+/// Returns a line of the conversation between agent and host without what was asked and answered in it: forms and answers
+/// may hold what no log is to keep. `None` where it is no such line.
+fn without_contents(raw: &str, meaning: &AgentLine) -> Option<String> {
+    let line = match meaning {
+        AgentLine::Request { id, request } => {
+            let request = match request {
+                AgentRequest::Permission(asked) => {
+                    json!({ "subtype": "can_use_tool", "tool_name": asked.tool, "tool_use_id": asked.tool_use })
+                }
+                AgentRequest::Hook { tool, tool_use, .. } => {
+                    json!({ "subtype": "hook_callback", "tool_name": tool, "tool_use_id": tool_use })
+                }
+                AgentRequest::Elicitation { server, .. } => {
+                    json!({ "subtype": "elicitation", "mcp_server_name": server })
+                }
+                AgentRequest::Unknown { subtype } => json!({ "subtype": subtype }),
+            };
+            json!({ "type": "control_request", "request_id": id, "request": request })
+        }
+        AgentLine::Response { id, error } => {
+            let response = match error {
+                Some(error) => json!({ "subtype": "error", "request_id": id, "error": error }),
+                None => json!({ "subtype": "success", "request_id": id }),
+            };
+            json!({ "type": "control_response", "response": response })
+        }
+        AgentLine::Other => {
+            let line: Typed<'_> = serde_json::from_str(raw).ok()?;
+            if !line.kind.starts_with("control_") {
+                return None;
+            }
+            json!({ "type": line.kind })
+        }
+        _ => return None,
+    };
+    Some(line.to_string())
+}
+
+#[derive(Deserialize)]
+struct Typed<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
 }
 
 /// Writes entries as they come, and collects pieces of text.
@@ -110,7 +162,8 @@ async fn write(log: EventLog, mut entries: mpsc::Receiver<LogEntry>) {
             }
         };
         entry.into_iter().for_each(&mut take);
-        while let Ok(more) = entries.try_recv() {
+        for _ in 0..AT_ONCE {
+            let Ok(more) = entries.try_recv() else { break };
             take(more);
         }
         if ended && !text.is_empty() {
@@ -146,5 +199,30 @@ async fn append(log: &mut Option<EventLog>, lines: &mut Vec<String>) {
         Ok((open, Ok(_))) => *log = Some(open),
         Ok((_, Err(error))) => tracing::warn!("the events of the run cannot be written any more: {error}"),
         Err(panicked) => tracing::warn!("the events of the run cannot be written any more: {panicked}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_and_answered_on_the_way_to_the_host_is_left_out() {
+        let lines = [
+            r#"{"type":"control_response","response":{"subtype":"success","request_id":"r","response":{"action":"accept","content":{"pin":"hunter2"}}}}"#,
+            r#"{"type":"control_request","request_id":"r","request":{"subtype":"hook_callback","input":{"tool_name":"Bash","tool_input":{"command":"hunter2"},"tool_use_id":"t","transcript_path":"/hunter2"}}}"#,
+            r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"hunter2"}}}"#,
+            r#"{"type":"control_request","request":{"subtype":"of_next_year","x":"hunter2"}}"#,
+        ];
+        for raw in lines {
+            let kept = without_contents(raw, &AgentLine::read(raw).unwrap()).unwrap();
+            assert!(!kept.contains("hunter2"), "{kept}");
+            assert_eq!(
+                kept.contains("control_response"),
+                raw.contains("control_response")
+            );
+        }
+        let said = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"control_request"}]}}"#;
+        assert_eq!(without_contents(said, &AgentLine::read(said).unwrap()), None);
     }
 }

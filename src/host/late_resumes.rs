@@ -14,11 +14,14 @@ use super::hosted_run::{Beginning, Control, HostedRun};
 use super::hosting::Hosting;
 use super::record::{RunId, RunRecord, RunState};
 use super::resumption::Resumption;
-use crate::proxy::{Desk, Refusal, Urgency};
+use crate::proxy::{Desk, Refusal, Urgency, now};
 use crate::report;
 
 /// How often runs are looked at although no ask changed: a process that drove one may have been killed after its answer.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// Why a run is over that was never answered.
+const UNANSWERED: &str = "nobody answered in time what it asked";
 
 /// The most lines of a run that wait to be dropped: nothing shows them here.
 const UNSEEN: usize = 64;
@@ -73,10 +76,26 @@ impl LateResumes {
             if self.lock().contains(&record.id) {
                 continue;
             }
-            if let Resumption::Goes(_) = self.hosting.resumption(&self.desk, &record).await {
-                self.resume(record.id).await;
+            match self.hosting.resumption(&self.desk, &record).await {
+                Resumption::Goes(_) if has_rested(&record) => self.resume(record.id).await,
+                Resumption::InVain => self.note(record.id, Resumption::in_vain()).await,
+                // Without an answer the agent would be woken for nothing, and cost something.
+                Resumption::Expired => {
+                    let hosting = self.hosting.clone();
+                    let ended = tokio::task::spawn_blocking(move || hosting.give_up(&record.id, UNANSWERED));
+                    if let Ok(Err(error)) = ended.await {
+                        tracing::debug!("{}", report::render_hinted(&error));
+                    }
+                }
+                Resumption::Goes(_) | Resumption::Waits | Resumption::Not => {}
             }
         }
+    }
+
+    /// Writes down why a run is not resumed, for those who look at their runs.
+    async fn note(&self, id: RunId, trouble: String) {
+        let hosting = self.hosting.clone();
+        let _ = tokio::task::spawn_blocking(move || hosting.note_trouble(&id, &trouble)).await;
     }
 
     async fn resume(&self, id: RunId) {
@@ -84,10 +103,13 @@ impl LateResumes {
         let taken = tokio::task::spawn_blocking(move || hosting.take_over(&wanted)).await;
         let run = match taken {
             Ok(Ok(run)) => run,
-            // Another process is faster, or there is no room now; the next look tries again.
-            Ok(Err(RunError::Driven { .. } | RunError::TooMany { .. })) | Err(_) => return,
+            // Another process is faster.
+            Ok(Err(RunError::Driven { .. })) | Err(_) => return,
+            // The next look tries again.
             Ok(Err(error)) => {
-                tracing::warn!("run {id} cannot be resumed: {}", report::render_hinted(&error));
+                let trouble = report::render_hinted(&error);
+                tracing::debug!("run {id} cannot be resumed: {trouble}");
+                self.note(id, trouble).await;
                 return;
             }
         };
@@ -97,10 +119,18 @@ impl LateResumes {
         };
         tracing::info!("run {id} goes on after an answer");
         self.lock().insert(id.clone());
-        let (driven, ending) = (Arc::clone(&self.driven), self.ending.clone());
+        let (driven, ending, hosting) = (
+            Arc::clone(&self.driven),
+            self.ending.clone(),
+            self.hosting.clone(),
+        );
         self.tasks.spawn(async move {
             if let Err(error) = follow(run, beginning, ending).await {
-                tracing::warn!("run {id} ended: {}", report::render_hinted(&error));
+                let trouble = report::render_hinted(&error);
+                tracing::warn!("run {id} ended: {trouble}");
+                let (hosting, id) = (hosting, id.clone());
+                let noted = tokio::task::spawn_blocking(move || hosting.note_trouble(&id, &trouble));
+                let _ = noted.await;
             }
             driven.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         });
@@ -109,6 +139,12 @@ impl LateResumes {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<RunId>> {
         self.driven.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Tells whether a run that was resumed in vain may be tried again.
+fn has_rested(record: &RunRecord) -> bool {
+    let since = now().millis().saturating_sub(record.changed_at);
+    u128::try_from(since).is_ok_and(|since| since >= record.rest().as_millis())
 }
 
 /// Drives a run that nothing shows; its log does.

@@ -24,6 +24,10 @@ pub enum AgentLine {
         /// The call of a subagent that this belongs to.
         parent: Option<String>,
     },
+    /// The model begins to say something.
+    MessageBegan,
+    /// The model has said it to the end: no more calls belong to it.
+    MessageEnded,
     /// A piece of text, as it comes.
     TextDelta(String),
     /// Tools have finished.
@@ -171,6 +175,17 @@ pub struct PermissionRequest {
     pub suggestions: Vec<String>,
     /// How wide an approval may reach.
     pub reach: UseReach,
+    /// Whether a rule may allow it, or only a person.
+    pub rules: RuleReach,
+}
+
+/// What a rule that allows a tool may do about one use of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleReach {
+    /// It may let it run.
+    MayAllow,
+    /// A person decides in any case: the agent says so of this use.
+    MayNotAllow,
 }
 
 /// How a turn ended.
@@ -235,7 +250,7 @@ mod tests {
                 .extend(more.as_object().unwrap().clone());
             read(&json!({ "type": "control_request", "request_id": "r1", "request": request }))
         };
-        let expected = |reach| AgentLine::Request {
+        let expected = |reach, rules| AgentLine::Request {
             id: "r1".to_owned(),
             request: AgentRequest::Permission(PermissionRequest {
                 tool: "Bash".to_owned(),
@@ -243,13 +258,19 @@ mod tests {
                 tool_use: "t1".to_owned(),
                 suggestions: vec![r#"{"type":"setMode"}"#.to_owned()],
                 reach,
+                rules,
             }),
         };
-        assert_eq!(asked(json!({})), expected(UseReach::Lasting));
-        for flag in ["default_to_no", "suppress_always_allow_rule"] {
+        assert_eq!(asked(json!({})), expected(UseReach::Lasting, RuleReach::MayAllow));
+        for flag in [
+            json!({ "default_to_no": true }),
+            json!({ "suppress_always_allow_rule": true }),
+            json!({ "requires_user_interaction": true }),
+            json!({ "matched_ask_rule": { "toolName": "Bash" } }),
+        ] {
             assert_eq!(
-                asked(json!({ flag: true })),
-                expected(UseReach::OnceOnly),
+                asked(flag.clone()),
+                expected(UseReach::OnceOnly, RuleReach::MayNotAllow),
                 "{flag}"
             );
         }

@@ -9,9 +9,16 @@
 //! ```
 //!
 //! The non-obvious thing: a call is put off only where nothing else of the same message is open. The agent loses all but
-//! the last of several calls that are put off, and a call beside it that still runs would be cut off.
+//! the last of several calls that are put off, and a call beside it that still runs would be cut off. Whether a call is
+//! alone is known once its message has been said to the end. What is asked in the middle of a call cannot be put off:
+//! where no person is there to see it, the agent is ended, and their answer is told when they come.
+
+mod event;
 
 use std::collections::BTreeSet;
+
+pub use event::Input;
+pub(super) use event::{AskRoad, Effect, Event, Finish, OpenAsk};
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,108 +37,6 @@ pub(super) enum Phase {
     Ending,
     /// The agent is gone.
     Over,
-}
-
-/// How an ask of the agent can wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AskRoad {
-    /// Before its call: it can be put off, and comes again when the session is resumed.
-    Hook,
-    /// In the middle of it: it waits for as long as the agent lives.
-    Open,
-}
-
-/// An ask of the agent that a person has not answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OpenAsk {
-    /// The agent's request.
-    pub(super) request: String,
-    /// The call that it is about.
-    pub(super) tool_use: String,
-    /// How it can wait.
-    pub(super) road: AskRoad,
-}
-
-/// What happens to a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Event {
-    /// The agent began a turn.
-    TurnBegan,
-    /// The model calls tools.
-    ToolsCalled(Vec<String>),
-    /// Tools have finished.
-    ToolsFinished(Vec<String>),
-    /// The agent asks, and a person must answer.
-    Asked(OpenAsk),
-    /// An ask was answered, or the agent took it back.
-    AskOver {
-        /// The agent's request.
-        request: String,
-    },
-    /// No person has answered for as long as the run is patient.
-    PatienceOver,
-    /// A turn ended.
-    TurnEnded {
-        /// The call that was put off.
-        deferred: Option<String>,
-        /// How many messages of the person wait for a turn.
-        queued: u64,
-    },
-    /// The person has nothing more to say.
-    InputEnded,
-    /// The host must end: what can be put off is, the rest is left for a later resume.
-    HostEnds,
-    /// The person ends the run.
-    Stop,
-    /// The agent's process is gone.
-    AgentGone,
-}
-
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Effect {
-    /// Put the call of this request off.
-    Defer {
-        /// The agent's request.
-        request: String,
-    },
-    /// Begin to wait for a person, anew.
-    StartPatience,
-    /// Nobody has to be waited for.
-    StopPatience,
-    /// Close the agent's input: it ends when it is done.
-    CloseInput,
-    /// End the agent now.
-    Terminate,
-    /// The run is over in this process.
-    Finish(Finish),
-}
-
-/// How a run is over in one process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Finish {
-    /// The agent had nothing more to do.
-    Done,
-    /// A call was put off until a person answers.
-    Parked {
-        /// The call.
-        tool_use: String,
-    },
-    /// The agent is gone although it worked or waited for answers.
-    Lost,
-    /// The host ended it, and the run is to go on later.
-    Left,
-    /// A person ended it.
-    Stopped,
-}
-
-/// Whether more is to be expected of the person once a turn is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
-    /// They may say something.
-    Open,
-    /// The run ends with its turn.
-    Ended,
 }
 
 /// Why the agent was told to end.
@@ -153,13 +58,25 @@ pub(super) struct Machine {
     asks: Vec<OpenAsk>,
     /// The calls of the newest messages that have no result.
     running_tools: BTreeSet<String>,
-    /// The call that the agent was told to put off.
+    /// Whether the model is in the middle of a message, which may bring more calls.
+    speaking: bool,
+    /// The call that the agent was told to put off; it is not among the asks any more.
     deferring: Option<OpenAsk>,
     ending: Option<Ending>,
+    patience: Patience,
     /// The host ends once what is being put off is.
     leaving: bool,
     /// The call whose put-off the agent has confirmed.
     parked: Option<String>,
+}
+
+/// Whether a person is waited for any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// They are.
+    Left,
+    /// They have had their time, and something beside the asks was still at work.
+    Over,
 }
 
 impl Machine {
@@ -171,8 +88,10 @@ impl Machine {
             input,
             asks: Vec::new(),
             running_tools: BTreeSet::new(),
+            speaking: false,
             deferring: None,
             ending: None,
+            patience: Patience::Left,
             leaving: false,
             parked: None,
         }
@@ -186,8 +105,21 @@ impl Machine {
 
     /// Returns the asks that no person has answered.
     #[must_use]
+    #[cfg(test)]
     pub(super) fn asks(&self) -> &[OpenAsk] {
         &self.asks
+    }
+
+    /// Tells whether the agent was told to put the call of this request off: its answer is for the next process.
+    #[must_use]
+    pub(super) fn is_put_off(&self, request: &str) -> bool {
+        self.deferring.as_ref().is_some_and(|ask| ask.request == *request)
+    }
+
+    /// Tells whether the agent ends in a way that its asks outlive it.
+    #[must_use]
+    pub(super) fn keeps_asks(&self) -> bool {
+        self.parked.is_some() || self.ending == Some(Ending::Left)
     }
 
     /// Moves on by one event and returns what is to be done, in order.
@@ -203,6 +135,7 @@ impl Machine {
                 Vec::new()
             }
             Event::ToolsCalled(calls) => {
+                self.patience = Patience::Left;
                 self.running_tools.extend(calls);
                 Vec::new()
             }
@@ -210,15 +143,24 @@ impl Machine {
                 for call in &calls {
                     self.running_tools.remove(call);
                 }
+                self.go_if_overdue()
+            }
+            Event::MessageBegan => {
+                self.speaking = true;
                 Vec::new()
+            }
+            Event::MessageEnded => {
+                self.speaking = false;
+                self.go_if_overdue()
             }
             Event::Asked(ask) => self.asked(ask),
             Event::AskOver { request } => self.ask_over(&request),
-            Event::PatienceOver => self.put_off().unwrap_or_else(|| match self.phase {
-                // What cannot be put off goes on waiting, and is looked at again.
-                Phase::Asking => vec![Effect::StartPatience],
+            Event::PatienceOver => self.patience_over(),
+            Event::GraceOver => match self.phase {
+                // What is put off and not confirmed is left as it is: its answer is told by a message.
+                Phase::Asking | Phase::Parking => self.end(Ending::Left),
                 _ => Vec::new(),
-            }),
+            },
             Event::TurnEnded { deferred, queued } => self.turn_ended(deferred, queued),
             Event::InputEnded => {
                 self.input = Input::Ended;
@@ -235,60 +177,126 @@ impl Machine {
 
     fn asked(&mut self, ask: OpenAsk) -> Vec<Effect> {
         self.asks.push(ask);
-        if matches!(
-            self.phase,
-            Phase::Starting | Phase::Running | Phase::Idle | Phase::Asking
-        ) {
-            self.phase = Phase::Asking;
-            return vec![Effect::StartPatience];
+        match self.phase {
+            // It came after the other was put off, and the agent does not end before it is answered.
+            Phase::Parking if self.leaving => self.end(Ending::Left),
+            Phase::Starting | Phase::Running | Phase::Idle | Phase::Asking | Phase::Parking => {
+                self.phase = Phase::Asking;
+                self.patience = Patience::Left;
+                vec![Effect::StartPatience]
+            }
+            Phase::Ending | Phase::Over => Vec::new(),
         }
-        Vec::new()
     }
 
     fn ask_over(&mut self, request: &str) -> Vec<Effect> {
         self.asks.retain(|ask| ask.request != *request);
-        if self.deferring.as_ref().is_some_and(|ask| ask.request == *request) {
+        if self.is_put_off(request) {
             self.deferring = None;
         }
-        match (self.phase, self.asks.is_empty()) {
-            (Phase::Asking | Phase::Parking, true) => {
-                self.phase = Phase::Running;
-                vec![Effect::StopPatience]
-            }
-            (Phase::Asking, false) => vec![Effect::StartPatience],
-            _ => Vec::new(),
+        if !matches!(self.phase, Phase::Asking | Phase::Parking) {
+            return Vec::new();
         }
+        if !self.asks.is_empty() {
+            return vec![Effect::StartPatience];
+        }
+        if self.deferring.is_some() {
+            self.phase = Phase::Parking;
+            return vec![Effect::StopPatience, Effect::StartGrace];
+        }
+        self.phase = Phase::Running;
+        vec![Effect::StopPatience]
+    }
+
+    fn patience_over(&mut self) -> Vec<Effect> {
+        if self.phase != Phase::Asking {
+            return Vec::new();
+        }
+        if let Some(effects) = self.put_off() {
+            return effects;
+        }
+        let again = self.patience == Patience::Over;
+        self.patience = Patience::Over;
+        // A person who may speak is there, and sees what waits. Where none is, what works beside the asks is given as
+        // much time once more: it may be an agent of the agent's own, which waits for the very same answer.
+        if self.input == Input::Ended && !self.speaking && (again || !self.works_beside()) {
+            return self.end(Ending::Left);
+        }
+        // What cannot be put off goes on waiting, and is looked at again.
+        vec![Effect::StartPatience]
+    }
+
+    /// Does what the person's silence or the host's end could not do before.
+    fn go_if_overdue(&mut self) -> Vec<Effect> {
+        if self.phase != Phase::Asking {
+            return Vec::new();
+        }
+        if self.leaving {
+            return self.host_ends();
+        }
+        match self.patience {
+            Patience::Over => self.put_off().unwrap_or_default(),
+            Patience::Left => Vec::new(),
+        }
+    }
+
+    /// Tells whether the agent does something else while it asks.
+    fn works_beside(&self) -> bool {
+        // An ask that names no call is one of a call that runs.
+        let nameless = self.asks.iter().filter(|ask| ask.tool_use.is_empty()).count();
+        let asks = |call: &String| {
+            let mut asks = self.asks.iter().chain(&self.deferring);
+            asks.any(|ask| ask.tool_use == *call)
+        };
+        self.running_tools.iter().filter(|call| !asks(call)).count() > nameless
     }
 
     /// Puts the only open ask off, where the agent would neither lose it nor cut something else off.
     fn put_off(&mut self) -> Option<Vec<Effect>> {
         let [ask] = self.asks.as_slice() else { return None };
-        let alone = self.running_tools.iter().all(|call| *call == ask.tool_use);
+        let alone = !self.speaking && self.deferring.is_none() && !self.works_beside();
         if self.phase != Phase::Asking || ask.road != AskRoad::Hook || !alone {
             return None;
         }
         let request = ask.request.clone();
-        self.deferring = Some(ask.clone());
+        self.deferring = self.asks.pop();
         self.phase = Phase::Parking;
-        Some(vec![Effect::StopPatience, Effect::Defer { request }])
+        Some(vec![
+            Effect::StopPatience,
+            Effect::Defer { request },
+            Effect::StartGrace,
+        ])
     }
 
     fn turn_ended(&mut self, deferred: Option<String>, queued: u64) -> Vec<Effect> {
         self.running_tools.clear();
+        self.speaking = false;
         let put_off = self.deferring.take();
+        let was_put_off = put_off.is_some();
         if let (Some(ask), Some(call)) = (put_off, deferred)
             && ask.tool_use == call
         {
+            self.asks.clear();
             self.parked = Some(call);
             self.phase = Phase::Ending;
-            return vec![Effect::CloseInput];
+            // What was said meanwhile would begin a turn that is cut off: it is kept for the next process.
+            let end = if queued > 0 {
+                Effect::Terminate
+            } else {
+                Effect::CloseInput
+            };
+            return vec![Effect::StopPatience, end];
         }
         // The turn is over, so its asks are: the agent does not wait for them any more.
         self.asks.clear();
-        let mut effects = vec![Effect::StopPatience];
         if self.phase == Phase::Ending {
             return Vec::new();
         }
+        if was_put_off {
+            // The agent has not confirmed it. The question goes on waiting without it, and its answer is told.
+            return self.end(Ending::Left);
+        }
+        let mut effects = vec![Effect::StopPatience];
         self.phase = if queued > 0 { Phase::Running } else { Phase::Idle };
         if self.leaving {
             effects.extend(self.end(Ending::Left));
@@ -299,11 +307,18 @@ impl Machine {
     }
 
     fn host_ends(&mut self) -> Vec<Effect> {
+        let again = self.leaving;
         self.leaving = true;
         match self.phase {
-            Phase::Parking | Phase::Ending => Vec::new(),
+            // Told twice, the agent is not waited for any more.
+            Phase::Parking if again => self.end(Ending::Left),
+            Phase::Parking => Vec::new(),
+            Phase::Ending | Phase::Over => Vec::new(),
             Phase::Idle => self.end(Ending::Done),
-            _ => self.put_off().unwrap_or_else(|| self.end(Ending::Left)),
+            Phase::Asking if self.speaking && !again => vec![Effect::StartGrace],
+            Phase::Asking | Phase::Starting | Phase::Running => {
+                self.put_off().unwrap_or_else(|| self.end(Ending::Left))
+            }
         }
     }
 
@@ -326,8 +341,7 @@ impl Machine {
             (None, Some(Ending::Done)) => Finish::Done,
             (None, Some(Ending::Stopped)) => Finish::Stopped,
             (None, None) if quiet => Finish::Done,
-            (None, Some(Ending::Left)) => Finish::Left,
-            (None, None) => Finish::Lost,
+            (None, Some(Ending::Left) | None) => Finish::Lost,
         };
         vec![Effect::StopPatience, Effect::Finish(finish)]
     }

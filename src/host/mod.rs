@@ -25,9 +25,11 @@ mod line;
 mod machine;
 mod message;
 mod process;
+mod project_settings;
 mod record;
 mod reply;
 mod resumption;
+mod run_input;
 mod run_line;
 mod runs;
 mod transcript;
@@ -40,11 +42,14 @@ pub use hosted_run::{Beginning, Control, HostedRun, RunEnd};
 pub use hosting::{Hosting, WantedRun};
 pub use late_resumes::LateResumes;
 pub use line::{
-    AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, ToolOutcome, ToolResult, TurnResult,
+    AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, RuleReach, ToolOutcome, ToolResult,
+    TurnResult,
 };
 pub use machine::Input;
 pub use message::{Image, Message, MessageError, Priority};
+pub use project_settings::{AGENT_FOLDER, FoundSettings, ProjectSettings};
 pub use record::{KeptAsk, KeptAskKind, RunId, RunOutcome, RunRecord, RunState};
 pub use resumption::Resumption;
+pub use run_input::RunInput;
 pub use run_line::{AskOutcome, OwnLine, RunLine};
-pub use runs::{RunInput, RunLock, Runs};
+pub use runs::{RunLock, Runs};

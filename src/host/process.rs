@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::error::RunError;
-use crate::protocol::{DependencyName, Line, Secrets};
+use crate::protocol::{DependencyName, Line};
 use crate::proxy::{AgentProcess, Exit, LaunchLine, Stderr, Urgency, spawn, supervisor_program};
 use crate::wire::{DrainPolicy, LineReader, Outbox};
 
@@ -43,9 +43,9 @@ impl Agent {
         let line = LaunchLine {
             program: program.to_owned(),
             arguments,
+            secrets: super::claude::secrets(&variables),
             variables,
             directory: directory.to_owned(),
-            secrets: Secrets::default(),
         };
         let (process, pipes) = spawn(
             &DependencyName::client(),
@@ -83,8 +83,7 @@ impl Agent {
     }
 
     /// Writes a line to the agent; one that is gone is noticed by the end of its output.
-    pub(super) fn write(&self, mut line: String) {
-        line.push('\n');
+    pub(super) fn write(&self, line: String) {
         if let Some(input) = &self.input {
             let _ = input.send_now(bytes::Bytes::from(line));
         }

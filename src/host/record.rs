@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -78,6 +79,12 @@ pub struct RunRecord {
     /// The call that was put off: until its result is recorded, the agent asks for it whenever it is resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_off: Option<String>,
+    /// How often it was resumed for an answer that its agent did not take; the agent may end at once, every time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resumed_in_vain: u32,
+    /// Why it could not be resumed the last time, for a person to read; escaped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
     /// Where the agent keeps the conversation, as it said itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<PathBuf>,
@@ -132,6 +139,17 @@ pub enum RunOutcome {
     Stopped,
 }
 
+/// How often a run is resumed for an answer that its agent does not take, before a person must have a look.
+pub(super) const IN_VAIN: u32 = 3;
+
+/// How long a run rests after it was resumed in vain; five times as long after each further time.
+const REST: Duration = Duration::from_secs(2);
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// How many answered asks a run remembers: the calls of one message, several times over.
 const ANSWERED: usize = 32;
 
@@ -142,10 +160,22 @@ impl RunRecord {
             std::mem::take(&mut self.asks).into_iter().partition(is_delivered);
         self.asks = open;
         let any = !delivered.is_empty();
+        if any {
+            self.resumed_in_vain = 0;
+        }
         self.answered.extend(delivered);
         let surplus = self.answered.len().saturating_sub(ANSWERED);
         self.answered.drain(..surplus);
         any
+    }
+
+    /// Returns how long it rests before it is resumed again.
+    #[must_use]
+    pub fn rest(&self) -> Duration {
+        match self.resumed_in_vain {
+            0 => Duration::ZERO,
+            times => REST * 5_u32.pow(times.min(IN_VAIN) - 1),
+        }
     }
 
     /// Returns the call that was put off and that the agent will ask for again when it is resumed.
@@ -219,6 +249,8 @@ pub enum KeptAskKind {
     Permission,
     /// A form of a server.
     Form,
+    /// What pml itself asks about a server behind it; the process that serves the agent takes the answer.
+    Server,
 }
 
 #[cfg(test)]
@@ -241,6 +273,8 @@ pub(super) mod tests {
             asks: Vec::new(),
             answered: Vec::new(),
             put_off: None,
+            resumed_in_vain: 0,
+            trouble: None,
             transcript: None,
             model: None,
             cost: None,

@@ -1,5 +1,7 @@
 //! The lines that a host writes to its agent. Pure.
 
+use std::time::Duration;
+
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -9,18 +11,18 @@ use crate::protocol::question::{Question, QuestionAnswer};
 /// The name of the hook that sees calls before they run.
 const HOOK: &str = "ask";
 
-/// How long the agent leaves a hook open: longer than any run is patient, as it would go on without the answer.
-const HOOK_SECONDS: u64 = 30 * 24 * 3_600;
+/// How long the agent leaves a hook open: longer than any run is patient, as it would go on without the answer. Many
+/// clocks count milliseconds in 32 bits, and ring at once beyond 24.8 days.
+const HOOK_SECONDS: u64 = 24 * 24 * 3_600;
 
-/// The request that opens a conversation and asks to see calls of these tools before they run.
+/// The longest that an agent is left waiting for a person, also where it is to wait for ever: then it is put aside, before
+/// its hook ends without an answer.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(HOOK_SECONDS - 24 * 3_600);
+
+/// The request that opens a conversation and asks to see every call before it runs.
 #[must_use]
-pub(super) fn initialize(id: &str, hooked: &[&str]) -> String {
-    let hooks = match hooked {
-        [] => json!({}),
-        hooked => json!({ "PreToolUse": [{
-            "matcher": hooked.join("|"), "hookCallbackIds": [HOOK], "timeout": HOOK_SECONDS,
-        }] }),
-    };
+pub(super) fn initialize(id: &str) -> String {
+    let hooks = json!({ "PreToolUse": [{ "hookCallbackIds": [HOOK], "timeout": HOOK_SECONDS }] });
     request(id, &json!({ "subtype": "initialize", "hooks": hooks }))
 }
 
@@ -264,6 +266,16 @@ mod tests {
                 "annotations": { "Left?": { "unanswered": "skipped" } },
             })
         );
+    }
+
+    #[test]
+    fn a_hook_is_open_for_longer_than_any_wait_and_within_what_a_clock_counts() {
+        let line: Value = serde_json::from_str(&initialize("i")).unwrap();
+        let hook = &line["request"]["hooks"]["PreToolUse"][0];
+        let seconds = hook["timeout"].as_u64().unwrap();
+        assert!(seconds * 1_000 < 1 << 31, "{seconds}");
+        assert!(LONGEST_WAIT < Duration::from_secs(seconds));
+        assert_eq!(hook.get("matcher"), None, "every tool");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use super::claude::Opening;
 use super::hosted_run::Beginning;
 use super::machine::Input;
 use super::message::{Message, Priority};
-use super::record::{RunRecord, RunState};
-use crate::proxy::{Answer, Ask, State, Workflow, WorkflowId};
+use super::record::{IN_VAIN, RunRecord, RunState};
+use crate::proxy::{Answer, Ask, State, Workflow};
 
 /// How a run goes on.
 #[derive(Debug)]
@@ -20,8 +20,20 @@ pub enum Resumption {
     Waits,
     /// It is over, or another process drives it.
     Not,
+    /// No person answered in time: no answer can come any more.
+    Expired,
+    /// It was resumed several times, and its agent ended every time before it took the answer: a person must have a look.
+    InVain,
     /// It can go on.
     Goes(Beginning),
+}
+
+impl Resumption {
+    /// Says that a run was resumed in vain.
+    #[must_use]
+    pub fn in_vain() -> String {
+        format!("the agent ended {IN_VAIN} times before it took the answer")
+    }
 }
 
 /// Whether an agent wrote its session down before it was lost.
@@ -36,53 +48,78 @@ pub(super) enum KeptSession {
 /// Decides how a run goes on; `asks` are its asks as they stand in the store.
 #[must_use]
 pub(super) fn resumption(record: &RunRecord, asks: &[Workflow], session: KeptSession) -> Resumption {
-    let open = |workflow: &&Workflow| workflow.state == State::Pending;
-    match &record.state {
+    let goes = match &record.state {
         RunState::Parked { call } => {
             let kept = record.asks.iter().find(|ask| ask.call == *call);
             let ask = kept.and_then(|kept| asks.iter().find(|ask| ask.id == kept.workflow));
             match ask {
-                Some(ask) if ask.state == State::Pending => Resumption::Waits,
-                // Answered, expired or withdrawn: the agent asks again and is told.
-                Some(_) | None => Resumption::Goes(Beginning {
+                Some(ask) if ask.state == State::Pending => return Resumption::Waits,
+                // The agent asks again and is told.
+                Some(ask) if is_decided(ask) => Beginning {
                     opening: Opening::Resume,
                     messages: Vec::new(),
                     input: Input::Ended,
                     told: Vec::new(),
-                }),
+                },
+                Some(_) | None => return Resumption::Expired,
             }
         }
-        RunState::Lost if record.asks.is_empty() => Resumption::Not,
-        RunState::Lost if asks.iter().any(|ask| open(&ask)) => Resumption::Waits,
-        RunState::Lost => {
-            let told: Vec<WorkflowId> = asks.iter().map(|ask| ask.id).collect();
-            let words: Vec<String> = asks.iter().map(words).collect();
-            let (opening, text) = match session {
-                KeptSession::Written => (Opening::Resume, format!("{}\nContinue.", words.join("\n"))),
-                // There is nothing to go on with: what was wanted is said again, with what was answered since.
-                KeptSession::Missing => (
-                    Opening::Begin,
-                    format!("{}\n\n{}", record.prompt, words.join("\n")),
-                ),
-            };
-            Resumption::Goes(Beginning {
-                opening,
-                messages: vec![Message {
-                    uuid: uuid::Uuid::new_v4().to_string(),
-                    text,
-                    images: Vec::new(),
-                    priority: Priority::Next,
-                }],
-                input: Input::Ended,
-                told,
-            })
-        }
+        RunState::Lost if record.asks.is_empty() => return Resumption::Not,
+        RunState::Lost if asks.iter().any(|ask| ask.state == State::Pending) => return Resumption::Waits,
+        RunState::Lost if !asks.iter().any(is_decided) => return Resumption::Expired,
+        RunState::Lost => match told_so_far(record, asks, session) {
+            Some(mut beginning) => {
+                if let (Opening::Resume, Some(first)) = (beginning.opening, beginning.messages.first_mut()) {
+                    first.text.push_str("\nContinue.");
+                }
+                beginning
+            }
+            None => return Resumption::Expired,
+        },
         RunState::Starting
         | RunState::Running
         | RunState::Asking
         | RunState::Idle
-        | RunState::Ended { .. } => Resumption::Not,
+        | RunState::Ended { .. } => return Resumption::Not,
+    };
+    if record.resumed_in_vain >= IN_VAIN {
+        return Resumption::InVain;
     }
+    Resumption::Goes(goes)
+}
+
+/// Tells a lost agent what it asked and what came of it, as far as that is decided.
+pub(super) fn told_so_far(record: &RunRecord, asks: &[Workflow], session: KeptSession) -> Option<Beginning> {
+    let decided: Vec<_> = asks.iter().filter(|ask| ask.state != State::Pending).collect();
+    if decided.is_empty() && session == KeptSession::Written {
+        return None;
+    }
+    let words: Vec<String> = decided.iter().map(|ask| words(ask)).collect();
+    let words = words.join("\n");
+    let (opening, text) = match session {
+        KeptSession::Written => (Opening::Resume, words),
+        // There is nothing to go on with: what was wanted is said again, with what was answered since.
+        KeptSession::Missing => (
+            Opening::Begin,
+            format!("{}\n\n{words}", record.prompt).trim_end().to_owned(),
+        ),
+    };
+    Some(Beginning {
+        opening,
+        messages: vec![Message {
+            uuid: uuid::Uuid::new_v4().to_string(),
+            text,
+            images: Vec::new(),
+            priority: Priority::Next,
+        }],
+        input: Input::Ended,
+        told: decided.iter().map(|ask| ask.id).collect(),
+    })
+}
+
+/// Tells whether a person has said something to an ask.
+fn is_decided(ask: &Workflow) -> bool {
+    matches!(ask.state, State::Answered { .. } | State::Taken { .. })
 }
 
 /// Says to the agent what it asked and what came of it.
@@ -117,6 +154,9 @@ fn words(workflow: &Workflow) -> String {
             let tool = workflow.call.tool.tool();
             let wanted = format!("You previously asked for permission to use {tool}.");
             match answer {
+                Some(Answer::Approve { .. }) if matches!(workflow.state, State::Taken { .. }) => format!(
+                    "{wanted} The user approved it, and the session ended before its result was recorded: whether it ran is not known. Look first, and make the call again only where it is still needed; the user is asked again then."
+                ),
                 Some(Answer::Approve { .. }) => format!(
                     "{wanted} It did not run. The user has approved it since: make the very same call again, and it will run once."
                 ),
@@ -237,6 +277,84 @@ mod tests {
             yes.contains("make the very same call again, and it will run once"),
             "{yes}"
         );
+    }
+
+    #[test]
+    fn an_approval_that_was_used_is_not_said_to_run_again() {
+        let mut used = asked(
+            Ask::Use {
+                reach: crate::workflow::UseReach::Lasting,
+            },
+            None,
+        );
+        used.state = State::Taken {
+            answer: Answer::Approve { scope: Scope::Once },
+            by: Road::Web.into(),
+            at: samples::NOON,
+            taken_at: samples::NOON,
+        };
+        let told = text(decided(RunState::Lost, &used, KeptSession::Written))
+            .1
+            .unwrap();
+        assert!(
+            told.contains("whether it ran is not known") && !told.contains("it will run once"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_run_whose_asks_are_forgotten_or_over_is_over() {
+        let parked = RunState::Parked {
+            call: "t1".to_owned(),
+        };
+        for state in [parked, RunState::Lost] {
+            for over in [State::Expired, State::Withdrawn] {
+                let mut workflow = asked(choice(), None);
+                workflow.state = over;
+                let left = decided(state.clone(), &workflow, KeptSession::Written);
+                assert!(matches!(left, Resumption::Expired), "{left:?}");
+            }
+            let workflow = asked(choice(), None);
+            let kept = KeptAsk {
+                workflow: workflow.id,
+                call: "t1".to_owned(),
+                kind: KeptAskKind::Questions,
+            };
+            let record = RunRecord {
+                state,
+                asks: vec![kept],
+                ..record()
+            };
+            let left = resumption(&record, &[], KeptSession::Written);
+            assert!(matches!(left, Resumption::Expired), "{left:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_not_resumed_for_ever_where_its_agent_never_takes_the_answer() {
+        let workflow = asked(choice(), Some(pg()));
+        let kept = KeptAsk {
+            workflow: workflow.id,
+            call: "t1".to_owned(),
+            kind: KeptAskKind::Questions,
+        };
+        let mut lost = RunRecord {
+            state: RunState::Lost,
+            asks: vec![kept],
+            ..record()
+        };
+        let mut rests = Vec::new();
+        for _ in 0..IN_VAIN {
+            let goes = resumption(&lost, std::slice::from_ref(&workflow), KeptSession::Written);
+            assert!(matches!(goes, Resumption::Goes(_)), "{goes:?}");
+            rests.push(lost.rest().as_secs());
+            lost.resumed_in_vain += 1;
+        }
+        assert_eq!(rests, [0, 2, 10]);
+        let left = resumption(&lost, std::slice::from_ref(&workflow), KeptSession::Written);
+        assert!(matches!(left, Resumption::InVain), "{left:?}");
+        assert!(lost.deliver(|_| true));
+        assert_eq!(lost.resumed_in_vain, 0);
     }
 
     #[test]

@@ -5,31 +5,22 @@
 //! | `run.json` | the record | the process that holds `lock` |
 //! | `events`, `events.old` | what happened, numbered (`event_log.rs`) | the same |
 //! | `lock` | held by the process that drives the run | |
-//! | `inputs/` | one file for each thing that a person says elsewhere | any process of the user |
+//! | `inputs/` | one file for each thing that a person says elsewhere (`run_input.rs`) | any process of the user |
 //!
 //! The lock goes with its process, so a run whose record says that it is driven and whose lock is free was lost.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::error::RunError;
-use super::message::Message;
 use super::record::{RunId, RunRecord, RunState};
 use crate::disk;
 use crate::protocol::Shown;
 
-/// How many runs are kept; the oldest that are over go first.
+/// How many runs are kept; the oldest that no process drives go first, also where they wait for an answer.
 const KEPT: usize = 200;
-
-/// How many things that a person said may wait for a run.
-const INPUTS: usize = 100;
-
-/// How long what was said to a run waits for a process that drives it.
-const INPUT_KEPT: Duration = Duration::from_hours(24);
 
 /// How often, and how far apart, a lock is tried that another process may hold only to look at it.
 const LOOKS: usize = 10;
@@ -42,18 +33,6 @@ pub struct Runs {
     directory: PathBuf,
     /// The locks of sessions, which other programs may share.
     sessions: PathBuf,
-}
-
-/// What a person says to a run from elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub enum RunInput {
-    /// A line for the agent.
-    Message(Message),
-    /// The agent is to break off what it does.
-    Interrupt,
-    /// The run is to end.
-    Stop,
 }
 
 /// The right to drive a run; it goes with the process.
@@ -73,7 +52,7 @@ impl Runs {
         }
     }
 
-    fn of(&self, id: &RunId) -> PathBuf {
+    pub(super) fn of(&self, id: &RunId) -> PathBuf {
         self.directory.join(id.as_str())
     }
 
@@ -119,7 +98,7 @@ impl Runs {
             })
         };
         let run = locked(&self.of(&record.id).join("lock"))?;
-        let session = locked(&self.sessions.join(format!("{}.lock", record.session)))?;
+        let session = locked(&self.session_lock(record))?;
         Ok(RunLock {
             _run: run,
             _session: session,
@@ -196,60 +175,58 @@ impl Runs {
         }
     }
 
-    /// Leaves something that a person said for the process that drives a run.
-    pub fn put_input(&self, id: &RunId, input: &RunInput) -> Result<(), RunError> {
-        let directory = self.of(id).join("inputs");
-        disk::create_private_directory(&directory).map_err(RunError::file("create", &directory))?;
-        let waiting = std::fs::read_dir(&directory).map_err(RunError::file("read", &directory))?;
-        if waiting.count() >= INPUTS {
-            let full = io::Error::new(ErrorKind::StorageFull, "too much waits for the run already");
-            return Err(RunError::file("write into", &directory)(full));
-        }
-        let path = directory.join(input_name());
-        let text = serde_json::to_vec(input)
-            .map_err(io::Error::from)
-            .map_err(RunError::file("write", &path))?;
-        disk::replace(&path, &text).map_err(RunError::file("write", &path))
-    }
-
-    /// Takes what persons said to a run, in the order they said it; what cannot be read is dropped.
-    #[must_use]
-    pub fn take_inputs(&self, id: &RunId) -> Vec<RunInput> {
-        let directory = self.of(id).join("inputs");
-        let Ok(entries) = std::fs::read_dir(&directory) else {
-            return Vec::new();
-        };
-        let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-        paths.sort();
-        let taken = paths.into_iter().filter_map(|path| {
-            let age = std::fs::metadata(&path)
-                .and_then(|found| found.modified())
-                .ok()?
-                .elapsed();
-            let input = std::fs::read(&path)
-                .ok()
-                .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            disk::remove_file(&path).ok()?;
-            input.filter(|_| age.is_ok_and(|age| age < INPUT_KEPT))
-        });
-        taken.collect()
-    }
-
-    /// Removes runs that are over, the oldest first, so that a bounded number is kept.
+    /// Removes runs that no process drives, the oldest first, so that a bounded number is kept.
     fn remove_oldest(&self) {
-        let over = |run: &RunRecord| matches!(run.state, RunState::Ended { .. });
-        for run in self.list().into_iter().skip(KEPT).filter(over) {
+        for run in self.list().into_iter().skip(KEPT) {
+            // One that a process takes over just now is left to it.
+            let Ok(_lock) = self.claim(&run) else { continue };
+            let _ = disk::remove_file(&self.session_lock(&run));
             disk::remove_tree(&self.of(&run.id));
         }
     }
+
+    fn session_lock(&self, record: &RunRecord) -> PathBuf {
+        self.sessions.join(format!("{}.lock", record.session))
+    }
 }
 
-/// Names a file so that those of one process sort in the order they were made, and those of several nearly so.
-fn input_name() -> String {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static MADE: AtomicU64 = AtomicU64::new(0);
-    let made = MADE.fetch_add(1, Ordering::Relaxed);
-    let now = crate::proxy::now().millis();
-    format!("{now:016}-{made:08}-{}.json", uuid::Uuid::new_v4().simple())
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::*;
+
+    #[test]
+    fn only_so_many_runs_and_locks_of_sessions_are_kept_and_none_that_is_driven_goes() {
+        let state = tempfile::tempdir().unwrap();
+        let runs = Runs::new(state.path());
+        let begin = |number: i64, ends: RunState| {
+            let make = |id| RunRecord {
+                id,
+                session: uuid::Uuid::new_v4(),
+                created_at: number,
+                ..record()
+            };
+            let (mut record, lock) = runs.create(make).unwrap();
+            record.state = ends;
+            runs.write(&record).unwrap();
+            (record.id, lock)
+        };
+        let (driven, _lock) = begin(0, RunState::Running);
+        let parked = RunState::Parked {
+            call: "t1".to_owned(),
+        };
+        for number in 1..=i64::try_from(KEPT).unwrap() + 5 {
+            let state = if number % 2 == 0 {
+                RunState::Lost
+            } else {
+                parked.clone()
+            };
+            drop(begin(number, state));
+        }
+        let kept = runs.list();
+        assert!(kept.len() <= KEPT + 2, "{}", kept.len());
+        assert!(kept.iter().any(|run| run.id == driven));
+        let locks = std::fs::read_dir(state.path().join("sessions")).unwrap().count();
+        assert_eq!(locks, kept.len());
+    }
 }

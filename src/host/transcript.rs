@@ -33,7 +33,10 @@ pub(super) fn reconcile(record: &mut RunRecord) {
         .filter(|ask| {
             matches!(
                 ask.kind,
-                KeptAskKind::Questions | KeptAskKind::Unhooked | KeptAskKind::OwnTool
+                KeptAskKind::Questions
+                    | KeptAskKind::Unhooked
+                    | KeptAskKind::OwnTool
+                    | KeptAskKind::Permission
             )
         })
         .map(|ask| ask.call.clone())

@@ -181,7 +181,7 @@ impl Proxy {
             client: AskingClient {
                 name: self.0.loader.client_name(),
                 session: self.variable(CLIENT_SESSION),
-                run: self.variable(RUN),
+                run: self.run_name(),
                 process: self.0.scope.process(),
             },
         }
@@ -200,6 +200,11 @@ impl Proxy {
     #[must_use]
     pub fn is_in_run(&self) -> bool {
         self.0.environment.variable(RUN).is_some()
+    }
+
+    /// Returns the run that the client belongs to.
+    pub(super) fn run_name(&self) -> Option<String> {
+        self.variable(RUN)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

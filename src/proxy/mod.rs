@@ -34,6 +34,7 @@ mod relayed_questions;
 mod route;
 mod route_lookup;
 mod rule_error;
+mod run_asks;
 mod server_pins;
 mod shared_asks;
 mod status;

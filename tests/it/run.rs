@@ -4,11 +4,13 @@ mod at_once;
 mod guidance;
 mod kills;
 mod late;
+mod overhead;
 mod parked;
 mod plain;
+mod question_host;
 mod questions;
 mod rules;
-mod scene;
+pub(crate) mod scene;
 mod signals;
 mod terminal;
 mod terminal_asks;
@@ -21,7 +23,7 @@ use serde_json::{Value, json};
 use crate::support::messages_api::Turn;
 
 /// A call of the tool by which Claude Code asks its user.
-fn question() -> Turn {
+pub(crate) fn question() -> Turn {
     Turn::tool("AskUserQuestion", json!({ "questions": [database()] }))
 }
 
@@ -46,7 +48,7 @@ const CHOSEN: &str = r#"Your questions have been answered: "Which database?"="pg
 const OUTCOME_UNKNOWN: &str = "[Tool call interrupted";
 
 /// A command that Claude Code asks about before it runs.
-fn bash(command: &str) -> Turn {
+pub(crate) fn bash(command: &str) -> Turn {
     Turn::tool("Bash", command_input(command))
 }
 

@@ -2,6 +2,7 @@
 
 mod api;
 mod chromium;
+mod real;
 
 use std::io::Write as _;
 
@@ -43,6 +44,8 @@ impl Run {
                 cost: Some(0.0421),
                 agent_arguments: vec!["--secret-argument".to_owned()],
                 patience_seconds: 600,
+                trouble: None,
+                resumed_in_vain: 0,
             })
             .unwrap();
         Self {

@@ -137,6 +137,25 @@ impl Console {
         }
     }
 
+    /// Lets a run rest that was resumed in vain; tells whether it is to go on then.
+    pub(super) async fn rest(&mut self, rest: Duration) -> bool {
+        let until = tokio::time::sleep(rest);
+        tokio::pin!(until);
+        loop {
+            tokio::select! {
+                () = &mut until => return true,
+                heard = self.signals.next() => match heard {
+                    Heard::Interrupt => return false,
+                    Heard::End => {
+                        self.leaving = true;
+                        return false;
+                    }
+                    Heard::Redraw => self.redraw(),
+                },
+            }
+        }
+    }
+
     /// Waits until an answer resumes a run, which may be typed here; `None` where the person leaves.
     pub(super) async fn wait_for_answer(
         &mut self,
@@ -156,7 +175,7 @@ impl Console {
                     self.asks.clear(Instant::now());
                     return Ok(Some(beginning));
                 }
-                Resumption::Not => return Ok(None),
+                Resumption::Not | Resumption::Expired | Resumption::InVain => return Ok(None),
                 Resumption::Waits => {}
             }
             self.draw().await;

@@ -38,9 +38,12 @@ pub(crate) fn list(context: &CommandContext, arguments: &RunsArguments) -> anyho
 
 fn line(run: &RunRecord) -> String {
     let age = ago(now().millis().saturating_sub(run.changed_at));
+    let trouble = run.trouble.as_ref().map_or_else(String::new, |trouble| {
+        format!("\n       {}", Shown::line(trouble))
+    });
     let cost = run.cost.map_or_else(String::new, |cost| format!(" · ${cost:.2}"));
     format!(
-        "{}  {:8} {age:>7}{cost}  {}\n       {}",
+        "{}  {:8} {age:>7}{cost}  {}\n       {}{trouble}",
         run.id,
         run.state.word(),
         Shown::line(&run.title),

@@ -28,12 +28,12 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::sync::mpsc;
 
-use super::failure::Hinted as _;
+use super::failure::{Hinted as _, Refused};
 use super::{CommandContext, output, person};
 use crate::host::claude::Opening;
 use crate::host::{
-    Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunOutcome,
-    RunRecord, RunState, WantedRun, drive,
+    Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunLock,
+    RunOutcome, RunRecord, RunState, WantedRun, drive,
 };
 use crate::protocol::Shown;
 use crate::proxy::{Desk, Urgency};
@@ -122,6 +122,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &RunArguments) -> anyhow:
                 if let Some(questions) = &questions {
                     run.environment = run.environment.with(question_host::VARIABLE, questions.path());
                 }
+                let _inside = runtime.enter();
                 let console = Console::begin(&desk, attended, Role::Driver, &context.environment)?;
                 let hosted = host(&hosting, &desk, *run, beginning, console, page);
                 runtime.block_on(hosted)?
@@ -185,18 +186,28 @@ fn begin(
         if let Some(patience) = arguments.patience {
             run.record.patience_seconds = patience.as_secs();
         }
+        // A person wants it, and has a look.
+        run.record.resumed_in_vain = 0;
+        if arguments.prompt.is_some() {
+            let message = message(prompt::read(arguments.prompt.as_deref())?);
+            let told = runtime.block_on(hosting.told(desk, &run.record, message, input));
+            return Ok(Begun::Goes(Box::new(run), told));
+        }
         let beginning = match runtime.block_on(hosting.resumption(desk, &run.record)) {
-            Resumption::Goes(beginning) if arguments.prompt.is_none() => Beginning { input, ..beginning },
-            Resumption::Waits if arguments.prompt.is_none() => return Ok(Begun::Waits(run.record)),
-            Resumption::Not if arguments.prompt.is_none() && run.record.state == RunState::Lost => {
-                left(&run.record, input)
+            Resumption::Goes(beginning) => Beginning { input, ..beginning },
+            Resumption::Waits => return Ok(Begun::Waits(run.record)),
+            Resumption::Expired => {
+                let over = format!(
+                    "nobody answered what run `{}` asked, and no answer can come any more",
+                    run.record.id
+                );
+                return Err(Refused(over)).hint("to go on without an answer: pml run --resume RUN \"…\"");
             }
-            _ => Beginning {
-                opening: Opening::Resume,
-                messages: vec![message(prompt::read(arguments.prompt.as_deref())?)],
-                input,
-                told: Vec::new(),
-            },
+            Resumption::Not if run.record.state == RunState::Lost => left(&run.record, input),
+            Resumption::Not | Resumption::InVain => {
+                let message = message(prompt::read(arguments.prompt.as_deref())?);
+                runtime.block_on(hosting.told(desk, &run.record, message, input))
+            }
         };
         return Ok(Begun::Goes(Box::new(run), beginning));
     }
@@ -290,12 +301,18 @@ async fn host(
             _ => {}
         }
         let again = match hosting.resumption(desk, &record).await {
-            Resumption::Goes(again) if !console.is_leaving() => Some(again),
+            Resumption::Goes(again) if !console.is_leaving() && console.rest(record.rest()).await => {
+                Some(again)
+            }
             // On its page a person can answer as well as in a terminal.
             Resumption::Waits if !console.is_leaving() && (input == Input::Open || page.is_some()) => {
                 console.wait_for_answer(hosting, &record).await?
             }
-            Resumption::Goes(_) | Resumption::Waits | Resumption::Not => None,
+            Resumption::InVain => {
+                tell_in_vain(hosting, &mut console, record, lock).await;
+                break 1;
+            }
+            Resumption::Goes(_) | Resumption::Waits | Resumption::Not | Resumption::Expired => None,
         };
         let Some(again) = again else {
             for line in waits(&record).lines() {
@@ -304,7 +321,7 @@ async fn host(
             break PARKED;
         };
         beginning = Beginning { input, ..again };
-        run = hosting.hosted_again(record, lock)?;
+        run = spoken(hosting.hosted_again(record, lock))?;
         run.environment = environment.clone();
     };
     console.end().await;
@@ -313,6 +330,20 @@ async fn host(
     }
     desk.close().await;
     Ok(ExitCode::from(code))
+}
+
+/// Tells that the agent does not take the answer, here and to whoever lists the runs.
+async fn tell_in_vain(hosting: &Hosting, console: &mut Console, record: RunRecord, lock: RunLock) {
+    let text = Resumption::in_vain();
+    console.note(&text);
+    console.note(&format!(
+        "the answer is kept; to try again: pml run --resume {}",
+        record.id
+    ));
+    drop(lock);
+    let hosting = hosting.clone();
+    let noted = tokio::task::spawn_blocking(move || hosting.note_trouble(&record.id, &text));
+    let _ = noted.await;
 }
 
 /// Tells how a run that was left goes on.

@@ -104,6 +104,8 @@ impl Stream {
             }
             AgentLine::Result(result) => turn_over(result).into_iter().map(Output::Line).collect(),
             AgentLine::Init { .. }
+            | AgentLine::MessageBegan
+            | AgentLine::MessageEnded
             | AgentLine::Replay { .. }
             | AgentLine::Request { .. }
             | AgentLine::RequestCancelled { .. }

@@ -1,15 +1,17 @@
 //! The asks of a driven run: put to a person, waited for, answered.
 
-use super::super::asks::{Asked, Asks, WaitingAsk};
+use std::collections::BTreeSet;
+
+use super::super::asks::{Asked, WaitingAsk};
 use super::super::error::RunError;
 use super::super::hosted_run::Control;
 use super::super::line::AgentRequest;
-use super::super::machine::{AskRoad, Event, OpenAsk, Phase};
+use super::super::machine::{Event, OpenAsk, Phase};
 use super::super::record::KeptAskKind;
+use super::super::run_input::RunInput;
 use super::super::run_line::{AskOutcome, OwnLine};
-use super::super::runs::RunInput;
 use super::{Driver, Happened};
-use crate::report;
+use crate::proxy::WorkflowId;
 
 impl Driver {
     pub(super) fn withdraw(&self, ask: &WaitingAsk) {
@@ -41,7 +43,9 @@ impl Driver {
             Happened::Put(Asked::Waits(ask)) => self.wait_for_person(*ask).await?,
             Happened::Decided { request } => self.decided(&request),
             Happened::Answer { request, line } => self.deliver(&request, line).await?,
+            Happened::ServerAsks(open) => self.see_server_asks(open).await?,
             Happened::Inputs(inputs) => {
+                self.looking = false;
                 for input in inputs {
                     self.obey(match input {
                         RunInput::Message(message) => Control::Message(message),
@@ -57,14 +61,10 @@ impl Driver {
 
     pub(super) async fn wait_for_person(&mut self, ask: WaitingAsk) -> Result<(), RunError> {
         let (request, id) = (ask.request.clone(), ask.workflow.id);
-        let road = match ask.kept.kind {
-            KeptAskKind::Questions | KeptAskKind::OwnTool => AskRoad::Hook,
-            KeptAskKind::Unhooked | KeptAskKind::Permission | KeptAskKind::Form => AskRoad::Open,
-        };
         let open = OpenAsk {
             request: request.clone(),
             tool_use: ask.kept.call.clone(),
-            road,
+            road: ask.road(),
         };
         if !self.record.asks.iter().any(|kept| kept.workflow == id) {
             self.record.asks.push(ask.kept.clone());
@@ -82,7 +82,7 @@ impl Driver {
         let ended = self.agent.ended();
         self.tasks.spawn(async move {
             tokio::select! {
-                _ = asks.decided(id) => {
+                () = asks.decided(id) => {
                     let _ = decided.send(Happened::Decided { request });
                 }
                 () = ended.cancelled() => {}
@@ -96,15 +96,16 @@ impl Driver {
         let Some(ask) = self.waiting.get(request) else {
             return;
         };
-        if matches!(self.machine.phase(), Phase::Parking | Phase::Ending | Phase::Over) {
+        if self.machine.is_put_off(request) || matches!(self.machine.phase(), Phase::Ending | Phase::Over) {
             return;
         }
         let (asks, decided, ask) = (self.asks.clone(), self.decided.clone(), ask.clone());
+        let ended = self.agent.ended();
         self.tasks.spawn(async move {
-            let line = asks
-                .answer(&ask)
-                .await
-                .unwrap_or_else(|refusal| Asks::refuse(&ask, &report::render_hinted(&refusal)));
+            let line = tokio::select! {
+                line = asks.answer(&ask) => line,
+                () = ended.cancelled() => return,
+            };
             let request = ask.request;
             let _ = decided.send(Happened::Answer { request, line });
         });
@@ -114,7 +115,7 @@ impl Driver {
         let Some(ask) = self.waiting.remove(request) else {
             return Ok(());
         };
-        if self.machine.phase() == Phase::Parking {
+        if self.machine.is_put_off(request) {
             // The agent was told meanwhile to put the call off; the answer is kept for the next process.
             self.waiting.insert(request.to_owned(), ask);
             return Ok(());
@@ -130,13 +131,18 @@ impl Driver {
     /// Takes note that an ask is over for the agent.
     pub(super) async fn over(&mut self, ask: &WaitingAsk, outcome: AskOutcome) -> Result<(), RunError> {
         let id = ask.workflow.id;
-        // A question is delivered once its tool's result is recorded; what has no such call is delivered with its reply.
-        let by_reply = matches!(ask.kept.kind, KeptAskKind::Permission | KeptAskKind::Form);
-        if by_reply || outcome == AskOutcome::Withdrawn {
+        // What is about a call is delivered once its result is recorded; a form, which names none, with its reply.
+        if ask.kept.kind == KeptAskKind::Form || outcome == AskOutcome::Withdrawn {
             self.record.deliver(|kept| kept.workflow == id);
             self.save().await?;
         }
         self.journal.own(OwnLine::Answered { id, outcome }).await;
         Ok(())
+    }
+
+    /// The asks that no person has answered, or whose answer is for the next process.
+    pub(super) fn waiting_asks(&self) -> BTreeSet<WorkflowId> {
+        let own = self.waiting.values().map(|ask| ask.workflow.id);
+        own.chain(self.server_asks.iter().copied()).collect()
     }
 }

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, ToolOutcome, ToolResult, TurnResult,
+    AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, RuleReach, ToolOutcome, ToolResult,
+    TurnResult,
 };
 use crate::workflow::UseReach;
 
@@ -121,6 +122,10 @@ struct RawRequest<'a> {
     #[serde(default)]
     suppress_always_allow_rule: bool,
     #[serde(default)]
+    requires_user_interaction: bool,
+    #[serde(borrow, default)]
+    matched_ask_rule: Option<&'a RawValue>,
+    #[serde(default)]
     mcp_server_name: Option<String>,
     #[serde(default)]
     message: Option<String>,
@@ -161,7 +166,7 @@ impl Raw<'_> {
                 parent: self.parent_tool_use_id,
             },
             ("stream_event", _) if self.parent_tool_use_id.is_none() => {
-                delta(self.event).map_or(AgentLine::Other, AgentLine::TextDelta)
+                streamed(self.event).unwrap_or(AgentLine::Other)
             }
             ("user", _) if self.is_replay => AgentLine::Replay { uuid: self.uuid },
             ("user", _) => {
@@ -217,6 +222,13 @@ impl Raw<'_> {
         let raw: RawRequest<'_> = serde_json::from_str(self.request?.get()).ok()?;
         let text =
             |value: Option<&RawValue>| value.map_or_else(|| "{}".to_owned(), |value| value.get().to_owned());
+        let asked_by_a_rule = raw
+            .matched_ask_rule
+            .is_some_and(|rule| !matches!(rule.get(), "null" | "false"));
+        let for_a_person = raw.default_to_no
+            || raw.suppress_always_allow_rule
+            || raw.requires_user_interaction
+            || asked_by_a_rule;
         let request = match raw.subtype.as_str() {
             "can_use_tool" => AgentRequest::Permission(PermissionRequest {
                 tool: raw.tool_name?,
@@ -227,10 +239,15 @@ impl Raw<'_> {
                     .iter()
                     .map(|one| one.get().to_owned())
                     .collect(),
-                reach: if raw.default_to_no || raw.suppress_always_allow_rule {
+                reach: if for_a_person {
                     UseReach::OnceOnly
                 } else {
                     UseReach::Lasting
+                },
+                rules: if for_a_person {
+                    RuleReach::MayNotAllow
+                } else {
+                    RuleReach::MayAllow
                 },
             }),
             "hook_callback" => {
@@ -321,7 +338,12 @@ fn excerpt(content: &RawValue) -> String {
     text.chars().take(EXCERPT).collect()
 }
 
-fn delta(event: Option<&RawValue>) -> Option<String> {
+fn streamed(event: Option<&RawValue>) -> Option<AgentLine> {
     let event: RawEvent<'_> = serde_json::from_str(event?.get()).ok()?;
-    (event.kind == "content_block_delta").then_some(event.delta?.text?)
+    match &*event.kind {
+        "message_start" => Some(AgentLine::MessageBegan),
+        "message_stop" => Some(AgentLine::MessageEnded),
+        "content_block_delta" => Some(AgentLine::TextDelta(event.delta?.text?)),
+        _ => None,
+    }
 }

@@ -24,7 +24,15 @@ fn ended(deferred: Option<&str>) -> Event {
 
 fn defer(request: &str) -> Vec<Effect> {
     let request = request.to_owned();
-    vec![Effect::StopPatience, Effect::Defer { request }]
+    vec![
+        Effect::StopPatience,
+        Effect::Defer { request },
+        Effect::StartGrace,
+    ]
+}
+
+fn terminated() -> Vec<Effect> {
+    vec![Effect::StopPatience, Effect::Terminate]
 }
 
 fn finish(finish: Finish) -> Vec<Effect> {
@@ -78,7 +86,12 @@ fn a_message_that_waits_keeps_the_run_going() {
 fn the_only_question_is_put_off_when_patience_is_over_and_parks_the_run_once_that_is_confirmed() {
     let mut machine = asking(Input::Ended);
     assert_eq!(machine.step(Event::PatienceOver), defer("r1"));
-    assert_eq!(machine.step(ended(Some("t1"))), vec![Effect::CloseInput]);
+    assert!(machine.is_put_off("r1"));
+    assert_eq!(
+        machine.step(ended(Some("t1"))),
+        vec![Effect::StopPatience, Effect::CloseInput]
+    );
+    assert!(machine.keeps_asks());
     let tool_use = "t1".to_owned();
     assert_eq!(
         machine.step(Event::AgentGone),
@@ -87,17 +100,82 @@ fn the_only_question_is_put_off_when_patience_is_over_and_parks_the_run_once_tha
 }
 
 #[test]
-fn a_run_is_not_parked_by_another_call_than_the_one_that_was_put_off() {
+fn a_question_whose_put_off_is_not_confirmed_goes_on_waiting_without_the_agent() {
     for deferred in [None, Some("t2")] {
         let mut machine = asking(Input::Open);
         machine.step(Event::PatienceOver);
-        assert_eq!(
-            machine.step(ended(deferred)),
-            vec![Effect::StopPatience],
-            "{deferred:?}"
-        );
-        assert_eq!(machine.phase(), Phase::Idle);
+        assert_eq!(machine.step(ended(deferred)), terminated(), "{deferred:?}");
+        assert!(machine.keeps_asks());
+        assert_eq!(machine.step(Event::AgentGone), finish(Finish::Lost));
     }
+    let mut silent = asking(Input::Open);
+    silent.step(Event::PatienceOver);
+    assert_eq!(silent.step(Event::GraceOver), terminated());
+    assert_eq!(silent.step(Event::AgentGone), finish(Finish::Lost));
+}
+
+#[test]
+fn what_is_asked_beside_a_call_that_is_put_off_is_answered_first() {
+    let mut machine = asking(Input::Ended);
+    machine.step(Event::PatienceOver);
+    assert_eq!(
+        machine.step(Event::Asked(ask("r2", "t2", AskRoad::Hook))),
+        vec![Effect::StartPatience]
+    );
+    assert_eq!(machine.phase(), Phase::Asking);
+    assert!(machine.is_put_off("r1") && !machine.is_put_off("r2"));
+    assert_eq!(
+        machine.step(over("r2")),
+        vec![Effect::StopPatience, Effect::StartGrace]
+    );
+    assert_eq!(machine.phase(), Phase::Parking);
+    machine.step(ended(Some("t1")));
+    let tool_use = "t1".to_owned();
+    assert_eq!(
+        machine.step(Event::AgentGone),
+        finish(Finish::Parked { tool_use })
+    );
+
+    let mut silent = asking(Input::Ended);
+    silent.step(Event::PatienceOver);
+    silent.step(Event::Asked(ask("r2", "t2", AskRoad::Hook)));
+    assert_eq!(silent.step(Event::PatienceOver), terminated());
+}
+
+#[test]
+fn a_call_is_put_off_only_once_its_message_is_said_to_the_end() {
+    let mut speaking = asking(Input::Ended);
+    speaking.step(Event::MessageBegan);
+    assert_eq!(speaking.step(Event::PatienceOver), vec![Effect::StartPatience]);
+    assert_eq!(speaking.step(Event::MessageEnded), defer("r1"));
+
+    let mut more = asking(Input::Ended);
+    more.step(Event::MessageBegan);
+    assert_eq!(more.step(Event::HostEnds), vec![Effect::StartGrace]);
+    more.step(Event::ToolsCalled(vec!["t2".to_owned()]));
+    assert_eq!(
+        more.step(Event::MessageEnded),
+        terminated(),
+        "it is not the only call"
+    );
+    let mut never = asking(Input::Ended);
+    never.step(Event::MessageBegan);
+    never.step(Event::HostEnds);
+    assert_eq!(never.step(Event::GraceOver), terminated());
+}
+
+#[test]
+fn what_was_said_while_a_call_is_put_off_begins_no_turn() {
+    let mut machine = asking(Input::Open);
+    machine.step(Event::PatienceOver);
+    let deferred = Some("t1".to_owned());
+    let queued = Event::TurnEnded { deferred, queued: 1 };
+    assert_eq!(machine.step(queued), terminated());
+    let tool_use = "t1".to_owned();
+    assert_eq!(
+        machine.step(Event::AgentGone),
+        finish(Finish::Parked { tool_use })
+    );
 }
 
 #[test]
@@ -106,10 +184,12 @@ fn nothing_is_put_off_while_a_call_beside_it_runs_or_asks() {
     let mut beside = asking(Input::Ended);
     beside.step(Event::ToolsCalled(vec!["t2".to_owned()]));
     assert_eq!(beside.step(Event::PatienceOver), waits);
-    beside.step(Event::ToolsFinished(vec!["t2".to_owned()]));
-    assert_eq!(beside.step(Event::PatienceOver), defer("r1"));
+    assert_eq!(
+        beside.step(Event::ToolsFinished(vec!["t2".to_owned()])),
+        defer("r1")
+    );
 
-    let mut two = asking(Input::Ended);
+    let mut two = asking(Input::Open);
     two.step(Event::Asked(ask("r2", "t2", AskRoad::Hook)));
     assert_eq!(two.step(Event::PatienceOver), waits);
     assert_eq!(two.step(over("r2")), waits);
@@ -117,20 +197,45 @@ fn nothing_is_put_off_while_a_call_beside_it_runs_or_asks() {
 }
 
 #[test]
-fn what_is_asked_in_the_middle_of_a_call_goes_on_waiting() {
-    let mut machine = Machine::new(Input::Ended);
-    machine.step(Event::Asked(ask("r1", "t1", AskRoad::Open)));
-    assert_eq!(machine.step(Event::PatienceOver), vec![Effect::StartPatience]);
-    assert_eq!(machine.phase(), Phase::Asking);
-    assert_eq!(machine.step(over("r1")), vec![Effect::StopPatience]);
-    assert_eq!(machine.phase(), Phase::Running);
+fn what_cannot_be_put_off_waits_for_a_person_who_is_there_and_is_left_for_later_where_none_is() {
+    let waits = vec![Effect::StartPatience];
+    let permission = |input| {
+        let mut machine = Machine::new(input);
+        machine.step(Event::ToolsCalled(vec!["t1".to_owned()]));
+        machine.step(Event::Asked(ask("r1", "t1", AskRoad::Open)));
+        machine
+    };
+    let mut there = permission(Input::Open);
+    for _ in 0..3 {
+        assert_eq!(there.step(Event::PatienceOver), waits);
+    }
+    assert_eq!(there.phase(), Phase::Asking);
+    assert_eq!(there.step(over("r1")), vec![Effect::StopPatience]);
+    assert_eq!(there.phase(), Phase::Running);
+
+    let mut alone = permission(Input::Ended);
+    assert_eq!(alone.step(Event::PatienceOver), terminated());
+    assert_eq!(alone.step(Event::AgentGone), finish(Finish::Lost));
+
+    // What works beside it is given as much time once more.
+    let mut beside = permission(Input::Ended);
+    beside.step(Event::ToolsCalled(vec!["t2".to_owned()]));
+    assert_eq!(beside.step(Event::PatienceOver), waits);
+    assert_eq!(beside.step(Event::PatienceOver), terminated());
+
+    // An ask of pml itself names no call: it is one of the call that runs.
+    let mut server = Machine::new(Input::Ended);
+    server.step(Event::ToolsCalled(vec!["t1".to_owned()]));
+    server.step(Event::Asked(ask("pml", "", AskRoad::Open)));
+    assert_eq!(server.step(Event::PatienceOver), terminated());
 }
 
 #[test]
 fn a_host_that_ends_puts_off_what_it_can_and_leaves_the_rest_for_later() {
     let mut parkable = asking(Input::Open);
     assert_eq!(parkable.step(Event::HostEnds), defer("r1"));
-    assert!(parkable.step(Event::HostEnds).is_empty(), "told twice");
+    assert_eq!(parkable.step(Event::HostEnds), terminated(), "told twice");
+    assert_eq!(parkable.step(Event::AgentGone), finish(Finish::Lost));
 
     let mut open = Machine::new(Input::Open);
     open.step(Event::Asked(ask("r1", "t1", AskRoad::Open)));
@@ -174,6 +279,9 @@ fn events() -> impl Strategy<Value = Event> {
         ))),
         name().prop_map(|name| over(&format!("r{name}"))),
         Just(Event::PatienceOver),
+        Just(Event::GraceOver),
+        Just(Event::MessageBegan),
+        Just(Event::MessageEnded),
         (proptest::option::of(call()), 0..2_u64)
             .prop_map(|(deferred, queued)| Event::TurnEnded { deferred, queued }),
         Just(Event::InputEnded),
@@ -198,13 +306,14 @@ proptest! {
                         prop_assert_eq!(asks.len(), 1);
                         prop_assert_eq!(&asks[0].request, &request);
                         prop_assert_eq!(asks[0].road, AskRoad::Hook);
+                        prop_assert!(machine.is_put_off(&request));
                     }
                     Effect::CloseInput => {
                         let deferred = matches!(&event, Event::TurnEnded { deferred: Some(_), .. });
                         prop_assert!(machine.asks().is_empty() || deferred, "closed under {:?}", machine.asks());
                     }
                     Effect::StartPatience => prop_assert!(!machine.asks().is_empty()),
-                    Effect::StopPatience | Effect::Terminate => {}
+                    Effect::StopPatience | Effect::StartGrace | Effect::Terminate => {}
                 }
             }
         }

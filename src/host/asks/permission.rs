@@ -1,0 +1,167 @@
+//! The uses of the agent's own tools: decided by the rules, or put to a person.
+//!
+//! Where a rule wants a person to see every use, they are asked before the call, so that it can be put off. Otherwise the
+//! agent's own rules come first, and what they leave open is asked in the middle of the call.
+
+use super::{Asked, AskedThing, Asks, WaitingAsk, waiting};
+use crate::host::claude::ASKING_TOOLS;
+use crate::host::line::{PermissionRequest, RuleReach};
+use crate::host::record::{KeptAsk, KeptAskKind};
+use crate::host::reply;
+use crate::protocol::continuation::Scope;
+use crate::protocol::{DependencyName, ToolName};
+use crate::proxy::{Answer, ClientToolRuling, Refusal, State, UseReach, Workflow};
+use crate::report;
+
+/// What a model is told after a refusal, so that it does not ask for the same again.
+const NOT_AGAIN: &str = "Do not try it again unless they ask for it.";
+
+/// How the tools behind pml are named by the agent: pml decides about them when they are called.
+const BEHIND_PML: &str = "mcp__pml__";
+
+/// What becomes of a use that a person decided about.
+enum Permitted {
+    /// It runs.
+    Yes,
+    /// It does not, for this reason.
+    No(String),
+}
+
+impl Asks {
+    /// Decides about a use that the agent's own rules leave open.
+    pub(super) async fn permission(
+        &self,
+        id: &str,
+        request: &PermissionRequest,
+        kept: Option<&KeptAsk>,
+    ) -> Result<Asked, Refusal> {
+        if request.tool == ASKING_TOOLS[0] {
+            return self.unhooked_question(id, request, kept).await;
+        }
+        let by_rule = request.rules == RuleReach::MayAllow || request.tool.starts_with(BEHIND_PML);
+        match self.proxy.client_tool_ruling(&request.tool)? {
+            ClientToolRuling::Allow if by_rule => Ok(Asked::Reply(reply::allow(id, &request.input, &[]))),
+            ClientToolRuling::Allow | ClientToolRuling::Ask => {
+                let workflow = self.use_of(request).await?;
+                let what = AskedThing::Permission(request.clone());
+                Ok(waiting(
+                    id,
+                    workflow,
+                    &request.tool_use,
+                    KeptAskKind::Permission,
+                    what,
+                ))
+            }
+        }
+    }
+
+    /// Decides about a call before it runs, as far as the rules want that. What they do not name is left to the agent,
+    /// which asks for a permission where its own rules leave it open.
+    pub(super) async fn before_call(
+        &self,
+        id: &str,
+        tool: &str,
+        input: &str,
+        tool_use: &str,
+        before: Option<&KeptAsk>,
+    ) -> Result<Asked, Refusal> {
+        if tool.starts_with(BEHIND_PML) {
+            return Ok(Asked::Reply(reply::no_opinion(id)));
+        }
+        let name = ToolName::new(DependencyName::client(), tool);
+        let asks_every = match self.proxy.wants_person_for_every(&name) {
+            Ok(asks_every) => asks_every,
+            // A denial is one whatever the agent's own rules say.
+            Err(refusal @ Refusal::Denied { .. }) => {
+                let reason = report::render_hinted(&refusal);
+                return Ok(Asked::Reply(reply::hook_deny(id, &reason)));
+            }
+            // The permission says what is wrong.
+            Err(_) => false,
+        };
+        // What was put off is taken up again, whatever the rules say now.
+        let before = match before {
+            Some(kept) => Some(self.proxy.workflow(kept.workflow).await?),
+            None if asks_every => None,
+            None => return Ok(Asked::Reply(reply::no_opinion(id))),
+        };
+        let request = PermissionRequest {
+            tool: tool.to_owned(),
+            input: input.to_owned(),
+            tool_use: tool_use.to_owned(),
+            suggestions: Vec::new(),
+            reach: UseReach::OnceOnly,
+            rules: RuleReach::MayNotAllow,
+        };
+        let workflow = match before {
+            // An approval that was used lets nothing more run: whether the call ran then is not known.
+            Some(workflow) if !matches!(workflow.state, State::Taken { .. }) => workflow,
+            Some(_) | None => self.use_of(&request).await?,
+        };
+        let what = AskedThing::HookedPermission(request);
+        Ok(waiting(id, workflow, tool_use, KeptAskKind::Permission, what))
+    }
+
+    async fn use_of(&self, request: &PermissionRequest) -> Result<Workflow, Refusal> {
+        let tool = ToolName::new(DependencyName::client(), request.tool.as_str());
+        let patience = self.proxy.ask_user().kept;
+        let (workflow, _claim) = self
+            .proxy
+            .use_of(tool, request.input.clone(), request.reach, patience)
+            .await?;
+        Ok(workflow)
+    }
+
+    /// Writes the line that tells the agent what a person decided about a use.
+    pub(super) async fn permitted(
+        &self,
+        ask: &WaitingAsk,
+        request: &PermissionRequest,
+    ) -> Result<String, Refusal> {
+        let id = ask.request.as_str();
+        let hooked = matches!(ask.what, AskedThing::HookedPermission(_));
+        Ok(match (self.decision(ask, request).await?, hooked) {
+            (Permitted::Yes, true) => reply::hook_allow(id),
+            (Permitted::Yes, false) => reply::allow(id, &request.input, &[]),
+            (Permitted::No(reason), true) => reply::hook_deny(id, &reason),
+            (Permitted::No(reason), false) => reply::deny(id, &reason),
+        })
+    }
+
+    async fn decision(&self, ask: &WaitingAsk, request: &PermissionRequest) -> Result<Permitted, Refusal> {
+        let tool = || ToolName::new(DependencyName::client(), request.tool.as_str());
+        // A rule may have been written meanwhile: a denial wins over an answer.
+        let ruled = self.proxy.client_tool_ruling(&request.tool)?;
+        let answer = self.proxy.take_answer(ask.workflow.id).await?;
+        Ok(match (answer, request.reach) {
+            (
+                Some(Answer::Approve {
+                    scope: Scope::Session,
+                }),
+                UseReach::Lasting,
+            ) => {
+                self.proxy.allow_for_session(tool());
+                Permitted::Yes
+            }
+            (Some(Answer::Approve { scope: Scope::Always }), UseReach::Lasting) => {
+                if let Err(note) = self.proxy.allow_always(tool()).await {
+                    tracing::warn!("{note}");
+                }
+                Permitted::Yes
+            }
+            (Some(Answer::Approve { .. }), _) => Permitted::Yes,
+            (Some(Answer::Refuse { reason: Some(reason) }), _) => {
+                Permitted::No(format!("The person refused: {reason}\n{NOT_AGAIN}"))
+            }
+            (Some(Answer::Refuse { reason: None } | Answer::Answers { .. }), _) => {
+                Permitted::No(format!("The person refused.\n{NOT_AGAIN}"))
+            }
+            (None, _) if ruled == ClientToolRuling::Allow && request.rules == RuleReach::MayAllow => {
+                Permitted::Yes
+            }
+            (None, _) => {
+                Permitted::No("No person answered, and none refused. Do not assume an answer.".to_owned())
+            }
+        })
+    }
+}
