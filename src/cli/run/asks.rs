@@ -115,6 +115,14 @@ impl OpenAsks {
         }
     }
 
+    /// Returns when a line that is begun is for something else than now, though nothing else happens.
+    pub(super) fn settles_at(&self, now: Instant) -> Option<Instant> {
+        self.before
+            .as_ref()
+            .map(|(_, until)| *until)
+            .filter(|until| now < *until)
+    }
+
     /// Returns the ask on the screen.
     pub(super) fn shown(&mut self) -> Option<&mut ShownAsk> {
         self.shown.as_mut()

@@ -113,7 +113,9 @@ impl Console {
         loop {
             self.draw().await;
             let room = self.surface.has_room() || self.leaving;
+            let settled = settled(self.asks.settles_at(Instant::now()));
             tokio::select! {
+                () = settled => {}
                 line = lines.recv(), if room => match line {
                     Some(line) => {
                         self.show(&line).await;
@@ -179,7 +181,9 @@ impl Console {
                 Resumption::Waits => {}
             }
             self.draw().await;
+            let settled = settled(self.asks.settles_at(Instant::now()));
             tokio::select! {
+                () = settled => {}
                 changed = revisions.changed() => changed?,
                 keyed = self.typing.next() => {
                     let ends = keyed.contains(&Keyed::End);
@@ -265,10 +269,14 @@ impl Console {
             }
         }
         let (code, more) = self.asks.told();
-        let prompt = match &self.addressee {
-            Addressee::Ask { code, .. } if !self.typing.line().is_empty() => format!("answer {code}> "),
-            Addressee::Agent if !self.typing.line().is_empty() => "> ".to_owned(),
-            _ => code.map_or_else(|| "> ".to_owned(), |code| format!("answer {code}> ")),
+        // What the line is for that is typed, or that would be begun at this moment.
+        let addressee = match self.typing.line() {
+            "" => self.asks.addressee_at(Instant::now()),
+            _ => self.addressee.clone(),
+        };
+        let prompt = match addressee {
+            Addressee::Ask { code, .. } => format!("answer {code}> "),
+            Addressee::Agent => "> ".to_owned(),
         };
         let status = &self.status;
         self.surface.show(
@@ -399,14 +407,11 @@ impl Console {
             images: std::mem::take(&mut self.pictures),
             ..message(text)
         };
-        match controls {
-            Some(controls) => {
-                let _ = controls.send(Control::Message(message)).await;
-            }
-            None => {
-                self.note("kept; the agent reads it when it goes on");
-                self.held.push(message);
-            }
+        if let Some(controls) = controls {
+            let _ = controls.send(Control::Message(message)).await;
+        } else {
+            self.note("kept; the agent reads it when it goes on");
+            self.held.push(message);
         }
     }
 
@@ -440,5 +445,13 @@ impl Console {
                 }
             }
         }
+    }
+}
+
+/// Waits until a moment, or for ever where there is none.
+async fn settled(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
     }
 }

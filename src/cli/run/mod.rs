@@ -114,9 +114,10 @@ pub(crate) fn run(context: &CommandContext, arguments: &RunArguments) -> anyhow:
                 ExitCode::from(PARKED)
             }
             Begun::Goes(mut run, beginning) => {
-                let page = match arguments.web {
-                    true => Some(runtime.block_on(RunPage::open(context, &desk, &run.record.id))?),
-                    false => None,
+                let page = if arguments.web {
+                    Some(runtime.block_on(RunPage::open(context, &desk, &run.record.id))?)
+                } else {
+                    None
                 };
                 let questions = QuestionHostFile::write(context, &run.record)?;
                 if let Some(questions) = &questions {
@@ -139,7 +140,7 @@ enum Begun {
     /// It goes on.
     Goes(Box<HostedRun>, Beginning),
     /// It waits for an answer.
-    Waits(RunRecord),
+    Waits(Box<RunRecord>),
 }
 
 /// Names the runs of the user, with this pml as the server of their agents.
@@ -195,7 +196,7 @@ fn begin(
         }
         let beginning = match runtime.block_on(hosting.resumption(desk, &run.record)) {
             Resumption::Goes(beginning) => Beginning { input, ..beginning },
-            Resumption::Waits => return Ok(Begun::Waits(run.record)),
+            Resumption::Waits => return Ok(Begun::Waits(Box::new(run.record))),
             Resumption::Expired => {
                 let over = format!(
                     "nobody answered what run `{}` asked, and no answer can come any more",

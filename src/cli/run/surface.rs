@@ -99,15 +99,12 @@ impl Surface {
             return;
         }
         let size = size();
-        match &mut self.area {
-            Some(area) => {
-                let text = area.say(words, size);
-                self.writer.out(text);
-            }
-            None => {
-                self.in_line = !words.ends_with('\n');
-                self.writer.out(words.to_owned());
-            }
+        if let Some(area) = &mut self.area {
+            let text = area.say(words, size);
+            self.writer.out(text);
+        } else {
+            self.in_line = !words.ends_with('\n');
+            self.writer.out(words.to_owned());
         }
     }
 

@@ -72,19 +72,14 @@ impl Typing {
         let Some(bytes) = &mut self.bytes else {
             return std::future::pending().await;
         };
-        match bytes.recv().await {
-            Some(bytes) => {
-                let keyed = self.editor.feed(&bytes);
-                if keyed.contains(&Keyed::End) {
-                    self.bytes = None;
-                }
-                keyed
-            }
-            None => {
-                self.bytes = None;
-                vec![Keyed::End]
-            }
+        let keyed = match bytes.recv().await {
+            Some(bytes) => self.editor.feed(&bytes),
+            None => vec![Keyed::End],
+        };
+        if keyed.contains(&Keyed::End) {
+            self.bytes = None;
         }
+        keyed
     }
 
     /// Takes the terminal again, which a shell had meanwhile.

@@ -20,6 +20,7 @@ fn a_number_that_is_typed_answers_and_the_end_of_the_input_ends_the_run() {
     };
     let terminal = Terminal::start(&scene, "'ask me'");
     terminal.shows("type a number, a label or your own words");
+    terminal.shows("\nanswer ");
     terminal.shows("Which database?");
     terminal.line("1");
     terminal.shows("Postgres it is.");
@@ -39,6 +40,7 @@ fn a_call_is_approved_and_refused_by_the_letters_of_the_inbox() {
     let terminal = Terminal::start(&scene, "'make them'");
     let first = scene.asking();
     terminal.shows("  c  ");
+    terminal.shows(&format!("answer {first}>"));
     // What is none of the letters decides nothing.
     terminal.line("yes please");
     terminal.shows("type one of the letters");
@@ -52,6 +54,7 @@ fn a_call_is_approved_and_refused_by_the_letters_of_the_inbox() {
     eventually("it is put to the person", PATIENCE, || {
         terminal.picture().matches("  c  ").count() == 2
     });
+    terminal.shows(&format!("answer {}>", scene.code()));
     terminal.line("x not the second");
     terminal.shows("One of them.");
     terminal.ends();
@@ -113,6 +116,7 @@ fn a_line_can_be_said_to_the_agent_while_it_asks() {
     };
     let terminal = Terminal::start(&scene, "'ask me'");
     terminal.shows("type a number, a label or your own words");
+    terminal.shows("\nanswer ");
     terminal.line("> and use tabs");
     terminal.shows("< and use tabs");
     terminal.shows("  queued: and use tabs");
@@ -133,6 +137,7 @@ fn a_run_that_was_parked_in_a_terminal_goes_on_with_what_is_typed_there() {
     };
     let terminal = Terminal::start(&scene, "--patience 1s 'ask me'");
     terminal.shows("the agent is put aside; type your answer");
+    terminal.shows("\nanswer ");
     assert_eq!(scene.told_state()["name"], "parked");
     nothing_is_left_of(&scene.record().id);
     terminal.line("1");

@@ -33,7 +33,7 @@ fn of_two_asks_one_is_shown_and_a_line_begun_for_it_never_answers_the_other() {
     let picture = terminal.picture();
     let first = pending
         .iter()
-        .find(|code| picture.contains(&format!("answer {code}> ")))
+        .find(|code| picture.contains(&format!("answer {code}>")))
         .unwrap();
     let second = pending.iter().find(|code| *code != first).unwrap();
     assert!(!picture.contains(second.as_str()), "{picture}");
@@ -45,7 +45,7 @@ fn of_two_asks_one_is_shown_and_a_line_begun_for_it_never_answers_the_other() {
     terminal.key("Enter");
     terminal.shows(&format!("not sent: `{first}`"));
     assert_eq!(codes(&scene.pending()), [second.as_str()]);
-    terminal.shows(&format!("answer {second}> "));
+    terminal.shows(&format!("answer {second}>"));
     terminal.line("x not that one");
     terminal.shows("Read.");
     terminal.ends();
@@ -63,14 +63,14 @@ fn a_line_for_an_ask_that_was_answered_a_moment_ago_does_not_go_to_the_agent() {
     };
     let terminal = Terminal::start(&scene, "'ask me'");
     let code = scene.asking();
-    terminal.shows(&format!("answer {code}> "));
+    terminal.shows(&format!("answer {code}>"));
     terminal.letters("sqlite");
     scene.say(&["answer", &code, "pg"]);
     terminal.shows("touch one");
     terminal.key("Enter");
     terminal.shows(&format!("not sent: `{code}`"));
     let next = scene.code();
-    terminal.shows(&format!("answer {next}> "));
+    terminal.shows(&format!("answer {next}>"));
     terminal.line("c");
     terminal.shows("Done.");
     terminal.ends();
@@ -94,6 +94,7 @@ fn what_is_said_while_the_agent_is_put_aside_is_kept_until_it_goes_on() {
     for line in ["> and use tabs", "> and no spaces"] {
         terminal.line(line);
     }
+    terminal.shows("\nanswer ");
     terminal.becomes("both are kept", |picture| {
         picture.matches("kept; the agent").count() == 2
     });
@@ -120,7 +121,7 @@ fn a_picture_is_added_to_a_line_by_its_file() {
     scene.world.write("text.png", "no picture");
     let terminal = Terminal::start(&scene, "'ask me'");
     let code = scene.asking();
-    terminal.shows(&format!("answer {code}> "));
+    terminal.shows(&format!("answer {code}>"));
     terminal.line("/image text.png look");
     terminal.shows("is no picture that the agent reads");
     terminal.line("/image 'my shot.png' like this");

@@ -18,7 +18,7 @@ fn the_last_rows_tell_what_is_waited_for_in_wide_and_in_narrow_terminals() {
     let terminal = Terminal::sized(&scene, "'ask me'", 80, 24);
     let code = scene.asking();
     let waiting = format!("waiting for you: {code} · turn 1");
-    terminal.shows(&format!("answer {code}> "));
+    terminal.shows(&format!("answer {code}>"));
     terminal.shows(&waiting);
     assert!(terminal.picture().contains("claude-"), "{}", terminal.picture());
     terminal.letters("sqli");
@@ -80,13 +80,13 @@ fn a_watcher_in_a_terminal_answers_and_leaves_by_the_end_of_its_input() {
     let run = scene.start(&["ask me"]);
     let code = scene.asking();
     let terminal = Terminal::start(&scene, &format!("--attach {}", scene.id()));
-    terminal.shows(&format!("answer {code}> "));
+    terminal.shows(&format!("answer {code}>"));
     terminal.line("pg");
     eventually("it asks again", PATIENCE, || {
         let pending = scene.pending();
         pending.len() == 1 && pending[0]["code"] != *code
     });
-    terminal.shows(&format!("answer {}> ", scene.code()));
+    terminal.shows(&format!("answer {}>", scene.code()));
     terminal.key("C-d");
     terminal.shows("the run goes on");
     terminal.shows("left with 0");

@@ -53,12 +53,16 @@ fn a_run_is_followed_permitted_answered_guided_and_interrupted_on_its_page() {
             .and_wait(&looks)
             .and_tool("Bash", touch),
         question(),
-        Turn::text("Postgres").and_wait(&answers).and_text(" it is."),
-        Turn::text("With tabs").and_wait(&works).and_text(", never said"),
     ];
     let Some(scene) = Scene::scripted(script) else {
         return;
     };
+    // What is said meanwhile is read with the result of the tool.
+    let read = json!({ "file_path": scene.world.path("one") });
+    scene.api.then([
+        Turn::text("Postgres").and_wait(&answers).and_tool("Read", read),
+        Turn::text("With tabs").and_wait(&works).and_text(", never said"),
+    ]);
     let (run, browser, url) = on_the_web(&scene, Look::Light);
     assert!(url.contains(&format!("/runs/{}?key=", scene.id())), "{url}");
     // What it says comes while it says it, and a reload in mid-turn keeps it.
