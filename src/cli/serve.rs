@@ -1,6 +1,6 @@
 //! `pml serve`: the page of the inbox in a browser; `pml serve token`: the right of a process to ask over HTTP.
 
-mod browser;
+pub(in crate::cli) mod browser;
 
 use std::process::ExitCode;
 

@@ -4,14 +4,20 @@ mod at_once;
 mod guidance;
 mod kills;
 mod late;
+mod overhead;
 mod parked;
 mod plain;
+mod question_host;
 mod questions;
 mod resumed;
 mod rules;
-mod scene;
+pub(crate) mod scene;
 mod servers;
+mod signals;
 mod terminal;
+mod terminal_asks;
+mod terminal_screen;
+mod tmux;
 mod trust;
 
 use serde_json::{Value, json};
@@ -19,7 +25,7 @@ use serde_json::{Value, json};
 use crate::support::messages_api::Turn;
 
 /// A call of the tool by which Claude Code asks its user.
-fn question() -> Turn {
+pub(crate) fn question() -> Turn {
     Turn::tool("AskUserQuestion", json!({ "questions": [database()] }))
 }
 
@@ -44,7 +50,7 @@ const CHOSEN: &str = r#"Your questions have been answered: "Which database?"="pg
 const OUTCOME_UNKNOWN: &str = "[Tool call interrupted";
 
 /// A command that Claude Code asks about before it runs.
-fn bash(command: &str) -> Turn {
+pub(crate) fn bash(command: &str) -> Turn {
     Turn::tool("Bash", command_input(command))
 }
 

@@ -2,6 +2,7 @@
 
 mod api;
 mod chromium;
+mod real;
 
 use std::io::Write as _;
 

@@ -1,13 +1,26 @@
 //! `pml run`: an agent with its person attached; `pml runs`: the runs there are.
 
+mod ask_text;
+mod asks;
 mod attached;
-mod input;
+mod columns;
+mod console;
+mod editor;
+mod file_change;
 mod list;
-mod parting;
+mod live_area;
+mod page;
+mod picture;
+mod prompt;
 mod question_host;
+mod signals;
+mod status;
 mod stream;
+mod surface;
+mod typed_line;
+mod typing;
+mod writer;
 
-use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,9 +40,10 @@ use crate::proxy::{Desk, Urgency};
 
 pub(crate) use list::{RunsArguments, list};
 
-use input::{Attended, TypedLines};
-use parting::{rested, tell_in_vain, tell_parked, waits};
+use console::{Console, Role};
+use page::RunPage;
 use question_host::QuestionHostFile;
+use surface::Attendance;
 
 /// The exit code of a run that waits for an answer: try again later.
 const PARKED: u8 = 75;
@@ -37,8 +51,8 @@ const PARKED: u8 = 75;
 /// How many lines of a run may wait for the terminal.
 const WAITING: usize = 256;
 
-/// The longest prompt that is read from a pipe.
-const PROMPT_LIMIT: u64 = 1024 * 1024;
+/// What a run is told that was left while its agent worked.
+const GO_ON: &str = "This run was interrupted while you worked. Continue where you left off.";
 
 /// What the agent is to do, and how.
 #[derive(Debug, Args)]
@@ -47,7 +61,7 @@ pub(crate) struct RunArguments {
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
     /// Put the agent aside when nobody has answered for this long, such as `30s`, `10m` or `2h`; `0` waits for ever
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = prompt::duration)]
     patience: Option<Duration>,
     /// Print the agent's lines as they are, and those of pml with `"type": "pml"`
     #[arg(long)]
@@ -55,6 +69,9 @@ pub(crate) struct RunArguments {
     /// End after the first turn, also in a terminal
     #[arg(long)]
     once: bool,
+    /// Open the page of the run in the browser; it is served here unless `pml serve` runs
+    #[arg(long, conflicts_with = "attach")]
+    web: bool,
     /// Go on with this run: say something more, or give it the answer that it waited for
     #[arg(long, value_name = "RUN", conflicts_with = "attach")]
     resume: Option<String>,
@@ -85,39 +102,45 @@ pub(crate) fn run(context: &CommandContext, arguments: &RunArguments) -> anyhow:
     };
     let code = if let Some(name) = &arguments.attach {
         let record = named(&hosting, name)?;
-        runtime.block_on(attached::watch(&hosting, &desk, record, attended))?
+        runtime.block_on(attached::watch(context, &hosting, &desk, record, attended))?
     } else {
-        let (mut run, beginning) = begin(context, &hosting, &desk, &runtime, arguments, attended)?;
-        let questions = QuestionHostFile::write(context, &run.record)?;
-        if let Some(questions) = &questions {
-            run.environment = run.environment.with(question_host::VARIABLE, questions.path());
+        if arguments.web {
+            // What is said on the page counts as a person's word.
+            person::required(context, "run --web")?;
         }
-        runtime.block_on(host(&hosting, &desk, run, beginning, attended))?
+        match begin(context, &hosting, &desk, &runtime, arguments, attended)? {
+            Begun::Waits(record) => {
+                output::note(&waits(&record));
+                ExitCode::from(PARKED)
+            }
+            Begun::Goes(mut run, beginning) => {
+                let page = if arguments.web {
+                    Some(runtime.block_on(RunPage::open(context, &desk, &run.record.id))?)
+                } else {
+                    None
+                };
+                let questions = QuestionHostFile::write(context, &run.record)?;
+                if let Some(questions) = &questions {
+                    run.environment = run.environment.with(question_host::VARIABLE, questions.path());
+                }
+                let _inside = runtime.enter();
+                let console = Console::begin(&desk, attended, Role::Driver, &context.environment)?;
+                let hosted = host(&hosting, &desk, *run, beginning, console, page);
+                runtime.block_on(hosted)?
+            }
+        }
     };
     // A thread that still waits for a line or the disk must not keep pml alive.
     runtime.shutdown_background();
     Ok(code)
 }
 
-/// How a person follows a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Attendance {
-    /// They see it and can type.
-    Terminal,
-    /// It is written, and nobody types.
-    Plain,
-    /// A script reads it.
-    Json,
-}
-
-impl Attendance {
-    fn here() -> Self {
-        if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-            Self::Terminal
-        } else {
-            Self::Plain
-        }
-    }
+/// A run that can be driven, or must wait.
+enum Begun {
+    /// It goes on.
+    Goes(Box<HostedRun>, Beginning),
+    /// It waits for an answer.
+    Waits(Box<RunRecord>),
 }
 
 /// Names the runs of the user, with this pml as the server of their agents.
@@ -153,7 +176,7 @@ fn begin(
     runtime: &tokio::runtime::Runtime,
     arguments: &RunArguments,
     attended: Attendance,
-) -> anyhow::Result<(HostedRun, Beginning)> {
+) -> anyhow::Result<Begun> {
     let input = match attended {
         Attendance::Terminal if !arguments.once => Input::Open,
         Attendance::Terminal | Attendance::Plain | Attendance::Json => Input::Ended,
@@ -167,13 +190,13 @@ fn begin(
         // A person wants it, and has a look.
         run.record.resumed_in_vain = 0;
         if arguments.prompt.is_some() {
-            let message = message(prompt(arguments)?);
+            let message = message(prompt::read(arguments.prompt.as_deref())?);
             let told = runtime.block_on(hosting.told(desk, &run.record, message, input));
-            return Ok((run, told));
+            return Ok(Begun::Goes(Box::new(run), told));
         }
         let beginning = match runtime.block_on(hosting.resumption(desk, &run.record)) {
             Resumption::Goes(beginning) => Beginning { input, ..beginning },
-            Resumption::Waits => return Err(waits(&run.record)),
+            Resumption::Waits => return Ok(Begun::Waits(Box::new(run.record))),
             Resumption::Expired => {
                 let over = format!(
                     "nobody answered what run `{}` asked, and no answer can come any more",
@@ -181,14 +204,15 @@ fn begin(
                 );
                 return Err(Refused(over)).hint("to go on without an answer: pml run --resume RUN \"…\"");
             }
+            Resumption::Not if run.record.state == RunState::Lost => left(&run.record, input),
             Resumption::Not | Resumption::InVain => {
-                let message = message(prompt(arguments)?);
+                let message = message(prompt::read(arguments.prompt.as_deref())?);
                 runtime.block_on(hosting.told(desk, &run.record, message, input))
             }
         };
-        return Ok((run, beginning));
+        return Ok(Begun::Goes(Box::new(run), beginning));
     }
-    let prompt = prompt(arguments)?;
+    let prompt = prompt::read(arguments.prompt.as_deref())?;
     let wanted = WantedRun {
         prompt: prompt.clone(),
         directory: context.environment.working_directory().to_owned(),
@@ -203,7 +227,22 @@ fn begin(
         input,
         told: Vec::new(),
     };
-    Ok((run, beginning))
+    Ok(Begun::Goes(Box::new(run), beginning))
+}
+
+/// Goes on with a run that was left while its agent worked and asked nothing.
+fn left(record: &RunRecord, input: Input) -> Beginning {
+    // An agent that never said what it runs with has written no session down.
+    let (opening, text) = match record.model {
+        Some(_) => (Opening::Resume, GO_ON.to_owned()),
+        None => (Opening::Begin, record.prompt.clone()),
+    };
+    Beginning {
+        opening,
+        messages: vec![message(text)],
+        input,
+        told: Vec::new(),
+    }
 }
 
 /// Drives a run until it is over, or waits for an answer that nobody here will give.
@@ -212,78 +251,100 @@ async fn host(
     desk: &Desk,
     run: HostedRun,
     mut beginning: Beginning,
-    attended: Attendance,
+    mut console: Console,
+    page: Option<RunPage>,
 ) -> anyhow::Result<ExitCode> {
     let mut run = run;
     let environment = run.environment.clone();
     // The person who is here stays here while the agent is put aside.
     let input = beginning.input;
-    let mut typed = TypedLines::new(attended);
-    output::note(&format!(
+    console.note(&format!(
         "run {} · {}",
         run.record.id,
         Shown::path(&run.record.directory)
     ));
-    loop {
+    if let Some(page) = &page {
+        page.tell(&mut console);
+    }
+    let code = loop {
         let proxy = run.proxy.clone();
         let (controls, received) = mpsc::channel(WAITING);
         let (surface, lines) = mpsc::channel(WAITING);
         let driving = drive(run, beginning, received, surface);
-        let showing = input::attend(desk, &mut typed, controls, lines, attended);
-        let (end, shown) = tokio::join!(driving, showing);
+        let (end, ()) = tokio::join!(driving, console.attend(controls, lines));
         proxy.close(Urgency::Gentle).await;
-        let ending = shown? == Attended::HostEnds;
+        let end = match spoken(end) {
+            Ok(end) => end,
+            Err(error) => {
+                console.end().await;
+                return Err(error);
+            }
+        };
         let RunEnd {
             record,
             result,
             complaint,
             lock,
-        } = spoken(end)?;
-        let code = match &record.state {
+        } = end;
+        match &record.state {
             RunState::Ended {
                 outcome: RunOutcome::Done,
-            } => 0,
+            } => break 0,
             RunState::Ended { outcome } => {
                 if result.is_none() && !complaint.trim().is_empty() {
-                    output::note(&Shown::block(complaint.trim()).to_string());
+                    console.note(&Shown::block(complaint.trim()).to_string());
                 }
                 if *outcome == RunOutcome::Failed && result.is_none() {
-                    output::note("the agent ended before it had done anything");
+                    console.note("the agent ended before it had done anything");
                 }
-                1
+                break 1;
             }
-            _ => {
-                match hosting.resumption(desk, &record).await {
-                    Resumption::Goes(again) if !ending && rested(&record).await? => {
-                        beginning = Beginning { input, ..again };
-                        run = again_hosted(hosting, record, lock).await?;
-                        run.environment = environment.clone();
-                        continue;
-                    }
-                    Resumption::InVain => {
-                        tell_in_vain(hosting, record, lock).await;
-                        desk.close().await;
-                        return Ok(ExitCode::FAILURE);
-                    }
-                    Resumption::Waits if attended == Attendance::Terminal && !ending => {
-                        if let Some(again) =
-                            input::wait_for_answer(hosting, desk, &mut typed, &record).await?
-                        {
-                            beginning = Beginning { input, ..again };
-                            run = again_hosted(hosting, record, lock).await?;
-                            run.environment = environment.clone();
-                            continue;
-                        }
-                    }
-                    Resumption::Goes(_) | Resumption::Waits | Resumption::Not | Resumption::Expired => {}
-                }
-                tell_parked(&record);
-                PARKED
+            _ => {}
+        }
+        let again = match hosting.resumption(desk, &record).await {
+            Resumption::Goes(again) if !console.is_leaving() && console.rest(record.rest()).await => {
+                Some(again)
             }
+            // On its page a person can answer as well as in a terminal.
+            Resumption::Waits if !console.is_leaving() && (input == Input::Open || page.is_some()) => {
+                console.wait_for_answer(hosting, &record).await?
+            }
+            Resumption::InVain => {
+                tell_in_vain(hosting, &mut console, record, lock).await;
+                break 1;
+            }
+            Resumption::Goes(_) | Resumption::Waits | Resumption::Not | Resumption::Expired => None,
         };
-        desk.close().await;
-        return Ok(ExitCode::from(code));
+        let Some(again) = again else {
+            for line in waits(&record).lines() {
+                console.line(line);
+            }
+            break PARKED;
+        };
+        beginning = Beginning { input, ..again };
+        run = again_hosted(hosting, record, lock).await?;
+        run.environment = environment.clone();
+    };
+    console.end().await;
+    if let Some(page) = page {
+        page.close().await;
     }
+    desk.close().await;
+    Ok(ExitCode::from(code))
+}
+
+/// Tells that the agent does not take the answer, here and to whoever lists the runs.
+async fn tell_in_vain(hosting: &Hosting, console: &mut Console, record: RunRecord, lock: RunLock) {
+    let text = Resumption::in_vain();
+    console.note(&text);
+    console.note(&format!(
+        "the answer is kept; to try again: pml run --resume {}",
+        record.id
+    ));
+    drop(lock);
+    let hosting = hosting.clone();
+    let noted = tokio::task::spawn_blocking(move || hosting.note_trouble(&record.id, &text));
+    let _ = noted.await;
 }
 
 /// Prepares a run once more, off the runtime's thread.
@@ -292,71 +353,23 @@ async fn again_hosted(hosting: &Hosting, record: RunRecord, lock: RunLock) -> an
     spoken(tokio::task::spawn_blocking(move || hosting.hosted_again(record, lock)).await?)
 }
 
+/// Tells how a run that was left goes on.
+fn waits(record: &RunRecord) -> String {
+    let id = &record.id;
+    if record.asks.is_empty() {
+        return format!("run {id} was left while its agent worked; to go on: pml run --resume {id}");
+    }
+    format!(
+        "run {id} waits for an answer; answer it and it resumes: pml inbox\n\
+         it is resumed by `pml serve`, or by: pml run --resume {id}"
+    )
+}
+
 fn message(text: String) -> Message {
     Message {
         uuid: uuid::Uuid::new_v4().to_string(),
         text,
         images: Vec::new(),
         priority: Priority::Next,
-    }
-}
-
-/// Returns what the agent is to do: an argument, or what is piped in.
-fn prompt(arguments: &RunArguments) -> anyhow::Result<String> {
-    if let Some(prompt) = arguments.prompt.as_deref().filter(|prompt| *prompt != "-") {
-        return Ok(prompt.to_owned());
-    }
-    let nothing = || {
-        Err(Refused("there is nothing for the agent to do".to_owned()))
-            .hint("say it: pml run \"fix the failing test\"\nor pipe it in: pml run - < task.md")
-    };
-    if std::io::stdin().is_terminal() {
-        return nothing();
-    }
-    let mut text = String::new();
-    std::io::stdin()
-        .take(PROMPT_LIMIT)
-        .read_to_string(&mut text)
-        .context("cannot read the prompt")?;
-    if text.trim().is_empty() {
-        nothing()
-    } else {
-        Ok(text)
-    }
-}
-
-/// Reads a time such as `30s`, `10m`, `2h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| "a time is a number with `s`, `m` or `h`".to_owned())?;
-    let seconds = match &text[digits.len()..] {
-        "" | "s" => Some(number),
-        "m" => number.checked_mul(60),
-        "h" => number.checked_mul(3_600),
-        _ => None,
-    };
-    let day = 24 * 3_600;
-    match seconds {
-        Some(seconds) if seconds <= day => Ok(Duration::from_secs(seconds)),
-        Some(_) => Err("a day is the most; `0` waits for ever".to_owned()),
-        None => Err("a time is a number with `s`, `m` or `h`".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_is_a_number_with_a_unit() {
-        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
-        assert_eq!(duration("45"), Ok(Duration::from_secs(45)));
-        assert_eq!(duration("10m"), Ok(Duration::from_mins(10)));
-        assert_eq!(duration("2h"), Ok(Duration::from_hours(2)));
-        for wrong in ["", "s", "1d", "-1s", "1.5m", "25h", "99999999999999999999s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -7,12 +7,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::file_change;
 use crate::host::claude::ASKING_TOOLS;
-use crate::host::{AgentLine, Block, OwnLine, RunLine, RunState, ToolOutcome, ToolResult};
+use crate::host::{
+    AgentLine, Block, OwnLine, ReceiptState, RunLine, RunState, ToolOutcome, ToolResult, TurnResult,
+};
 use crate::protocol::Shown;
 
 /// How much of a tool's input is shown: a line of a terminal.
 const INPUT: usize = 100;
+
+/// How much of a line of the person its receipts show.
+const EXCERPT: usize = 40;
+
+/// How many lines of the person may wait for their receipts.
+const MESSAGES: usize = 100;
 
 /// How much of what went wrong is shown.
 const COMPLAINT: usize = 200;
@@ -24,6 +33,8 @@ pub(super) enum Output {
     Said(String),
     /// A line about what it does.
     Line(String),
+    /// A line of a file that it changes, with its sign first.
+    Change(String),
 }
 
 /// Turns the lines of a run into text.
@@ -33,6 +44,10 @@ pub(super) struct Stream {
     in_pieces: bool,
     /// The calls that run: their tool, and when they began.
     calls: HashMap<String, (String, Instant)>,
+    /// The lines of the person that the agent has not read to their end, by their names.
+    messages: HashMap<String, String>,
+    /// Whether a line of the person has come: the first is what the run is for, and is not told of again.
+    begun: bool,
 }
 
 impl Stream {
@@ -40,16 +55,18 @@ impl Stream {
     pub(super) fn read(&mut self, line: &RunLine, at: Instant) -> Vec<Output> {
         match line {
             RunLine::Agent { meaning, .. } => self.agent(meaning, at),
-            RunLine::Own(line) => own(line).into_iter().map(Output::Line).collect(),
+            RunLine::Own(OwnLine::Text { text }) => self.piece(text),
+            RunLine::Own(line) => {
+                self.take_note(line);
+                own(line).into_iter().map(Output::Line).collect()
+            }
         }
     }
 
     fn agent(&mut self, line: &AgentLine, at: Instant) -> Vec<Output> {
         match line {
-            AgentLine::TextDelta(text) => {
-                self.in_pieces = true;
-                vec![Output::Said(Shown::block(text).to_string())]
-            }
+            AgentLine::TextDelta(text) => self.piece(text),
+            AgentLine::Receipt { uuid, state } => self.receipt(uuid, *state).into_iter().collect(),
             AgentLine::Assistant { blocks, parent } => {
                 let mut written = Vec::new();
                 for block in blocks {
@@ -65,6 +82,7 @@ impl Stream {
                             let name = Shown::line(name).to_string();
                             let indent = if parent.is_some() { "  " } else { "" };
                             written.push(Output::Line(format!("{indent}> {name}{}", gist(input))));
+                            written.extend(file_change::folded(&name, input).into_iter().map(Output::Change));
                             self.calls.insert(id.clone(), (name, at));
                         }
                     }
@@ -77,22 +95,53 @@ impl Stream {
                 .collect(),
             AgentLine::Result(result) if result.outcome == ToolOutcome::Failed => {
                 let text = Shown::block(&result.text).to_string();
-                vec![Output::Line(format!(
-                    "! the agent failed: {}",
-                    cut(&text, COMPLAINT)
-                ))]
+                let failed = format!("! the agent failed: {}", cut(&text, COMPLAINT));
+                [Some(failed), turn_over(result)]
+                    .into_iter()
+                    .flatten()
+                    .map(Output::Line)
+                    .collect()
             }
+            AgentLine::Result(result) => turn_over(result).into_iter().map(Output::Line).collect(),
             AgentLine::Init { .. }
             | AgentLine::MessageBegan
             | AgentLine::MessageEnded
             | AgentLine::Replay { .. }
-            | AgentLine::Receipt { .. }
             | AgentLine::Request { .. }
             | AgentLine::RequestCancelled { .. }
             | AgentLine::Response { .. }
-            | AgentLine::Result(_)
             | AgentLine::Other => Vec::new(),
         }
+    }
+
+    fn piece(&mut self, text: &str) -> Vec<Output> {
+        self.in_pieces = true;
+        vec![Output::Said(Shown::block(text).to_string())]
+    }
+
+    fn take_note(&mut self, line: &OwnLine) {
+        if let OwnLine::Message { uuid, text, .. } = line
+            && std::mem::replace(&mut self.begun, true)
+            && self.messages.len() < MESSAGES
+        {
+            let first = text.trim().lines().next().unwrap_or_default();
+            let excerpt = cut(&Shown::line(first).to_string(), EXCERPT);
+            self.messages.insert(uuid.clone(), excerpt);
+        }
+    }
+
+    fn receipt(&mut self, uuid: &str, state: ReceiptState) -> Option<Output> {
+        let text = self.messages.get(uuid)?.clone();
+        let state = match state {
+            ReceiptState::Queued => "queued",
+            ReceiptState::Started => "started",
+            ReceiptState::Completed => "done",
+            ReceiptState::Cancelled => "dropped",
+        };
+        if matches!(state, "done" | "dropped") {
+            self.messages.remove(uuid);
+        }
+        Some(Output::Line(format!("  {state}: {text}")))
     }
 
     fn finished(&mut self, result: &ToolResult, at: Instant) -> Option<Output> {
@@ -107,6 +156,10 @@ impl Stream {
             }
         }))
     }
+}
+
+fn turn_over(result: &TurnResult) -> Option<String> {
+    Some(format!("= turn over · ${:.4}", result.cost?))
 }
 
 fn own(line: &OwnLine) -> Option<String> {

@@ -12,7 +12,7 @@ const OPENER: &str = "open";
 const OPENER: &str = "xdg-open";
 
 /// Opens an address; tells whether a program for it could be started.
-pub(super) fn open(environment: &Environment, url: &str) -> bool {
+pub(in crate::cli) fn open(environment: &Environment, url: &str) -> bool {
     let chosen = environment
         .variable("BROWSER")
         .filter(|chosen| !chosen.is_empty());

@@ -62,8 +62,10 @@ impl Driver {
             Some(Finish::Stopped) => outcome(RunOutcome::Stopped),
             Some(Finish::Done) if failed => outcome(RunOutcome::Failed),
             Some(Finish::Done) => outcome(RunOutcome::Done),
-            // Nothing is asked, so no answer would start it again.
-            Some(Finish::Lost) | None if self.record.asks.is_empty() => outcome(RunOutcome::Failed),
+            // Nothing is asked, so no answer would start it again; a run that its host left was ended by no fault.
+            Some(Finish::Lost) | None if self.record.asks.is_empty() && !self.machine.keeps_asks() => {
+                outcome(RunOutcome::Failed)
+            }
             // It asks for the call again: a message would tell the answer a second time.
             Some(Finish::Lost) | None => match self.record.open_put_off() {
                 Some(call) => RunState::Parked { call: call.clone() },

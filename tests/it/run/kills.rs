@@ -146,9 +146,8 @@ fn ask_and_kill(scene: &Scene, round: &Round, number: u64, answer: &str) -> Runn
         What::Question => format!("{ASK}{number}"),
         What::Permission => format!("{RUN}{number}"),
     };
-    let patience = if round.after == After::Resumed { "1s" } else { "0" };
-    let mut run = scene.start(&["--resume", &id, "--patience", patience, &prompt]);
-    let code = scene.code();
+    let mut run = scene.start(&["--resume", &id, "--patience", "0", &prompt]);
+    let code = scene.asking();
     scene.wait_until_written();
     let reply = || {
         Running::start(match round.what {
@@ -160,6 +159,7 @@ fn ask_and_kill(scene: &Scene, round: &Round, number: u64, answer: &str) -> Runn
         After::Asked => None,
         After::Answering => Some(reply()),
         After::Resumed => {
+            run.signal(Signal::TERM);
             run.ended().with(75);
             reply().ended().with(0);
             run = scene.start(&["--resume", &id]);

@@ -56,10 +56,9 @@ fn an_answer_to_a_parked_run_is_the_result_of_its_call() {
     assert_eq!(scene.api.requests().len(), 1);
     // Without an answer there is nothing to resume with.
     let code = scene.code();
-    let early = scene.run(&["--resume", &id]).with(1);
+    let early = scene.run(&["--resume", &id]).with(75);
     assert!(
-        early.stderr.contains("waits for an answer")
-            && early.stderr.contains("hint: to see what it asks: pml pending"),
+        early.stderr.contains("waits for an answer") && early.stderr.contains("pml inbox"),
         "{}",
         early.stderr
     );

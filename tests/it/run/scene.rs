@@ -17,22 +17,22 @@ use crate::support::messages_api::{MessagesApi, Turn};
 use crate::support::world::{World, json_of, state, stderr};
 
 /// Claude Code on a busy machine does anything within this; reaching it is a failure.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A world and its model.
-pub(super) struct Scene {
-    pub(super) world: World,
-    pub(super) api: Arc<MessagesApi>,
+pub(crate) struct Scene {
+    pub(crate) world: World,
+    pub(crate) api: Arc<MessagesApi>,
 }
 
 impl Scene {
     /// A world with one script for every run; `None` where there is no Claude Code.
-    pub(super) fn scripted(script: impl IntoIterator<Item = Turn>) -> Option<Self> {
+    pub(crate) fn scripted(script: impl IntoIterator<Item = Turn>) -> Option<Self> {
         Self::with(Arc::new(MessagesApi::start(script)))
     }
 
     /// A world with a model that other worlds may share.
-    pub(super) fn with(api: Arc<MessagesApi>) -> Option<Self> {
+    pub(crate) fn with(api: Arc<MessagesApi>) -> Option<Self> {
         let program = claude_program()?;
         let world = World::new();
         for (name, value) in claude_environment(world.home(), &api.url()) {
@@ -44,45 +44,49 @@ impl Scene {
     }
 
     /// Writes the rules of the project.
-    pub(super) fn permissions(self, permissions: &Value) -> Self {
+    pub(crate) fn permissions(self, permissions: &Value) -> Self {
         self.world.configure(&json!({ "permissions": permissions }));
         self
     }
 
     /// Writes the user's own file.
-    pub(super) fn configure_user(&self, config: &Value) {
+    pub(crate) fn configure_user(&self, config: &Value) {
         let folder = self.world.home().join(".config/pml");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("pml.json"), config.to_string()).unwrap();
     }
 
     /// Starts `pml run`.
-    pub(super) fn start(&self, arguments: &[&str]) -> Running {
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         let mut command = self.world.command(&["run"]);
         command.args(arguments);
         Running::start(command)
     }
 
     /// Runs `pml run` to its end.
-    pub(super) fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         self.start(arguments).ended()
     }
 
     /// Says something by another command, which must go well.
-    pub(super) fn say(&self, arguments: &[&str]) {
+    pub(crate) fn say(&self, arguments: &[&str]) {
         let said = self.world.run(arguments);
         assert!(said.status.success(), "{arguments:?}: {}", stderr(&said));
     }
 
     /// What waits for a person.
-    pub(super) fn pending(&self) -> Vec<Value> {
+    pub(crate) fn pending(&self) -> Vec<Value> {
         let pending = json_of(&self.world.run(&["pending", "--json"]));
         pending["pending"].as_array().unwrap().clone()
     }
 
     /// Waits until one thing is asked, and returns its code.
-    pub(super) fn code(&self) -> String {
+    pub(crate) fn code(&self) -> String {
         let mut pending = Vec::new();
+        // Its record is only read: starting a pml for each look would slow down what is waited for.
+        eventually("the run has an ask", PATIENCE, || {
+            self.records().iter().any(|run| !run.asks.is_empty())
+        });
         seldom("something is asked", || {
             pending = self.pending();
             !pending.is_empty()
@@ -92,40 +96,40 @@ impl Scene {
     }
 
     /// Waits until one thing is asked in a run that stands at that, and returns its code.
-    pub(super) fn asking(&self) -> String {
+    pub(crate) fn asking(&self) -> String {
         eventually("the run asks", PATIENCE, || self.is("asking"));
         self.code()
     }
 
     /// Where the runs are kept.
-    pub(super) fn runs(&self) -> Runs {
+    pub(crate) fn runs(&self) -> Runs {
         Runs::new(&state(&self.world))
     }
 
     /// The runs, the newest first.
-    pub(super) fn records(&self) -> Vec<RunRecord> {
+    pub(crate) fn records(&self) -> Vec<RunRecord> {
         self.runs().list()
     }
 
     /// The only run.
-    pub(super) fn record(&self) -> RunRecord {
+    pub(crate) fn record(&self) -> RunRecord {
         let mut records = self.records();
         assert_eq!(records.len(), 1, "{records:#?}");
         records.remove(0)
     }
 
-    pub(super) fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         self.record().id.to_string()
     }
 
     /// Whether the only run stands at this.
-    pub(super) fn is(&self, word: &str) -> bool {
+    pub(crate) fn is(&self, word: &str) -> bool {
         let records = self.records();
         records.len() == 1 && records[0].state.word() == word
     }
 
     /// Where the only run stands, as `pml runs --json` tells it.
-    pub(super) fn told_state(&self) -> Value {
+    pub(crate) fn told_state(&self) -> Value {
         let runs = json_of(&self.world.run(&["runs", "--json"]));
         assert_eq!(runs.as_array().map(Vec::len), Some(1), "{runs}");
         runs[0]["state"].clone()
@@ -140,7 +144,7 @@ impl Scene {
     }
 
     /// Waits until Claude Code has written the open ask of the only run down, so that its session can be resumed.
-    pub(super) fn wait_until_written(&self) {
+    pub(crate) fn wait_until_written(&self) {
         eventually("the call is written", PATIENCE, || {
             let record = self.record();
             let (Some(ask), Some(path)) = (record.asks.last(), self.transcript()) else {
@@ -151,14 +155,14 @@ impl Scene {
     }
 
     /// Sends a signal to Claude Code.
-    pub(super) fn signal_agent(&self, signal: Signal) {
+    pub(crate) fn signal_agent(&self, signal: Signal) {
         let agent = agent_of(&self.record().id).unwrap();
         kill_process(agent, signal).unwrap();
     }
 }
 
 /// The process of Claude Code of a run.
-pub(super) fn agent_of(id: &RunId) -> Option<Pid> {
+pub(crate) fn agent_of(id: &RunId) -> Option<Pid> {
     let is_claude = |pid: &u32| {
         let program = std::fs::read_link(format!("/proc/{pid}/exe"));
         program.is_ok_and(|program| program.file_name().is_some_and(|name| name == "claude"))
@@ -168,7 +172,7 @@ pub(super) fn agent_of(id: &RunId) -> Option<Pid> {
 }
 
 /// Checks that nothing of a run is left, neither the agent nor what it started.
-pub(super) fn nothing_is_left_of(id: &RunId) {
+pub(crate) fn nothing_is_left_of(id: &RunId) {
     seldom("the processes of the run are gone", || {
         processes_of(id).is_empty()
     });
@@ -219,21 +223,21 @@ fn processes_of(id: &RunId) -> Vec<u32> {
 }
 
 /// A `pml run` without a terminal.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
     output: Vec<JoinHandle<String>>,
 }
 
 /// How a `pml run` ended.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) code: Option<i32>,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Running {
-    pub(super) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -247,17 +251,17 @@ impl Running {
         Self { child, output }
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
     }
 
-    pub(super) fn has_ended(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
     /// Waits for its end.
-    pub(super) fn ended(mut self) -> Ended {
+    pub(crate) fn ended(mut self) -> Ended {
         eventually("pml run ends", PATIENCE, || self.has_ended());
         let code = self.child.wait().unwrap().code();
         let mut output = self.output.drain(..).map(|reading| reading.join().unwrap());
@@ -283,13 +287,13 @@ fn reading(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
 
 impl Ended {
     /// Checks its exit code; returns it for more.
-    pub(super) fn with(self, code: i32) -> Self {
+    pub(crate) fn with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
         self
     }
 
     /// The lines of `--json`.
-    pub(super) fn lines(&self) -> Vec<Value> {
+    pub(crate) fn lines(&self) -> Vec<Value> {
         let lines = self.stdout.lines();
         lines
             .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}")))
@@ -298,6 +302,6 @@ impl Ended {
 }
 
 /// A path that no program has.
-pub(super) fn no_program(world: &World) -> PathBuf {
+pub(crate) fn no_program(world: &World) -> PathBuf {
     world.path("missing")
 }

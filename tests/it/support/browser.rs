@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use super::eventually;
 
 /// A page on a busy machine is drawn within this; reaching it is a failure.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One browser with a profile of its own.
 pub(crate) struct Browser {
@@ -103,12 +103,23 @@ impl Browser {
     }
 
     /// Clicks as a person does: what is hidden or covered cannot be clicked.
+    ///
+    /// A card may be drawn anew between looking for its button and pressing it; a person would press again.
     pub(crate) fn click(&self, css: &str) {
-        self.wait_for_element(css);
-        self.runtime.block_on(async {
-            let element = self.client.find(Locator::Css(css)).await.unwrap();
-            element.click().await.unwrap();
-        });
+        let mut failed = None;
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < PATIENCE {
+            let clicked = self.runtime.block_on(async {
+                let element = self.client.find(Locator::Css(css)).await?;
+                element.click().await
+            });
+            match clicked {
+                Ok(()) => return,
+                Err(error) => failed = Some(error),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{css} cannot be clicked: {failed:?}");
     }
 
     /// Clicks if what is to be clicked is there and can be; a card may go away under the pointer.
@@ -261,7 +272,7 @@ fn capabilities(profile: &std::path::Path, look: Look) -> serde_json::Map<String
         "browserName": "chrome",
         "goog:loggingPrefs": { "browser": "ALL" },
         "goog:chromeOptions": { "args": arguments },
-        "timeouts": { "script": 20_000, "pageLoad": 30_000 },
+        "timeouts": { "script": 90_000, "pageLoad": 60_000 },
     });
     match wanted {
         Value::Object(wanted) => wanted,
