@@ -17,6 +17,7 @@ use crate::proxy::{
     Answer, ClientToolRuling, Proxy, QuestionStatus, Refusal, UseReach, Workflow, WorkflowId,
 };
 use crate::report;
+use serde_json::Value;
 
 /// What a model is told after a refusal, so that it does not ask for the same again.
 const NOT_AGAIN: &str = "Do not try it again unless they ask for it.";
@@ -122,7 +123,7 @@ impl Asks {
             return self.unhooked_question(id, request, kept).await;
         }
         let tool = ToolName::new(DependencyName::client(), request.tool.as_str());
-        match self.proxy.client_tool_ruling(&request.tool)? {
+        match self.ruled(request)? {
             ClientToolRuling::Allow => Ok(Asked::Reply(reply::allow(id, &request.input, &[]))),
             ClientToolRuling::Ask => {
                 let patience = self.proxy.ask_user().kept;
@@ -297,11 +298,17 @@ impl Asks {
         self.proxy.question_status(ask.workflow.id, now).await
     }
 
+    fn ruled(&self, request: &PermissionRequest) -> Result<ClientToolRuling, Refusal> {
+        let input: Value = serde_json::from_str(&request.input).unwrap_or_default();
+        let command = input.get("command").and_then(Value::as_str);
+        self.proxy.client_tool_ruling(&request.tool, command)
+    }
+
     async fn permitted(&self, ask: &WaitingAsk, request: &PermissionRequest) -> Result<String, Refusal> {
         let id = ask.request.as_str();
         let tool = || ToolName::new(DependencyName::client(), request.tool.as_str());
         // A rule may have been written meanwhile: a denial wins over an answer.
-        let ruled = self.proxy.client_tool_ruling(&request.tool)?;
+        let ruled = self.ruled(request)?;
         let answer = self.proxy.take_answer(ask.workflow.id).await?;
         Ok(match (answer, request.reach) {
             (
