@@ -9,6 +9,7 @@ mod environment;
 mod error;
 mod expansion;
 mod file;
+mod launch;
 mod layer;
 mod layer_kind;
 mod loaded;
@@ -22,6 +23,7 @@ mod repository;
 mod run_settings;
 mod search;
 mod server;
+mod tool_filter;
 mod trust;
 mod user_entries;
 mod user_settings;
@@ -46,6 +48,7 @@ pub use release_age::MinReleaseAge;
 pub use run_settings::RunSettings;
 pub use search::{Border, FileChoice, Files, PROJECT_FILE, Unreached, find};
 pub use server::{Launch, Server, Startup};
+pub use tool_filter::ToolFilter;
 pub use trust::{AcceptedFile, FileOrigin, ProjectTrust, TrustMark, TrustMarks, TrustMode, UnacceptedFile};
 pub use watch::{ConfigResult, WatchedConfig};
 
@@ -129,7 +132,7 @@ impl Rule {
     }
 }
 
-/// The three lists of `permissions`.
+/// The three lists of `permissions`, and the list `tools` of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuleList {
     /// Runs without a question.
@@ -138,16 +141,19 @@ pub enum RuleList {
     Ask,
     /// Never runs.
     Deny,
+    /// Is not offered by its server.
+    Tools,
 }
 
 impl RuleList {
-    /// Returns the list's key in `permissions`.
+    /// Returns the list's key.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::Ask => "ask",
             Self::Deny => "deny",
+            Self::Tools => "tools",
         }
     }
 }
@@ -299,7 +305,7 @@ pub fn read(files: &Files) -> Result<Config, ConfigError> {
 /// Checks the text of one file as if it stood at `path`; whether it is the user's is told only where both are read.
 pub fn check(path: &Path, text: &str) -> Result<Config, ConfigError> {
     let mut config = Config::default();
-    layer::add(&mut config, path, text, LayerKind::User)?;
+    layer::add(&mut config, path, text, LayerKind::Either)?;
     Ok(config)
 }
 

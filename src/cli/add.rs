@@ -328,7 +328,11 @@ async fn start_and_write(
     };
     let started: Started = started.map_err(|source| {
         let name = arguments.name.clone();
-        hinted(AddError::Start { name, source })
+        let what = match draft.plan.source() {
+            PlanSource::Remote(_) => "reached",
+            PlanSource::Package(_) | PlanSource::Command { .. } => "started",
+        };
+        hinted(AddError::Start { name, what, source })
     })?;
     let edited = draft.write(context, arguments)?;
     let resolved = started.resolved.as_deref().cloned();

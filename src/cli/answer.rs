@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::desk::TerminalDesk;
+use super::desk::{TerminalDesk, Verb};
 use super::failure::{Refused, hinted};
 use super::{CommandContext, output, terminal};
 use crate::card::{Card, CardQuestion, Said, SaidAnswer};
@@ -24,9 +24,11 @@ const LEAVE: &str = "-";
 #[derive(Debug, Args)]
 pub(crate) struct AnswerArguments {
     /// The five letters of the ask, or the beginning of its id
+    ///
+    /// Without it, the only question that waits
     #[arg(value_name = "CODE")]
-    code: String,
-    /// The options you choose, as they are written
+    code: Option<String>,
+    /// The options you choose, as they are written or by their numbers
     #[arg(value_name = "LABEL")]
     labels: Vec<String>,
     /// Your own words
@@ -73,7 +75,7 @@ impl Hint for AnswerError {
 /// Answers, and shows what was said.
 pub(crate) fn run(context: &CommandContext, arguments: &AnswerArguments) -> anyhow::Result<ExitCode> {
     let inbox = TerminalDesk::open(context)?;
-    let workflow = inbox.named(&arguments.code)?;
+    let workflow = inbox.meant(arguments.code.as_deref(), Verb::Answer)?;
     // An answer that cannot count is not even asked for.
     inbox.check(&workflow, &format!("answer {}", workflow.code))?;
     let answers = answers(&inbox.desk().card(&workflow), arguments)?;
@@ -109,7 +111,7 @@ fn answers(card: &Card, arguments: &AnswerArguments) -> anyhow::Result<Vec<Optio
     }
     if !arguments.labels.is_empty() || arguments.text.is_some() {
         return Ok(vec![Some(SaidAnswer {
-            labels: arguments.labels.clone(),
+            labels: arguments.labels.iter().map(|label| meant(card, label)).collect(),
             text: arguments.text.clone(),
         })]);
     }
@@ -121,6 +123,23 @@ fn answers(card: &Card, arguments: &AnswerArguments) -> anyhow::Result<Vec<Optio
         return Err(hinted(AnswerError::Nobody { code: code() }));
     }
     ask_all(card)
+}
+
+/// Returns the option that a person means by its number, where it is the number of one and no option is written so.
+fn meant(card: &Card, typed: &str) -> String {
+    let [question] = card.questions.as_slice() else {
+        return typed.to_owned();
+    };
+    let options = &question.shown.options;
+    if options.iter().any(|option| option.label == typed) {
+        return typed.to_owned();
+    }
+    let index = typed
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| number.checked_sub(1));
+    let option = index.and_then(|index| options.get(index));
+    option.map_or_else(|| typed.to_owned(), |option| option.label.clone())
 }
 
 /// Puts questions to the person at the terminal until they agree to send what they said, or leave.

@@ -7,20 +7,25 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::desk::TerminalDesk;
-use super::{CommandContext, output};
+use super::desk::{TerminalDesk, Verb};
+use super::{CommandContext, approve_server, output};
 use crate::card::{Decision, Said};
-use crate::protocol::Shown;
+use crate::protocol::{DependencyName, Shown};
 use crate::proxy::approval::{self, LastingGrant};
 use crate::proxy::{Recorded, now};
-use crate::workflow::{Answer, Ask, Scope, Workflow};
+use crate::workflow::{Answer, Ask, Code, Scope, Workflow};
 
 /// Which call, and how far the approval reaches.
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArguments {
-    /// The five letters of the ask, or the beginning of its id
-    #[arg(value_name = "CODE")]
-    code: String,
+    /// The five letters of the ask, the beginning of its id, or the name of a declared server
+    ///
+    /// Without it, the only call that waits
+    #[arg(value_name = "CODE | SERVER")]
+    code: Option<String>,
+    /// Of a server: do not ask
+    #[arg(short, long)]
+    yes: bool,
     /// Also while the pml that asked runs
     #[arg(long, conflicts_with = "always")]
     session: bool,
@@ -32,7 +37,11 @@ pub(crate) struct ApproveArguments {
 /// Approves, and says what was granted.
 pub(crate) fn run(context: &CommandContext, arguments: &ApproveArguments) -> anyhow::Result<ExitCode> {
     let inbox = TerminalDesk::open(context)?;
-    let workflow = inbox.named(&arguments.code)?;
+    if let Some(server) = server(context, &inbox, arguments) {
+        drop(inbox);
+        return approve_server::run(context, &server, arguments.yes);
+    }
+    let workflow = inbox.meant(arguments.code.as_deref(), Verb::Approve)?;
     let decision = match (arguments.session, arguments.always) {
         (_, true) => Decision::Always,
         (true, false) => Decision::Session,
@@ -40,6 +49,25 @@ pub(crate) fn run(context: &CommandContext, arguments: &ApproveArguments) -> any
     };
     record(context, &inbox, &workflow, decision)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the declared server that a person means; what waits under this very code comes first.
+fn server(
+    context: &CommandContext,
+    inbox: &TerminalDesk,
+    arguments: &ApproveArguments,
+) -> Option<DependencyName> {
+    let text = arguments.code.as_ref()?;
+    let waits = |code: &Code| {
+        let pending = inbox.pending();
+        pending.is_ok_and(|pending| pending.iter().any(|workflow| workflow.code == *code))
+    };
+    if text.parse().is_ok_and(|code| waits(&code)) {
+        return None;
+    }
+    let name: DependencyName = text.parse().ok()?;
+    let config = context.read().ok()?;
+    config.servers.contains_key(&name).then_some(name)
 }
 
 /// Records an approval, and says what it grants.

@@ -5,7 +5,7 @@ use super::server_pins::Pinned;
 use super::{CommandContext, forecast};
 use crate::config::Config;
 use crate::loader::{Content, KnownTool, Loader, Plan};
-use crate::permissions::{Policy, ServerVerdict};
+use crate::permissions::ServerVerdict;
 use crate::protocol::{DependencyName, Shown, shell};
 use crate::workflow::Place;
 
@@ -73,7 +73,7 @@ pub(super) fn ruled(
     name: &DependencyName,
     tools: &[&str],
 ) -> anyhow::Result<CommandRuling> {
-    match Policy::new(config).server(name, tools) {
+    match context.policy(config).server(name, tools) {
         ServerVerdict::Allowed => Ok(CommandRuling::Allowed),
         ServerVerdict::Asks => Ok(CommandRuling::Asks),
         ServerVerdict::Denied(rule) => Err(Refused(format!(

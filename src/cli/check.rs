@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::{CommandContext, Haste, forecast, output};
 use crate::config::{self, Config, Launch};
 use crate::loader::{Loader, plan};
-use crate::permissions::{Forecast, ForecastOutcome, ForecastReason, Policy};
+use crate::permissions::{Forecast, ForecastOutcome, ForecastReason};
 use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::report::render_hinted;
 use crate::workflow::Place;
@@ -19,11 +19,36 @@ use crate::workflow::Place;
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
     /// The tool, as `server:tool` or as the client spells it, `server__tool`
-    #[arg(value_name = "TOOL", value_parser = tool)]
-    tool: ToolName,
+    #[arg(value_name = "TOOL", value_parser = called)]
+    called: CheckedCall,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// A call whose outcome is wanted.
+#[derive(Debug, Clone)]
+struct CheckedCall {
+    tool: ToolName,
+    /// What the client's shell would run, in `client:Bash(git status)`.
+    command: Option<String>,
+}
+
+/// Reads a tool, or a command of the client's shell.
+fn called(name: &str) -> Result<CheckedCall, crate::protocol::NameError> {
+    let shell = name
+        .strip_prefix("client:Bash(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    Ok(match shell {
+        Some(command) => CheckedCall {
+            tool: ToolName::new(DependencyName::client(), "Bash"),
+            command: Some(command.to_owned()),
+        },
+        None => CheckedCall {
+            tool: tool(name)?,
+            command: None,
+        },
+    })
 }
 
 /// Reads both spellings, and the one with which clients show a tool to the model.
@@ -44,9 +69,13 @@ fn tool(name: &str) -> Result<ToolName, crate::protocol::NameError> {
 /// Prints what a call would do; exit code 0 says that it runs.
 pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let config = config::read(&context.files())?;
-    let tool = &arguments.tool;
+    let CheckedCall { tool, command } = &arguments.called;
+    let is_clients = *tool.dependency() == DependencyName::client();
     let server = config.servers.get(tool.dependency());
-    let forecast = forecast(context, &config, tool);
+    let forecast = match command {
+        Some(command) => Forecast::new(context.policy(&config).check_command(tool, command), None),
+        None => forecast(context, &config, tool),
+    };
     let happens = forecast.happens;
     let code = u8::from(happens != ForecastOutcome::Runs);
     let decision = forecast::decision(happens);
@@ -61,9 +90,11 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
         };
         let written = output::json(&json!({
             "tool": tool,
+            "command": command,
             "decision": decision,
             "asks": forecast::asks(happens),
             "reason": reason,
+            "outlook": forecast::outlook(&forecast, tool),
             "approval": approval,
             "rule": rule.map(output::rule_json),
             "mistakableFor": namesakes,
@@ -73,12 +104,18 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
     let is_elsewhere = server.is_some_and(|server| matches!(server.launch, Launch::Remote { .. }));
     let says = match happens {
         ForecastOutcome::Runs => "runs without a question",
+        ForecastOutcome::AsksFirst | ForecastOutcome::AsksEvery if is_clients => {
+            "asks you where the client leaves it to pml (`pml run`, `approval_prompt`)"
+        }
         ForecastOutcome::AsksFirst if is_elsewhere => "asks before its server is first connected to",
         ForecastOutcome::AsksFirst => "asks before its server is first installed or started",
         ForecastOutcome::AsksEvery => "asks before every call",
         ForecastOutcome::Never => "never runs",
     };
-    let shown = tool.to_string();
+    let shown = match command {
+        Some(command) => format!("{tool}({command})"),
+        None => tool.to_string(),
+    };
     let mut lines = format!("{decision}: `{}` {says}\n  {reason}", Shown::line(&shown));
     if let (ForecastReason::Approved(_), Some(rule)) = (&forecast.because, rule) {
         let place = context.place(rule.source.as_ref());
@@ -89,11 +126,18 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
             rule.list.key()
         );
     }
+    if let ForecastReason::Approved(_) = &forecast.because {
+        let _ = write!(
+            lines,
+            "\n  to be asked each time: {}",
+            forecast::ask_each_time(tool)
+        );
+    }
     let written = output::data(&lines);
     if let Some(others) = &namesakes {
         output::note(&format!("`{}` can be mistaken for {others}", Shown::line(&shown)));
     }
-    if server.is_none() {
+    if server.is_none() && !is_clients {
         let names = config.servers.keys().map(DependencyName::as_str);
         let meant = config::nearest(tool.dependency().as_str(), names)
             .map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"));
@@ -104,7 +148,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
 
 /// Finds out what a call would do; what keeps a server from being planned or an approval from counting is noted.
 fn forecast(context: &CommandContext, config: &Config, tool: &ToolName) -> Forecast {
-    let verdict = Policy::new(config).check(tool);
+    let verdict = context.policy(config).check(tool);
     let Some(server) = config.servers.get(tool.dependency()) else {
         return Forecast::new(verdict, None);
     };

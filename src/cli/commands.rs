@@ -3,16 +3,21 @@
 use clap::Subcommand;
 
 use super::{
-    add, answer, approve, audit, check, completions, demo, diff, history, inbox, init, install, list, lock,
-    outdated, pending, refuse, remove, rule, rules, run, sbom, serve, supervise, trust, uninstall, upgrade,
-    verify,
+    add, answer, approve, audit, call, check, completions, demo, diff, gc, history, inbox, init, install,
+    list, lock, outdated, pending, refuse, remove, rule, rules, run, sbom, serve, supervise, trust,
+    uninstall, upgrade, verify,
 };
 
 /// How rules weigh, told wherever rules are made.
 const RULES_HELP: &str = "\
 How rules weigh: deny always wins; otherwise the most specific pattern does
-(an exact name, then the pattern with more literal characters); a tie asks;
-no rule asks. Patterns: `*`, `?`, `{a,b}`, `[a-z]`; `server` is `server:*`.";
+(an exact name, then the pattern with more literal characters; of two that
+weigh the same, the one with `@readonly`); a tie asks; no rule asks.
+Patterns: `*`, `?`, `{a,b}`, `[a-z]`; `server` is `server:*`.
+`@readonly` at the end of an allowed pattern means only tools that say of
+themselves that they read, by the definitions you accepted: `*@readonly`.
+`client:Bash(git status)` means commands of the client's shell that begin with
+these words and are nothing more; in deny and ask, wherever the words stand.";
 
 /// Every command, in the order of `pml --help`.
 #[derive(Debug, Subcommand)]
@@ -52,6 +57,7 @@ What is installed and approved stays. To be rid of that too: pml uninstall NAME,
 Examples:
   pml list
   pml list --tools                     with the tools, and what a call of each would do and why
+  pml list --cost                      what their definitions cost a model's context, and the heaviest tools
   pml list --json
 
 APPROVED: `yes` by a person, `by rule` every tool is allowed, `no` nobody approved it, `denied` by the rules.
@@ -77,6 +83,16 @@ Exit code: 0 installed, 1 refused, 2 error.")]
     Install(install::InstallArguments),
     /// Remove the package of a server, and the approval to run it
     Uninstall(uninstall::UninstallArguments),
+    /// Remove the packages that no configuration declares any more
+    #[command(after_help = "\
+Looks at the files of this place and at every one of which a server was ever accepted. Approvals stay.
+
+Examples:
+  pml gc --dry-run                     says what would be removed, with sizes
+  pml gc --yes                         does not ask
+
+Exit code: 0 done, 1 you said no, 2 error.")]
+    Gc(gc::GcArguments),
     /// Write what every server is into `.pml.lock`, to be committed and reviewed
     #[command(after_help = "\
 The lock names each server's exact version, its integrity, everything that is installed with it, and its tools with
@@ -136,6 +152,8 @@ Examples:
   pml allow filesystem:read_file       one tool
   pml allow filesystem                 every tool of a server
   pml allow 'github:{{get,list}}_*'      several, by a pattern
+  pml allow '*@readonly'               everything that only reads
+  pml allow 'client:Bash(git status)'  a command of the client, in `pml run` and its permission prompt
   pml allow --user time                in every project of yours
 
 {RULES_HELP}"))]
@@ -180,11 +198,22 @@ Examples:
   pml untrust                          the file of this project
   pml untrust ~/shop/.pml.json")]
     Untrust(trust::UntrustArguments),
+    /// Call a tool of a server, through the same rules and questions as a client
+    #[command(after_help = "\
+Asks you here what a client would have asked. What the server writes to stderr is its log, as always.
+
+Examples:
+  pml call time get_current_time '{\"timezone\": \"Europe/Berlin\"}'
+  pml call --json files list_directory '{\"path\": \".\"}'
+
+Exit code: 0 it did, 1 it failed, was refused or waits for you, 2 error.")]
+    Call(call::CallArguments),
     /// Say what a call of a tool would do, and which rule or approval decides that
     #[command(after_help = "\
 Examples:
   pml check filesystem:read_file
   pml check filesystem__read_file      as the client spells it
+  pml check 'client:Bash(git status)'  a command of the client's shell
   pml check --json github:get_issue
 
 Exit code: 0 it runs, 1 it asks or is denied, 2 error.")]
@@ -228,7 +257,9 @@ Then: pml approve CODE, pml refuse CODE or pml answer CODE.")]
     /// Let a call run that waits for you
     #[command(after_help = "\
 Examples:
+  pml approve                          the only call that waits
   pml approve abcde                    the server as it is shown, or this one call
+  pml approve time                     a declared server: shows what it runs, installs it, learns its tools
   pml approve abcde --session          and the same until the pml that asked ends
   pml approve abcde --always           and from now on: the tool goes into the allow list
 
@@ -238,6 +269,7 @@ Exit code: 0 approved, 1 too late, unknown, or not for you to say, 2 error.")]
     /// Do not let a call run that waits for you, or do not answer a question
     #[command(after_help = "\
 Examples:
+  pml refuse                           the only ask that waits
   pml refuse abcde
   pml refuse abcde --reason 'use the staging server'
 
@@ -247,7 +279,9 @@ Exit code: 0 refused, 1 too late or unknown, 2 error.")]
     /// Answer a question of a model
     #[command(after_help = "\
 Examples:
+  pml answer                           the only question that waits, in a terminal
   pml answer abcde                     in a terminal: shows the question and its options
+  pml answer abcde 1                   the first option
   pml answer abcde Yes                 an option, as it is written
   pml answer abcde Red Blue            several, where several may be chosen
   pml answer abcde --text 'neither'    your own words

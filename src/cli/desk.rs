@@ -5,9 +5,10 @@
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::failure::{Hinted as _, hinted};
+use super::failure::{Hinted as _, Refused, hinted};
 use super::{CommandContext, person};
 use crate::card::{Complaint, Said};
+use crate::protocol::Shown;
 use crate::protocol::question::QuestionError;
 use crate::proxy::{Desk, Effect, NotEntitled, Recorded, Refusal};
 use crate::report::Hint;
@@ -61,6 +62,27 @@ impl TerminalDesk {
         spoken(self.runtime.block_on(self.desk.named(text)))
     }
 
+    /// Finds the ask that a person means; where they name none, the only one of its kind that waits.
+    pub(super) fn meant(&self, text: Option<&str>, verb: Verb) -> anyhow::Result<Workflow> {
+        if let Some(text) = text {
+            return self.named(text);
+        }
+        let mut waiting = self.pending()?;
+        waiting.retain(|workflow| verb.fits(workflow));
+        if waiting.len() > 1 {
+            let lines: Vec<String> = waiting.iter().map(one_line).collect();
+            return Err(Refused(format!("{} wait:\n{}", waiting.len(), lines.join("\n"))))
+                .hint(format!("to choose one: pml {} CODE", verb.word()));
+        }
+        waiting.pop().map_or_else(
+            || {
+                Err(Refused(format!("nothing waits that you could {}", verb.word())))
+                    .hint("to see all: pml pending")
+            },
+            Ok,
+        )
+    }
+
     /// Lists what waits for an answer, the oldest first.
     pub(super) fn pending(&self) -> anyhow::Result<Vec<Workflow>> {
         spoken(self.runtime.block_on(self.desk.pending()))
@@ -84,6 +106,48 @@ impl TerminalDesk {
         let recorded = self.runtime.block_on(recording);
         recorded.map_err(|refusal| not_recorded(workflow, refusal, command))
     }
+}
+
+/// What a person does with an ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// They let it run.
+    Approve,
+    /// They do not.
+    Refuse,
+    /// They answer its questions.
+    Answer,
+}
+
+impl Verb {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Refuse => "refuse",
+            Self::Answer => "answer",
+        }
+    }
+
+    fn fits(self, workflow: &Workflow) -> bool {
+        let is_question = matches!(workflow.ask, Ask::Questions { .. });
+        match self {
+            Self::Approve => !is_question,
+            Self::Answer => is_question,
+            Self::Refuse => true,
+        }
+    }
+}
+
+/// Says in a line which ask it is.
+fn one_line(workflow: &Workflow) -> String {
+    let tool = workflow.call.tool.to_string();
+    let project = workflow.project.to_string_lossy();
+    format!(
+        "  {}  {}  {}",
+        workflow.code,
+        Shown::line(&tool),
+        Shown::line(&project)
+    )
 }
 
 /// Says why what a person said is no answer; the ask still waits.

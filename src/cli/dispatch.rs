@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use super::commands::{Command, InternalCommand};
 use super::{
-    CommandContext, add, answer, approve, audit, check, completions, demo, diff, history, inbox, init,
-    install, list, lock, outdated, output, pending, person, refuse, remove, rule, rules, run, sample_server,
-    sbom, serve, stdio, supervise, trust, uninstall, upgrade, verify,
+    CommandContext, add, answer, approve, audit, call, check, completions, demo, diff, gc, history, inbox,
+    init, install, list, lock, outdated, output, pending, person, refuse, remove, rule, rules, run,
+    sample_server, sbom, serve, stdio, supervise, trust, uninstall, upgrade, verify,
 };
 use crate::config::{self, RuleList};
 
@@ -40,6 +40,19 @@ impl Command {
         )
     }
 
+    /// Tells whether the command may ask a registry.
+    fn fetches(&self) -> bool {
+        matches!(
+            self,
+            Self::Add(_)
+                | Self::Install(_)
+                | Self::Lock(_)
+                | Self::Outdated(_)
+                | Self::Diff(_)
+                | Self::Upgrade(_)
+        )
+    }
+
     /// Runs the command.
     pub(super) fn run(self, context: &CommandContext) -> anyhow::Result<ExitCode> {
         if self.reads_configuration()
@@ -49,6 +62,9 @@ impl Command {
         }
         if self.reads_configuration() && !matches!(self, Self::Trust(_)) {
             note_unaccepted(context);
+        }
+        if self.fetches() {
+            note_ignored_registry(context);
         }
         match self {
             Self::Init(arguments) => init::run(context, &arguments),
@@ -66,6 +82,7 @@ impl Command {
                 install::run(context, &context.read()?, &arguments)
             }
             Self::Uninstall(arguments) => uninstall::run(context, &context.read()?, &arguments),
+            Self::Gc(arguments) => gc::run(context, &arguments),
             Self::Lock(arguments) => {
                 person::required(context, "lock")?;
                 lock::run(context, &context.read()?, &arguments)
@@ -105,6 +122,7 @@ impl Command {
             Self::Runs(arguments) => run::list(context, &arguments),
             Self::Trust(arguments) => trust::run(context, &arguments),
             Self::Untrust(arguments) => trust::revoke(context, &arguments),
+            Self::Call(arguments) => call::run(context, &arguments),
             Self::Check(arguments) => check::run(context, &arguments),
             Self::Rules(arguments) => rules::run(context, &arguments),
             Self::Demo(arguments) => demo::run(context, &arguments),
@@ -114,6 +132,17 @@ impl Command {
             }
             Self::Completions(arguments) => completions::run(&arguments),
         }
+    }
+}
+
+/// Tells that a registry is set where pml does not look: npm sets this variable from files of projects.
+fn note_ignored_registry(context: &CommandContext) {
+    let is_set = |name: &str| context.environment.variable(name).is_some();
+    if is_set("npm_config_registry") && !is_set("NPM_CONFIG_REGISTRY") {
+        output::note(
+            "`npm_config_registry` is ignored: npm sets it from the file of a project; \
+             to choose a registry: NPM_CONFIG_REGISTRY, or `registry=` in your own ~/.npmrc",
+        );
     }
 }
 

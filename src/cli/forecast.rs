@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::CommandContext;
+use crate::config::RuleList;
 use crate::loader::{Loader, Plan};
-use crate::permissions::{Forecast, ForecastOutcome, ForecastReason};
-use crate::protocol::{LaunchApproval, Shown};
+use crate::permissions::{CONNECT, Forecast, ForecastOutcome, ForecastReason};
+use crate::protocol::{LaunchApproval, Pattern, Shown, ToolName, shell};
 use crate::workflow::{Approvals, Timestamp};
 
 /// Returns the approval that covers a server as it is declared and installed now.
@@ -45,6 +46,10 @@ pub(super) fn reason(context: &CommandContext, forecast: &Forecast) -> String {
     match (&forecast.because, &forecast.rule) {
         (ForecastReason::Approved(record), _) => approved(record),
         (ForecastReason::Disabled, _) => "its server is disabled".to_owned(),
+        (ForecastReason::Rules, Some(rule)) if rule.list == RuleList::Tools => format!(
+            "it is not offered: `tools` of its server ({})",
+            context.place(rule.source.as_ref())
+        ),
         (ForecastReason::Rules, Some(rule)) => format!(
             "rule `{}` in the {} list ({})",
             rule.pattern,
@@ -53,6 +58,39 @@ pub(super) fn reason(context: &CommandContext, forecast: &Forecast) -> String {
         ),
         (ForecastReason::Rules, None) => "no rule covers it".to_owned(),
     }
+}
+
+/// Says in one line what a call will do, and how to have it otherwise.
+pub(super) fn outlook(forecast: &Forecast, tool: &ToolName) -> String {
+    match (forecast.happens, &forecast.because) {
+        (ForecastOutcome::Runs, ForecastReason::Approved(record)) => {
+            let version = record.version.as_deref();
+            let version = version.map_or_else(String::new, |version| format!(" at {}", Shown::line(version)));
+            format!(
+                "runs: approved{version}; to be asked each time: {}",
+                ask_each_time(tool)
+            )
+        }
+        (ForecastOutcome::Runs, _) => "runs: allowed by a rule".to_owned(),
+        (ForecastOutcome::AsksFirst, _) => {
+            format!(
+                "asks before the first use; to approve it now: pml approve {}",
+                tool.dependency()
+            )
+        }
+        (ForecastOutcome::AsksEvery, _) => "asks before every call".to_owned(),
+        (ForecastOutcome::Never, _) => "never runs".to_owned(),
+    }
+}
+
+/// Returns the command after which a tool asks before every call; the stand-in for unknown tools means all.
+pub(super) fn ask_each_time(tool: &ToolName) -> String {
+    let pattern = if tool.tool() == CONNECT {
+        format!("{}:*", tool.dependency())
+    } else {
+        Pattern::exact_text(tool)
+    };
+    format!("pml ask {}", shell::operand(&pattern))
 }
 
 fn approved(record: &LaunchApproval) -> String {

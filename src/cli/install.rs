@@ -303,7 +303,7 @@ async fn install_accepted(
 }
 
 /// Reads the configuration as it is now; a disabled server is refused as a call of it would be.
-fn planned(context: &CommandContext, name: &DependencyName) -> anyhow::Result<(Config, Plan)> {
+pub(super) fn planned(context: &CommandContext, name: &DependencyName) -> anyhow::Result<(Config, Plan)> {
     let config = context.read()?;
     declared(&config, name)?;
     let server = config.servers.get(name).filter(|server| !server.disabled);

@@ -3,14 +3,17 @@
 //! Reads what is on disk and starts nothing. A tool whose name had to change for the client, or that another one
 //! hides, is always reported: a person does not look for a tool that is merely missing.
 
+mod cost;
 mod survey;
+mod tool;
 
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
 
-use self::survey::{Access, ServerSurvey, Tool};
+use self::survey::{Access, ServerSurvey};
+use self::tool::Tool;
 use super::{CommandContext, forecast, output};
 use crate::config::{self, Startup};
 use crate::permissions::ForecastOutcome;
@@ -22,6 +25,9 @@ pub(crate) struct ListArguments {
     /// Print the tools too, and what a call of each would do
     #[arg(long)]
     tools: bool,
+    /// Print what the definitions of the listed tools cost a model's context, and the ten heaviest
+    #[arg(long, conflicts_with = "tools")]
+    cost: bool,
     /// Print everything that is known as JSON
     #[arg(long)]
     json: bool,
@@ -32,6 +38,9 @@ pub(crate) fn run(context: &CommandContext, arguments: &ListArguments) -> anyhow
     let files = context.files();
     let config = config::read(&files)?;
     let listed = survey::servers(context, &config);
+    if arguments.cost {
+        return costs(arguments, &listed);
+    }
     if arguments.json {
         let servers: Vec<_> = listed.iter().map(|server| server.json(context)).collect();
         output::json(&json!({ "servers": servers }))?;
@@ -47,10 +56,41 @@ pub(crate) fn run(context: &CommandContext, arguments: &ListArguments) -> anyhow
         return Ok(ExitCode::SUCCESS);
     }
     output::data(&table(context, arguments, &listed))?;
+    let approved = listed.iter().find(|server| {
+        server.access == Some(Access::Approved) && server.happens() == Some(ForecastOutcome::Runs)
+    });
+    if let Some(server) = approved {
+        output::note(&format!(
+            "what was approved runs unasked; to be asked each time: pml ask '{}:*'",
+            server.name
+        ));
+    }
     for server in &listed {
         for problem in server.problems.iter().chain(&server.notes) {
             output::note(&format!("`{}`: {problem}", server.name));
         }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what the tools cost; what is not known was never started.
+fn costs(arguments: &ListArguments, listed: &[ServerSurvey]) -> anyhow::Result<ExitCode> {
+    if arguments.json {
+        output::json(&cost::json(listed))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::data(&cost::table(listed))?;
+    output::note(
+        "about 4 bytes are taken for a token; what a rule denies or `tools` leaves out costs nothing",
+    );
+    let unknown = listed
+        .iter()
+        .filter(|server| !server.disabled && server.tools.is_none());
+    for server in unknown {
+        output::note(&format!(
+            "`{0}`: its tools are not known before it is started: pml approve {0}",
+            server.name
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -122,10 +162,13 @@ fn row(context: &CommandContext, server: &ServerSurvey) -> [String; 8] {
             (Some(_), Some(happens)) => calls(happens).to_owned(),
             (Some(_), None) => "mixed".to_owned(),
         },
-        server
-            .tools
-            .as_ref()
-            .map_or_else(|| "?".to_owned(), |tools| tools.len().to_string()),
+        server.tools.as_ref().map_or_else(
+            || "?".to_owned(),
+            |tools| match tools.iter().filter(|tool| !tool.hidden).count() {
+                offered if offered == tools.len() => offered.to_string(),
+                offered => format!("{offered} of {}", tools.len()),
+            },
+        ),
         startup.to_owned(),
         context.place(Some(&server.source)),
     ]
@@ -148,6 +191,7 @@ fn tool_line(context: &CommandContext, tool: &Tool) -> String {
         .changed()
         .then(|| format!("  (the client sees `{}`)", tool.wire_name));
     let says = match tool.forecast.happens {
+        ForecastOutcome::Never if tool.hidden => "hidden",
         ForecastOutcome::Runs => "runs",
         ForecastOutcome::AsksFirst => "asks before the first use",
         ForecastOutcome::AsksEvery => "asks before every call",
@@ -156,6 +200,6 @@ fn tool_line(context: &CommandContext, tool: &Tool) -> String {
     format!(
         "{shown}{}  {says}: {}",
         changed.unwrap_or_default(),
-        forecast::reason(context, &tool.forecast)
+        forecast::reason(context, &tool.forecast).trim_start_matches("it is not offered: ")
     )
 }

@@ -6,8 +6,10 @@
 mod add;
 mod answer;
 mod approve;
+mod approve_server;
 mod audit;
 mod authority;
+mod call;
 mod candidate;
 mod check;
 mod commands;
@@ -19,6 +21,7 @@ mod dispatch;
 mod failure;
 mod file_size_limit;
 mod forecast;
+mod gc;
 mod history;
 mod inbox;
 mod init;
@@ -36,6 +39,7 @@ mod pinned_servers;
 mod refuse;
 mod remove;
 mod rule;
+mod rule_words;
 mod rules;
 mod run;
 mod sample_server;
@@ -44,6 +48,7 @@ mod serve;
 mod server_display;
 mod server_pins;
 mod stdio;
+mod stdio_client;
 mod supervise;
 mod terminal;
 mod trust;
@@ -74,13 +79,7 @@ const CONFIG_VARIABLE: &str = "PML_CONFIG";
 
 /// One MCP server in front of many: every install gated by a rule or a person.
 #[derive(Debug, Parser)]
-#[command(
-    name = "pml",
-    version,
-    about,
-    propagate_version = true,
-    disable_help_subcommand = true
-)]
+#[command(name = "pml", version, about, propagate_version = true)]
 struct CommandLine {
     #[command(flatten)]
     places: GlobalOptions,
@@ -229,6 +228,11 @@ fn run_command(command: Command, config: Option<PathBuf>) -> anyhow::Result<Exit
 
 /// Prints what clap has to say: the help that was wanted, or what is wrong with the command line.
 fn explain(error: &clap::Error) -> ExitCode {
+    // What pml starts of itself is not suggested to a person.
+    let visible = (error.kind() == clap::error::ErrorKind::InvalidSubcommand)
+        .then(|| visible().try_get_matches_from(std::env::args_os()).err())
+        .flatten();
+    let error = visible.as_ref().unwrap_or(error);
     // Help that could not be written was wanted; a reader that went away has seen enough.
     let unwritten = error.print().err();
     let failed = unwritten.is_some_and(|failed| failed.kind() != std::io::ErrorKind::BrokenPipe);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::desk::TerminalDesk;
+use super::desk::{TerminalDesk, Verb};
 use super::{CommandContext, output};
 use crate::card::Said;
 use crate::proxy::now;
@@ -14,8 +14,10 @@ use crate::workflow::Workflow;
 #[derive(Debug, Args)]
 pub(crate) struct RefuseArguments {
     /// The five letters of the ask, or the beginning of its id
+    ///
+    /// Without it, the only one that waits
     #[arg(value_name = "CODE")]
-    code: String,
+    code: Option<String>,
     /// Tell the model why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -24,7 +26,7 @@ pub(crate) struct RefuseArguments {
 /// Refuses, and shows what was refused. An agent may refuse too: a refusal grants nothing.
 pub(crate) fn run(context: &CommandContext, arguments: &RefuseArguments) -> anyhow::Result<ExitCode> {
     let inbox = TerminalDesk::open(context)?;
-    let workflow = inbox.named(&arguments.code)?;
+    let workflow = inbox.meant(arguments.code.as_deref(), Verb::Refuse)?;
     record(&inbox, &workflow, arguments.reason.clone())?;
     Ok(ExitCode::SUCCESS)
 }

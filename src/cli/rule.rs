@@ -9,21 +9,26 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
+use super::rule_words::{self, TypedPattern};
+use super::terminal::{self, TerminalReply};
 use super::{CommandContext, output};
 use crate::config::{self, Config, Rule, RuleList};
 use crate::permissions::writer::FileKind;
 use crate::permissions::{ConfigChange, Policy, Ruling, Verdict};
-use crate::protocol::{DependencyName, Pattern, Shown, ToolName, shell};
+use crate::protocol::{CoveredTools, DependencyName, Pattern, Shown, ToolName, shell};
 
 /// Which patterns, and in whose file.
 #[derive(Debug, Args)]
 pub(crate) struct RuleArguments {
     /// Patterns over `server:tool`; `server` alone means all its tools
-    #[arg(required = true, value_name = "PATTERN")]
-    patterns: Vec<Pattern>,
+    #[arg(required = true, value_name = "PATTERN", value_parser = rule_words::read)]
+    patterns: Vec<TypedPattern>,
     /// Write the user's file instead of the project's
     #[arg(long)]
     user: bool,
+    /// Write it also if it covers no tool that is known, and `allow '*'` without asking
+    #[arg(long)]
+    force: bool,
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
@@ -55,7 +60,17 @@ pub(crate) fn add(
     } else {
         (&files.project, FileKind::Pml(&files))
     };
-    let patterns = &arguments.patterns;
+    let typed = &arguments.patterns;
+    let patterns: Vec<Pattern> = typed.iter().map(|typed| typed.pattern.clone()).collect();
+    let patterns = &patterns;
+    let old = config::read(&files)?;
+    if !arguments.force {
+        rule_words::check(context, &old, list, patterns)?;
+        if list == RuleList::Allow && patterns.iter().any(Pattern::is_catch_all) && !agreed_to_all()? {
+            output::say("nothing was changed");
+            return Ok(ExitCode::from(1));
+        }
+    }
     let changes: Vec<_> = patterns
         .iter()
         .map(|pattern| ConfigChange::AddRule {
@@ -63,11 +78,10 @@ pub(crate) fn add(
             pattern: pattern.clone(),
         })
         .collect();
-    let old = config::read(&files)?;
     let edited = context.edit(path, kind, &changes)?;
     output::warn(&edited.durability);
     let new = config::read(&files)?;
-    let policy = Policy::new(&new);
+    let policy = context.policy(&new);
 
     if arguments.json {
         let patterns: Vec<_> = patterns
@@ -97,6 +111,14 @@ pub(crate) fn add(
     };
     let quoted: Vec<_> = patterns.iter().map(|pattern| format!("`{pattern}`")).collect();
     output::say(&format!("{done}: {} {}", list.key(), quoted.join(", ")));
+    for TypedPattern { pattern, typed } in typed {
+        if let Some(typed) = typed {
+            output::note(&format!(
+                "`{}` is written `{pattern}` in rules",
+                Shown::line(typed)
+            ));
+        }
+    }
     for pattern in patterns {
         if let Some(from) = moved(&old, path, list, pattern) {
             output::note(&format!("`{pattern}` was in the {} list before", from.key()));
@@ -117,6 +139,20 @@ pub(crate) fn add(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks whether everything may run, where a person can be asked; elsewhere they are told.
+fn agreed_to_all() -> anyhow::Result<bool> {
+    output::note(
+        "this lets every tool of every server run unasked, also of servers that are declared later; \
+         what only reads: pml allow '*@readonly'",
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let reply = runtime.block_on(terminal::confirm("Allow everything?"));
+    runtime.shutdown_background();
+    Ok(reply? != TerminalReply::No)
 }
 
 /// Returns the list of the same file from which adding the pattern took it.
@@ -208,6 +244,10 @@ pub(crate) fn forget(context: &CommandContext, arguments: &ForgetArguments) -> a
 
 /// Returns what decides instead of a rule that was just added, for a tool that stands for all it covers.
 fn winner(policy: &Policy, list: RuleList, pattern: &Pattern) -> Option<Verdict> {
+    if pattern.tools() == CoveredTools::ReadOnly || pattern.command().is_some() {
+        // What stands for all that it covers is not to be told from its name.
+        return None;
+    }
     let verdict = policy.check(&sample(pattern)?);
     let decided = match verdict.ruling {
         Ruling::Allow => RuleList::Allow,
@@ -219,6 +259,9 @@ fn winner(policy: &Policy, list: RuleList, pattern: &Pattern) -> Option<Verdict>
 
 /// Returns a tool the pattern covers: each wildcard filled with what no other rule is likely to name.
 fn sample(pattern: &Pattern) -> Option<ToolName> {
+    if pattern.tools() == CoveredTools::ReadOnly || pattern.command().is_some() {
+        return None;
+    }
     if let Some(name) = pattern.only_name() {
         return name.parse().ok();
     }
@@ -265,10 +308,15 @@ fn overruled(context: &CommandContext, pattern: &Pattern, verdict: &Verdict) -> 
 /// Says that a pattern covers no declared server, with the one that was probably meant.
 pub(super) fn stray(config: &Config, pattern: &Pattern) -> Option<String> {
     let text = pattern.as_str();
+    let text = text.strip_suffix("@readonly").unwrap_or(text);
     let part = text.split_once(':').map_or(text, |(server, _)| server);
     // A brace that spans the colon makes no pattern of its own: then nothing is said.
     let servers: Pattern = part.parse().ok()?;
     let names = || config.servers.keys().map(DependencyName::as_str);
+    if servers.covers(&format!("{}:qzx", DependencyName::client())) {
+        // Of the client's own tools none is declared.
+        return None;
+    }
     if config.servers.is_empty() || names().any(|name| servers.covers(&format!("{name}:qzx"))) {
         return None;
     }

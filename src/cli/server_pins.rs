@@ -6,12 +6,14 @@ use std::sync::Arc;
 use super::{CommandContext, output};
 use crate::config::{Config, Files, Server};
 use crate::loader::{Content, Known, Loader, Plan};
+use crate::permissions::Policy;
 use crate::permissions::writer::{self, FileEdit, FileKind, WriteError};
 use crate::pins::{
     AcceptedError, AcceptedLaunch, AcceptedPins, AcceptedServer, LockFile, PackagePin, Pin, PinError,
     ToolNames, lock_path, read_lock,
 };
 use crate::protocol::DependencyName;
+use crate::proxy;
 
 /// What a server is held to by what the user accepted of it.
 pub(super) enum Pinned {
@@ -62,7 +64,7 @@ impl CommandContext {
         )
     }
 
-    fn accepted_pins(&self) -> AcceptedPins {
+    pub(super) fn accepted_pins(&self) -> AcceptedPins {
         AcceptedPins::at(self.locations.pins())
     }
 
@@ -78,6 +80,13 @@ impl CommandContext {
     /// Returns the accepted tools of every server by their names.
     pub(super) fn tool_names(&self, config: &Config) -> ToolNames {
         self.accepted_pins().tool_names(&config.servers)
+    }
+
+    /// Prepares the rules of a configuration, with what is known of tools that only read.
+    pub(super) fn policy(&self, config: &Config) -> Policy {
+        let accepted = Arc::new(self.accepted_pins());
+        let read_only = proxy::read_only_tools(&Arc::new(config.clone()), accepted, &self.environment);
+        Policy::knowing(config, read_only)
     }
 
     /// Records that the user accepts a server as it started just now.

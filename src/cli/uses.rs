@@ -6,6 +6,29 @@ use crate::loader::{Package, Use, Used, plan};
 use crate::protocol::DependencyName;
 use crate::workflow::Place;
 
+/// Finds who declares packages: both files of this place, and every configuration of which a server was accepted.
+///
+/// A configuration that cannot be read ends it: what it declares is not known.
+pub(super) fn declared(context: &CommandContext) -> anyhow::Result<Vec<Use>> {
+    let files = context.files();
+    let mut paths = context.accepted_pins().configurations();
+    paths.extend([files.project, files.user]);
+    let mut uses = Vec::new();
+    for path in &paths {
+        let Some(text) = config::load_text(path)? else {
+            continue;
+        };
+        for (name, server) in &config::check(path, &text)?.servers {
+            let plan = plan(name, server, &context.environment).ok();
+            uses.extend(plan.as_ref().and_then(|plan| plan.package()).map(|package| Use {
+                by: format!("`{name}` in {}", context.path(path)),
+                of: Used::Package(package.clone()),
+            }));
+        }
+    }
+    Ok(uses)
+}
+
 /// Finds who uses packages beside the server `name`.
 pub(super) fn others(context: &CommandContext, name: &DependencyName) -> anyhow::Result<Vec<Use>> {
     let files = context.files();

@@ -133,14 +133,15 @@ impl JsonSchema for PatternText {
     }
 }
 
-/// One server: exactly one of `command`, `package` and `url` says how it is reached.
+/// One server: exactly one of `command`, `package` and `url` says how it is reached. In a project's file `tools` alone
+/// narrows a server that the user's file declares.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
     expecting = "an object that declares a server"
 )]
-#[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["package"]}, {"required": ["url"]}]))]
+#[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["package"]}, {"required": ["url"]}, {"required": ["tools"], "maxProperties": 1}]))]
 pub(super) struct ServerEntry {
     /// How the server talks; implied by `command`, `package` or `url`.
     #[serde(rename = "type")]
@@ -157,6 +158,11 @@ pub(super) struct ServerEntry {
     pub(super) env: Option<BTreeMap<String, String>>,
     /// The headers of every request to `url`, and to no other origin. `${VAR}` expands; values are shown to nobody.
     pub(super) headers: Option<BTreeMap<String, String>>,
+    /// The tools that it offers; all of them by default. Patterns over its own names: `*`, `?`, `{a,b}`, `[a-z]`. What
+    /// matches one is listed and may be called, but for what matches one with `!`; the order means nothing. Where both the
+    /// user's file and the project's have such a list, a tool must be on both.
+    #[schemars(length(max = 256), inner(length(min = 1, max = 512)), extend("examples" = [["search", "read_*", "!read_secret"]]))]
+    pub(super) tools: Option<Vec<String>>,
     /// The directory the server is started in, relative to this file's.
     pub(super) cwd: Option<String>,
     /// Leaves the server out without losing its entry.
@@ -177,6 +183,34 @@ pub(super) struct ServerEntry {
     pub(super) call_timeout_seconds: Option<Seconds<1, 86400>>,
     /// After how long without a call or a watched resource the server is stopped; never by default.
     pub(super) idle_seconds: Option<Seconds<1, 86400>>,
+}
+
+impl ServerEntry {
+    /// Tells whether the entry declares no server, but only narrows one that is declared elsewhere.
+    pub(super) fn only_narrows(&self) -> bool {
+        let Self {
+            transport: None,
+            command: None,
+            package: None,
+            url: None,
+            args: None,
+            env: None,
+            headers: None,
+            tools: Some(_),
+            cwd: None,
+            disabled: false,
+            allow_scripts: false,
+            startup: StartupEntry::Lazy,
+            protocol: None,
+            start_timeout_seconds: None,
+            call_timeout_seconds: None,
+            idle_seconds: None,
+        } = self
+        else {
+            return false;
+        };
+        true
+    }
 }
 
 /// How a server talks.

@@ -13,14 +13,13 @@ use rustix::fs::OFlags;
 use super::document::{self, DocumentFault};
 use super::file::{
     ByEntry, DialogEntry, File, ModeEntry, PatternText, ProtocolEntry, Seconds, ServerEntry, StartupEntry,
-    Transport,
 };
 use super::layer_kind::LayerKind;
 use super::{
-    AskUserMode, AskUserTools, By, Config, ConfigError, DialogMode, FilePosition, Launch, LineLimit, Problem,
-    Rule, RuleList, Server, Startup, ownership, user_settings, wants,
+    AskUserMode, AskUserTools, By, Config, ConfigError, DialogMode, FilePosition, LineLimit, Problem, Rule,
+    RuleList, Server, Startup, ToolFilter, launch, ownership, user_settings, wants,
 };
-use crate::protocol::{DependencyName, Era, Pattern, PatternError};
+use crate::protocol::{CoveredTools, DependencyName, Era, Pattern, PatternError};
 
 /// Far above any real configuration; a bound on what a file from outside can make us hold and compile.
 const SIZE_LIMIT: u64 = 1024 * 1024;
@@ -161,11 +160,11 @@ fn try_add(
     let tree = document::parse(text)?;
     let file: File = document::read(&tree)?;
     let wants = match kind {
-        LayerKind::User => Vec::new(),
+        LayerKind::User | LayerKind::Either => Vec::new(),
         LayerKind::Project | LayerKind::UnacceptedProject => wants::wants_of(&file),
     };
     match kind {
-        LayerKind::User | LayerKind::Project => settle(config, &file),
+        LayerKind::User | LayerKind::Either | LayerKind::Project => settle(config, &file),
         LayerKind::UnacceptedProject => narrow(config, &file),
     }
     user_settings::settle(config, kind, &file, &tree)?;
@@ -193,6 +192,12 @@ fn try_add(
             let pattern: Pattern = text
                 .parse()
                 .map_err(|error: PatternError| refused(error.to_string()))?;
+            if pattern.tools() == CoveredTools::ReadOnly && list != RuleList::Allow {
+                let reason = format!(
+                    "`{pattern}` can only be allowed: what a server says of its tools may loosen nothing that forbids"
+                );
+                return Err(refused(reason));
+            }
             compiled += usize::from(pattern.only_name().is_none());
             if compiled > WILDCARD_LIMIT {
                 let reason = format!("more than {WILDCARD_LIMIT} patterns with wildcards");
@@ -217,11 +222,41 @@ fn try_add(
         let at = place.map_or(0, |property| property.name.start());
         DependencyName::of_server(name.as_str())
             .map_err(|error| DocumentFault::new(at, Problem::Refused(error.to_string())))?;
-        let server = server(entry, directory, source(at)).map_err(|reason| {
-            let problem = Problem::Refused(format!("server `{name}`: {reason}"));
-            DocumentFault::new(at, problem)
-        })?;
-        config.servers.insert(name, server);
+        let refused = |at: usize, reason: String| {
+            DocumentFault::new(at, Problem::Refused(format!("server `{name}`: {reason}")))
+        };
+        let tools = place.and_then(|property| match &property.value {
+            Value::Object(object) => object.get("tools"),
+            _ => None,
+        });
+        let filter = entry.tools.as_ref().map(|patterns| {
+            let elements = tools.and_then(|property| property.value.as_array());
+            let at = tools.map_or(at, |property| property.name.start());
+            let place = |index: usize| {
+                let element = elements.and_then(|array| array.elements.get(index));
+                element.map_or(at, jsonc_parser::common::Ranged::start)
+            };
+            ToolFilter::read(&name, patterns, &source(at), |index| source(place(index)))
+                .map_err(|(index, reason)| refused(place(index), reason))
+        });
+        let filter = filter.transpose()?;
+        let declared = config.servers.get_mut(&name);
+        match (filter, declared) {
+            // A project narrows what the user declares; where they do not, there is nothing to narrow.
+            (Some(filter), declared) if kind != LayerKind::User && entry.only_narrows() => {
+                if let Some(declared) = declared {
+                    declared.tools.push(filter);
+                }
+            }
+            (filter, declared) => {
+                let mut server =
+                    server(entry, directory, source(at)).map_err(|reason| refused(at, reason))?;
+                // What the user's list takes away stays away, however a project declares the server.
+                server.tools = declared.map(|before| before.tools.clone()).unwrap_or_default();
+                server.tools.extend(filter);
+                config.servers.insert(name, server);
+            }
+        }
     }
 
     Ok(wants)
@@ -288,7 +323,7 @@ fn object<'a, 'b>(parent: Option<&'b Object<'a>>, name: &str) -> Option<&'b Obje
 }
 
 fn server(entry: ServerEntry, directory: &Path, source: FilePosition) -> Result<Server, String> {
-    let launch = launch(&entry)?;
+    let launch = launch::of(&entry)?;
     let env = entry.env.unwrap_or_default();
     if env
         .keys()
@@ -318,49 +353,7 @@ fn server(entry: ServerEntry, directory: &Path, source: FilePosition) -> Result<
             .map_or(START_TIMEOUT, Seconds::duration),
         call_timeout: entry.call_timeout_seconds.map(Seconds::duration),
         idle: entry.idle_seconds.map(Seconds::duration),
+        tools: Vec::new(),
         source,
     })
-}
-
-fn launch(entry: &ServerEntry) -> Result<Launch, String> {
-    let args = || entry.args.clone().unwrap_or_default();
-    let launch = match (&entry.command, &entry.package, &entry.url) {
-        (Some(command), None, None) => Launch::Command {
-            command: filled("command", command)?,
-            args: args(),
-        },
-        (None, Some(package), None) => Launch::Package {
-            package: filled("package", package)?,
-            args: args(),
-        },
-        (None, None, Some(url)) => Launch::Remote {
-            url: filled("url", url)?,
-            headers: entry.headers.clone().unwrap_or_default(),
-        },
-        (None, None, None) => return Err("one of `command`, `package` and `url` is needed".to_owned()),
-        _ => return Err("only one of `command`, `package` and `url` is possible".to_owned()),
-    };
-    match (&launch, entry.transport) {
-        (Launch::Remote { .. }, Some(Transport::Stdio)) => {
-            Err("a server with a `url` is not of type `stdio`".to_owned())
-        }
-        (Launch::Command { .. } | Launch::Package { .. }, Some(Transport::Http | Transport::Sse)) => {
-            Err("a server of type `http` or `sse` needs a `url`".to_owned())
-        }
-        (Launch::Remote { .. }, _) if entry.args.is_some() => {
-            Err("`args` mean nothing to a server with a `url`".to_owned())
-        }
-        (Launch::Command { .. } | Launch::Package { .. }, _) if entry.headers.is_some() => {
-            Err("`headers` mean nothing to a server without a `url`".to_owned())
-        }
-        _ => Ok(launch),
-    }
-}
-
-fn filled(key: &str, text: &str) -> Result<String, String> {
-    if text.trim().is_empty() {
-        Err(format!("`{key}` is empty"))
-    } else {
-        Ok(text.to_owned())
-    }
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::FilePosition;
 use super::expansion::variables;
+use super::{FilePosition, ToolFilter};
 use crate::protocol::Era;
 
 /// One entry of `mcpServers`.
@@ -36,6 +36,8 @@ pub struct Server {
     pub call_timeout: Option<Duration>,
     /// After how long without a call or a watched resource it is stopped; `None` is never.
     pub idle: Option<Duration>,
+    /// The lists of the tools that it offers, of the user's file and of the project's: a tool is offered if every list does.
+    pub tools: Vec<ToolFilter>,
     /// Where it is declared.
     pub source: FilePosition,
 }

@@ -66,6 +66,7 @@ fn a_whole_file_is_read_with_the_place_of_everything() {
         start_timeout: Duration::from_mins(1),
         call_timeout: None,
         idle: Some(Duration::from_secs(9)),
+        tools: Vec::new(),
         source: source(7, 18),
     };
     assert_eq!(

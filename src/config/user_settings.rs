@@ -29,7 +29,7 @@ pub(super) fn settle(
     };
     let refused = |key: &str, reason| DocumentFault::new(place_of(key), Problem::Refused(reason));
     let users_own = |key: &'static str, reason: &'static str| match kind {
-        LayerKind::User => Ok(()),
+        LayerKind::User | LayerKind::Either => Ok(()),
         LayerKind::Project | LayerKind::UnacceptedProject => {
             let problem = Problem::UserOnly { key, reason };
             Err(DocumentFault::new(place_of(key), problem))

@@ -41,6 +41,17 @@ fn rules(what: &str, patterns: &[PatternText]) -> Vec<String> {
 }
 
 fn of_server(name: &str, server: &ServerEntry) -> Vec<String> {
+    let narrows = server.tools.as_ref().map(|tools| {
+        let tools: Vec<_> = tools
+            .iter()
+            .take(LISTED)
+            .map(|tool| format!("`{}`", Shown::line(tool)))
+            .collect();
+        format!("offers of `{name}` only: {}", tools.join(", "))
+    });
+    if server.only_narrows() {
+        return narrows.into_iter().collect();
+    }
     let launch: Vec<&str> = [&server.command, &server.package, &server.url]
         .into_iter()
         .flatten()
@@ -96,6 +107,7 @@ fn of_server(name: &str, server: &ServerEntry) -> Vec<String> {
     if server.disabled {
         told.push(format!("leaves `{name}` out"));
     }
+    told.extend(narrows);
     told
 }
 

@@ -32,7 +32,7 @@ pub use catalog::{
 };
 pub use install::{
     Content, InstallError, InstallProgress, InstallStep, Installed, LockError, MaliciousServer, Packages,
-    Registries, ReleaseAge, Tail, Uninstalled, Use, Used, VerifiedFiles, VerifiedInstallation,
+    Registries, ReleaseAge, StoredPackage, Tail, Uninstalled, Use, Used, VerifiedFiles, VerifiedInstallation,
 };
 pub use lifecycle::{Gate, GateAnswer, Lease, LoadError, Loader, Occupied, Started, Steps, restart};
 pub use plan::{

@@ -19,7 +19,8 @@ pub fn change_records(edited: &FileEdit, changes: &[ConfigChange], by: &str) -> 
                 let pattern = Text::of(pattern.as_str());
                 match list {
                     RuleList::Allow => RuleChange::Allow(pattern),
-                    RuleList::Deny => RuleChange::Deny(pattern),
+                    // No command writes the list of a server; it takes away as a deny does.
+                    RuleList::Deny | RuleList::Tools => RuleChange::Deny(pattern),
                     RuleList::Ask => RuleChange::Ask(pattern),
                 }
             }

@@ -13,4 +13,6 @@ pub mod writer;
 pub use edit::{ConfigChange, EditError, LaunchWord, apply, servers};
 pub use forecast::{Forecast, ForecastOutcome, ForecastReason};
 pub use history_record::change_records;
-pub use policy::{AskKind, CONNECT, Policy, RESOURCES, Ruling, ServerVerdict, Verdict, by_strength};
+pub use policy::{
+    AskKind, CONNECT, PROMPTS, Policy, RESOURCES, ReadOnlyTools, Ruling, ServerVerdict, Verdict, by_strength,
+};

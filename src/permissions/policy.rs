@@ -5,13 +5,20 @@
 //!
 //! A resource is judged by its URI as it is written and by every spelling of it that some server reads in its place:
 //! the strictest verdict counts. That is done here, so that no caller can forget it.
+//!
+//! What a server's list `tools` takes away is denied before any rule is looked at. Which tools only read is told from
+//! outside ([`ReadOnlyTools`]), as it was accepted.
+
+mod read_only;
+
+pub use read_only::ReadOnlyTools;
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::config::{Config, Rule, RuleList};
-use crate::protocol::{DependencyName, Pattern, Specificity, Spellings, ToolName};
+use crate::config::{Config, Rule, RuleList, ToolFilter};
+use crate::protocol::{CoveredTools, DependencyName, Pattern, Specificity, Spellings, ToolName};
 
 /// The rules, ready to decide.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +27,12 @@ pub struct Policy {
     exact: HashMap<String, Vec<Arc<Rule>>>,
     /// Rules with wildcards, tried one by one.
     wild: Vec<Arc<Rule>>,
+    /// Rules about commands of the client's shell.
+    commands: Vec<Arc<Rule>>,
+    /// What the servers offer, where a list says so.
+    filters: HashMap<DependencyName, Vec<ToolFilter>>,
+    /// Which tools only read.
+    read_only: ReadOnlyTools,
     /// Whether any rule tells one resource of a server from another; otherwise its spelling does not matter.
     tells_resources_apart: bool,
     /// Servers that a project's file declares which the user has not accepted: no rule lets them run unasked.
@@ -72,11 +85,28 @@ pub enum AskKind {
 /// What rules call a resource: this and its URI.
 pub const RESOURCES: &str = "resources/";
 
+/// What rules call a prompt: this and its name.
+pub const PROMPTS: &str = "prompts/";
+
 impl Policy {
-    /// Prepares the rules of `config`.
+    /// Prepares the rules of `config`, where no tool is known to only read.
     #[must_use]
     pub fn new(config: &Config) -> Self {
+        Self::knowing(config, ReadOnlyTools::default())
+    }
+
+    /// Prepares the rules of `config`, with what is known of tools that only read.
+    #[must_use]
+    pub fn knowing(config: &Config, read_only: ReadOnlyTools) -> Self {
         let mut policy = Self::of(&config.rules);
+        policy.read_only = read_only;
+        let narrowed = config
+            .servers
+            .iter()
+            .filter(|(_, server)| !server.tools.is_empty());
+        policy.filters = narrowed
+            .map(|(name, server)| (name.clone(), server.tools.clone()))
+            .collect();
         let from_outside = config
             .servers
             .iter()
@@ -95,6 +125,10 @@ impl Policy {
         let mut policy = Self::default();
         for rule in rules {
             let rule = Arc::new(rule.clone());
+            if rule.pattern.command().is_some() {
+                policy.commands.push(rule);
+                continue;
+            }
             policy.tells_resources_apart |= tells_resources_apart(&rule.pattern);
             match rule.pattern.only_name() {
                 Some(name) => {
@@ -111,6 +145,17 @@ impl Policy {
     /// Decides about one call of `tool`.
     #[must_use]
     pub fn check(&self, tool: &ToolName) -> Verdict {
+        // A prompt, a resource and the stand-in for unknown tools are no tools of the list.
+        let is_tool =
+            |name: &str| name != CONNECT && !name.starts_with(PROMPTS) && !name.starts_with(RESOURCES);
+        if is_tool(tool.tool())
+            && let Some(rule) = self.not_offered(tool)
+        {
+            return Verdict {
+                ruling: Ruling::Deny,
+                rule: Some(rule),
+            };
+        }
         let verdict = self.check_rules(tool);
         if verdict.ruling == Ruling::Allow && self.from_outside.contains(tool.dependency()) {
             return Verdict {
@@ -119,6 +164,32 @@ impl Policy {
             };
         }
         verdict
+    }
+
+    /// Returns what takes a tool of a server away, if its list `tools` does; of anything that is no tool, too.
+    #[must_use]
+    pub fn not_offered(&self, tool: &ToolName) -> Option<Arc<Rule>> {
+        let filters = self.filters.get(tool.dependency())?;
+        filters
+            .iter()
+            .find_map(|filter| filter.obstacle(tool))
+            .map(Arc::new)
+    }
+
+    /// Decides about a command that the client's shell is to run.
+    ///
+    /// Words that allow count where the command is nothing but plain words; words that forbid or ask, wherever they stand.
+    #[must_use]
+    pub fn check_command(&self, tool: &ToolName, command: &str) -> Verdict {
+        let covers = |rule: &&Arc<Rule>| {
+            let words = rule.pattern.command();
+            words.is_some_and(|words| match rule.list {
+                RuleList::Allow => words.begin(command),
+                RuleList::Ask | RuleList::Deny | RuleList::Tools => words.occur_in(command),
+            })
+        };
+        let by_name = self.strongest(&tool.to_string());
+        verdict(stronger(self.commands.iter().filter(covers).chain(by_name)))
     }
 
     fn check_rules(&self, tool: &ToolName) -> Verdict {
@@ -149,20 +220,7 @@ impl Policy {
     }
 
     fn check_name(&self, name: &str) -> Verdict {
-        let rule = self.strongest(name);
-        let ruling = match rule {
-            None => Ruling::Ask(AskKind::First),
-            Some(rule) => match rule.list {
-                RuleList::Allow => Ruling::Allow,
-                RuleList::Deny => Ruling::Deny,
-                RuleList::Ask if rule.pattern.is_catch_all() => Ruling::Ask(AskKind::First),
-                RuleList::Ask => Ruling::Ask(AskKind::Every),
-            },
-        };
-        Verdict {
-            ruling,
-            rule: rule.cloned(),
-        }
+        verdict(self.strongest(name))
     }
 
     /// Decides about a server with these known tools, whichever of them will be called.
@@ -193,11 +251,14 @@ impl Policy {
     /// Returns the rule that would still win over an allow rule for exactly `tool`.
     #[must_use]
     pub fn obstacle(&self, tool: &ToolName) -> Option<Arc<Rule>> {
-        let allowed = strength(RuleList::Allow, Specificity::Exact);
+        let allowed = strength(RuleList::Allow, Specificity::Exact, CoveredTools::All);
         let written = self
             .strongest(&tool.to_string())
-            .filter(|rule| strength(rule.list, rule.pattern.specificity()) > allowed);
-        let denied = || self.check(tool).rule.filter(|rule| rule.list == RuleList::Deny);
+            .filter(|rule| strength_of(rule) > allowed && rule.list != RuleList::Allow);
+        let denied = || {
+            let verdict = self.check(tool);
+            verdict.rule.filter(|_rule| verdict.ruling == Ruling::Deny)
+        };
         written.cloned().or_else(denied)
     }
 
@@ -205,18 +266,48 @@ impl Policy {
     fn strongest(&self, name: &str) -> Option<&Arc<Rule>> {
         let exact = self.exact.get(name).into_iter().flatten();
         let wild = self.wild.iter().filter(|rule| rule.pattern.covers(name));
-        exact.chain(wild).reduce(|strongest, rule| {
-            if by_strength(rule, strongest).is_gt() {
-                rule
-            } else {
-                strongest
-            }
-        })
+        let counts = |rule: &&Arc<Rule>| match rule.pattern.tools() {
+            CoveredTools::All => true,
+            CoveredTools::ReadOnly => self.read_only.contains(name),
+        };
+        stronger(exact.chain(wild).filter(counts))
+    }
+}
+
+/// Returns the strongest of rules that cover a call; of equally strong ones the first.
+fn stronger<'a>(rules: impl Iterator<Item = &'a Arc<Rule>>) -> Option<&'a Arc<Rule>> {
+    rules.reduce(|strongest, rule| {
+        if by_strength(rule, strongest).is_gt() {
+            rule
+        } else {
+            strongest
+        }
+    })
+}
+
+/// Returns what the rule that decides says.
+fn verdict(rule: Option<&Arc<Rule>>) -> Verdict {
+    let ruling = match rule {
+        None => Ruling::Ask(AskKind::First),
+        Some(rule) => match rule.list {
+            RuleList::Allow => Ruling::Allow,
+            RuleList::Deny | RuleList::Tools => Ruling::Deny,
+            RuleList::Ask if rule.pattern.is_catch_all() => Ruling::Ask(AskKind::First),
+            RuleList::Ask => Ruling::Ask(AskKind::Every),
+        },
+    };
+    Verdict {
+        ruling,
+        rule: rule.cloned(),
     }
 }
 
 /// Tells whether a pattern may cover one resource of a server and not another.
 fn tells_resources_apart(pattern: &Pattern) -> bool {
+    if pattern.tools() == CoveredTools::ReadOnly {
+        // No resource says of itself that it only reads.
+        return false;
+    }
     match pattern.only_name() {
         Some(name) => name.contains(RESOURCES),
         None if pattern.is_catch_all() => pattern.as_str() != "*",
@@ -247,13 +338,20 @@ fn covered(list: RuleList, name: &str) -> Vec<String> {
 /// Orders two rules by which of them decides where both cover a tool; the greater one does.
 #[must_use]
 pub fn by_strength(one: &Rule, other: &Rule) -> Ordering {
-    let strength_of = |rule: &Rule| strength(rule.list, rule.pattern.specificity());
     strength_of(one).cmp(&strength_of(other))
 }
 
+fn strength_of(rule: &Rule) -> (bool, Specificity, CoveredTools, RuleList) {
+    strength(rule.list, rule.pattern.specificity(), rule.pattern.tools())
+}
+
 /// Orders rules: any deny first, then the narrower pattern, then the more careful list.
-fn strength(list: RuleList, specificity: Specificity) -> (bool, Specificity, RuleList) {
-    (list == RuleList::Deny, specificity, list)
+fn strength(
+    list: RuleList,
+    specificity: Specificity,
+    tools: CoveredTools,
+) -> (bool, Specificity, CoveredTools, RuleList) {
+    (list == RuleList::Deny, specificity, tools, list)
 }
 
 #[cfg(test)]

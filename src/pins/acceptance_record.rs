@@ -4,7 +4,7 @@
 //! only what is remembered runs without a question. A file that cannot be read refuses: it may not be taken for a server
 //! that was never seen.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -94,6 +94,15 @@ impl AcceptedServer {
             .iter()
             .filter_map(|launch| launch.pin.tools.as_ref());
         tools.next()
+    }
+
+    /// Tells whether a tool of a launch was accepted as one that only reads.
+    #[must_use]
+    pub fn is_read_only(&self, launch: &Digest, tool: &str) -> bool {
+        let tools = self.of(launch).and_then(|own| own.pin.tools.as_ref());
+        tools
+            .and_then(|tools| tools.get(tool))
+            .is_some_and(ToolPin::is_read_only)
     }
 
     /// Returns what was accepted last.
@@ -210,6 +219,17 @@ impl AcceptedPins {
         let accepted = Arc::new(load(&path, size, file, server)?);
         read.insert(path, (stamp, Arc::clone(&accepted)));
         Ok(Some(accepted))
+    }
+
+    /// Returns the configurations of which servers were accepted; reads files.
+    #[must_use]
+    pub fn configurations(&self) -> BTreeSet<PathBuf> {
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let texts = entries.filter_map(|entry| std::fs::read(entry.path()).ok());
+        texts
+            .filter_map(|text| serde_json::from_slice::<AcceptedServer>(&text).ok())
+            .map(|accepted| accepted.file)
+            .collect()
     }
 
     /// Returns the accepted tools of servers by their names; reads files.

@@ -55,6 +55,21 @@ impl ToolPin {
         self.tree().as_ref().map_or(0, hidden_in)
     }
 
+    /// Tells whether it says of itself that it only reads: `readOnlyHint` and not `destructiveHint`.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        let Some(JsonTree::Object(members)) = self.tree() else {
+            return false;
+        };
+        let Some(JsonTree::Object(hints)) = only(&members, "annotations") else {
+            return false;
+        };
+        let destroys = hints
+            .iter()
+            .any(|(name, value)| name == "destructiveHint" && *value != JsonTree::Bool(false));
+        only(hints, "readOnlyHint") == Some(&JsonTree::Bool(true)) && !destroys
+    }
+
     /// Returns its definition as a tree; `None` where it holds what no text can.
     pub(super) fn tree(&self) -> Option<JsonTree> {
         JsonTree::read(Json::parse(self.definition.get())?)
@@ -64,6 +79,15 @@ impl ToolPin {
     #[must_use]
     pub fn definition(&self) -> &RawValue {
         &self.definition
+    }
+}
+
+/// Returns a member that stands once: of one that stands twice, readers take different ones.
+fn only<'a>(members: &'a [(String, JsonTree)], wanted: &str) -> Option<&'a JsonTree> {
+    let mut found = members.iter().filter(|(name, _)| name == wanted);
+    match (found.next(), found.next()) {
+        (Some((_, value)), None) => Some(value),
+        (Some(_) | None, _) => None,
     }
 }
 
@@ -128,6 +152,29 @@ mod tests {
             tool,
             pin(r#"{"name":"a","description":"Reads a file.","x":null}"#)
         );
+    }
+
+    #[test]
+    fn a_tool_only_reads_where_it_says_so_and_says_nothing_else() {
+        let reads =
+            |annotations: &str| pin(&format!(r#"{{"name":"a","annotations":{annotations}}}"#)).is_read_only();
+        assert!(reads(r#"{"readOnlyHint":true}"#));
+        assert!(reads(r#"{"readOnlyHint":true,"destructiveHint":false}"#));
+        for otherwise in [
+            "{}",
+            "null",
+            r#"{"readOnlyHint":false}"#,
+            r#"{"readOnlyHint":"true"}"#,
+            r#"{"readOnlyHint":1}"#,
+            r#"{"readonlyhint":true}"#,
+            r#"{"readOnlyHint":true,"destructiveHint":true}"#,
+            r#"{"readOnlyHint":true,"readOnlyHint":false}"#,
+            r#"[{"readOnlyHint":true}]"#,
+        ] {
+            assert!(!reads(otherwise), "{otherwise}");
+        }
+        assert!(!pin(r#"{"name":"a"}"#).is_read_only());
+        assert!(!pin(r#"{"name":"a","readOnlyHint":true}"#).is_read_only());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod token;
 mod wrap;
 
 pub use run::shortened;
+pub use secret::is_secret_name;
 pub use wrap::{fold, wrap};
 
 /// A member's name gets so many columns before texts get any: names are read, not compared.

@@ -4,6 +4,7 @@
 
 mod batch;
 mod canonical;
+mod command_words;
 mod digest;
 mod envelope;
 mod era;
@@ -33,10 +34,11 @@ mod uri;
 
 pub use batch::elements;
 pub use canonical::canonical;
+pub use command_words::CommandWords;
 pub use digest::Digest;
 pub use envelope::{EnvelopeError, Message, Payload, ResponseOutcome};
 pub use era::Era;
-pub use excerpt::{Excerpt, Extent, fold, lines_of_json, repeated, shortened, wrap};
+pub use excerpt::{Excerpt, Extent, fold, is_secret_name, lines_of_json, repeated, shortened, wrap};
 pub use imitation::{Imitation, without_imitation};
 pub use json::{Json, escaped, quoted, text};
 pub use kind::{ListChanges, ListKind};
@@ -47,7 +49,7 @@ pub use message_remains::{MessageSkim, Remains};
 pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
 pub use nearest::nearest;
 pub use object::{Object, Splice};
-pub use pattern::{Pattern, PatternError, Specificity};
+pub use pattern::{CoveredTools, Pattern, PatternError, Specificity};
 pub use reserved_words::{RESERVED, may_continue, may_hold_reserved, own_tool};
 pub use secrets::Secrets;
 pub use shown::Shown;

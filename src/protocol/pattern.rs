@@ -3,16 +3,25 @@
 //! `*`, `?`, `{a,b}` and `[…]` by globset on `dependency:tool`, case-sensitive, with the same meaning on every
 //! platform. A pattern without `:` names whole dependencies: `serena` is `serena:*`. Matching is linear: the
 //! glob becomes a finite automaton, never a backtracking search.
+//!
+//! `@readonly` at its end narrows a pattern to tools whose accepted definitions say that they only read. A pattern
+//! `client:Bash(git status)` is about commands of the client that begin with these words.
 
 use std::fmt;
 use std::str::FromStr;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::{Shown, ToolName};
+use super::{CommandWords, DependencyName, Shown, ToolName};
 
 /// Longer than any tool name a client accepts; a bound on what a file from outside can make us compile.
 const PATTERN_LIMIT: usize = 512;
+
+/// The end of a pattern that covers only tools which read.
+const READ_ONLY: &str = "@readonly";
+
+/// The client's own tool whose commands are told apart by their words.
+const SHELL_TOOL: &str = "Bash";
 
 /// Says why a pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,15 +49,40 @@ pub enum PatternError {
         /// What globset says about it.
         reason: String,
     },
+    /// The words of a command are not plain.
+    #[error(
+        "`{pattern}` names no plain words: `client:Bash(git status)` covers every command that begins with these words, without `*`"
+    )]
+    Command {
+        /// The refused pattern.
+        pattern: String,
+    },
+    /// Another tool than the shell is told apart by its arguments.
+    #[error("`{pattern}`: only commands of `client:Bash` are told apart by their words")]
+    NoCommand {
+        /// The refused pattern.
+        pattern: String,
+    },
 }
 
-/// How narrowly a pattern aims: an exact name, then the pattern with more literal characters.
+/// How narrowly a pattern aims: words of a command, then an exact name, then the pattern with more literal characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Specificity {
     /// A pattern with wildcards and its count of literal characters (`:` apart).
     Wild(usize),
     /// A name without wildcards.
     Exact,
+    /// A name and how many words of a command.
+    Command(usize),
+}
+
+/// Which of the tools that a pattern covers by name it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CoveredTools {
+    /// All of them.
+    All,
+    /// Those whose accepted definitions say that they only read.
+    ReadOnly,
 }
 
 /// A checked pattern, ready to match.
@@ -57,6 +91,7 @@ pub struct Pattern {
     text: String,
     matcher: Matcher,
     specificity: Specificity,
+    tools: CoveredTools,
 }
 
 /// Most rules name one tool or one server; they are compared, not compiled.
@@ -67,6 +102,8 @@ enum Matcher {
     /// What begins with this: `serena:*` needs no automaton.
     Beginning(String),
     Glob(GlobMatcher),
+    /// Commands of the client's shell; no tool is covered by its name alone.
+    Command(CommandWords),
 }
 
 impl Matcher {
@@ -80,7 +117,7 @@ impl Matcher {
             .build()
             .map_err(|error| error.kind().to_string())?;
         Ok(match specificity(glob) {
-            Specificity::Exact => Self::Name(unescape(glob)),
+            Specificity::Exact | Specificity::Command(_) => Self::Name(unescape(glob)),
             Specificity::Wild(_) => Self::Glob(parsed.compile_matcher()),
         })
     }
@@ -90,9 +127,12 @@ impl Pattern {
     /// Returns the pattern that matches `tool` and nothing else.
     #[must_use]
     pub fn exact_text(tool: &ToolName) -> String {
+        let name = tool.to_string();
+        let condition = name.ends_with(READ_ONLY).then(|| name.len() - READ_ONLY.len());
+        let is_command = command(&name).is_some();
         let mut text = String::new();
-        for found in tool.to_string().chars() {
-            if is_special(found) {
+        for (at, found) in name.char_indices() {
+            if is_special(found) || condition == Some(at) || is_command && found == '(' {
                 text.push('\\');
             }
             text.push(found);
@@ -107,6 +147,7 @@ impl Pattern {
             text: "*".to_owned(),
             matcher: Matcher::Everything,
             specificity: Specificity::Wild(0),
+            tools: CoveredTools::All,
         }
     }
 
@@ -130,7 +171,29 @@ impl Pattern {
             Matcher::Name(only) => only == name,
             Matcher::Beginning(beginning) => name.starts_with(beginning),
             Matcher::Glob(glob) => glob.is_match(name),
+            Matcher::Command(_) => false,
         }
+    }
+
+    /// Returns the words with which the commands begin that the pattern is about; `None` where it is about tools.
+    #[must_use]
+    pub fn command(&self) -> Option<&CommandWords> {
+        match &self.matcher {
+            Matcher::Command(words) => Some(words),
+            Matcher::Everything | Matcher::Name(_) | Matcher::Beginning(_) | Matcher::Glob(_) => None,
+        }
+    }
+
+    /// Returns which of the tools that it covers by name the pattern is about.
+    #[must_use]
+    pub fn tools(&self) -> CoveredTools {
+        self.tools
+    }
+
+    /// Tells whether a tool of the client is the shell, whose commands are told apart by their words.
+    #[must_use]
+    pub fn is_shell(tool: &ToolName) -> bool {
+        *tool.dependency() == DependencyName::client() && tool.tool() == SHELL_TOOL
     }
 
     /// Returns the one policy name the pattern covers, if it has no wildcard.
@@ -138,7 +201,7 @@ impl Pattern {
     pub fn only_name(&self) -> Option<&str> {
         match &self.matcher {
             Matcher::Name(name) => Some(name),
-            Matcher::Everything | Matcher::Beginning(_) | Matcher::Glob(_) => None,
+            Matcher::Everything | Matcher::Beginning(_) | Matcher::Glob(_) | Matcher::Command(_) => None,
         }
     }
 
@@ -151,7 +214,7 @@ impl Pattern {
     /// Tells whether the pattern names nothing in particular, such as `*`.
     #[must_use]
     pub fn is_catch_all(&self) -> bool {
-        self.specificity == Specificity::Wild(0)
+        self.specificity == Specificity::Wild(0) && self.tools == CoveredTools::All
     }
 }
 
@@ -169,13 +232,30 @@ impl FromStr for Pattern {
         if shown != text {
             return Err(PatternError::Invisible { pattern: shown });
         }
-        let glob = if text.contains(':') || text == "*" {
-            text.to_owned()
+        if let Some((tool, words)) = command(text) {
+            if tool != SHELL_TOOL {
+                return Err(PatternError::NoCommand { pattern: shown });
+            }
+            let words = CommandWords::read(words).ok_or(PatternError::Command { pattern: shown })?;
+            return Ok(Self {
+                text: text.to_owned(),
+                specificity: Specificity::Command(words.count()),
+                matcher: Matcher::Command(words),
+                tools: CoveredTools::All,
+            });
+        }
+        let (names, tools) = match without_condition(text) {
+            Some("") => return Err(PatternError::Empty),
+            Some(names) => (names, CoveredTools::ReadOnly),
+            None => (text, CoveredTools::All),
+        };
+        let glob = if names.contains(':') || names == "*" {
+            names.to_owned()
         } else {
-            format!("{text}:*")
+            format!("{names}:*")
         };
         let matcher = match glob.strip_suffix('*') {
-            _ if text == "*" => Matcher::Everything,
+            _ if names == "*" => Matcher::Everything,
             None if !glob.contains(is_special) => Matcher::Name(glob.clone()),
             Some(beginning) if !beginning.contains(is_special) => Matcher::Beginning(beginning.to_owned()),
             _ => Matcher::parse(&glob).map_err(|reason| PatternError::Glob {
@@ -187,6 +267,7 @@ impl FromStr for Pattern {
             text: text.to_owned(),
             matcher,
             specificity: specificity(&glob),
+            tools,
         })
     }
 }
@@ -203,6 +284,23 @@ impl fmt::Display for Pattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }
+}
+
+/// Splits `client:TOOL(WORDS)`.
+fn command(text: &str) -> Option<(&str, &str)> {
+    let (tool, words) = text.strip_prefix("client:")?.strip_suffix(')')?.split_once('(')?;
+    let is_name = !tool.is_empty()
+        && tool
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then_some((tool, words))
+}
+
+/// Returns what stands before `@readonly`; an escaped `@` is part of a name.
+fn without_condition(text: &str) -> Option<&str> {
+    let names = text.strip_suffix(READ_ONLY)?;
+    let backslashes = names.bytes().rev().take_while(|byte| *byte == b'\\').count();
+    (backslashes % 2 == 0).then_some(names)
 }
 
 /// Tells whether a character may mean something else than itself in a glob.
@@ -341,6 +439,33 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_may_cover_only_tools_that_read() {
+        let pattern = |text: &str| text.parse::<Pattern>().unwrap();
+        assert_eq!(pattern("*").tools(), CoveredTools::All);
+        assert_eq!(pattern("*@readonly").tools(), CoveredTools::ReadOnly);
+        assert_eq!(pattern("*@readonly").specificity(), Specificity::Wild(0));
+        assert!(!pattern("*@readonly").is_catch_all());
+        assert!(matches("*@readonly", "fs:read"));
+        assert!(matches("fs@readonly", "fs:read"));
+        assert!(matches("fs:re*@readonly", "fs:read"));
+        assert_eq!(pattern("fs:read@readonly").only_name(), Some("fs:read"));
+        assert_eq!(pattern("fs:a\\@readonly").only_name(), Some("fs:a@readonly"));
+        assert_eq!(pattern("fs:a\\@readonly").tools(), CoveredTools::All);
+        assert_eq!("@readonly".parse::<Pattern>().unwrap_err(), PatternError::Empty);
+    }
+
+    #[test]
+    fn a_pattern_of_command_words_covers_no_tool_by_its_name() {
+        let pattern: Pattern = "client:Bash(git status)".parse().unwrap();
+        assert_eq!(pattern.specificity(), Specificity::Command(2));
+        assert!(pattern.specificity() > Specificity::Exact);
+        assert!(!pattern.covers("client:Bash") && !pattern.covers("client:Bash(git status)"));
+        assert!(pattern.command().unwrap().begin("git status -s"));
+        let literal = ToolName::new(DependencyName::client(), "Bash(git status)");
+        assert_eq!(Pattern::exact_text(&literal), "client:Bash\\(git status)");
+    }
+
+    #[test]
     fn refused_patterns_say_why() {
         let refused = |text: &str| text.parse::<Pattern>().unwrap_err().to_string();
         assert_eq!(refused(""), "a pattern is empty");
@@ -351,6 +476,14 @@ mod tests {
         assert!(refused("a:[b").starts_with("pattern `a:[b` is not a glob: "));
         assert!(refused("a:{b").starts_with("pattern `a:{b` is not a glob: "));
         assert!(refused(&"a".repeat(513)).contains("too long"));
+        assert_eq!(
+            refused("client:Bash(git *)"),
+            "`client:Bash(git *)` names no plain words: `client:Bash(git status)` covers every command that begins with these words, without `*`"
+        );
+        assert_eq!(
+            refused("client:Read(/etc)"),
+            "`client:Read(/etc)`: only commands of `client:Bash` are told apart by their words"
+        );
     }
 
     proptest! {
@@ -364,6 +497,15 @@ mod tests {
             prop_assert!(pattern.matches(&name));
             prop_assert_eq!(pattern.specificity(), Specificity::Exact);
             prop_assert_eq!(pattern.matches(&ToolName::new(dependency, other.clone())), tool == other);
+        }
+
+        #[test]
+        fn the_exact_pattern_of_a_tool_of_the_client_matches_that_tool_only(tool in "[AB(): @]{1,4}(@readonly|\\(a\\))?") {
+            let name = ToolName::new(DependencyName::client(), tool);
+            let pattern: Pattern = Pattern::exact_text(&name).parse().unwrap();
+            let expected = name.to_string();
+            prop_assert_eq!(pattern.only_name(), Some(expected.as_str()));
+            prop_assert_eq!(pattern.tools(), CoveredTools::All);
         }
 
         #[test]

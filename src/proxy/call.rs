@@ -326,6 +326,7 @@ impl Proxy {
                 notes,
             }));
         }
+        offered(view, &target).inspect_err(|_refusal| started.session.settle())?;
         let approval = match ruling {
             Ruling::Ask(_) => Some(route_approval(plan, &started, given)),
             Ruling::Allow | Ruling::Deny => None,
@@ -358,6 +359,17 @@ impl Proxy {
         } else {
             RunCheck::NoLonger(Refusal::Withdrawn { tool: tool.clone() })
         })
+    }
+}
+
+/// Refuses a tool that its server's list takes away, even if it is called as a prompt or the stand-in of unknown tools is.
+fn offered(view: &View, target: &Target) -> Result<(), Refusal> {
+    match view.policy.not_offered(&target.tool) {
+        Some(rule) if target.is_tool() => Err(Refusal::NotOffered {
+            tool: target.tool.clone(),
+            rule,
+        }),
+        Some(_) | None => Ok(()),
     }
 }
 

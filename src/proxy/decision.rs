@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::approval::approved_launch;
 use super::door::{self, AnswerRuleError, not_recorded};
-use super::outcome::place;
 use super::rule_error::RuleError;
+use super::rule_place::place;
 use super::{Proxy, Refusal, View, now};
 use crate::loader::Plan;
 use crate::permissions::writer::{FileEdit, FileKind, WriteError, edit};

@@ -127,6 +127,9 @@ impl Proxy {
             for tool in &judged.shown.tools {
                 let name = ToolName::new(name.clone(), tool.name());
                 let ruling = view.policy.check(&name).ruling;
+                if view.policy.not_offered(&name).is_some() {
+                    continue;
+                }
                 // A tool that can never be called is no tool; one listed twice would shadow itself.
                 if ruling == Ruling::Deny || !seen.insert(tool.name()) {
                     continue;

@@ -11,6 +11,7 @@ mod authority;
 mod call;
 mod changes;
 mod client_scope;
+mod client_tools;
 mod clock;
 mod continuation;
 mod decision;
@@ -30,10 +31,12 @@ mod owner;
 mod person_asks;
 mod presence;
 mod project_trust;
+mod read_only;
 mod relayed_questions;
 mod route;
 mod route_lookup;
 mod rule_error;
+mod rule_place;
 mod run_asks;
 mod server_pins;
 mod shared_asks;
@@ -48,6 +51,7 @@ pub use authority::{
 };
 pub use call::{ClientRequest, Progress, WaitMode};
 pub use client_scope::Claim;
+pub use client_tools::ClientToolRuling;
 pub use clock::{history, moment, now, release_age};
 pub use continuation::{Carrier, DecisionSource};
 pub use desk::{AskingProgram, ChangedCards, Desk, Snapshot};
@@ -57,8 +61,9 @@ pub use late_answers::LateAnswer;
 pub use list::ListBasis;
 pub use offers::ListedItem;
 pub use outcome::{AskOwnership, AskPossibility, ListedTool, Outcome, PendingAsk, Refusal};
-pub use person_asks::{ClientToolRuling, QuestionStatus, came_second};
+pub use person_asks::{QuestionStatus, came_second};
 pub use presence::{presence_of, process_name};
+pub use read_only::tools as read_only_tools;
 pub use route::{ReadyRequest, RequestedItem, ResumedRoute, Route, UnknownItem};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 pub use surface::OpenSurface;
@@ -329,7 +334,9 @@ impl Proxy {
         {
             return Ok(Arc::clone(view));
         }
-        let view = Arc::new(View::new(config));
+        let accepted = self.0.pins.accepted_pins();
+        let read_only = read_only::tools(&config, accepted, &self.0.environment);
+        let view = Arc::new(View::new(config, read_only));
         let before = viewed.latest.replace((generation, Arc::clone(&view)));
         drop(viewed);
         let changed = match &before {
@@ -349,8 +356,12 @@ impl Proxy {
 
     /// Returns what the rules say of a call that came; a refusal is recorded.
     fn ruled(&self, view: &View, tool: &ToolName) -> Result<Ruling, Refusal> {
-        let ruling = view.ruling(tool);
-        if let Err(Refusal::Denied { rule, .. }) = &ruling {
+        self.noted(tool, view.ruling(tool))
+    }
+
+    /// Records a refusal.
+    fn noted(&self, tool: &ToolName, ruling: Result<Ruling, Refusal>) -> Result<Ruling, Refusal> {
+        if let Err(Refusal::Denied { rule, .. } | Refusal::NotOffered { rule, .. }) = &ruling {
             self.0.history.note_refusal(tool, rule.pattern.as_str());
         }
         ruling

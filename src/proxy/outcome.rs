@@ -19,6 +19,7 @@ use crate::workflow::{Answer, Arguments, Code, TransitionError, WorkflowError, W
 
 use super::authority::{NotEntitled, PersonalRoad};
 use super::rule_error::RuleError;
+use super::rule_place::{place, taken_away};
 use super::{Claim, ReadyRequest, UnknownItem};
 
 /// The outcome of a call.
@@ -145,6 +146,20 @@ pub enum Refusal {
         /// The tool.
         tool: ToolName,
         /// The rule.
+        rule: Arc<Rule>,
+    },
+    /// The list `tools` of its server takes it away.
+    #[error(
+        "`{}` is not offered: `tools` of `{}` {}\n  in {}",
+        shown(.tool),
+        .tool.dependency(),
+        taken_away(.tool, .rule),
+        place(.rule)
+    )]
+    NotOffered {
+        /// The tool.
+        tool: ToolName,
+        /// What takes it away.
         rule: Arc<Rule>,
     },
     /// The server is switched off.
@@ -309,27 +324,12 @@ fn shown(tool: &ToolName) -> String {
     Shown::line(&tool.to_string()).to_string()
 }
 
-/// Says where a rule stands, in the words of an error.
-pub(crate) fn place(rule: &Rule) -> String {
-    match &rule.source {
-        Some(source) => format!(
-            "the {} list of {}, line {}",
-            rule.list.key(),
-            Shown::path(&source.file),
-            source.line
-        ),
-        None => format!("the built-in {} list", rule.list.key()),
-    }
-}
-
 fn tail(ended: &Ended) -> String {
-    if ended.stderr.is_empty() {
+    let lines = ended.last_lines();
+    if lines.is_empty() {
         return String::new();
     }
-    format!(
-        "; the last lines it wrote:\n{}",
-        Shown::block(ended.stderr.trim_end())
-    )
+    format!("; the last lines it wrote:\n{}", Shown::block(lines.trim_end()))
 }
 
 impl Hint for Refusal {
@@ -342,6 +342,10 @@ impl Hint for Refusal {
                 "only a person can lift it: pml forget {}",
                 shell::operand(rule.pattern.as_str())
             )),
+            Self::NotOffered { .. } => Some(
+                "only a person can offer it: they edit `tools` there; do not try other names for it"
+                    .to_owned(),
+            ),
             Self::Plan { source, .. } => source.hint(),
             Self::Pins(error) => error.hint(),
             Self::Load { source, .. } => source.hint(),

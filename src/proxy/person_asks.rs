@@ -8,9 +8,8 @@ use super::door::{self, Reach};
 use super::{Claim, Proxy, Refusal, now, presence};
 use crate::card::{Card, Said};
 use crate::config::{ApprovalSettings, AskUserSettings, By};
-use crate::permissions::Ruling;
 use crate::protocol::question::{Question, QuestionAnswer};
-use crate::protocol::{DependencyName, Digest, ToolName, own_tool};
+use crate::protocol::{DependencyName, Digest, ToolName};
 use crate::workflow::{
     Answer, Arguments, Ask, AskAttendance, Event, NewWorkflow, Origin, Provenance, Road, State,
     SuspendedCall, Suspension, UseReach, Workflow, WorkflowError, WorkflowId, Workflows,
@@ -18,18 +17,6 @@ use crate::workflow::{
 
 /// Where the lives of workflows are logged; names and ends, never questions or answers.
 const LIFECYCLE: &str = "pml::workflow";
-
-/// What clients put before the names of the tools that pml lists.
-const LISTED: &str = "mcp__pml__";
-
-/// What the rules say of one of the client's own tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientToolRuling {
-    /// It may be used.
-    Allow,
-    /// A person must decide.
-    Ask,
-}
 
 /// The status of questions that were put to a person.
 #[derive(Debug, Clone)]
@@ -196,50 +183,6 @@ impl Proxy {
         Ok(self.0.workflows.pending().await?)
     }
 
-    /// Returns what the rules say about a tool now, what a person granted for the session included.
-    pub fn ruling_for(&self, tool: &ToolName) -> Result<Ruling, Refusal> {
-        let view = self.view().map_err(Refusal::Config)?;
-        let ruling = self.ruled(&view, tool)?;
-        Ok(if self.0.grants.allows_tool(tool, &client_launch()) {
-            Ruling::Allow
-        } else {
-            ruling
-        })
-    }
-
-    /// Decides about one of the client's own tools, by the name that the client gives it. A tool that the client reaches through
-    /// pml is decided when it is called.
-    ///
-    /// Fails if a rule denies it, or the tool behind it.
-    pub fn client_tool_ruling(&self, name: &str) -> Result<ClientToolRuling, Refusal> {
-        let tool = ToolName::new(DependencyName::client(), name);
-        let allowed = self.ruling_for(&tool)? == Ruling::Allow || self.goes_through_pml(name)?;
-        Ok(if allowed {
-            ClientToolRuling::Allow
-        } else {
-            ClientToolRuling::Ask
-        })
-    }
-
-    /// Tells whether a tool of the client is one of pml's own, or one that pml gates when it is called.
-    fn goes_through_pml(&self, name: &str) -> Result<bool, Refusal> {
-        let Some(listed) = name.strip_prefix(LISTED) else {
-            return Ok(false);
-        };
-        if own_tool::ALL.contains(&listed) {
-            return Ok(true);
-        }
-        match self.listed_as(listed)? {
-            Some(tool) => self.ruling_for(&tool).map(|_ruled| true),
-            None => Ok(false),
-        }
-    }
-
-    /// Lets a tool of the client run without a further question while this pml runs.
-    pub fn allow_for_session(&self, tool: ToolName) {
-        self.0.grants.allow_tool(tool, client_launch());
-    }
-
     /// Suspends the use of one of the client's own tools until a person has decided.
     ///
     /// The claim is the right of this call to the answer: an identical one that waits at the same time has its own.
@@ -348,11 +291,6 @@ pub(super) async fn read_status(
         State::Withdrawn => Ok(QuestionStatus::Withdrawn),
         State::Taken { .. } => Err(Refusal::Expired),
     }
-}
-
-/// What the client's own tools are launched as, for grants: not by pml.
-fn client_launch() -> Digest {
-    Digest::of(["client"])
 }
 
 /// Tells whether an answer came too late because another was first.

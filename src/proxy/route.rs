@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::loader::{Content, Session};
-pub(super) use crate::permissions::RESOURCES;
+pub(super) use crate::permissions::{PROMPTS, RESOURCES};
 use crate::protocol::{DependencyName, Digest, ToolName, quoted};
 use crate::workflow::Arguments;
 
@@ -36,13 +36,15 @@ pub(super) struct Target {
     pub(super) own: String,
 }
 
-/// What rules call a prompt: this and its name.
-pub(super) const PROMPTS: &str = "prompts/";
-
 impl Target {
     pub(super) fn tool(tool: ToolName) -> Self {
         let own = tool.tool().to_owned();
         Self { tool, own }
+    }
+
+    /// Tells whether it is a tool of its server, whatever its name looks like.
+    pub(super) fn is_tool(&self) -> bool {
+        self.own == self.tool.tool()
     }
 
     pub(super) fn prompt(dependency: DependencyName, own: String) -> Self {

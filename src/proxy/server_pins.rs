@@ -28,7 +28,7 @@ use crate::protocol::DependencyName;
 
 /// What the user accepted of every server, and what was found by comparing.
 pub(super) struct ServerPins {
-    accepted: AcceptedPins,
+    accepted: Arc<AcceptedPins>,
     /// The locks that were read, as long as their files stay the same.
     locks: Mutex<HashMap<PathBuf, (Stamp, Arc<LockFile>)>>,
     /// What was found of install scripts.
@@ -40,11 +40,16 @@ pub(super) struct ServerPins {
 impl ServerPins {
     pub(super) fn new(locations: &Locations) -> Self {
         Self {
-            accepted: AcceptedPins::at(locations.pins()),
+            accepted: Arc::new(AcceptedPins::at(locations.pins())),
             locks: Mutex::default(),
             found_scripts: FoundScripts::default(),
             judged: Mutex::default(),
         }
+    }
+
+    /// Returns the record of what was accepted.
+    pub(super) fn accepted_pins(&self) -> Arc<AcceptedPins> {
+        Arc::clone(&self.accepted)
     }
 
     /// Returns what was accepted of a server under the configuration that declares it; `None` where that is no launch yet.

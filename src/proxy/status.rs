@@ -11,8 +11,8 @@ use crate::protocol::{DependencyName, ToolName};
 /// The status of pml.
 #[derive(Debug)]
 pub struct Status {
-    /// The project's file.
-    pub file: PathBuf,
+    /// The project's file; `None` where there is none yet.
+    pub file: Option<PathBuf>,
     /// Why the configuration cannot be read.
     pub problem: Option<String>,
     /// The declared servers.
@@ -83,7 +83,7 @@ impl Proxy {
             })
             .collect();
         let mut status = Status {
-            file: self.0.files.project.clone(),
+            file: Some(self.0.files.project.clone()).filter(|file| file.exists()),
             problem: None,
             servers: Vec::new(),
             pending,
@@ -105,7 +105,7 @@ impl Proxy {
                     .iter()
                     .filter(|rule| rule.list == RuleList::Deny);
                 status.denied = denies
-                    .map(|rule| format!("{} in {}", rule.pattern, super::outcome::place(rule)))
+                    .map(|rule| format!("{} in {}", rule.pattern, super::rule_place::place(rule)))
                     .collect();
             }
         }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::config::{Config, Environment, Server};
+use crate::config::{Config, Environment, RuleList, Server};
 use crate::loader::{Plan, PlanError, plan};
-use crate::permissions::{Policy, Ruling};
+use crate::permissions::{Policy, ReadOnlyTools, Ruling, Verdict};
 use crate::protocol::{DependencyName, ToolName, wire_name};
 
 use super::{Refusal, Route};
@@ -33,8 +33,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn new(config: Arc<Config>) -> Self {
-        let policy = Policy::new(&config);
+    pub(crate) fn new(config: Arc<Config>, read_only: ReadOnlyTools) -> Self {
+        let policy = Policy::knowing(&config, read_only);
         let wished = config
             .project
             .unaccepted()
@@ -93,8 +93,16 @@ impl View {
 
     /// Returns what the rules say, a deny being the end.
     pub(crate) fn ruling(&self, tool: &ToolName) -> Result<Ruling, Refusal> {
-        let verdict = self.policy.check(tool);
+        Self::judged(tool, self.policy.check(tool))
+    }
+
+    /// Returns what a verdict on a call says, a deny being the end.
+    pub(crate) fn judged(tool: &ToolName, verdict: Verdict) -> Result<Ruling, Refusal> {
         match (verdict.ruling, verdict.rule) {
+            (Ruling::Deny, Some(rule)) if rule.list == RuleList::Tools => Err(Refusal::NotOffered {
+                tool: tool.clone(),
+                rule,
+            }),
             (Ruling::Deny, Some(rule)) => Err(Refusal::Denied {
                 tool: tool.clone(),
                 rule,

@@ -62,7 +62,9 @@ mod lock_file;
 mod locks;
 mod long_lists;
 mod mid_call;
+mod newcomer;
 mod notify;
+mod offered_tools;
 mod offers;
 mod orders;
 #[cfg(target_os = "linux")]

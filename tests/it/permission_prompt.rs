@@ -416,3 +416,39 @@ fn a_rule_that_a_person_wanted_and_that_could_not_be_written_is_said() {
     );
     assert_eq!(world.read(".pml.json"), before);
 }
+
+#[test]
+fn a_command_is_allowed_by_its_words_and_by_nothing_that_follows_them() {
+    let world = World::new();
+    let permissions = json!({ "allow": ["client:Bash(git status)"], "deny": ["client:Bash(rm -rf)"] });
+    world.configure(&json!({ "permissions": permissions }));
+    let mut client = world.legacy();
+    let input = json!({ "command": "git status --short" });
+    let id = prompt(&mut client, "Bash", &input);
+    assert_eq!(
+        reply(&mut client, id),
+        json!({ "behavior": "allow", "updatedInput": input })
+    );
+    let id = prompt(&mut client, "Bash", &json!({ "command": "git status; rm -rf /" }));
+    let denied = reply(&mut client, id);
+    assert!(
+        denied["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("`client:Bash` is denied by rule `client:Bash(rm -rf)`"),
+        "{denied}"
+    );
+    for command in [
+        "git status; id",
+        "git status && id",
+        "git status $(id)",
+        "git status\nid",
+        "git status > x",
+        "(git status)",
+    ] {
+        let id = prompt(&mut client, "Bash", &json!({ "command": command }));
+        let code = code(&world);
+        assert!(world.run(&["refuse", &code]).status.success());
+        assert_eq!(reply(&mut client, id)["behavior"], "deny", "{command}");
+    }
+}

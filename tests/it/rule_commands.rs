@@ -148,9 +148,11 @@ fn check_names_the_rule_and_its_place() {
     --- stdout
     {
       "tool": "filesystem:read_file",
+      "command": null,
       "decision": "allow",
       "asks": null,
       "reason": "rule `filesystem:read_*` in the allow list (.pml.json:4)",
+      "outlook": "runs: allowed by a rule",
       "approval": null,
       "rule": {
         "pattern": "filesystem:read_*",
@@ -364,6 +366,7 @@ fn help_teaches_by_examples() {
     Examples:
       pml check filesystem:read_file
       pml check filesystem__read_file      as the client spells it
+      pml check 'client:Bash(git status)'  a command of the client's shell
       pml check --json github:get_issue
 
     Exit code: 0 it runs, 1 it asks or is denied, 2 error.

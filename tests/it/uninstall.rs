@@ -307,3 +307,39 @@ fn the_graph_of_the_real_memory_server_survives_an_uninstall() {
     assert!(graph.contains("it keeps what servers wrote"), "{graph}");
     assert_eq!(store(&world), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn what_nothing_declares_any_more_is_collected() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish_server(&registry, "1.0.0", &json!({}));
+    let world = world(
+        &registry,
+        &json!({ "hello": { "command": "npx", "args": ["hello@1.0.0"] } }),
+    );
+    let approved = world.run(&["approve", "--yes", "hello"]);
+    assert!(approved.status.success(), "{}", stderr(&approved));
+    let declared = json_of(&world.run(&["gc", "--yes", "--json"]));
+    assert_eq!(declared, json!({ "unused": [], "bytes": 0, "removed": [] }));
+
+    world.configure(&json!({}));
+    let dry = json_of(&world.run(&["gc", "--dry-run", "--json"]));
+    assert_eq!(dry["unused"][0]["package"], "npm:hello@1.0.0", "{dry}");
+    assert!(dry["bytes"].as_u64().unwrap() > 0);
+    assert_eq!(dry["removed"], json!([]));
+    let refused = world.run(&["gc"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("hint: to agree beforehand: pml gc --yes"),
+        "{}",
+        stderr(&refused)
+    );
+    let collected = json_of(&world.run(&["gc", "--yes", "--json"]));
+    assert_eq!(collected["removed"], json!(["npm:hello@1.0.0"]));
+    assert_eq!(
+        stderr(&world.run(&["gc"])),
+        "every installed package is declared\n"
+    );
+}

@@ -13,7 +13,7 @@ use crate::config::{self, Config, Files, Launch, Server};
 use crate::loader::{Plan, VersionSpec, pin, plan};
 use crate::permissions::ConfigChange;
 use crate::permissions::writer::{self, FileEdit, FileKind};
-use crate::protocol::Shown;
+use crate::protocol::{Shown, is_secret_name, shell};
 
 /// One declaration on its way into a file.
 pub(super) struct Draft {
@@ -31,6 +31,31 @@ pub(super) struct Draft {
     pub(super) plan: Arc<Plan>,
     /// The longest line that is read from it.
     pub(super) line_limit: usize,
+}
+
+/// Refuses the value of a secret on its way into the file of a project, which is shared.
+fn no_secret(arguments: &AddArguments) -> anyhow::Result<()> {
+    let is_secret = |(name, value): &&(String, String)| {
+        !value.is_empty() && !value.contains("${") && is_secret_name(name)
+    };
+    let found = arguments
+        .variables
+        .iter()
+        .find(is_secret)
+        .filter(|_found| !arguments.user);
+    match found {
+        None => Ok(()),
+        Some((name, _)) => {
+            let written = shell::word(&format!("{name}=${{{name}}}"));
+            Err(Refused(format!(
+                "the value of `{}` would stand in the project's file, which others read",
+                Shown::line(name)
+            )))
+            .hint(format!(
+                "to take it from your environment whenever the server starts: pml add --env {written} …"
+            ))
+        }
+    }
 }
 
 /// Returns how the server is started, as it was typed.
@@ -59,6 +84,7 @@ impl Draft {
         arguments: &AddArguments,
         launch: &Launch,
     ) -> anyhow::Result<Self> {
+        no_secret(arguments)?;
         let files = context.files();
         let kind = kind_of(arguments, &files);
         let path = if arguments.user {

@@ -27,10 +27,12 @@ pub(crate) enum AddError {
         source: InstallError,
     },
     /// It could not be installed or started.
-    #[error("`{name}` was not added: it could not be started")]
+    #[error("`{name}` was not added: it could not be {what}")]
     Start {
         /// The server.
         name: DependencyName,
+        /// What could not be done with it: `started`, or `reached`.
+        what: &'static str,
         /// Why not.
         #[source]
         source: Arc<LoadError>,
@@ -42,8 +44,8 @@ impl Hint for AddError {
         match self {
             Self::Unpinnable { .. } => Some("write the package out instead of a `${VAR}`".to_owned()),
             Self::TooYoung { name, .. } => Some(now_hint(name)),
-            Self::Start { name, source } if source.is_about_age() => Some(now_hint(name)),
-            Self::Start { name, source } => source.hint().or_else(|| {
+            Self::Start { name, source, .. } if source.is_about_age() => Some(now_hint(name)),
+            Self::Start { name, source, .. } => source.hint().or_else(|| {
                 Some(format!(
                     "to declare it all the same, without a start: pml add --no-install {name} …"
                 ))

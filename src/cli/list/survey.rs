@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use super::super::{CommandContext, Haste, forecast};
+use super::tool::{Outlook, Tool};
 use crate::config::{Config, FilePosition, Server, Startup};
 use crate::loader::{Known, Loader, Package, Plan, PlanError, VersionSpec, plan};
 use crate::permissions::{CONNECT, Forecast, ForecastOutcome, Policy, Ruling};
 use crate::protocol::approval::ShownDependency;
-use crate::protocol::{DependencyName, Imitation, LaunchApproval, Shown, ToolName, wire_name};
+use crate::protocol::{DependencyName, Imitation, LaunchApproval, Shown, ToolName};
 use crate::report::render_hinted;
 use crate::workflow::{Approvals, Place, WorkflowError};
 
@@ -54,62 +55,11 @@ pub(super) enum Access {
     Denied,
 }
 
-/// One tool of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Tool {
-    pub(super) name: ToolName,
-    pub(super) wire_name: String,
-    /// What a call of it would do.
-    pub(super) forecast: Forecast,
-}
-
-impl Tool {
-    fn new(name: ToolName, outlook: &Outlook<'_>) -> Self {
-        Self {
-            wire_name: wire_name(&name),
-            forecast: outlook.of(&name),
-            name,
-        }
-    }
-
-    /// Tells whether the client sees another name than `dependency__tool`.
-    pub(super) fn changed(&self) -> bool {
-        self.wire_name != format!("{}__{}", self.name.dependency(), self.name.tool())
-    }
-
-    fn json(&self, context: &CommandContext) -> Value {
-        json!({
-            "tool": self.name,
-            "wireName": self.wire_name,
-            "decision": forecast::decision(self.forecast.happens),
-            "asks": forecast::asks(self.forecast.happens),
-            "reason": forecast::reason(context, &self.forecast),
-        })
-    }
-}
-
-/// What decides about the calls of one server.
-struct Outlook<'a> {
-    policy: &'a Policy,
-    approval: Option<&'a LaunchApproval>,
-    disabled: bool,
-}
-
-impl Outlook<'_> {
-    fn of(&self, tool: &ToolName) -> Forecast {
-        let verdict = self.policy.check(tool);
-        if self.disabled {
-            Forecast::disabled(verdict)
-        } else {
-            Forecast::new(verdict, self.approval)
-        }
-    }
-}
-
 impl ServerSurvey {
     /// Returns what all calls of it do; `None` if they differ, or if it cannot be called at all.
     pub(super) fn happens(&self) -> Option<ForecastOutcome> {
-        let tools = self.tools.iter().flatten().map(|tool| tool.forecast.happens);
+        let tools = self.tools.iter().flatten().filter(|tool| !tool.hidden);
+        let tools = tools.map(|tool| tool.forecast.happens);
         let mut all = tools.collect::<Vec<_>>();
         if all.is_empty() {
             all.extend(self.next.as_ref().map(|next| next.happens));
@@ -151,6 +101,7 @@ impl ServerSurvey {
                 "decision": forecast::decision(next.happens),
                 "asks": forecast::asks(next.happens),
                 "reason": forecast::reason(context, next),
+                "outlook": forecast::outlook(next, &ToolName::new(self.name.clone(), CONNECT)),
             })),
             "tools": tools,
             "startup": match self.startup {
@@ -168,7 +119,7 @@ impl ServerSurvey {
 
 /// Looks at every declared server; starts, installs and resolves nothing.
 pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSurvey> {
-    let policy = Policy::new(config);
+    let policy = context.policy(config);
     let loader = Loader::new(
         &context.environment,
         &context.locations,
@@ -296,7 +247,8 @@ fn tools(
             let text = format!("{name}:{}", tool.name());
             problems.push(format!("`{}` {}", Shown::line(&text), imitation.describe()));
         }
-        let tool = Tool::new(ToolName::new(name.clone(), tool.name()), outlook);
+        let definition = tool.definition().get();
+        let tool = Tool::new(ToolName::new(name.clone(), tool.name()), definition, outlook);
         let text = tool.name.to_string();
         let shown = Shown::line(&text);
         if !seen.insert(text.clone()) {
@@ -324,7 +276,10 @@ fn access(
 ) -> Access {
     let ruling = |tool: &ToolName| policy.check(tool).ruling;
     let rulings: Vec<Ruling> = match tools {
-        Some(tools) if !tools.is_empty() => tools.iter().map(|tool| ruling(&tool.name)).collect(),
+        Some(tools) if tools.iter().any(|tool| !tool.hidden) => {
+            let offered = tools.iter().filter(|tool| !tool.hidden);
+            offered.map(|tool| ruling(&tool.name)).collect()
+        }
         _ => vec![ruling(&ToolName::new(name.clone(), CONNECT))],
     };
     if rulings.iter().all(|ruling| *ruling == Ruling::Deny) {
@@ -388,6 +343,8 @@ mod tests {
                     because: ForecastReason::Rules,
                     rule: None,
                 },
+                hidden: false,
+                bytes: 0,
             })
             .collect();
         ServerSurvey {

@@ -3,6 +3,8 @@
 //! Where a rule wants a person to see every use, they are asked before the call, so that it can be put off. Otherwise the
 //! agent's own rules come first, and what they leave open is asked in the middle of the call.
 
+use serde_json::Value;
+
 use super::{Asked, AskedThing, Asks, WaitingAsk, waiting};
 use crate::host::claude::ASKING_TOOLS;
 use crate::host::line::{PermissionRequest, RuleReach};
@@ -39,7 +41,7 @@ impl Asks {
             return self.unhooked_question(id, request, kept).await;
         }
         let by_rule = request.rules == RuleReach::MayAllow || request.tool.starts_with(BEHIND_PML);
-        match self.proxy.client_tool_ruling(&request.tool)? {
+        match self.ruled(request)? {
             ClientToolRuling::Allow if by_rule => Ok(Asked::Reply(reply::allow(id, &request.input, &[]))),
             ClientToolRuling::Allow | ClientToolRuling::Ask => {
                 let workflow = self.use_of(request).await?;
@@ -128,10 +130,17 @@ impl Asks {
         })
     }
 
+    /// Asks the rules, which may name the command of a shell.
+    fn ruled(&self, request: &PermissionRequest) -> Result<ClientToolRuling, Refusal> {
+        let input: Value = serde_json::from_str(&request.input).unwrap_or_default();
+        let command = input.get("command").and_then(Value::as_str);
+        self.proxy.client_tool_ruling(&request.tool, command)
+    }
+
     async fn decision(&self, ask: &WaitingAsk, request: &PermissionRequest) -> Result<Permitted, Refusal> {
         let tool = || ToolName::new(DependencyName::client(), request.tool.as_str());
         // A rule may have been written meanwhile: a denial wins over an answer.
-        let ruled = self.proxy.client_tool_ruling(&request.tool)?;
+        let ruled = self.ruled(request)?;
         let answer = self.proxy.take_answer(ask.workflow.id).await?;
         Ok(match (answer, request.reach) {
             (

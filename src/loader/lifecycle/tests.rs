@@ -56,6 +56,7 @@ impl World {
             start_timeout: DEADLINE,
             call_timeout: None,
             idle: None,
+            tools: Vec::new(),
             source: FilePosition {
                 file: "/.pml.json".into(),
                 line: 1,

@@ -76,6 +76,16 @@ pub enum PlanError {
         /// The word as declared, escaped.
         text: String,
     },
+    /// The command holds the words of a whole line.
+    #[error("`{dependency}`: the command `{command}` is a whole line; a command is a program alone")]
+    Line {
+        /// The server.
+        dependency: DependencyName,
+        /// The command as declared, escaped.
+        command: String,
+        /// The program and its arguments as they are to be written, as JSON.
+        written: String,
+    },
     /// The command is empty.
     #[error("`{dependency}` has an empty command")]
     Empty {
@@ -97,6 +107,7 @@ impl Hint for PlanError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Expand { source, .. } => source.hint(),
+            Self::Line { written, .. } => Some(format!("move the other words into \"args\": {written}")),
             Self::Address { source, .. } => source.hint(),
             Self::Option { runner, .. } => Some(format!(
                 "declare the package itself instead of a `{runner}` line: \"package\": \"{}\", \"args\": […]",

@@ -85,6 +85,9 @@ pub fn plan(name: &DependencyName, server: &Server, environment: &Environment) -
         .collect::<Result<_, _>>()?;
     let (source, runner, arguments, words) = match &server.launch {
         Launch::Command { command, args } => {
+            if let Some(error) = whole_line(name, command, args) {
+                return Err(error);
+            }
             let program = expanded(command)?;
             let given = args.iter().map(expanded).collect::<Result<Vec<_>, _>>()?;
             let file_name = Path::new(&program)
@@ -343,6 +346,23 @@ impl fmt::Debug for Plan {
             .field("digest", &self.digest)
             .finish_non_exhaustive()
     }
+}
+
+/// Finds a command that is a whole line: a program that is looked for by its name has no blanks in it.
+fn whole_line(name: &DependencyName, command: &str, args: &[String]) -> Option<PlanError> {
+    let mut words = command.split_whitespace();
+    let (program, more) = (words.next()?, words.collect::<Vec<_>>());
+    if more.is_empty() || program.contains('/') || command.contains("${") {
+        return None;
+    }
+    let args: Vec<&str> = more.into_iter().chain(args.iter().map(String::as_str)).collect();
+    let written = serde_json::json!({ "command": program, "args": args }).to_string();
+    let written = written.trim_start_matches('{').trim_end_matches('}').to_owned();
+    Some(PlanError::Line {
+        dependency: name.clone(),
+        command: Shown::line(command).to_string(),
+        written: Shown::line(&written).to_string(),
+    })
 }
 
 fn program_path(program: &str, directory: &Path) -> Option<PathBuf> {

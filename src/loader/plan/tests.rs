@@ -32,6 +32,7 @@ fn server(launch: Launch) -> Server {
         start_timeout: Duration::from_mins(1),
         call_timeout: None,
         idle: None,
+        tools: Vec::new(),
         source: FilePosition {
             file: "/project/.pml.json".into(),
             line: 1,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::end_reason::EndReason;
+use crate::loader::process::Exit;
 use crate::protocol::Shown;
 
 /// How the conversation with a server ended.
@@ -14,10 +15,21 @@ pub struct Ended {
     pub stderr: String,
 }
 
+impl Ended {
+    /// Returns the last lines it wrote; of what never ran there are none, and its supervisor's stands in the reason.
+    #[must_use]
+    pub fn last_lines(&self) -> &str {
+        match self.reason {
+            EndReason::Exited(Exit::NotStarted(_)) => "",
+            _ => &self.stderr,
+        }
+    }
+}
+
 impl fmt::Display for Ended {
     /// Writes what happened, then the last lines of stderr where there are any.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}{}", self.reason, LastLines(&self.stderr))
+        write!(formatter, "{}{}", self.reason, LastLines(self.last_lines()))
     }
 }
 

@@ -49,6 +49,16 @@ impl PackageStore {
         Ok((target, kept))
     }
 
+    /// Returns how many bytes the installations of this version of a package take.
+    pub(in crate::loader) fn size(&self, package: &Package, version: &str) -> u64 {
+        let parent = self.root.join("store").join(package.ecosystem().as_str());
+        let entries = std::fs::read_dir(&parent).into_iter().flatten().flatten();
+        let own = entries.filter(|entry| {
+            read_manifest(&entry.path()).is_some_and(|manifest| manifest.identity.is_of(package, version))
+        });
+        own.map(|entry| size_below(&entry.path())).sum()
+    }
+
     /// Removes every installation of this version of a package and its lock. Returns where they were, and what the
     /// server `name` wrote into them.
     pub(in crate::loader) fn remove_installations(
@@ -83,4 +93,20 @@ impl PackageStore {
         removed.sort();
         Ok((removed, kept))
     }
+}
+
+/// Returns how many bytes the files below a directory have; links are not followed.
+fn size_below(directory: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(found) if found.is_dir() => open.push(entry.path()),
+                Ok(found) => bytes += found.len(),
+                Err(_gone) => {}
+            }
+        }
+    }
+    bytes
 }

@@ -116,6 +116,21 @@ impl PackageStore {
         })
     }
 
+    /// Returns every spec that is resolved, and to which version.
+    pub(in crate::loader) fn specs(&self) -> Vec<(Package, String)> {
+        let entries = std::fs::read_dir(self.root.join("resolved"))
+            .into_iter()
+            .flatten();
+        let specs = entries.flatten().filter_map(|entry| {
+            let text = std::fs::read(entry.path()).ok()?;
+            let record: ResolutionRecord = serde_json::from_slice(&text).ok()?;
+            Some((Package::explicit(&record.package).ok()?, record.version))
+        });
+        let mut specs: Vec<(Package, String)> = specs.collect();
+        specs.sort_by_key(|(package, _)| package.to_string());
+        specs
+    }
+
     /// Returns the specs that are resolved to this version of a package with these extras, and to what.
     pub(in crate::loader) fn records_of(&self, identity: &PackageIdentity) -> Vec<(String, Resolved)> {
         let entries = std::fs::read_dir(self.root.join("resolved"))

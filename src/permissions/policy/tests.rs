@@ -13,11 +13,13 @@ fn rule(list: RuleList, pattern: &str) -> Rule {
     }
 }
 
+/// The rules, where every tool whose name has an `r` only reads.
 fn policy(rules: &[Rule]) -> Policy {
-    Policy::new(&Config {
+    let config = Config {
         rules: rules.to_vec(),
         ..Config::default()
-    })
+    };
+    Policy::knowing(&config, ReadOnlyTools::told_by(|name| name.contains('r')))
 }
 
 fn tool(name: &str) -> ToolName {
@@ -52,6 +54,20 @@ fn the_rules_decide_as_the_readme_says() {
         (&[(Allow, "fs:read"), (Ask, "fs:read")], EVERY, Some("fs:read")),
         (&[(Allow, "fs:*"), (Ask, "fs")], EVERY, Some("fs")),
         (&[(Allow, "*"), (Ask, "*:*")], FIRST, Some("*:*")),
+        // A pattern of tools that only read is narrower than the same one of all tools, and than none other.
+        (
+            &[(Allow, "*@readonly"), (Ask, "*")],
+            Ruling::Allow,
+            Some("*@readonly"),
+        ),
+        (
+            &[(Allow, "fs:read@readonly"), (Ask, "fs:read")],
+            Ruling::Allow,
+            Some("fs:read@readonly"),
+        ),
+        (&[(Allow, "*@readonly"), (Ask, "fs")], EVERY, Some("fs")),
+        (&[(Allow, "fs@readonly"), (Ask, "fs:re*")], EVERY, Some("fs:re*")),
+        (&[(Allow, "*@readonly"), (Deny, "fs")], Ruling::Deny, Some("fs")),
     ] {
         let rules: Vec<_> = rules.iter().map(|(list, pattern)| rule(*list, pattern)).collect();
         let verdict = policy(&rules).check(&tool("fs:read"));
@@ -87,6 +103,76 @@ fn what_stands_against_an_allow_rule_is_named() {
     }
 }
 
+#[test]
+fn a_tool_that_is_not_accepted_as_reading_is_not_covered() {
+    let rules = [rule(Allow, "*@readonly"), rule(Allow, "fs:save@readonly")];
+    let check = |policy: &Policy, name: &str| policy.check(&tool(name)).ruling;
+    assert_eq!(check(&policy(&rules), "fs:read"), Ruling::Allow);
+    assert_eq!(check(&policy(&rules), "fs:save"), FIRST);
+    let config = Config {
+        rules: rules.to_vec(),
+        ..Config::default()
+    };
+    assert_eq!(check(&Policy::new(&config), "fs:read"), FIRST);
+}
+
+#[test]
+fn words_of_a_command_narrow_the_shell_of_the_client() {
+    let rules = [
+        rule(Ask, "client:Bash"),
+        rule(Allow, "client:Bash(git status)"),
+        rule(Allow, "client:Bash(git push)"),
+        rule(Ask, "client:Bash(git push origin)"),
+        rule(Deny, "client:Bash(rm -rf)"),
+    ];
+    let policy = policy(&rules);
+    let bash = tool("client:Bash");
+    for (command, expected, by) in [
+        ("git status --short", Ruling::Allow, "client:Bash(git status)"),
+        ("git push", Ruling::Allow, "client:Bash(git push)"),
+        ("git push origin", EVERY, "client:Bash(git push origin)"),
+        ("git log", EVERY, "client:Bash"),
+        ("git status; x", EVERY, "client:Bash"),
+        (
+            "git status $(git push origin)",
+            EVERY,
+            "client:Bash(git push origin)",
+        ),
+        ("git status && rm -rf x", Ruling::Deny, "client:Bash(rm -rf)"),
+    ] {
+        let verdict = policy.check_command(&bash, command);
+        let decided = verdict.rule.as_ref().map(|rule| rule.pattern.as_str());
+        assert_eq!((verdict.ruling, decided), (expected, Some(by)), "{command}");
+    }
+    // The tool itself is what the rules of its name say.
+    assert_eq!(policy.check(&bash).ruling, EVERY);
+}
+
+#[test]
+fn a_list_of_tools_takes_away_whatever_rules_allow() {
+    let text = r#"{"permissions": {"allow": ["*"]}, "mcpServers": {
+        "fs": {"command": "x", "tools": ["read*", "!read_secret"]}, "git": {"command": "x"}}}"#;
+    let config = crate::config::check("/home/user/pml.json".as_ref(), text).unwrap();
+    let policy = Policy::new(&config);
+    let check = |name: &str| policy.check(&tool(name)).ruling;
+    for name in [
+        "fs:read",
+        "git:write",
+        "fs:connect",
+        "fs:prompts/write",
+        "fs:resources/file:///x",
+    ] {
+        assert_eq!(check(name), Ruling::Allow, "{name}");
+    }
+    for name in ["fs:write", "fs:read_secret"] {
+        assert_eq!(check(name), Ruling::Deny, "{name}");
+        assert!(policy.obstacle(&tool(name)).is_some(), "{name}");
+    }
+    for name in ["fs:connect", "fs:prompts/write"] {
+        assert!(policy.not_offered(&tool(name)).is_some(), "{name}");
+    }
+}
+
 /// Matches `*` and `?` by trying everything; knows nothing of globset.
 fn slow_match(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern.first(), name.first()) {
@@ -102,6 +188,9 @@ fn slow_match(pattern: &[u8], name: &[u8]) -> bool {
 
 /// Decides by the sentence of the readme, word for word.
 fn oracle(rules: &[(RuleList, String)], name: &str) -> Ruling {
+    let reads = name.contains('r');
+    let unconditional = |pattern: &String| pattern.strip_suffix("@readonly").unwrap_or(pattern).to_owned();
+    let is_narrowed = |pattern: &str| usize::from(pattern.ends_with("@readonly"));
     let full = |pattern: &str| {
         if pattern == "*" || pattern.contains(':') {
             pattern.to_owned()
@@ -119,17 +208,19 @@ fn oracle(rules: &[(RuleList, String)], name: &str) -> Ruling {
     };
     let covering: Vec<_> = rules
         .iter()
-        .filter(|(_, pattern)| slow_match(full(pattern).as_bytes(), name.as_bytes()))
+        .filter(|(_, pattern)| slow_match(full(&unconditional(pattern)).as_bytes(), name.as_bytes()))
+        .filter(|(_, pattern)| reads || is_narrowed(pattern) == 0)
         .collect();
     if covering.iter().any(|(list, _)| *list == Deny) {
         return Ruling::Deny;
     }
-    let Some(most) = covering.iter().map(|(_, pattern)| literals(pattern)).max() else {
+    let weight = |pattern: &String| (literals(&unconditional(pattern)), is_narrowed(pattern));
+    let Some(most) = covering.iter().map(|(_, pattern)| weight(pattern)).max() else {
         return FIRST;
     };
-    let mut best = covering.iter().filter(|(_, pattern)| literals(pattern) == most);
+    let mut best = covering.iter().filter(|(_, pattern)| weight(pattern) == most);
     if best.any(|(list, _)| *list == Ask) {
-        if most == 0 { FIRST } else { EVERY }
+        if most == (0, 0) { FIRST } else { EVERY }
     } else {
         Ruling::Allow
     }
@@ -138,9 +229,10 @@ fn oracle(rules: &[(RuleList, String)], name: &str) -> Ruling {
 fn patterns() -> impl Strategy<Value = String> {
     prop_oneof![
         1 => Just("*".to_owned()),
-        4 => "[ab*?]{1,3}:[ab*?]{1,3}",
-        2 => "[ab*?]{1,3}",
-        2 => "[ab]{1,2}:[ab]{1,2}",
+        4 => "[ar*?]{1,3}:[ar*?]{1,3}(@readonly)?",
+        2 => "[ar*?]{1,3}(@readonly)?",
+        2 => "[ar]{1,2}:[ar]{1,2}(@readonly)?",
+        1 => Just("*@readonly".to_owned()),
     ]
 }
 
@@ -158,13 +250,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn the_policy_agrees_with_the_oracle(rules in rules(), name in "[ab]{1,3}:[ab:]{1,3}") {
+    fn the_policy_agrees_with_the_oracle(rules in rules(), name in "[ar]{1,3}:[ar:]{1,3}") {
         prop_assert_eq!(of(&rules).check(&tool(&name)).ruling, oracle(&rules, &name));
     }
 
     #[test]
     fn adding_a_deny_never_enables_anything(
-        mut rules in rules(), denied in patterns(), at in 0usize..6, name in "[ab]{1,3}:[ab]{1,3}",
+        mut rules in rules(), denied in patterns(), at in 0usize..6, name in "[ar]{1,3}:[ar]{1,3}",
     ) {
         let before = of(&rules).check(&tool(&name)).ruling;
         rules.insert(at.min(rules.len()), (Deny, denied));
@@ -173,14 +265,14 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_rules_decides_nothing(rules in rules(), name in "[ab]{1,3}:[ab]{1,3}") {
+    fn the_order_of_rules_decides_nothing(rules in rules(), name in "[ar]{1,3}:[ar]{1,3}") {
         let mut turned = rules.clone();
         turned.reverse();
         prop_assert_eq!(of(&rules).check(&tool(&name)).ruling, of(&turned).check(&tool(&name)).ruling);
     }
 
     #[test]
-    fn an_obstacle_is_what_wins_once_the_tool_is_allowed(mut rules in rules(), name in "[ab]{1,2}:[ab]{1,2}") {
+    fn an_obstacle_is_what_wins_once_the_tool_is_allowed(mut rules in rules(), name in "[ar]{1,2}:[ar]{1,2}") {
         let tool = tool(&name);
         let obstacle = of(&rules).obstacle(&tool);
         rules.push((Allow, name));

@@ -70,7 +70,8 @@ const BETWEEN_SLASHES: usize = 16;
 const BEHIND_DOT: usize = 8;
 
 /// Tells whether a name announces a secret: its last word does, and `max_tokens` or `token_command` do not.
-pub(super) fn is_secret_name(name: &str) -> bool {
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
     if name.len() > LONGEST_NAME {
         return false;
     }

@@ -42,6 +42,7 @@ pub(crate) fn approval_required(asked: &PendingAsk) -> Value {
             "approval_context": context,
             "message": what,
             "instructions": instruction,
+            "code": asked.code,
         },
     })
 }
@@ -236,7 +237,8 @@ fn instruction(asked: &PendingAsk, wire: &str) -> String {
              and nothing else: the original call is kept and runs as it was. If they want this tool allowed from now \
              on, add \"always\":true. If they say no, send \"approved\":false. \
              A client that rejects those arguments can call `{CONTINUE}` with \
-             {{\"workflow_id\":\"{id}\",\"approved\":true}} instead. {valid}"
+             {{\"workflow_id\":\"{id}\",\"approved\":true}} instead. The person can decide it themselves in a terminal, too: \
+             `pml approve {code}` or `pml refuse {code}`. {valid}"
         ),
         By::Human => {
             let typed = match asked.road {

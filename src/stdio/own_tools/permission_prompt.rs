@@ -68,7 +68,8 @@ impl PermissionPrompt<'_> {
 
     async fn permission(&self, asked: &ToolUse) -> Result<Prompted, Refusal> {
         let tool = ToolName::new(DependencyName::client(), asked.name.as_str());
-        if self.proxy.client_tool_ruling(&asked.name)? == ClientToolRuling::Allow {
+        let command = asked.input.get("command").and_then(Value::as_str);
+        if self.proxy.client_tool_ruling(&asked.name, command)? == ClientToolRuling::Allow {
             return Ok(Prompted::Reply(allow(&asked.input, None)));
         }
         let input = Value::Object(asked.input.clone()).to_string();

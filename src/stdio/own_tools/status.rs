@@ -35,8 +35,11 @@ pub(super) async fn status(proxy: &Proxy) -> Value {
             })
         })
         .collect();
+    let note = status.file.is_none().then_some(
+        "there is no .pml.json for this directory; a person writes one by `pml init` or `pml add`",
+    );
     let structured = json!({
-        "config": { "file": status.file, "problem": status.problem },
+        "config": { "file": status.file, "problem": status.problem, "note": note },
         "servers": servers,
         "pending": status.pending,
         "answered": answered,

@@ -50,7 +50,48 @@ pub enum Uninstalled {
     },
 }
 
+/// A package in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPackage {
+    /// The package, as it was declared.
+    pub package: Package,
+    /// The version it means.
+    pub version: String,
+    /// How many bytes its installations take.
+    pub bytes: u64,
+}
+
 impl Packages {
+    /// Returns the packages that none of `uses` is of; looks at every file of them.
+    #[must_use]
+    pub fn unused(&self, uses: &[Use]) -> Vec<StoredPackage> {
+        let is_used = |package: &Package, version: &str| {
+            let integrity = self.store.record(package).and_then(|resolved| resolved.integrity);
+            uses.iter().any(|other| match &other.of {
+                Used::Package(other) => {
+                    other.to_string() == package.to_string() || self.is_version(other, package, version)
+                }
+                Used::Integrity(other) => integrity.as_ref() == Some(other),
+            })
+        };
+        let specs = self.store.specs().into_iter();
+        let unused = specs.filter(|(package, version)| !is_used(package, version));
+        unused
+            .map(|(package, version)| StoredPackage {
+                bytes: self.store.size(&package, &version),
+                package,
+                version,
+            })
+            .collect()
+    }
+
+    /// Returns how many bytes the installations of a package take.
+    #[must_use]
+    pub fn size(&self, package: &Package) -> Option<u64> {
+        let version = self.store.record(package)?.version;
+        Some(self.store.size(package, &version)).filter(|bytes| *bytes > 0)
+    }
+
     /// Unpins the package of `name` and removes its files, unless others use them.
     ///
     /// Waits for an installation of it that is under way, which would otherwise bring back what is removed.
