@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::{
     add, answer, approve, audit, call, check, completions, demo, diff, gc, history, inbox, init, install,
-    list, lock, outdated, pending, refuse, remove, rule, rules, run, sbom, serve, supervise, trust,
+    list, lock, man, outdated, pending, refuse, remove, rule, rules, run, sbom, serve, supervise, trust,
     uninstall, upgrade, verify,
 };
 
@@ -357,12 +357,13 @@ Examples:
 
 Everything happens in a temporary folder with a temporary home.")]
     Demo(demo::DemoArguments),
-    /// Print the completions of a shell
+    /// Print the completions of a shell, or put them where it looks for them
     #[command(after_help = "\
 Examples:
-  pml completions bash > ~/.local/share/bash-completion/completions/pml
-  pml completions zsh > ~/.zfunc/_pml
-  pml completions fish > ~/.config/fish/completions/pml.fish")]
+  pml completions --install            for the shell you use
+  pml completions --install fish
+  pml completions --uninstall          removes what --install wrote
+  pml completions zsh > ~/.zfunc/_pml")]
     Completions(completions::CompletionsArguments),
 }
 
@@ -375,4 +376,7 @@ pub(super) enum InternalCommand {
     Launch(supervise::LaunchCommand),
     #[command(hide = true)]
     SampleServer,
+    /// Write the manual pages of pml into a directory
+    #[command(hide = true)]
+    Man(man::ManArguments),
 }

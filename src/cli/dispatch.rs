@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::commands::{Command, InternalCommand};
 use super::{
     CommandContext, add, answer, approve, audit, call, check, completions, demo, diff, gc, history, inbox,
-    init, install, list, lock, outdated, output, pending, person, refuse, remove, rule, rules, run,
+    init, install, list, lock, man, outdated, output, pending, person, refuse, remove, rule, rules, run,
     sample_server, sbom, serve, stdio, supervise, trust, uninstall, upgrade, verify,
 };
 use crate::config::{self, RuleList};
@@ -130,7 +130,7 @@ impl Command {
                 output::data(config::schema().trim_end())?;
                 Ok(ExitCode::SUCCESS)
             }
-            Self::Completions(arguments) => completions::run(&arguments),
+            Self::Completions(arguments) => completions::run(context, &arguments),
         }
     }
 }
@@ -165,6 +165,7 @@ impl InternalCommand {
             Self::Supervise(arguments) => Ok(supervise::supervise(&arguments)),
             Self::Launch(arguments) => Ok(supervise::launch(&arguments)),
             Self::SampleServer => sample_server::run(),
+            Self::Man(arguments) => man::run(&arguments),
         }
     }
 }

@@ -31,6 +31,7 @@ mod interruption;
 mod list;
 mod lock;
 mod log_filter;
+mod man;
 mod outdated;
 mod output;
 mod pending;

@@ -74,6 +74,7 @@ mod outputs;
 #[cfg(target_os = "linux")]
 mod oversized;
 mod ownership;
+mod packages_of_pml;
 mod permission_prompt;
 mod pinned_tools;
 #[cfg(target_os = "linux")]

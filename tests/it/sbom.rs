@@ -21,7 +21,7 @@ sys.exit(None if errors is None else repr(errors))
 ";
 
 /// What the official schema has against a bill, if anything.
-fn complaint(bill: &Value) -> Option<String> {
+pub(crate) fn complaint(bill: &Value) -> Option<String> {
     let mut validator = Command::new(sdk::cyclonedx())
         .args(["-c", VALIDATE])
         .stdin(Stdio::piped())

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::world::World;
 
@@ -70,8 +70,14 @@ pub(crate) fn typescript() -> PathBuf {
 
 /// The folder below which packages of npm are installed; nothing of them runs meanwhile.
 pub(crate) fn npm(name: &str, packages: &[&str]) -> PathBuf {
+    npm_overriding(name, packages, &json!({}))
+}
+
+/// The same, with other versions of what the packages depend on.
+pub(crate) fn npm_overriding(name: &str, packages: &[&str], overrides: &Value) -> PathBuf {
     once(name, &packages.join("\n"), |folder| {
-        std::fs::write(folder.join("package.json"), r#"{ "private": true }"#).unwrap();
+        let manifest = json!({ "private": true, "overrides": overrides });
+        std::fs::write(folder.join("package.json"), manifest.to_string()).unwrap();
         let options = ["install", "--ignore-scripts", "--no-audit", "--no-fund"];
         let arguments = options.iter().chain(packages).map(OsStr::new);
         run("npm", folder, &arguments.collect::<Vec<_>>());
