@@ -309,10 +309,5 @@ pub fn check(path: &Path, text: &str) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
-/// Checks that a text is JSON, comments and trailing commas apart.
-pub fn check_json(path: &Path, text: &str) -> Result<(), ConfigError> {
-    layer::located(path, text, |text| document::parse(text).map(drop))
-}
-
 #[cfg(test)]
 mod tests;

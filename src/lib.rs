@@ -22,6 +22,7 @@
 //! | [`wire`] | one line reader and one bounded writer per peer |
 //! | [`stdio`] | the conversation with the client |
 //! | [`inbox`] | the surfaces on which a person answers outside any client: the screen of `pml inbox`, the page of `pml serve` |
+//! | [`clients`] | the files in which clients keep their servers: reading, lossless edits, the journal of imports |
 //! | [`cli`] | one file per command; the only place that prints |
 //! | [`disk`] | every way in which files are replaced, locked, compared and removed |
 //! | [`history`] | the record of what was asked, answered, granted, installed and started, as a chain of lines |
@@ -32,6 +33,7 @@
 
 pub mod card;
 pub mod cli;
+pub mod clients;
 pub mod config;
 pub mod disk;
 mod footprint;

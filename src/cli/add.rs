@@ -10,24 +10,19 @@ mod messages;
 
 use std::collections::HashSet;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
 use self::draft::Draft;
 use self::error::AddError;
 use super::failure::{Hinted as _, Refused, hinted};
-use super::install_scripts::{self, ScriptsQuestion};
+use super::introduction::{Newcomer, NotIntroduced};
 use super::terminal::{self, StepDisplay, TerminalReply};
 use super::{CommandContext, Haste, authority, interruption, output, uses};
-use crate::loader::{
-    Content, Known, KnownTool, Lease, LoadError, Loader, NewerVersion, PlanSource, Resolved, Started, Steps,
-    VersionSpec,
-};
+use crate::loader::{KnownTool, Loader, NewerVersion, PlanSource, Resolved, VersionSpec};
 use crate::permissions::writer::FileEdit;
-use crate::protocol::{DependencyName, LaunchApproval, ToolName};
+use crate::protocol::{DependencyName, ToolName};
 use crate::proxy::now;
-use crate::workflow::{ApprovedLaunch, Place};
 
 /// What to declare, and how far to go.
 #[derive(Debug, Args)]
@@ -259,36 +254,6 @@ fn left_out_note(left_out: Option<NewerVersion>) -> impl Iterator<Item = String>
     left_out.map(|newer| newer.notice(now().millis())).into_iter()
 }
 
-/// Keeps what the server is, for the user and in the lock beside the file that declares it.
-///
-/// It is declared and works all the same: its first use is remembered, and the lock can be written at any time.
-fn remember(context: &CommandContext, draft: &Draft, loader: &Loader, known: &Known) {
-    let package = loader.packages().pin(&draft.plan);
-    match context.accept(&draft.server, &draft.plan, package, known) {
-        Ok(pin) => context.put_into_lock(&draft.path, draft.plan.dependency(), &pin),
-        Err(error) => output::note(&crate::report::render_hinted(&error)),
-    }
-}
-
-/// Installs and starts what is about to be declared.
-async fn start(draft: &Draft, loader: &Loader, expected: &Content) -> Result<Started, Arc<LoadError>> {
-    let passing = StepDisplay::new();
-    let shown = passing.clone();
-    let steps: Steps = Box::new(move |text| shown.step(&text));
-    let started = loader
-        .start(
-            &draft.plan,
-            &draft.server,
-            draft.line_limit,
-            expected,
-            Lease::Standing,
-            Some(steps),
-        )
-        .await;
-    passing.clear();
-    started
-}
-
 async fn start_and_write(
     context: &CommandContext,
     arguments: &AddArguments,
@@ -296,72 +261,32 @@ async fn start_and_write(
     resolved: Option<Resolved>,
     loader: &Loader,
 ) -> anyhow::Result<(Option<Resolved>, FileEdit, Vec<ToolName>, Vec<String>)> {
-    let expected = Content {
-        integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
-        lock: resolved.as_ref().and_then(|resolved| resolved.lock.clone()),
-        scripts: context.accepted_scripts(&arguments.name, &draft.server)?,
-    };
-    let question = ScriptsQuestion {
+    let newcomer = Newcomer {
         name: &arguments.name,
         server: &draft.server,
+        plan: &draft.plan,
+        line_limit: draft.line_limit,
+        file: &draft.path,
         beforehand: "pml add --yes …",
         yes: arguments.yes,
     };
-    let started = start(draft, loader, &expected).await;
-    let found = started
-        .as_ref()
-        .err()
-        .and_then(|error| error.unaccepted_scripts().cloned());
-    let (started, scripts) = match found {
-        Some(found) => {
-            let agreed = install_scripts::agreed(context, question, &found).await?;
-            let Some(agreed) = agreed else {
-                return Err(Refused(format!("`{}` was not added", arguments.name)).into());
+    let introduced = newcomer.start(context, loader, resolved.as_ref()).await;
+    let introduced = introduced.map_err(|error| match error {
+        NotIntroduced::Start(source) => {
+            let name = arguments.name.clone();
+            let what = match draft.plan.source() {
+                PlanSource::Remote(_) => "reached",
+                PlanSource::Package(_) | PlanSource::Command { .. } => "started",
             };
-            let expected = Content {
-                scripts: Some(agreed.digest.clone()),
-                ..expected
-            };
-            (start(draft, loader, &expected).await, Some(agreed))
+            hinted(AddError::Start { name, what, source })
         }
-        None => (started, None),
-    };
-    let started: Started = started.map_err(|source| {
-        let name = arguments.name.clone();
-        let what = match draft.plan.source() {
-            PlanSource::Remote(_) => "reached",
-            PlanSource::Package(_) | PlanSource::Command { .. } => "started",
-        };
-        hinted(AddError::Start { name, what, source })
+        NotIntroduced::Other(error) => error,
     })?;
+    let started = introduced.started.clone();
     let edited = draft.write(context, arguments)?;
     let resolved = started.resolved.as_deref().cloned();
-    let approval = LaunchApproval {
-        dependency: arguments.name.clone(),
-        version: resolved.as_ref().map(|resolved| resolved.version.clone()),
-        integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
-        package: draft.plan.package().map(ToString::to_string),
-        lock: resolved.as_ref().and_then(|resolved| resolved.lock.clone()),
-        at_unix_ms: u64::try_from(now().millis()).unwrap_or_default(),
-    };
-    let approved = ApprovedLaunch {
-        launch: draft.plan.digest().clone(),
-        approval,
-    };
-    let recorded = Place::of(&context.locations)
-        .open()
-        .and_then(|mut store| store.approve_launch(&approved));
-    if let Err(error) = recorded {
-        // It stands in the file and works; it will only ask once more.
-        output::note(&crate::report::render_hinted(&error));
-    }
-    if let Some(scripts) = scripts
-        && let Err(error) = context.accept_scripts(&arguments.name, &draft.server, scripts)
-    {
-        output::note(&crate::report::render_hinted(&error));
-    }
+    newcomer.record(context, loader, introduced);
     let known = started.known();
-    remember(context, draft, loader, &known);
     let mut seen = HashSet::new();
     let tools = known
         .tools

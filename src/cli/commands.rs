@@ -3,9 +3,9 @@
 use clap::Subcommand;
 
 use super::{
-    add, answer, approve, audit, call, check, completions, demo, diff, gc, history, inbox, init, install,
-    list, lock, man, outdated, pending, refuse, remove, rule, rules, run, sbom, serve, supervise, trust,
-    uninstall, upgrade, verify,
+    add, answer, approve, audit, call, check, completions, demo, diff, doctor, gc, history, import, inbox,
+    init, install, list, lock, man, outdated, pending, refuse, remove, rule, rules, run, sbom, serve,
+    supervise, trust, uninstall, upgrade, verify,
 };
 
 /// How rules weigh, told wherever rules are made.
@@ -22,15 +22,42 @@ these words and are nothing more; in deny and ask, wherever the words stand.";
 /// Every command, in the order of `pml --help`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Write a commented `.pml.json` and register pml in `.mcp.json`
+    /// Write a commented `.pml.json`, offer to import servers, and register pml in clients
     #[command(after_help = "\
 Examples:
-  pml init                             asks before it touches .mcp.json
+  pml init                             offers the import if clients have servers, else registers pml in .mcp.json
   pml init --yes                       does not ask
-  pml init --import                    also copies the servers of .mcp.json behind pml
+  pml init --client codex              registers pml in this client, in the user's file where there is one
+  pml init --all                       in every client that is found
 
-An existing .pml.json is left as it is. Of .mcp.json a copy is kept as .mcp.json.bak.")]
+An existing .pml.json is left as it is. To take registrations back: pml import --undo.")]
     Init(init::InitArguments),
+    /// Bring the servers of your clients behind pml, which takes their place there
+    #[command(after_help = "\
+Clients: claude (user, local and project scope), claude-desktop, cursor, vscode, copilot,
+codex, gemini, windsurf, zed, junie, opencode, amp; goose is read, and what to write there
+is printed.
+
+Examples:
+  pml import                           every client that has servers
+  pml import codex cursor
+  pml import --dry-run                 shows what would be done
+  pml import --from ~/mcp.json --user
+  pml import --undo                    every file as it was before
+
+Shows what each server becomes, and asks. Versions become exact; a secret in the clear
+becomes ${NAME}; what cannot be taken stays in its client, with the reason. Servers of your
+own files go into your own pml.json, those of a project into its .pml.json.
+Exit code: 0 done, 1 refused or not all of it done, 2 error.")]
+    Import(import::ImportArguments),
+    /// Find clients that bypass pml, stale paths to it, and what else keeps servers from working
+    #[command(after_help = "\
+Examples:
+  pml doctor
+  pml doctor --json
+
+Changes nothing. Exit code: 0 nothing is wrong, 1 something is, 2 error.")]
+    Doctor(doctor::DoctorArguments),
     /// Declare a server at an exact version, install it and learn its tools
     #[command(after_help = "\
 Examples:

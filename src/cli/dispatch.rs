@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use super::commands::{Command, InternalCommand};
 use super::{
-    CommandContext, add, answer, approve, audit, call, check, completions, demo, diff, gc, history, inbox,
-    init, install, list, lock, man, outdated, output, pending, person, refuse, remove, rule, rules, run,
-    sample_server, sbom, serve, stdio, supervise, trust, uninstall, upgrade, verify,
+    CommandContext, add, answer, approve, audit, call, check, completions, demo, diff, doctor, gc, history,
+    import, inbox, init, install, list, lock, man, outdated, output, pending, person, refuse, remove, rule,
+    rules, run, sample_server, sbom, serve, stdio, supervise, trust, uninstall, upgrade, verify,
 };
 use crate::config::{self, RuleList};
 
@@ -68,6 +68,13 @@ impl Command {
         }
         match self {
             Self::Init(arguments) => init::run(context, &arguments),
+            Self::Import(arguments) => {
+                if arguments.grants() {
+                    person::required_always(context, "import")?;
+                }
+                import::run(context, &arguments)
+            }
+            Self::Doctor(arguments) => doctor::run(context, &arguments),
             Self::Add(arguments) => {
                 person::required(context, "add")?;
                 person::required_for_haste(context, "add", arguments.haste())?;

@@ -40,6 +40,10 @@ fn negative(cause: &(dyn Error + 'static)) -> bool {
     let install = install.or_else(|| cause.downcast_ref::<InstallError>());
     cause.is::<Refused>()
         || matches!(
+            cause.downcast_ref::<crate::clients::ClientError>(),
+            Some(crate::clients::ClientError::Overtaken { .. })
+        )
+        || matches!(
             install,
             Some(InstallError::Malicious { .. } | InstallError::ChangedFiles { .. })
         )
@@ -141,6 +145,7 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_of![
+        crate::clients::ClientError,
         crate::config::ConfigError,
         crate::config::ExpandError,
         crate::inbox::web::ServeError,

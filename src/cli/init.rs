@@ -1,27 +1,21 @@
-//! `pml init`: a commented `.pml.json`, and pml registered in the client's `.mcp.json` if the person agrees.
+//! `pml init`: a commented `.pml.json`, the servers of clients behind pml, and pml registered in clients.
 //!
-//! An existing `.pml.json` is never touched, unless by the import that was asked for. Of `.mcp.json` a copy is
-//! kept before the one entry is added; every other byte of it stays.
+//! An existing `.pml.json` is never touched, unless by an import that the person agreed to. What is written into the files
+//! of clients stands in a journal, so that it can be taken back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::terminal::{self, TerminalReply};
+use super::import::{self, ImportEnd, ImportOrder, client_named};
+use super::registration::{self, Registration};
+use super::terminal;
 use super::{CommandContext, output};
-use crate::config::{self, ConfigError, Files, PROJECT_FILE};
-use crate::loader::find_program;
-use crate::permissions::writer::{self, FileCreation, FileEdit, FileKind, WriteError};
-use crate::permissions::{ConfigChange, servers};
-use crate::protocol::{DependencyName, Shown};
-
-/// The file in which Claude Code looks for the servers of a project.
-const CLIENT_FILE: &str = ".mcp.json";
-
-/// Under which name pml stands there; tools are then `mcp__pml__…`.
-const OWN_NAME: &str = "pml";
+use crate::clients::{CLIENTS, Client, ClientPlace, Scope, client, place_of};
+use crate::config::{Files, PROJECT_FILE};
+use crate::permissions::writer::{self, FileCreation, FileKind};
 
 /// What a new `.pml.json` says: everything asks, and how that is changed.
 const TEMPLATE: &str = r#"{
@@ -47,10 +41,13 @@ const TEMPLATE: &str = r#"{
 /// How far to go.
 #[derive(Debug, Args)]
 pub(crate) struct InitArguments {
-    /// Copy the servers of `.mcp.json` into `.pml.json`
+    /// Register pml in this client, in the user's own file
+    #[arg(long = "client", value_name = "CLIENT", value_parser = client_named, conflicts_with = "all")]
+    clients: Vec<&'static Client>,
+    /// Register pml in every client that is found
     #[arg(long)]
-    import: bool,
-    /// Register pml in `.mcp.json` without asking
+    all: bool,
+    /// Import and register without asking
     #[arg(short, long)]
     yes: bool,
     /// Print what was done as JSON
@@ -58,38 +55,18 @@ pub(crate) struct InitArguments {
     json: bool,
 }
 
-/// What came of the registration.
-enum Registration {
-    /// pml stands there already.
-    Already,
-    /// It was added; the copy of the old file, if there was one.
-    Done { backup: Option<PathBuf> },
-    /// The person does not want it.
-    Declined,
-    /// There was no terminal to ask at.
-    Unasked,
-}
-
-/// What came of the import.
-#[derive(Default)]
-struct ImportReport {
-    copied: Vec<String>,
-    /// Each with the reason.
-    left: Vec<(String, String)>,
-}
-
-/// Writes the file and registers pml.
+/// Writes the file, offers the import and registers pml.
 pub(crate) fn run(context: &CommandContext, arguments: &InitArguments) -> anyhow::Result<ExitCode> {
     let path = match &context.config {
         Some(_) => context.files().project,
         // Not the nearest one upwards: a person who runs `init` here means this directory.
         None => context.environment.working_directory().join(PROJECT_FILE),
     };
-    let client = path.with_file_name(CLIENT_FILE);
+    let places = places(context, arguments, &path);
     // A client's file that cannot be read, or is a link to somewhere else, is told before anything is written.
-    writer::resolve(&client, FileKind::Client)?;
-    let before = config::load_text(&client)?;
-    let present = before.as_deref().map(servers).transpose()?.unwrap_or_default();
+    for place in &places {
+        registration::check(place)?;
+    }
     let counted = context.files().project;
     let files = Files {
         project: path.clone(),
@@ -104,30 +81,89 @@ pub(crate) fn run(context: &CommandContext, arguments: &InitArguments) -> anyhow
         FileCreation::Existed => format!("{} is there already and was left as it is", context.path(&path)),
     });
     note_others(context, &path, &counted);
-    let imported = if arguments.import {
-        import(context, &files, &present)?
+    let named = arguments.all || !arguments.clients.is_empty();
+    let imported = if named {
+        None
     } else {
-        ImportReport::default()
+        offer_import(context, arguments)?
     };
-    let registration = register(context, arguments, &client, &present)?;
-    advise(context, arguments, &client, &present, &registration);
-    let code = u8::from(matches!(registration, Registration::Declined));
+    let mut registrations = Vec::new();
+    if imported.is_none() {
+        for place in &places {
+            registrations.push((place, registration::register(context, place, arguments.yes)?));
+        }
+    }
+    if arguments.all && places.is_empty() {
+        output::say("no client is found; to name one: pml init --client CLIENT");
+    }
+    let declined = |end: &Registration| matches!(end, Registration::Declined | Registration::Left);
+    let refused = registrations.iter().any(|(_, end)| declined(end))
+        || matches!(imported, Some((ImportEnd::Declined | ImportEnd::Partly, _)));
+    let code = u8::from(refused);
     if arguments.json {
+        let clients: Vec<_> = registrations
+            .iter()
+            .map(|(place, end)| {
+                json!({
+                    "client": place.client.id,
+                    "file": place.path.to_string_lossy(),
+                    "registered": matches!(end, Registration::Already | Registration::Done),
+                })
+            })
+            .collect();
         let written = output::json(&json!({
             "file": path.to_string_lossy(),
             "created": matches!(created, FileCreation::New(_)),
-            "clientFile": client.to_string_lossy(),
-            "registered": matches!(registration, Registration::Already | Registration::Done { .. }),
-            "backup": match &registration {
-                Registration::Done { backup: Some(backup) } => Some(backup.to_string_lossy()),
-                _ => None,
-            },
-            "imported": imported.copied,
-            "notImported": imported.left.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "clients": clients,
+            "import": imported.map(|(_, report)| report),
         }));
         return Ok(output::verdict(code, written)?);
     }
     Ok(ExitCode::from(code))
+}
+
+/// Returns the files in which pml is registered.
+fn places(context: &CommandContext, arguments: &InitArguments, config: &Path) -> Vec<ClientPlace> {
+    let project = config.parent().unwrap_or(Path::new("/"));
+    let of = |client: &'static Client, scope| place_of(client, scope, &context.environment, project);
+    if arguments.all {
+        let all = CLIENTS.iter().filter_map(|client| of(client, Scope::User));
+        return all.filter(|place| is_found(context, place)).collect();
+    }
+    if !arguments.clients.is_empty() {
+        let named = arguments.clients.iter();
+        return named.filter_map(|client| of(client, Scope::User)).collect();
+    }
+    let claude = client("claude").and_then(|claude| of(claude, Scope::Project));
+    claude.into_iter().collect()
+}
+
+/// Tells whether a client is on this machine: its file is there, or the directory that is its own.
+fn is_found(context: &CommandContext, place: &ClientPlace) -> bool {
+    let home = context.environment.variable("HOME").map(Path::new);
+    let own = place.path.parent().filter(|parent| Some(*parent) != home);
+    place.path.exists() || own.is_some_and(Path::exists)
+}
+
+/// Offers the import where clients have servers; `None` where there is nothing to import, or nobody to ask.
+fn offer_import(
+    context: &CommandContext,
+    arguments: &InitArguments,
+) -> anyhow::Result<Option<(ImportEnd, serde_json::Value)>> {
+    if !import::finds_servers(context) {
+        return Ok(None);
+    }
+    if !arguments.yes && !terminal::is_there() {
+        output::note("your clients start servers without pml; to see them: pml import --dry-run");
+        return Ok(None);
+    }
+    output::say("\nThese servers run without pml:\n");
+    let (end, report) = import::import(context, &ImportOrder::everything(arguments.yes))?;
+    Ok(match end {
+        // What they declined is the import; pml may be registered all the same.
+        ImportEnd::Nothing | ImportEnd::Declined if terminal::is_there() => None,
+        end => Some((end, report)),
+    })
 }
 
 /// Says which other configuration counted here before, or still does.
@@ -143,162 +179,10 @@ fn note_others(context: &CommandContext, path: &Path, counted: &Path) {
     }
 }
 
-/// Copies the servers of the client's file, each that can be one of pml's.
-fn import(
-    context: &CommandContext,
-    files: &Files,
-    present: &Map<String, Value>,
-) -> anyhow::Result<ImportReport> {
-    let path = &files.project;
-    let mut imported = ImportReport::default();
-    let mut changes = Vec::new();
-    let text = config::load_text(path)?.unwrap_or_default();
-    let declared = config::check(path, &text)?.servers;
-    for (name, entry) in present.iter().filter(|(name, entry)| !is_pml(name, entry)) {
-        let change = ConfigChange::PutServer {
-            name: name.clone(),
-            entry: entry.clone(),
-        };
-        let stands = name
-            .parse::<DependencyName>()
-            .is_ok_and(|name| declared.contains_key(&name));
-        if stands {
-            imported
-                .left
-                .push((name.clone(), "it is declared there already".to_owned()));
-            continue;
-        }
-        match writer::preview(path, FileKind::Pml(files), std::slice::from_ref(&change)) {
-            Ok(_) => {
-                imported.copied.push(name.clone());
-                changes.push(change);
-            }
-            Err(error) => {
-                imported.left.push((name.clone(), reason(&error)));
-            }
-        }
-    }
-    if !changes.is_empty() {
-        let edited = context.edit(path, FileKind::Pml(files), &changes)?;
-        output::say(&terminal::difference(
-            &context.path(&edited.file),
-            edited.before.as_deref(),
-            &edited.after,
-        ));
-        output::warn(&edited.durability);
-    }
-    for (name, reason) in &imported.left {
-        output::note(&format!("`{}` was not copied: {reason}", Shown::line(name)));
-    }
-    Ok(imported)
-}
-
-/// Returns what is wrong, without a place in a text that was not written.
-fn reason(error: &WriteError) -> String {
-    match error {
-        WriteError::Breaking { source, .. } => match &**source {
-            ConfigError::Invalid { problem, .. } => problem.to_string(),
-            source => source.to_string(),
-        },
-        error => error.to_string(),
-    }
-}
-
-fn register(
-    context: &CommandContext,
-    arguments: &InitArguments,
-    client: &Path,
-    present: &Map<String, Value>,
-) -> anyhow::Result<Registration> {
-    if present.iter().any(|(name, entry)| is_pml(name, entry)) {
-        output::say(&format!("pml is registered in {} already", context.path(client)));
-        return Ok(Registration::Already);
-    }
-    let change = ConfigChange::PutServer {
-        name: OWN_NAME.to_owned(),
-        entry: json!({ "command": "pml", "args": ["stdio"] }),
-    };
-    let changes = [change];
-    let FileEdit {
-        file, before, after, ..
-    } = writer::preview(client, FileKind::Client, &changes)?;
-    output::say(&format!(
-        "\n{}\n",
-        terminal::difference(&context.path(&file), before.as_deref(), &after)
-    ));
-    if !arguments.yes {
-        let question = format!("Register pml in {}?", context.path(&file));
-        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        let reply = runtime.block_on(terminal::confirm(&question))?;
-        match reply {
-            TerminalReply::Yes => {}
-            TerminalReply::No => return Ok(Registration::Declined),
-            TerminalReply::Nobody => return Ok(Registration::Unasked),
-        }
-    }
-    let backup = writer::back_up(client, FileKind::Client)?;
-    output::warn(&writer::edit(client, FileKind::Client, &changes)?.durability);
-    Ok(Registration::Done { backup })
-}
-
-/// Says what came of it and what to do next.
-fn advise(
-    context: &CommandContext,
-    arguments: &InitArguments,
-    client: &Path,
-    present: &Map<String, Value>,
-    registration: &Registration,
-) {
-    let file = context.path(client);
-    match registration {
-        Registration::Already => {}
-        Registration::Done { backup } => {
-            let kept = backup.as_ref().map_or_else(String::new, |backup| {
-                format!("; what stood there before is in {}", context.path(backup))
-            });
-            output::say(&format!("registered pml in {file}{kept}"));
-        }
-        Registration::Declined => output::say(&format!("{file} was left as it is")),
-        Registration::Unasked => {
-            output::say(&format!(
-                "{file} was left as it is: there is no terminal to ask in"
-            ));
-            output::say("to register pml: pml init --yes, or: claude mcp add pml -- pml stdio");
-        }
-    }
-    let others: Vec<_> = present
-        .iter()
-        .filter(|(name, entry)| !is_pml(name, entry))
-        .map(|(name, _)| format!("`{}`", Shown::line(name)))
-        .collect();
-    if !others.is_empty() {
-        let next = if arguments.import {
-            "take them out there once they work behind pml"
-        } else {
-            "to move them behind pml, paste their entries into .pml.json (or: pml init --import) and take them out there"
-        };
-        output::note(&format!(
-            "{file} starts {} without pml; {next}",
-            others.join(", ")
-        ));
-    }
-    if find_program("pml", &context.environment).is_none() {
-        output::note("`pml` is not on the PATH, so a client cannot start it by that name");
-    }
-}
-
-/// Tells whether an entry of a client's file is pml itself, under whatever name or path.
-fn is_pml(name: &str, entry: &Value) -> bool {
-    let starts_pml = entry["command"]
-        .as_str()
-        .and_then(|command| Path::new(command).file_name())
-        .is_some_and(|program| program == "pml");
-    name == OWN_NAME || (starts_pml && entry["args"][0] == "stdio")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config;
 
     #[test]
     fn the_new_file_is_a_valid_configuration_that_says_no_more_than_the_defaults() {
@@ -311,15 +195,5 @@ mod tests {
             rules.map(|rule| (rule.list, rule.pattern.to_string())).collect()
         };
         assert_eq!(rules(&template), rules(&defaults));
-    }
-
-    #[test]
-    fn pml_is_recognised_under_any_name_and_path() {
-        let plain = json!({ "command": "pml", "args": ["stdio"] });
-        let path = json!({ "command": "/opt/bin/pml", "args": ["stdio"] });
-        assert!(is_pml("pml", &json!({ "url": "x" })));
-        assert!(is_pml("tools", &plain));
-        assert!(is_pml("tools", &path));
-        assert!(!is_pml("tools", &json!({ "command": "npx", "args": ["pml"] })));
     }
 }

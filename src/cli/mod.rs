@@ -18,16 +18,19 @@ mod demo;
 mod desk;
 mod diff;
 mod dispatch;
+mod doctor;
 mod failure;
 mod file_size_limit;
 mod forecast;
 mod gc;
 mod history;
+mod import;
 mod inbox;
 mod init;
 mod install;
 mod install_scripts;
 mod interruption;
+mod introduction;
 mod list;
 mod lock;
 mod log_filter;
@@ -38,6 +41,7 @@ mod pending;
 mod person;
 mod pinned_servers;
 mod refuse;
+mod registration;
 mod remove;
 mod rule;
 mod rule_words;
@@ -71,7 +75,7 @@ use self::failure::Hinted as _;
 use crate::config::{self, Config, ConfigError, Environment, Files, Locations};
 use crate::history::History;
 use crate::loader::ReleaseAge;
-use crate::permissions::writer::{self, FileEdit, FileKind, WriteError};
+use crate::permissions::writer::{self, FileEdit, FileKind, WriteDurability, WriteError};
 use crate::permissions::{ConfigChange, change_records};
 use crate::proxy;
 
@@ -187,6 +191,19 @@ impl CommandContext {
         let by = person::provenance().to_string();
         self.history().note_now(&change_records(&edited, changes, &by));
         Ok(edited)
+    }
+
+    /// Puts a configuration file back as it was before an edit, and records that.
+    pub(crate) fn put_back(
+        &self,
+        kind: FileKind<'_>,
+        edited: &FileEdit,
+        undone: &[ConfigChange],
+    ) -> Result<WriteDurability, WriteError> {
+        let done = writer::put_back(&edited.file, kind, &edited.after, edited.before.as_deref())?;
+        let by = person::provenance().to_string();
+        self.history().note_now(&change_records(edited, undone, &by));
+        Ok(done)
     }
 
     /// Reads the configuration.

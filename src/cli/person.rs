@@ -94,6 +94,14 @@ pub(crate) fn required_for_haste(
     }
 }
 
+/// Refuses an agent that would change what is the person's alone, such as their clients, whatever `approvals.by` says.
+pub(crate) fn required_always(context: &CommandContext, command: &str) -> Result<(), NotAPerson> {
+    match Runner::of(&context.environment, terminal()) {
+        Runner::Agent => Err(NotAPerson::trusting(command)),
+        Runner::Person => Ok(()),
+    }
+}
+
 /// Tells whether this process can be typed at.
 pub(crate) fn terminal() -> Terminal {
     if std::io::stdin().is_terminal() || std::io::stderr().is_terminal() {

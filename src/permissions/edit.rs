@@ -152,7 +152,7 @@ pub fn apply(text: &str, changes: &[ConfigChange]) -> Result<String, EditError> 
     }
 }
 
-/// Returns the entries of `mcpServers` in their order, from a file of pml or of a client.
+/// Returns the entries of `mcpServers` in their order, from a file of pml.
 pub fn servers(text: &str) -> Result<Map<String, Value>, EditError> {
     let mut file = values(text.strip_prefix('\u{feff}').unwrap_or(text))?;
     match file.remove("mcpServers") {

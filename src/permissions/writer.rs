@@ -7,6 +7,7 @@
 
 mod joint;
 mod lock;
+mod put_back;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::report::Hint;
 
 pub use joint::{JointError, edit_jointly};
 pub use lock::edit_lock;
+pub use put_back::put_back;
 
 /// Whose file is edited, and thus what counts as broken, where a link may lead and who must have accepted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +31,6 @@ pub enum FileKind<'a> {
     Pml(&'a Files),
     /// The user's own file: must be a valid configuration, and may be a link to anywhere.
     User,
-    /// A client's file such as `.mcp.json`: must be JSON, comments allowed, whatever keys it has.
-    Client,
 }
 
 /// The text of a file before and after an edit.
@@ -222,13 +222,10 @@ pub fn resolve(path: &Path, kind: FileKind<'_>) -> Result<PathBuf, WriteError> {
     if may_lead_anywhere || !disk::leads_out(directory, &target) {
         return Ok(target);
     }
-    let instead = match kind {
-        FileKind::Pml(_) | FileKind::User => format!(
-            "to edit that file itself, name it: pml --config {} …",
-            shell::path(&target)
-        ),
-        FileKind::Client => "to register pml elsewhere: claude mcp add pml -- pml stdio".to_owned(),
-    };
+    let instead = format!(
+        "to edit that file itself, name it: pml --config {} …",
+        shell::path(&target)
+    );
     Err(WriteError::LeadsOut {
         path: path.to_owned(),
         target,
@@ -267,7 +264,7 @@ pub fn create(path: &Path, kind: FileKind<'_>, text: &str) -> Result<FileCreatio
         path: path.to_owned(),
         source,
     };
-    check(path, kind, text).map_err(|source| WriteError::Breaking {
+    check(path, text).map_err(|source| WriteError::Breaking {
         path: path.to_owned(),
         source: Box::new(source),
     })?;
@@ -283,36 +280,6 @@ pub fn create(path: &Path, kind: FileKind<'_>, text: &str) -> Result<FileCreatio
     Ok(FileCreation::New(durability))
 }
 
-/// Keeps a copy of a file beside it, as `NAME.bak` or the next free `NAME.bak.N`; `None` if there is no file.
-///
-/// The copy is for the user alone: what it copies may hold secrets. Of a link the file is copied, beside the file.
-pub fn back_up(path: &Path, kind: FileKind<'_>) -> Result<Option<PathBuf>, WriteError> {
-    let path = &*resolve(path, kind)?;
-    let text = config::load_text(path).map_err(|source| WriteError::Broken {
-        path: path.to_owned(),
-        source: Box::new(source),
-    })?;
-    let Some(text) = text else { return Ok(None) };
-    let failed = |source| WriteError::Write {
-        path: path.to_owned(),
-        source,
-    };
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    let locked = LockedDirectory::lock(directory, Audience::Usual).map_err(failed)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let first = std::iter::once(format!("{name}.bak"));
-    let further = (1_u32..).map(|number| format!("{name}.bak.{number}"));
-    for candidate in first.chain(further) {
-        let place = directory.join(&candidate);
-        if place.symlink_metadata().is_err() {
-            // A copy that a power cut takes is as good as none; the file itself stays in any case.
-            replace(&locked, Path::new(&candidate), text.as_bytes(), Audience::Owner).map_err(failed)?;
-            return Ok(Some(place));
-        }
-    }
-    Ok(None)
-}
-
 /// Returns what [`edit`] would do, without doing it.
 pub fn preview(path: &Path, kind: FileKind<'_>, changes: &[ConfigChange]) -> Result<FileEdit, WriteError> {
     previewed(&resolve(path, kind)?, kind, changes)
@@ -325,15 +292,15 @@ fn previewed(path: &Path, kind: FileKind<'_>, changes: &[ConfigChange]) -> Resul
     };
     let before = config::load_text(path).map_err(broken)?;
     if let Some(before) = &before {
-        check(path, kind, before).map_err(broken)?;
+        check(path, before).map_err(broken)?;
         obeyed(kind, before).map_err(broken)??;
     }
-    let text = before.as_deref().unwrap_or(defaults(kind));
+    let text = before.as_deref().unwrap_or(DEFAULTS);
     let after = edit::apply(text, changes).map_err(|source| WriteError::Edit {
         path: path.to_owned(),
         source,
     })?;
-    check(path, kind, &after).map_err(|source| WriteError::Breaking {
+    check(path, &after).map_err(|source| WriteError::Breaking {
         path: path.to_owned(),
         source: Box::new(source),
     })?;
@@ -368,18 +335,8 @@ fn keep_accepted(kind: FileKind<'_>, after: &str) {
     }
 }
 
-fn check(path: &Path, kind: FileKind<'_>, text: &str) -> Result<(), ConfigError> {
-    match kind {
-        FileKind::Pml(_) | FileKind::User => config::check(path, text).map(drop),
-        FileKind::Client => config::check_json(path, text),
-    }
-}
-
-fn defaults(kind: FileKind<'_>) -> &'static str {
-    match kind {
-        FileKind::Pml(_) | FileKind::User => DEFAULTS,
-        FileKind::Client => "{\n  \"mcpServers\": {}\n}\n",
-    }
+fn check(path: &Path, text: &str) -> Result<(), ConfigError> {
+    config::check(path, text).map(drop)
 }
 
 /// What a new file says: everything asks.

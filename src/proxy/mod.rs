@@ -8,6 +8,7 @@ pub mod approval;
 mod ask;
 mod ask_reason;
 mod authority;
+mod background_starts;
 mod call;
 mod changes;
 mod client_scope;
@@ -87,9 +88,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{ConfigError, Environment, Files, Locations, Startup, WatchedConfig};
+use crate::config::{ConfigError, Environment, Files, Locations, WatchedConfig};
 use crate::history::History;
-use crate::loader::{Lease, Loader};
+use crate::loader::Loader;
 use crate::protocol::{ListChanges, ListKind, ToolName};
 use crate::relay::Relay;
 use crate::workflow::{Place, Workflows};
@@ -242,44 +243,6 @@ impl Proxy {
             |_error| crate::config::LineLimit::default().0,
             |view| view.config.line_limit.0,
         )
-    }
-
-    /// Starts in the background what is declared `eager`, simply allowed and installed already.
-    ///
-    /// Errors are for the first call to meet. Nothing is installed: clients start pml only to look at its tools, too.
-    pub fn start_eager(&self) {
-        let Ok(view) = self.view() else { return };
-        for (name, server) in &view.config.servers {
-            let Ok(plan) = view.plan(name, server, &self.0.environment) else {
-                continue;
-            };
-            let wanted = server.startup == Startup::Eager && !server.disabled;
-            if !wanted || self.0.loader.needs_install(&plan) {
-                continue;
-            }
-            self.watch_for_changes();
-            let (proxy, server, limit) = (self.clone(), server.clone(), view.config.line_limit.0);
-            let (view, name) = (Arc::clone(&view), name.clone());
-            self.0.tasks.spawn(async move {
-                proxy.learn_approvals().await;
-                // What is not what was accepted waits for a call, which asks.
-                let unchanged = matches!(proxy.has_other_package(&server, &plan), Ok(false));
-                let content = proxy.pinned_content(&server, &plan);
-                let (Ok(content), true, true) = (content, unchanged, proxy.may_start(&view, &name, &plan))
-                else {
-                    return;
-                };
-                let lease = Lease::Standing;
-                let starting = proxy.0.loader.start(&plan, &server, limit, &content, lease, None);
-                match starting.await {
-                    // No call is under way that could carry its questions.
-                    Ok(started) => started.session.settle(),
-                    Err(error) => {
-                        tracing::info!(dependency = %plan.dependency(), %error, "an eager start failed");
-                    }
-                }
-            });
-        }
     }
 
     /// Ends every running dependency and closes the store, within what a client grants.

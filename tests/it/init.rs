@@ -1,12 +1,11 @@
 //! `pml init`: a new file, a registration, and nothing that was there before is lost.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use serde_json::{Value, json};
 
 use crate::support::world::{World, json_of, stderr, stdout};
+use crate::support::{fake_server, pml};
 
-const CLIENT: &str = "{\r\n\t// mine\r\n\t\"mcpServers\": {\r\n\t\t\"files\": {\"command\": \"npx\", \"args\": [\"-y\", \"fs@1.0.0\"]},\r\n\t},\r\n\t\"other\": 1.0\r\n}";
+const CLIENT: &str = "{\r\n\t// mine\r\n\t\"mcpServers\": {\r\n\t\t\"files\": {\"command\": \"FAKE\"},\r\n\t},\r\n\t\"other\": 1.0\r\n}";
 
 #[test]
 fn without_a_terminal_the_file_is_written_and_nothing_is_registered() {
@@ -16,7 +15,7 @@ fn without_a_terminal_the_file_is_written_and_nothing_is_registered() {
     let said = stderr(&output);
     assert!(said.starts_with("created .pml.json\n"), "{said}");
     assert!(said.contains("to register pml: pml init --yes"), "{said}");
-    assert!(said.contains("+    \"pml\": {"), "{said}");
+    assert!(said.contains("Claude Code, .mcp.json: starts /"), "{said}");
     assert!(!world.path(".mcp.json").exists());
     let rules = json_of(&world.run(&["rules", "--json"]));
     assert_eq!(rules["rules"][0]["pattern"], "*");
@@ -30,7 +29,7 @@ fn a_registration_is_made_once() {
     let client: Value = serde_json::from_str(&world.read(".mcp.json")).unwrap();
     assert_eq!(
         client,
-        json!({ "mcpServers": { "pml": { "command": "pml", "args": ["stdio"] } } })
+        json!({ "mcpServers": { "pml": { "type": "stdio", "command": pml(), "args": ["stdio"] } } })
     );
     let before = (world.read(".pml.json"), world.read(".mcp.json"));
     let output = world.run(&["init", "--yes"]);
@@ -42,37 +41,70 @@ fn a_registration_is_made_once() {
     );
     assert!(said.contains("pml is registered in .mcp.json already"), "{said}");
     assert_eq!((world.read(".pml.json"), world.read(".mcp.json")), before);
+    assert!(world.run(&["import", "--undo", "--yes"]).status.success());
     assert!(
-        !world.path(".mcp.json.bak").exists(),
-        "nothing changed, nothing is kept"
+        !world.path(".mcp.json").exists(),
+        "a registration can be taken back"
     );
 }
 
 #[test]
-fn every_other_byte_stays_and_older_copies_are_never_overwritten() {
+fn servers_of_a_client_are_imported_and_every_other_byte_stays() {
     let world = World::new();
-    world.write(".mcp.json", CLIENT);
-    world.write(".mcp.json.bak", "the first copy");
-    let output = world.run(&["init", "--yes", "--json"]);
-    let done = json_of(&output);
-    assert_eq!(done["backup"], world.path(".mcp.json.bak.1").to_str().unwrap());
-    assert_eq!(done["registered"], true);
-    assert_eq!(world.read(".mcp.json.bak"), "the first copy");
-    assert_eq!(world.read(".mcp.json.bak.1"), CLIENT);
-    let mode = world
-        .path(".mcp.json.bak.1")
-        .metadata()
-        .unwrap()
-        .permissions()
-        .mode();
-    assert_eq!(mode & 0o777, 0o600, "what it copies may hold secrets");
+    world.write(
+        ".mcp.json",
+        &CLIENT.replace("FAKE", fake_server().to_str().unwrap()),
+    );
+    let unasked = world.run(&["init"]);
+    assert!(
+        stderr(&unasked).contains("to see them: pml import --dry-run"),
+        "{}",
+        stderr(&unasked)
+    );
+    let done = json_of(&world.run(&["init", "--yes", "--json"]));
+    assert_eq!(done["import"]["learned"][0]["name"], "files");
     let after = world.read(".mcp.json");
-    let start = CLIENT.find(",\r\n\t},").unwrap();
-    assert!(after.starts_with(&CLIENT[..start]), "{after}");
+    assert!(
+        after.starts_with("{\r\n\t// mine\r\n\t\"mcpServers\": {"),
+        "{after}"
+    );
     assert!(after.ends_with("\r\n\t\"other\": 1.0\r\n}"), "{after}");
-    assert!(after.contains("\"pml\""), "{after}");
-    let said = stderr(&output);
-    assert!(said.contains(".mcp.json starts `files` without pml"), "{said}");
+    assert!(
+        after.contains("\"pml\"") && !after.contains("\"files\""),
+        "{after}"
+    );
+    let configuration = world.read(".pml.json");
+    assert!(
+        configuration.contains("// ") && configuration.contains("\"files\""),
+        "the comments stay"
+    );
+}
+
+#[test]
+fn pml_is_registered_in_the_clients_that_are_named_or_found() {
+    let world = World::new();
+    assert!(
+        world
+            .run(&["init", "--yes", "--client", "codex"])
+            .status
+            .success()
+    );
+    let codex = std::fs::read_to_string(world.home().join(".codex/config.toml")).unwrap();
+    let expected = format!(
+        "[mcp_servers.pml]\ncommand = \"{}\"\nargs = [\"stdio\"]\n",
+        pml().display()
+    );
+    assert_eq!(codex, expected);
+    std::fs::create_dir_all(world.home().join(".codeium/windsurf")).unwrap();
+    let done = json_of(&world.run(&["init", "--yes", "--all", "--json"]));
+    let clients: Vec<_> = done["clients"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|client| &client["client"])
+        .collect();
+    assert_eq!(clients, ["codex", "windsurf"]);
+    assert!(!world.path(".mcp.json").exists());
 }
 
 #[test]
@@ -91,37 +123,6 @@ fn a_broken_client_file_stops_before_anything_is_written() {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(!world.path(".pml.json").exists());
     assert_eq!(world.read(".mcp.json"), "{ \"mcpServers\": [] }");
-}
-
-#[test]
-fn an_import_copies_what_can_be_copied_and_names_the_rest() {
-    let world = World::new();
-    let client = json!({ "mcpServers": {
-        "files": { "command": "npx", "args": ["-y", "fs@1.0.0"] },
-        "bad__name": { "command": "x" },
-        "odd": { "command": "x", "whatever": true },
-        "pml": { "command": "/opt/pml", "args": ["stdio"] },
-    } });
-    world.write(".mcp.json", &client.to_string());
-    let output = world.run(&["init", "--import", "--json"]);
-    let done = json_of(&output);
-    assert_eq!(
-        (&done["imported"], &done["notImported"], &done["registered"]),
-        (&json!(["files"]), &json!(["bad__name", "odd"]), &json!(true))
-    );
-    let said = stderr(&output);
-    assert!(
-        said.contains("`odd` was not copied: unknown key `whatever`"),
-        "{said}"
-    );
-    let listed = json_of(&world.run(&["list", "--json"]));
-    assert_eq!(listed["servers"][0]["name"], "files");
-    assert_eq!(
-        world.read(".mcp.json"),
-        client.to_string(),
-        "it is a copy, not a move"
-    );
-    assert!(world.read(".pml.json").contains("// "), "the comments stay");
 }
 
 #[test]

@@ -119,6 +119,12 @@ impl Loader {
         }
     }
 
+    /// Returns what ends when this client's servers are ended.
+    #[must_use]
+    pub fn closing(&self) -> &CancellationToken {
+        &self.own.closing
+    }
+
     /// Returns the store of packages.
     #[must_use]
     pub fn packages(&self) -> &Packages {

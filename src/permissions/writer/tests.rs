@@ -123,12 +123,9 @@ fn a_change_that_would_break_the_file_is_refused() {
         name: "x".to_owned(),
         entry: serde_json::json!({"comand": "y"}),
     };
-    let error = edit(&path, project_file(), std::slice::from_ref(&change)).unwrap_err();
+    let error = edit(&path, project_file(), &[change]).unwrap_err();
     assert!(matches!(error, WriteError::Breaking { .. }), "{error}");
     assert_eq!(read(&path), "{}");
-    // A client's file may hold what it likes.
-    edit(&path, FileKind::Client, &[change]).unwrap();
-    assert!(read(&path).contains("comand"));
 }
 
 #[test]
@@ -191,27 +188,19 @@ fn a_link_leads_out_however_it_is_written() {
         "inside/../up/new/elsewhere.json",
     ] {
         symlink(leading, &link).unwrap();
-        for kind in [project_file(), FileKind::Client] {
-            let error = edit(&link, kind, &allow("a:b")).unwrap_err();
-            assert!(matches!(error, WriteError::LeadsOut { .. }), "{leading}: {error}");
-            let error = back_up(&link, kind).unwrap_err();
-            assert!(matches!(error, WriteError::LeadsOut { .. }), "{leading}: {error}");
-        }
+        let error = edit(&link, project_file(), &allow("a:b")).unwrap_err();
+        assert!(matches!(error, WriteError::LeadsOut { .. }), "{leading}: {error}");
         std::fs::remove_file(&link).unwrap();
     }
     assert_eq!(names(root.path()), ["project"]);
-    // The user's own file may be a link to anywhere; a copy lies beside the file it copies.
+    // The user's own file may be a link to anywhere.
     symlink("../elsewhere.json", &link).unwrap();
     let edited = edit(&link, FileKind::User, &allow("a:b")).unwrap();
     assert_eq!(
         edited.file.canonicalize().unwrap(),
         elsewhere.canonicalize().unwrap()
     );
-    back_up(&link, FileKind::User).unwrap();
-    assert_eq!(
-        names(root.path()),
-        ["elsewhere.json", "elsewhere.json.bak", "project"]
-    );
+    assert_eq!(names(root.path()), ["elsewhere.json", "project"]);
     assert_eq!(names(&project), [".pml.json", "inside", "up"]);
 }
 
@@ -381,65 +370,24 @@ fn a_new_file_is_created_once_and_counts_as_the_users_word() {
 }
 
 #[test]
-fn copies_are_kept_beside_the_file_for_the_user_alone() {
-    let root = tempfile::tempdir().unwrap();
-    let path = root.path().join(".mcp.json");
-    assert_eq!(back_up(&path, FileKind::Client).unwrap(), None);
-    write(&path, "{ one }");
-    for (name, text) in [
-        (".mcp.json.bak", "{ one }"),
-        (".mcp.json.bak.1", "{ two }"),
-        (".mcp.json.bak.2", "{ three }"),
-    ] {
-        write(&path, text);
-        let copy = back_up(&path, FileKind::Client).unwrap().unwrap();
-        assert_eq!(copy, root.path().join(name));
-        assert_eq!((read(&copy).as_str(), read(&path).as_str()), (text, text));
-        assert_eq!(copy.metadata().unwrap().mode() & 0o777, 0o600);
-    }
-}
-
-#[test]
-fn what_a_person_can_do_about_a_link_that_leads_out_is_said_for_each_kind_of_file() {
+fn what_a_person_can_do_about_a_link_that_leads_out_is_said() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     let link = root.join("project/.pml.json");
     std::fs::create_dir(root.join("project")).unwrap();
     symlink(root.join("elsewhere.json"), &link).unwrap();
-    let remove = format!(
-        "to have a file of its own here, first remove the link: rm {}",
+    let hint = resolve(&link, project_file()).unwrap_err().hint();
+    let expected = format!(
+        "to edit that file itself, name it: pml --config {} …\nto have a file of its own here, first remove the link: rm {}",
+        root.join("elsewhere.json").display(),
         link.display()
     );
-    for (kind, instead) in [
-        (
-            project_file(),
-            format!(
-                "to edit that file itself, name it: pml --config {} …",
-                root.join("elsewhere.json").display()
-            ),
-        ),
-        (
-            FileKind::Client,
-            "to register pml elsewhere: claude mcp add pml -- pml stdio".to_owned(),
-        ),
-    ] {
-        let hint = resolve(&link, kind).unwrap_err().hint();
-        assert_eq!(hint, Some(format!("{instead}\n{remove}")));
-    }
+    assert_eq!(hint, Some(expected));
 }
 
 #[test]
-fn a_client_gets_a_file_of_servers_and_a_power_cut_is_warned_of_only_where_it_may_undo() {
-    let root = tempfile::tempdir().unwrap();
-    let path = root.path().join(".mcp.json");
-    let put = ConfigChange::PutServer {
-        name: "pml".to_owned(),
-        entry: serde_json::json!({"command": "pml"}),
-    };
-    let edited = edit(&path, FileKind::Client, &[put]).unwrap();
-    let expected = "{\n  \"mcpServers\": {\n    \"pml\": {\n      \"command\": \"pml\"\n    }\n  }\n}\n";
-    assert_eq!(edited.after, expected);
-    assert_eq!(edited.durability.warning(), None);
+fn a_power_cut_is_warned_of_only_where_it_may_undo() {
+    assert_eq!(WriteDurability::Confirmed.warning(), None);
     let unconfirmed = WriteDurability::Unconfirmed {
         reason: "no space".to_owned(),
     };

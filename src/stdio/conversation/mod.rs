@@ -46,8 +46,8 @@ struct Shared {
     tool_list: ToolList,
     /// What servers say to the client goes here; they know it by a reference that does not keep it.
     _server_requests: Arc<ServerRequests>,
-    /// Whether the eager servers were started.
-    eager: AtomicBool,
+    /// Whether what is started behind the client's back was.
+    started: AtomicBool,
 }
 
 impl Conversation {
@@ -80,7 +80,7 @@ impl Conversation {
             _server_requests: server_requests,
             proxy,
             link,
-            eager: AtomicBool::new(false),
+            started: AtomicBool::new(false),
         }))
     }
 
@@ -266,7 +266,7 @@ impl Conversation {
         };
         self.0.link.respond(&under_way.id, answer);
         if list == List::Tools {
-            self.start_eager();
+            self.start_in_background();
         }
     }
 
@@ -281,10 +281,10 @@ impl Conversation {
         items::page("tools", tool_list.text(proxy, output_schemas, era, own), era)
     }
 
-    /// The first list shows that this client means to stay: what it is likely to call is started behind its back.
-    fn start_eager(&self) {
-        if !self.0.eager.swap(true, Ordering::Relaxed) {
-            self.0.proxy.start_eager();
+    /// The first list shows that this client means to stay: what it is likely to call is started or learned behind its back.
+    fn start_in_background(&self) {
+        if !self.0.started.swap(true, Ordering::Relaxed) {
+            self.0.proxy.start_in_background();
         }
     }
 

@@ -1,0 +1,236 @@
+//! `pml doctor`: what bypasses pml, and what keeps servers from working. Changes nothing.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tokio_util::task::TaskTracker;
+
+use super::{CommandContext, Haste, output};
+use crate::clients::{ClientFile, ClientServer, Scope, places, program_of};
+use crate::config::Config;
+use crate::loader::{Ecosystem, Loader, find_program, plan};
+use crate::protocol::Shown;
+use crate::report::{Hint, render};
+use crate::workflow::Place;
+
+/// How to print what is found.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Print what is found as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Something that is wrong.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    /// What it is about: a client, a file, a server or a program.
+    about: String,
+    problem: String,
+    /// The command that helps.
+    hint: Option<String>,
+}
+
+impl Finding {
+    fn new(about: impl Into<String>, problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            about: about.into(),
+            problem: problem.into(),
+            hint: Some(hint.into()),
+        }
+    }
+
+    fn of<E: Hint + 'static>(about: impl Into<String>, error: &E) -> Self {
+        Self {
+            about: about.into(),
+            problem: render(error, None),
+            hint: error.hint(),
+        }
+    }
+}
+
+/// Looks at everything and says what is wrong.
+pub(crate) fn run(context: &CommandContext, arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
+    let (mut findings, handed) = clients(context);
+    match context.read() {
+        Ok(config) => findings.extend(servers(context, &config, &handed)),
+        Err(error) => findings.push(Finding::of("configuration", &error)),
+    }
+    if let Err(error) = Place::of(&context.locations).approvals() {
+        findings.push(Finding::of("store", &error));
+    }
+    let code = u8::from(!findings.is_empty());
+    if arguments.json {
+        let problems: Vec<_> = findings
+            .iter()
+            .map(|found| json!({ "about": found.about, "problem": found.problem, "hint": found.hint }))
+            .collect();
+        let written = output::json(&json!({ "problems": problems }));
+        return Ok(output::verdict(code, written)?);
+    }
+    if findings.is_empty() {
+        output::say("nothing is wrong: no client bypasses pml, and what it needs is there");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let lines: Vec<_> = findings
+        .iter()
+        .map(|found| match &found.hint {
+            Some(hint) => format!(
+                "{}: {}\n  {}",
+                found.about,
+                found.problem,
+                hint.replace('\n', "\n  ")
+            ),
+            None => format!("{}: {}", found.about, found.problem),
+        })
+        .collect();
+    Ok(output::verdict(code, output::data(&lines.join("\n")))?)
+}
+
+/// Finds clients that start servers without pml, or a pml that is not there; also the variables that they hand to pml.
+fn clients(context: &CommandContext) -> (Vec<Finding>, Vec<String>) {
+    let project = context.files().project;
+    let project = project.parent().unwrap_or(Path::new("/"));
+    let (mut findings, mut handed) = (Vec::new(), Vec::new());
+    for place in places(&context.environment, project) {
+        let about = place.client.describe(place.scope);
+        let id = place.client.id;
+        let file = match ClientFile::read(place) {
+            Ok(file) => file,
+            Err(error) => {
+                findings.push(Finding::of(about, &error));
+                continue;
+            }
+        };
+        let others: Vec<_> = file
+            .others()
+            .map(|server| format!("`{}`", Shown::line(&server.name)))
+            .collect();
+        let path = context.path(&file.path);
+        let registration = file.registration();
+        handed.extend(registration.map(handed_variables).unwrap_or_default());
+        if !others.is_empty() {
+            let beside = if registration.is_some() {
+                "beside pml"
+            } else {
+                "without pml"
+            };
+            findings.push(Finding::new(
+                &about,
+                format!("starts {} {beside} ({path})", others.join(", ")),
+                format!("to bring them behind pml: pml import {id}"),
+            ));
+        }
+        let stale = registration
+            .and_then(|standing| program_of(&standing.entry))
+            .filter(|program| !is_there(context, program));
+        if let Some(program) = stale {
+            let again = match file.place.scope {
+                Scope::User => format!("pml init --client {id}"),
+                Scope::Local | Scope::Project => "pml init".to_owned(),
+            };
+            findings.push(Finding::new(
+                about,
+                format!(
+                    "would start `{}`, which is not there ({path})",
+                    Shown::path(&program)
+                ),
+                format!("to write the path of this one: {again}"),
+            ));
+        }
+    }
+    (findings, handed)
+}
+
+/// Returns the variables that a client hands to pml.
+fn handed_variables(registration: &ClientServer) -> Vec<String> {
+    let values = ["env", "environment"]
+        .into_iter()
+        .filter_map(|key| registration.entry.get(key));
+    let values = values
+        .filter_map(Value::as_object)
+        .flat_map(|values| values.keys().cloned());
+    let names = registration.entry.get("env_vars").and_then(Value::as_array);
+    let names = names
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned);
+    values.chain(names).collect()
+}
+
+/// Tells whether a client can start a program.
+fn is_there(context: &CommandContext, program: &Path) -> bool {
+    if program.is_absolute() {
+        return program.is_file();
+    }
+    program
+        .to_str()
+        .is_some_and(|name| find_program(name, &context.environment).is_some())
+}
+
+/// Finds what keeps declared servers from working.
+fn servers(context: &CommandContext, config: &Config, handed: &[String]) -> Vec<Finding> {
+    // What a client hands over is set where it counts.
+    let environment =
+        handed.iter().fold(
+            context.environment.clone(),
+            |environment, name| match environment.variable(name) {
+                Some(_) => environment,
+                None => environment.with(name.clone(), "handed-over"),
+            },
+        );
+    let loader = Loader::new(
+        &context.environment,
+        &context.locations,
+        context.history(),
+        context.release_age(Haste::None),
+        TaskTracker::new(),
+    );
+    let mut findings = Vec::new();
+    let mut ecosystems = Vec::new();
+    for (name, server) in config.servers.iter().filter(|(_, server)| !server.disabled) {
+        let plan = match plan(name, server, &environment) {
+            Ok(plan) => plan,
+            Err(error) => {
+                findings.push(Finding::of(format!("`{name}`"), &error));
+                continue;
+            }
+        };
+        let Some(package) = plan.package() else { continue };
+        if let Err(error) = loader.packages().installed(&plan) {
+            findings.push(Finding::of(format!("`{name}`"), &error));
+        }
+        if !ecosystems.contains(&package.ecosystem()) {
+            ecosystems.push(package.ecosystem());
+        }
+    }
+    let missing = |ecosystem: Ecosystem, programs: &[&'static str]| -> Vec<&'static str> {
+        let needed = programs
+            .iter()
+            .copied()
+            .filter(|_| ecosystems.contains(&ecosystem));
+        needed
+            .filter(|program| find_program(program, &context.environment).is_none())
+            .collect()
+    };
+    for (ecosystem, programs, from) in [
+        (
+            Ecosystem::Npm,
+            &["node", "npm"][..],
+            "Node.js with npm: https://nodejs.org",
+        ),
+        (Ecosystem::Pypi, &["uv"][..], "uv: https://docs.astral.sh/uv"),
+    ] {
+        for program in missing(ecosystem, programs) {
+            findings.push(Finding::new(
+                program,
+                "declared servers need it, and it is not on the PATH",
+                format!("install {from}"),
+            ));
+        }
+    }
+    findings
+}
