@@ -74,7 +74,8 @@ impl Command {
             Self::Diff(arguments) => diff::run(context, &context.read()?, &arguments),
             Self::Upgrade(arguments) => {
                 person::required(context, "upgrade")?;
-                person::required_for_haste(context, "upgrade", arguments.haste())?;
+                // It accepts a package and its tools.
+                person::required_to_accept(context, "upgrade")?;
                 upgrade::run(context, &arguments)
             }
             Self::Audit(arguments) => audit::run(context, &arguments),

@@ -94,6 +94,14 @@ pub(crate) fn required_for_haste(
     }
 }
 
+/// Refuses an agent that would accept what a server has become, whatever `approvals.by` says: that is a person's to see.
+pub(crate) fn required_to_accept(context: &CommandContext, command: &str) -> Result<(), NotAPerson> {
+    match Runner::of(&context.environment, terminal()) {
+        Runner::Agent => Err(NotAPerson::trusting(command)),
+        Runner::Person => Ok(()),
+    }
+}
+
 /// Tells whether this process can be typed at.
 pub(crate) fn terminal() -> Terminal {
     if std::io::stdin().is_terminal() || std::io::stderr().is_terminal() {

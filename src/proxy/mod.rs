@@ -257,7 +257,8 @@ impl Proxy {
             self.0.tasks.spawn(async move {
                 proxy.learn_approvals().await;
                 // What is not what was accepted waits for a call, which asks.
-                let unchanged = matches!(proxy.has_other_package(&server, &plan), Ok(false));
+                let learned = proxy.learn_package(&server, &plan).await.is_ok();
+                let unchanged = learned && matches!(proxy.has_other_package(&server, &plan), Ok(false));
                 let content = proxy.pinned_content(&server, &plan);
                 let (Ok(content), true, true) = (content, unchanged, proxy.may_start(&view, &name, &plan))
                 else {
