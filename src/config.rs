@@ -4,6 +4,7 @@
 //! and column, and a file that does not parse is never replaced by defaults. Writing is `permissions::writer`'s.
 
 mod advisory_settings;
+mod declared_parts;
 mod document;
 mod environment;
 mod error;
@@ -23,6 +24,7 @@ mod repository;
 mod run_settings;
 mod search;
 mod server;
+mod steering;
 mod tool_filter;
 mod trust;
 mod user_entries;
@@ -32,6 +34,7 @@ mod watch;
 
 pub use crate::protocol::nearest;
 pub use advisory_settings::{AdvisorySettings, AskedPackages};
+pub use declared_parts::DeclaredParts;
 pub(crate) use document::dialect;
 pub use environment::Environment;
 pub use error::{ConfigError, Problem};
@@ -48,6 +51,7 @@ pub use release_age::MinReleaseAge;
 pub use run_settings::RunSettings;
 pub use search::{Border, FileChoice, Files, PROJECT_FILE, Unreached, find};
 pub use server::{Launch, Server, Startup};
+pub use steering::steers;
 pub use tool_filter::ToolFilter;
 pub use trust::{AcceptedFile, FileOrigin, ProjectTrust, TrustMark, TrustMarks, TrustMode, UnacceptedFile};
 pub use watch::{ConfigResult, WatchedConfig};

@@ -18,7 +18,7 @@ use self::error::AddError;
 use super::failure::{Hinted as _, Refused, hinted};
 use super::introduction::{Newcomer, NotIntroduced};
 use super::terminal::{self, StepDisplay, TerminalReply};
-use super::{CommandContext, Haste, authority, interruption, output, uses};
+use super::{CommandContext, Haste, authority, interruption, output, person, uses};
 use crate::loader::{KnownTool, Loader, NewerVersion, PlanSource, Resolved, VersionSpec};
 use crate::permissions::writer::FileEdit;
 use crate::protocol::{DependencyName, ToolName};
@@ -151,6 +151,10 @@ async fn add(
         // Before anything is fetched; what is only declared runs nothing.
         authority::ruled(context, &context.read()?, &arguments.name, &[])?;
     }
+    if !arguments.no_install && is_known(context, &draft)? {
+        // What was accepted under this name is replaced by what is started now.
+        person::required_to_accept(context, "add")?;
+    }
     let (draft, resolved) = pinned(context, arguments, draft, loader).await?;
     if arguments.no_install {
         let edited = draft.write(context, arguments)?;
@@ -208,6 +212,12 @@ async fn add(
             Err(error)
         }
     }
+}
+
+/// Tells whether something was accepted of a server of this name and file.
+fn is_known(context: &CommandContext, draft: &Draft) -> anyhow::Result<bool> {
+    let accepted = context.accepted(draft.plan.dependency(), &draft.server)?;
+    Ok(accepted.is_some_and(|accepted| accepted.latest().is_some() || accepted.scripts().is_some()))
 }
 
 /// Finds out the exact version and writes it into the declaration.

@@ -70,7 +70,7 @@ impl Command {
             Self::Init(arguments) => init::run(context, &arguments),
             Self::Import(arguments) => {
                 if arguments.grants() {
-                    person::required_always(context, "import")?;
+                    person::required_to_accept(context, "import")?;
                 }
                 import::run(context, &arguments)
             }
@@ -98,7 +98,8 @@ impl Command {
             Self::Diff(arguments) => diff::run(context, &context.read()?, &arguments),
             Self::Upgrade(arguments) => {
                 person::required(context, "upgrade")?;
-                person::required_for_haste(context, "upgrade", arguments.haste())?;
+                // It accepts a package and its tools.
+                person::required_to_accept(context, "upgrade")?;
                 upgrade::run(context, &arguments)
             }
             Self::Audit(arguments) => audit::run(context, &arguments),

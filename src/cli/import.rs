@@ -199,7 +199,7 @@ pub(super) fn import(
         return Ok((ImportEnd::Declined, json!({ "import": table::json(&survey) })));
     }
     // Minutes may have passed at the question: an agent must not have become the one who asks.
-    person::required_always(context, "import")?;
+    person::required_to_accept(context, "import")?;
     let applied = apply::run(context, &survey, order)?;
     let learned = learning::run(context, &survey, order)?;
     let end = if applied.failures.is_empty() && learned.is_complete() {

@@ -2,7 +2,7 @@
 
 use super::failure::{Hinted as _, Refused};
 use super::terminal::{self, TerminalReply};
-use super::{CommandContext, output};
+use super::{CommandContext, output, person};
 use crate::config::Server;
 use crate::pins::{AcceptedError, AcceptedPins, AcceptedScripts, InstallScripts};
 use crate::protocol::{DependencyName, Digest};
@@ -40,8 +40,10 @@ impl CommandContext {
         scripts: AcceptedScripts,
     ) -> Result<(), AcceptedError> {
         let pins = AcceptedPins::at(self.locations.pins());
-        pins.update(&server.source.file, name, |known| known.with_scripts(scripts))
-            .map(drop)
+        let content = scripts.digest.clone();
+        pins.update(&server.source.file, name, |known| known.with_scripts(scripts))?;
+        self.note_accepted(name, "scripts", content);
+        Ok(())
     }
 }
 
@@ -57,6 +59,8 @@ pub(super) async fn agreed(
     output::say(&format!("{name}: these install scripts would run:"));
     output::say_lines(found.lines(before).into_iter());
     output::say("");
+    let command = question.beforehand.trim_start_matches("pml ");
+    person::required_to_accept(context, command)?;
     if question.yes {
         return Ok(Some(found.accepted()));
     }

@@ -85,6 +85,7 @@ async fn lock_all(
         };
         let found = plan(name, &server, &context.environment)?;
         steps.step(&format!("resolving {name}"));
+        let mut chosen = None;
         let (server, plan) = match (upgrades, found.package()) {
             (true, Some(_)) => {
                 let newest = Candidate::newest(context, packages, name, &server).await;
@@ -93,8 +94,9 @@ async fn lock_all(
                 match newest.candidate {
                     None => (server, found),
                     Some(candidate) => {
-                        candidate.declare(context)?;
-                        (candidate.server, candidate.plan)
+                        let (server, plan) = (candidate.server.clone(), candidate.plan.clone());
+                        chosen = Some(candidate);
+                        (server, plan)
                     }
                 }
             }
@@ -102,6 +104,10 @@ async fn lock_all(
         };
         let pin = pin_of(context, packages, &server, &plan, &steps).await;
         let pin = pin.inspect_err(|_| steps.clear())?;
+        // Last: a version of which not everything is known is not declared.
+        if let Some(candidate) = chosen {
+            candidate.declare(context).inspect_err(|_| steps.clear())?;
+        }
         pins.entry(server.source.file.clone())
             .or_default()
             .insert(name.clone(), pin);

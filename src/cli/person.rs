@@ -94,8 +94,9 @@ pub(crate) fn required_for_haste(
     }
 }
 
-/// Refuses an agent that would change what is the person's alone, such as their clients, whatever `approvals.by` says.
-pub(crate) fn required_always(context: &CommandContext, command: &str) -> Result<(), NotAPerson> {
+/// Refuses an agent that would accept what a server has become, or change what is the person's alone, such as their
+/// clients, whatever `approvals.by` says.
+pub(crate) fn required_to_accept(context: &CommandContext, command: &str) -> Result<(), NotAPerson> {
     match Runner::of(&context.environment, terminal()) {
         Runner::Agent => Err(NotAPerson::trusting(command)),
         Runner::Person => Ok(()),

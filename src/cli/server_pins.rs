@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{CommandContext, output};
+use super::{CommandContext, output, person};
 use crate::config::{Config, Files, Server};
+use crate::history::{Record, Text};
 use crate::loader::{Content, Known, Loader, Plan};
 use crate::permissions::Policy;
 use crate::permissions::writer::{self, FileEdit, FileKind, WriteError};
@@ -12,7 +13,7 @@ use crate::pins::{
     AcceptedError, AcceptedLaunch, AcceptedPins, AcceptedServer, LockFile, PackagePin, Pin, PinError,
     ToolNames, lock_path, read_lock,
 };
-use crate::protocol::DependencyName;
+use crate::protocol::{DependencyName, Digest};
 use crate::proxy;
 
 /// What a server is held to by what the user accepted of it.
@@ -106,20 +107,32 @@ impl CommandContext {
             launch: plan.digest().clone(),
             pin: pin.clone(),
             clients: vec![known.client_kind()],
+            reviewed: std::collections::BTreeMap::new(),
         };
         let pins = self.accepted_pins();
         pins.update(&server.source.file, plan.dependency(), |known| {
             known.with(accepted)
         })?;
+        self.note_accepted(plan.dependency(), "server", pin.content());
         Ok(pin)
     }
 
-    /// Forgets what the user accepted of a server.
+    /// Records that the person at this terminal accepted what they were shown.
+    pub(super) fn note_accepted(&self, name: &DependencyName, part: &'static str, content: Digest) {
+        self.history().note_now(&[Record::Accept {
+            server: Text::of(name.as_str()),
+            part,
+            content,
+            by: Text::of(&person::provenance().to_string()),
+        }]);
+    }
+
+    /// Forgets what the user accepted of a server; tells whether there was any.
     pub(super) fn forget_accepted(
         &self,
         name: &DependencyName,
         server: &Server,
-    ) -> Result<(), AcceptedError> {
+    ) -> Result<bool, AcceptedError> {
         self.accepted_pins().forget(&server.source.file, name)
     }
 

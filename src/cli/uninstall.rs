@@ -6,8 +6,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::failure::Hinted as _;
-use super::{CommandContext, Haste, output, uses};
+use super::{CommandContext, Haste, output, person, uses};
 use crate::config::{self, Config};
+use crate::history::{Record, Text};
 use crate::loader::{Catalog, Package, Packages, Plan, Uninstalled, plan};
 use crate::protocol::{DependencyName, LaunchApproval};
 use crate::workflow::Place;
@@ -44,8 +45,26 @@ pub(crate) fn run(
         }
         None => None,
     };
+    let is_agent = person::required_to_accept(context, "uninstall").is_err();
+    let mut is_first_again = false;
     if let Some(server) = config.servers.get(name) {
-        context.forget_accepted(name, server)?;
+        if !is_agent {
+            is_first_again = context.forget_accepted(name, server)?;
+        } else if context.accepted(name, server)?.is_some() {
+            // Else the next use would be a first one, and whatever the server is then would count as accepted.
+            output::note(&format!(
+                "what you accepted of `{name}` is still remembered: only a person can have it forgotten, in a terminal of \
+                 their own: pml uninstall {name}"
+            ));
+        }
+    }
+    if is_first_again || !forgotten.is_empty() {
+        context.history().note_now(&[Record::Forget {
+            server: Text::of(name.as_str()),
+            approvals: forgotten.len(),
+            accepted: is_first_again,
+            by: Text::of(&person::provenance().to_string()),
+        }]);
     }
     if let Some(plan) = &declared {
         Catalog::new(&context.locations).forget(plan.catalog_key());

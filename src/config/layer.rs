@@ -27,11 +27,14 @@ const SIZE_LIMIT: u64 = 1024 * 1024;
 /// More than any person writes; each is compiled to an automaton of some kilobytes and tried on every call.
 const WILDCARD_LIMIT: usize = 1000;
 
+/// More patterns than any person writes or reads: each is shown before a project's file is accepted.
+const PATTERN_LIMIT: usize = 5000;
+
 /// How long a server may take to start unless it says otherwise: a cold package on a slow disk takes most of it.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A lock holds the definitions of every tool: that of fifty servers has some megabytes.
-const LOCK_SIZE_LIMIT: u64 = 16 * SIZE_LIMIT;
+/// A lock holds the definitions of every tool: that of a server has some tens of kilobytes, that of two hundred fits.
+const LOCK_SIZE_LIMIT: u64 = 8 * SIZE_LIMIT;
 
 /// Reads a file as text without a look at its owner; `None` if there is no such file.
 pub(crate) fn load(path: &Path) -> Result<Option<String>, ConfigError> {
@@ -179,6 +182,7 @@ fn try_add(
 
     let permissions = object(tree.as_object(), "permissions");
     let mut compiled = 0;
+    let mut patterns_read = 0;
     for (list, name, patterns) in [
         (RuleList::Allow, "allow", file.permissions.allow),
         (RuleList::Ask, "ask", file.permissions.ask),
@@ -197,6 +201,10 @@ fn try_add(
                     "`{pattern}` can only be allowed: what a server says of its tools may loosen nothing that forbids"
                 );
                 return Err(refused(reason));
+            }
+            patterns_read += 1;
+            if patterns_read > PATTERN_LIMIT {
+                return Err(refused(format!("more than {PATTERN_LIMIT} patterns")));
             }
             compiled += usize::from(pattern.only_name().is_none());
             if compiled > WILDCARD_LIMIT {

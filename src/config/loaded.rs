@@ -3,6 +3,7 @@
 use std::fs::Metadata;
 use std::sync::Arc;
 
+use super::declared_parts::DeclaredParts;
 use super::layer;
 use super::layer_kind::LayerKind;
 use super::ownership::{self, Unowned};
@@ -132,6 +133,7 @@ pub fn mark_for(files: &Files, text: &str) -> Result<TrustMark, ConfigError> {
         file: files.project.clone(),
         content: TrustMarks::content_of(&files.project, text),
         wants,
+        parts: DeclaredParts::of(text),
         by: "pml".to_owned(),
     })
 }
@@ -173,13 +175,17 @@ fn add_project(
         return Ok(());
     };
     let wants = layer::add(config, &files.project, text, LayerKind::UnacceptedProject)?;
-    let accepted_before = files.accepted.latest_of(&files.project);
+    let before = files.accepted.latest_of(&files.project);
+    let (accepted_before, parts_before) =
+        before.map_or_else(Default::default, |mark| (mark.wants, mark.parts));
     config.project = ProjectTrust::Unaccepted(Arc::new(UnacceptedFile {
         file: files.project.clone(),
         content,
         origin,
         wants,
-        accepted_before: accepted_before.map_or_else(Vec::new, |mark| mark.wants),
+        accepted_before,
+        parts: DeclaredParts::of(text),
+        parts_before,
     }));
     Ok(())
 }

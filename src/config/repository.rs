@@ -3,6 +3,8 @@
 //! The index of the repository is read as bytes and git is not run: its configuration belongs to the repository and may
 //! name programs. What cannot be told is [`RepositoryState::Unclear`], and whoever asks takes that for the worse.
 
+mod attributes;
+
 use std::fs::Metadata;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -57,6 +59,8 @@ pub(super) fn state_of(file: &Path, text: &[u8], found: &Metadata) -> Repository
     match tracked(&target) {
         Ok(None) => RepositoryState::Untracked,
         Ok(Some(entry)) if entry.is_unchanged(text, found) => RepositoryState::Unchanged,
+        // Git may have written other bytes than it keeps, and a copy of the files looks new to it.
+        Ok(Some(_)) if attributes::may_apply(&target) => RepositoryState::Unclear,
         Ok(Some(_)) => RepositoryState::Changed,
         Err(Unclear) => RepositoryState::Unclear,
     }
@@ -191,6 +195,10 @@ impl IndexEntry {
         };
         self.hash.of_content(text) == self.object
             || self.hash.of_content(&with_line_feeds(text)) == self.object
+            || self
+                .hash
+                .of_content(&attributes::without_ident(&with_line_feeds(text)))
+                == self.object
             || looks_the_same()
     }
 }

@@ -144,6 +144,11 @@ enum SearchResult {
 /// Looks upwards from `start`; beyond the border only to tell which file does not count.
 fn search(start: &Path, home: Option<&Path>) -> SearchResult {
     let mut border = None;
+    // The working directory has no links in it where the variable may: both are looked at as they are and as they resolve.
+    let real_home = home.and_then(|home| home.canonicalize().ok());
+    let is_home = |directory: &Path| {
+        home == Some(directory) || real_home.is_some() && directory.canonicalize().ok() == real_home
+    };
     for directory in start.ancestors() {
         // The start itself was chosen by the user; its file is still checked when it is read.
         if border.is_none() && directory != start && is_shared(directory) {
@@ -160,7 +165,7 @@ fn search(start: &Path, home: Option<&Path>) -> SearchResult {
         if border.is_none() && directory.join(REPOSITORY).symlink_metadata().is_ok() {
             border = Some(Border::Repository(directory.to_owned()));
         }
-        if border.is_none() && home == Some(directory) {
+        if border.is_none() && is_home(directory) {
             border = Some(Border::Home(directory.to_owned()));
         }
     }
@@ -322,5 +327,26 @@ mod tests {
                 "`/a/.pml.json` does not count here: it lies outside the repository `/a/c`",
             ]
         );
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own files")]
+    fn the_search_ends_at_a_home_that_is_named_through_a_link() {
+        let root = tempfile::tempdir().unwrap();
+        let real = root.path().join("above/home");
+        let deep = real.join("project");
+        std::fs::create_dir_all(&deep).unwrap();
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let file = root.path().join("above/.pml.json");
+        std::fs::write(&file, "{}").unwrap();
+        for (home, start) in [(&link, &deep), (&real, &link.join("project"))] {
+            let (environment, locations) = surroundings(home, None, start);
+            let files = find(None, &environment, &locations);
+            assert_eq!(files.project, start.join(PROJECT_FILE));
+        }
+        let (environment, locations) = surroundings(&link, None, &deep);
+        let unreached = find(None, &environment, &locations).unreached.unwrap();
+        assert_eq!(unreached.border, Border::Home(real));
     }
 }

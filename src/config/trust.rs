@@ -9,9 +9,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::declared_parts::DeclaredParts;
 use super::error::distrust;
 use super::ownership::Unowned;
-use crate::protocol::Digest;
+use crate::protocol::{Digest, Shown};
+
+/// How many parts are named in one line.
+const PARTS_NAMED: usize = 10;
 
 /// Whether a project's file counts as the user's word.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,6 +51,10 @@ pub struct UnacceptedFile {
     pub wants: Vec<String>,
     /// What the user accepted of it last, in the same words; empty where they never did.
     pub accepted_before: Vec<String>,
+    /// Its parts, also those that no word tells.
+    pub parts: DeclaredParts,
+    /// The parts of what the user accepted last; empty where they are not known.
+    pub parts_before: DeclaredParts,
 }
 
 impl UnacceptedFile {
@@ -66,7 +74,25 @@ impl UnacceptedFile {
             .iter()
             .filter(|want| !self.wants.contains(want));
         let new = new.map(|want| format!("+ {want}"));
-        let changes: Vec<String> = new.chain(gone.map(|want| format!("- {want}"))).collect();
+        let mut changes: Vec<String> = new.chain(gone.map(|want| format!("- {want}"))).collect();
+        if self.parts_before.is_empty() && !self.parts.is_empty() {
+            changes
+                .push("! values that are not told here may have changed as well: read the file".to_owned());
+        }
+        let parts = if self.parts_before.is_empty() {
+            Vec::new()
+        } else {
+            self.parts.changed_since(&self.parts_before)
+        };
+        // The words tell every rule.
+        let parts = parts.iter().filter(|part| *part != "permissions");
+        let parts: Vec<String> = parts.map(|part| format!("`{}`", Shown::line(part))).collect();
+        // Values may be secrets, so that they are not shown: the file shows them.
+        changes.extend(
+            parts
+                .chunks(PARTS_NAMED)
+                .map(|row| format!("! the value changed of {}", row.join(", "))),
+        );
         if changes.is_empty() {
             return vec!["only comments, order or spelling changed".to_owned()];
         }
@@ -94,7 +120,9 @@ impl FileOrigin {
         match self {
             Self::Repository => "came with the repository".to_owned(),
             Self::UnclearRepository => {
-                "lies in a repository whose index cannot be read, so it may have come with it".to_owned()
+                "lies in a repository that does not tell whether it came with it (an index that cannot be read, or \
+                 `.gitattributes`)"
+                    .to_owned()
             }
             Self::Unowned(unowned) => format!("is not yours alone: {}", distrust(unowned)),
             Self::Strict => {
@@ -124,6 +152,9 @@ pub struct TrustMark {
     pub content: Digest,
     /// What it declared and wanted, in words.
     pub wants: Vec<String>,
+    /// Its parts, also those that no word tells; empty where they were not known.
+    #[serde(default, skip_serializing_if = "DeclaredParts::is_empty")]
+    pub parts: DeclaredParts,
     /// On which road, and by whom.
     pub by: String,
 }
@@ -143,8 +174,8 @@ pub struct AcceptedFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustMarks(PathBuf);
 
-/// A mark is some lines of JSON; more was not written by pml.
-const MARK_LIMIT: u64 = 1024 * 1024;
+/// A mark is some lines of JSON, that of the largest file some megabytes; more was not written by pml.
+const MARK_LIMIT: u64 = 16 * 1024 * 1024;
 
 impl TrustMarks {
     /// Names the directory.
@@ -165,6 +196,15 @@ impl TrustMarks {
         use std::os::unix::ffi::OsStrExt as _;
         let place = file.canonicalize().unwrap_or_else(|_gone| file.to_owned());
         Digest::of([b"project file", place.as_os_str().as_bytes(), text.as_bytes()])
+    }
+
+    /// Returns the parts of a file if it still has the text of this content; reads it.
+    #[must_use]
+    pub fn parts_of(file: &Path, content: &Digest) -> DeclaredParts {
+        match super::layer::load(file) {
+            Ok(Some(text)) if Self::content_of(file, &text) == *content => DeclaredParts::of(&text),
+            _ => DeclaredParts::default(),
+        }
     }
 
     /// Returns where the mark of a text stands.
@@ -225,6 +265,8 @@ mod tests {
             origin: FileOrigin::Repository,
             wants: words(wants),
             accepted_before: words(before),
+            parts: DeclaredParts::of(r#"{"permissions": {"allow": ["x"]}, "limits": {"lineBytes": 1}}"#),
+            parts_before: DeclaredParts::of(r#"{"permissions": {}, "limits": {"lineBytes": 1}}"#),
         }
     }
 
@@ -234,6 +276,22 @@ mod tests {
         assert_eq!(unaccepted(&["a", "c"], &["a", "b"]).difference(), ["+ c", "- b"]);
         let only = unaccepted(&["a"], &["a"]).difference();
         assert_eq!(only, ["only comments, order or spelling changed"]);
+        let other = |before: &str| {
+            let parts_before = DeclaredParts::of(before);
+            UnacceptedFile {
+                parts_before,
+                ..unaccepted(&["a"], &["a"])
+            }
+            .difference()
+        };
+        assert_eq!(
+            other(r#"{"limits": {"lineBytes": 2}}"#),
+            ["! the value changed of `limits`"]
+        );
+        assert_eq!(
+            other(""),
+            ["! values that are not told here may have changed as well: read the file"]
+        );
     }
 
     #[test]
@@ -247,6 +305,7 @@ mod tests {
             file,
             content: content.clone(),
             wants: Vec::new(),
+            parts: DeclaredParts::default(),
             by: "cli".to_owned(),
         };
         let text = serde_json::to_string(&mark).unwrap();
@@ -269,14 +328,15 @@ mod tests {
         let mark = TrustMark {
             file: PathBuf::from("/project/.pml.json"),
             content: Digest::of(["text"]),
-            wants: vec!["declares a server".to_owned(); 20_000],
+            wants: vec!["declares a server".to_owned(); 200_000],
+            parts: DeclaredParts::default(),
             by: "cli".to_owned(),
         };
         let mut text = serde_json::to_string(&mark).unwrap();
         std::fs::write(marks.path_of(&mark.content), &text).unwrap();
         assert_eq!(marks.latest_of(&mark.file).as_ref(), Some(&mark));
         assert_eq!(marks.latest_of(Path::new("/other/.pml.json")), None);
-        text.insert_str(1, &" ".repeat(1024 * 1024));
+        text.insert_str(1, &" ".repeat(16 * 1024 * 1024));
         std::fs::write(marks.path_of(&mark.content), &text).unwrap();
         assert!(!marks.accepts(&mark.content));
     }
@@ -301,7 +361,8 @@ mod tests {
             words,
             [
                 "came with the repository",
-                "lies in a repository whose index cannot be read, so it may have come with it",
+                "lies in a repository that does not tell whether it came with it (an index that cannot be read, or \
+                 `.gitattributes`)",
                 "is not yours alone: every user may write it (mode 666, owner 1000)",
                 "is a project's, and your configuration says `\"projectTrust\": \"strict\"`",
             ]

@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 
 use super::expansion::variables;
 use super::file::{AskUserEntry, DialogEntry, File, ModeEntry, PatternText, ServerEntry, StartupEntry};
-use crate::protocol::Shown;
-
-/// More patterns of one list than any person reads; the rest is counted.
-const LISTED: usize = 200;
+use super::steering::steers;
+use crate::protocol::{Shown, shell};
 
 /// Says what a file declares and wants, the widest want first.
 pub(super) fn wants_of(file: &File) -> Vec<String> {
@@ -33,18 +31,14 @@ pub(super) fn wants_of(file: &File) -> Vec<String> {
 
 fn rules(what: &str, patterns: &[PatternText]) -> Vec<String> {
     let said = |PatternText(pattern): &PatternText| format!("{what}: `{}`", Shown::line(pattern));
-    let mut said: Vec<String> = patterns.iter().take(LISTED).map(said).collect();
-    if patterns.len() > LISTED {
-        said.push(format!("{what}: {} more patterns", patterns.len() - LISTED));
-    }
-    said
+    // Each of them: what is accepted was shown. A file with very many is refused when it is read.
+    patterns.iter().map(said).collect()
 }
 
 fn of_server(name: &str, server: &ServerEntry) -> Vec<String> {
     let narrows = server.tools.as_ref().map(|tools| {
         let tools: Vec<_> = tools
             .iter()
-            .take(LISTED)
             .map(|tool| format!("`{}`", Shown::line(tool)))
             .collect();
         format!("offers of `{name}` only: {}", tools.join(", "))
@@ -52,6 +46,7 @@ fn of_server(name: &str, server: &ServerEntry) -> Vec<String> {
     if server.only_narrows() {
         return narrows.into_iter().collect();
     }
+    // Quoted as for a shell: `a b` and `a`, `b` are not the same.
     let launch: Vec<&str> = [&server.command, &server.package, &server.url]
         .into_iter()
         .flatten()
@@ -60,13 +55,19 @@ fn of_server(name: &str, server: &ServerEntry) -> Vec<String> {
         .collect();
     // The query of an address may hold a key.
     let shown = server.url.as_deref().and_then(|url| url.split_once('?'));
-    let shown = shown.map_or_else(|| launch.join(" "), |(address, _query)| format!("{address}?…"));
+    let shown = shown.map_or_else(|| words(&launch), |(address, _query)| format!("{address}?…"));
     let mut told = vec![format!("declares `{name}`: {}", Shown::line(&shown))];
     let env = server.env.iter().flatten();
     told.extend(env.map(|(variable, value)| {
+        let steers = steers(variable);
         let variable = Shown::line(variable);
         let read = variables(value);
-        if read.is_empty() {
+        if steers {
+            format!(
+                "gives `{name}` the variable {variable}, which decides what code runs: {}",
+                Shown::line(&shell::word(value))
+            )
+        } else if read.is_empty() {
             format!("gives `{name}` the variable {variable}")
         } else {
             format!(
@@ -109,6 +110,19 @@ fn of_server(name: &str, server: &ServerEntry) -> Vec<String> {
     }
     told.extend(narrows);
     told
+}
+
+/// Joins the words of a command so that each shows where it ends; plain ones stay as they are.
+fn words(launch: &[&str]) -> String {
+    let plain = |word: &&str| !word.is_empty() && !word.contains([' ', '\'', '"', '\\', '\t', '\n']);
+    let words = launch.iter().map(|word| {
+        if plain(word) {
+            (*word).to_owned()
+        } else {
+            shell::word(word)
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn of_questions(entry: &AskUserEntry) -> Vec<String> {

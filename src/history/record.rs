@@ -96,6 +96,28 @@ pub enum Record {
         /// The road, and who came on it.
         by: Text,
     },
+    /// A person accepted what a server is, outside of any ask: by a command that showed it to them.
+    Accept {
+        /// The server.
+        server: Text,
+        /// What of it: `server` for its package and its tools, `scripts` for its install scripts.
+        part: &'static str,
+        /// Exactly what was accepted.
+        content: Digest,
+        /// The road, and who came on it.
+        by: Text,
+    },
+    /// What was approved and accepted of a server was forgotten.
+    Forget {
+        /// The server.
+        server: Text,
+        /// How many approvals were taken back.
+        approvals: usize,
+        /// Whether its next use is a first one: what was accepted of its package, tools and scripts is forgotten as well.
+        accepted: bool,
+        /// The road, and who came on it.
+        by: Text,
+    },
     /// A package is about to be fetched.
     Fetch {
         /// The server that needs it.

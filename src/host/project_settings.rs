@@ -107,6 +107,7 @@ impl FoundSettings {
             file: self.folder.clone(),
             content: self.content.clone(),
             wants: self.wants.clone(),
+            parts: crate::config::DeclaredParts::default(),
             by: by.to_owned(),
         }
     }

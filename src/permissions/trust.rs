@@ -81,6 +81,7 @@ pub fn mark_of(file: &UnacceptedFile, by: &str) -> TrustMark {
         file: file.file.clone(),
         content: file.content.clone(),
         wants: file.wants.clone(),
+        parts: file.parts.clone(),
         by: by.to_owned(),
     }
 }
@@ -95,6 +96,7 @@ mod tests {
             file: PathBuf::from(file),
             content: Digest::of([file, text]),
             wants: vec![text.to_owned()],
+            parts: crate::config::DeclaredParts::default(),
             by: "cli:pts/3".to_owned(),
         }
     }

@@ -51,6 +51,10 @@ pub struct AcceptedLaunch {
     /// The kinds of clients that its tools were learned for: a server may list more to a client that can do more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<Digest>,
+    /// What the lock said of tools that were something else, or missing, at the first use: compared with, never shown to a
+    /// model, since no person accepted it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reviewed: BTreeMap<String, ToolPin>,
 }
 
 impl AcceptedLaunch {
@@ -64,6 +68,7 @@ impl AcceptedLaunch {
                 ..Pin::default()
             },
             clients: Vec::new(),
+            reviewed: BTreeMap::new(),
         }
     }
 }
@@ -103,6 +108,13 @@ impl AcceptedServer {
         tools
             .and_then(|tools| tools.get(tool))
             .is_some_and(ToolPin::is_read_only)
+    }
+
+    /// Returns what a lock said of the other tools of that launch.
+    #[must_use]
+    pub fn newest_reviewed(&self) -> Option<&BTreeMap<String, ToolPin>> {
+        let mut launches = self.launches.iter().filter(|launch| launch.pin.tools.is_some());
+        launches.next().map(|launch| &launch.reviewed)
     }
 
     /// Returns what was accepted last.
@@ -210,13 +222,17 @@ impl AcceptedPins {
             Stamp::Unknown => 0,
             Stamp::Present { size, .. } => size,
         };
+        if let Some(accepted) = self.known(&path, stamp) {
+            return Ok(Some(accepted));
+        }
+        // Not under the lock: the thread that looks whether a file is known does not wait for this.
+        let accepted = Arc::new(load(&path, size, file, server)?);
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((seen, accepted)) = read.get(&path)
+        if let Some((seen, read_meanwhile)) = read.get(&path)
             && *seen == stamp
         {
-            return Ok(Some(Arc::clone(accepted)));
+            return Ok(Some(Arc::clone(read_meanwhile)));
         }
-        let accepted = Arc::new(load(&path, size, file, server)?);
         read.insert(path, (stamp, Arc::clone(&accepted)));
         Ok(Some(accepted))
     }
@@ -230,6 +246,20 @@ impl AcceptedPins {
             .filter_map(|text| serde_json::from_slice::<AcceptedServer>(&text).ok())
             .map(|accepted| accepted.file)
             .collect()
+    }
+
+    /// Tells whether what was accepted of a server is in memory as it is now, or is nothing.
+    #[must_use]
+    pub fn is_known(&self, file: &Path, server: &DependencyName) -> bool {
+        let path = self.path(file, server);
+        let stamp = Stamp::of(&path);
+        stamp == Stamp::Missing || self.known(&path, stamp).is_some()
+    }
+
+    fn known(&self, path: &Path, stamp: Stamp) -> Option<Arc<AcceptedServer>> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let (seen, accepted) = read.get(path)?;
+        (*seen == stamp).then(|| Arc::clone(accepted))
     }
 
     /// Returns the accepted tools of servers by their names; reads files.
@@ -257,12 +287,8 @@ impl AcceptedPins {
         let Stamp::Present { size, .. } = stamp else {
             return None;
         };
-        let known = {
-            let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-            read.get(&path).filter(|(seen, _)| *seen == stamp).cloned()
-        };
-        match known {
-            Some((_, accepted)) => Some(accepted),
+        match self.known(&path, stamp) {
+            Some(accepted) => Some(accepted),
             None => load(&path, size, file, server).ok().map(Arc::new),
         }
     }
@@ -300,13 +326,25 @@ impl AcceptedPins {
         Ok(Arc::new(accepted))
     }
 
-    /// Forgets what was accepted of a server; waits for the disk.
-    pub fn forget(&self, file: &Path, server: &DependencyName) -> Result<(), AcceptedError> {
+    /// Forgets what was accepted of a server, under the lock of the directory; waits for the disk. Tells whether there was any.
+    ///
+    /// A writer in another process that had read it before would bring it back without that lock.
+    pub fn forget(&self, file: &Path, server: &DependencyName) -> Result<bool, AcceptedError> {
         let path = self.path(file, server);
-        let removed = disk::remove_file(&path).and_then(|()| disk::sync_directory(&self.directory));
-        removed.map_err(|source| AcceptedError::Write {
+        if Stamp::of(&self.directory) == Stamp::Missing {
+            return Ok(false);
+        }
+        let removing = || {
+            let lock = disk::open_lock(&self.directory.join(".lock"))?;
+            lock.lock()?;
+            let was_there = Stamp::of(&path) != Stamp::Missing;
+            disk::remove_file(&path)?;
+            disk::sync_directory(&self.directory)?;
+            Ok(was_there)
+        };
+        removing().map_err(|source| AcceptedError::Write {
             server: server.clone(),
-            path,
+            path: path.clone(),
             source,
         })
     }
@@ -355,7 +393,38 @@ mod tests {
                 ..Pin::default()
             },
             clients: Vec::new(),
+            reviewed: BTreeMap::new(),
         }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_brought_back_by_a_writer_that_read_it_before() {
+        let home = tempfile::tempdir().unwrap();
+        let pins = || AcceptedPins::at(home.path().join("pins"));
+        let (file, server) = (Path::new("/p/.pml.json"), "a".parse().unwrap());
+        assert!(!pins().forget(file, &server).unwrap());
+        pins()
+            .update(file, &server, |known| known.with(launch("x", "1")))
+            .unwrap();
+        let forgetting = std::thread::scope(|scope| {
+            let mut forgetting = None;
+            pins()
+                .update(file, &server, |known| {
+                    let (started, begun) = std::sync::mpsc::channel();
+                    let other = pins();
+                    let (file, server) = (file, &server);
+                    forgetting = Some(scope.spawn(move || {
+                        started.send(()).unwrap();
+                        other.forget(file, server)
+                    }));
+                    begun.recv().unwrap();
+                    known.with(launch("y", "2"))
+                })
+                .unwrap();
+            forgetting.unwrap().join().unwrap().unwrap()
+        });
+        assert!(forgetting);
+        assert_eq!(pins().find(file, &server).unwrap(), None);
     }
 
     #[test]

@@ -69,12 +69,11 @@ impl LockFile {
         let unreadable = |reason: String| LockFileError::Unreadable {
             reason: Shown::line(&reason).to_string(),
         };
-        let root = parse(text)?
-            .value()
-            .ok_or_else(|| unreadable("it is empty".to_owned()))?;
-        // Read again without comments and layout: what is a definition keeps its numbers as they are written.
-        let mut plain = String::with_capacity(text.len());
-        write_plain(&root, &mut plain);
+        // No tree is made of it: what is not a lock would cost a hundred times its length.
+        let plain = without_comments(text);
+        if plain.trim().is_empty() {
+            return Err(unreadable("it is empty".to_owned()));
+        }
         let version = Json::parse(&plain).and_then(|json| Object::parse(json.get())?.value("version"));
         if let Some(found) = version.and_then(|version| version.get().parse().ok())
             && found > VERSION
@@ -118,6 +117,64 @@ impl LockFile {
 }
 
 const EMPTY: &str = "{\n  \"version\": 1,\n  \"servers\": {}\n}\n";
+
+/// Returns a text with blanks in place of comments and of commas before a closing bracket; lines and columns stay.
+///
+/// It reads bytes once, forwards: what is not JSON then is an error of whoever parses it.
+fn without_comments(text: &str) -> String {
+    let mut plain = text.as_bytes().to_vec();
+    let mut blanked = |from: usize, to: usize| {
+        for byte in &mut plain[from..to] {
+            if *byte != b'\n' {
+                *byte = b' ';
+            }
+        }
+    };
+    let bytes = text.as_bytes();
+    let mut last_comma = None;
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let rest = &bytes[at..];
+        let end = match byte {
+            b'"' => at + end_of_string(rest),
+            b'/' if rest.starts_with(b"//") => at + memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
+            b'/' if rest.starts_with(b"/*") => {
+                at + memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |found| found + 4)
+            }
+            _ => at + 1,
+        };
+        match byte {
+            b'/' if end > at + 1 => blanked(at, end),
+            b',' => last_comma = Some(at),
+            b'}' | b']' => {
+                if let Some(comma) = last_comma.take() {
+                    blanked(comma, comma + 1);
+                }
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            _ => last_comma = None,
+        }
+        at = end;
+    }
+    // Blanks stand in place of whole characters only: every byte of a comment is replaced.
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+/// Returns the length of a string with its quotation marks; the whole rest where it has no end.
+fn end_of_string(rest: &[u8]) -> usize {
+    let mut at = 1;
+    loop {
+        match rest.get(at) {
+            None => return rest.len(),
+            Some(b'"') => return at + 1,
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+        }
+        if at > rest.len() {
+            return rest.len();
+        }
+    }
+}
 
 fn parse(text: &str) -> Result<CstRootNode, LockFileError> {
     CstRootNode::parse(text, &dialect()).map_err(|error| LockFileError::Unreadable {
@@ -334,6 +391,50 @@ mod tests {
         let read = LockFile::read(&text).unwrap();
         let read = read.servers.into_values().next().unwrap().tools.unwrap();
         assert_eq!(read["t"].definition().get(), definition);
+    }
+
+    #[test]
+    fn comments_and_last_commas_count_as_blanks_and_strings_stay_as_they_are() {
+        let text = "{ // \u{e4}, }\n\"a//b\": [1, /* ,] */ 2 , ], \"c\\\",}\": {},\n}";
+        assert_eq!(
+            without_comments(text),
+            "{         \n\"a//b\": [1,           2   ], \"c\\\",}\": {} \n}"
+        );
+        for broken in ["\"", "\"\\", "/*", "//", "/", ",}", "[1,,]"] {
+            assert_eq!(without_comments(broken).len(), broken.len(), "{broken}");
+            assert!(LockFile::read(broken).is_err(), "{broken}");
+        }
+        assert!(LockFile::read("{\"version\": 1,, \"servers\": {}}").is_err());
+    }
+
+    #[test]
+    fn what_is_no_lock_is_refused_in_time_that_grows_with_its_length() {
+        let time = |text: &str| {
+            let started = std::time::Instant::now();
+            assert!(LockFile::read(text).is_err());
+            started.elapsed().max(std::time::Duration::from_millis(20))
+        };
+        let shapes: [fn(usize) -> String; 5] = [
+            |count| "[".repeat(count),
+            |count| {
+                format!(
+                    "{{\"version\":1,\"servers\":{{}},\"x\":[{}1]}}",
+                    "1,".repeat(count)
+                )
+            },
+            |count| format!("{{\"version\":1,{}\"servers\":[]}}", "/**/".repeat(count)),
+            |count| ",}".repeat(count),
+            |count| {
+                format!(
+                    "{{\"version\":1,\"servers\":{{\"a\":{{\"launch\":[{}1]}}}}}}",
+                    "\"a\",".repeat(count)
+                )
+            },
+        ];
+        for shape in shapes {
+            let (once, twice) = (time(&shape(200_000)), time(&shape(400_000)));
+            assert!(twice < once * 4, "{once:?} {twice:?}: {}", &shape(4));
+        }
     }
 
     #[test]

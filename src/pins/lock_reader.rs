@@ -31,6 +31,9 @@ pub enum PinError {
         #[source]
         source: Box<ConfigError>,
     },
+    /// It could not be read before, and has not changed since.
+    #[error(transparent)]
+    Known(std::sync::Arc<PinError>),
 }
 
 impl Hint for PinError {
@@ -42,6 +45,7 @@ impl Hint for PinError {
                 shell::path(path)
             )),
             Self::File { source, .. } => source.hint(),
+            Self::Known(error) => error.hint(),
         }
     }
 }

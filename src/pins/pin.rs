@@ -22,6 +22,26 @@ pub struct Pin {
 }
 
 impl Pin {
+    /// Names what a person accepts with it: an answer counts for exactly this.
+    #[must_use]
+    pub fn content(&self) -> Digest {
+        let package = self.package.iter().flat_map(|package| {
+            [
+                package.name.clone(),
+                package.version.clone(),
+                package.integrity.clone().unwrap_or_default(),
+                package
+                    .package_lock
+                    .as_ref()
+                    .map(Digest::to_string)
+                    .unwrap_or_default(),
+            ]
+        });
+        let tools = self.tools.iter().flatten();
+        let tools = tools.flat_map(|(name, tool)| [name.clone(), tool.digest().to_string()]);
+        Digest::of(std::iter::once("change 1".to_owned()).chain(package).chain(tools))
+    }
+
     /// Returns it as a team shares it: that something could not be found out is a fact of one machine.
     #[must_use]
     pub fn shared(mut self) -> Self {

@@ -79,7 +79,8 @@ impl Proxy {
     ) -> Option<Started> {
         self.learn_approvals().await;
         // What is not what was accepted waits for a call, which asks.
-        let is_unchanged = matches!(self.has_other_package(server, plan), Ok(false));
+        let learned = self.learn_package(server, plan).await.is_ok();
+        let is_unchanged = learned && matches!(self.has_other_package(server, plan), Ok(false));
         if !is_unchanged || !self.may_start(view, name, plan) {
             return None;
         }

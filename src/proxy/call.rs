@@ -133,6 +133,7 @@ impl Proxy {
             }
             Ruling::Allow | Ruling::Deny | Ruling::Ask(_) => None,
         };
+        self.learn_package(server, &plan).await?;
         // Neither a rule nor an earlier approval lets run what is not what was accepted.
         let reason = match reason {
             None if self.has_other_package(server, &plan)? => Some(AskReason::PackageChanged),

@@ -144,6 +144,7 @@ impl Proxy {
             None => return Ok(Outcome::Granted { tool, notes }),
         };
         let mut permitted = permitted(target, server, &plan, &taken, notes);
+        self.read_pins(server, &plan).await;
         permitted.expected = permitted.expected.or(self.pinned_content(server, &plan)?);
         let running = Box::pin(self.run(&view, permitted, client_request.progress.clone()));
         match running.await {

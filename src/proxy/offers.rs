@@ -70,6 +70,9 @@ impl Proxy {
             asking.spawn(async move { loader.refresh(&plan, kind).await });
         }
         asking.join_all().await;
+        if kind == ListKind::Tools {
+            self.compare_all_tools().await;
+        }
     }
 
     /// Lists the prompts of all servers under their wire names.

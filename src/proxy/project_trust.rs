@@ -4,7 +4,7 @@
 //! [`super::continuation`].
 
 use super::{Refusal, View};
-use crate::config::{Server, TrustMark, TrustMarks, UnacceptedFile};
+use crate::config::{DeclaredParts, Server, TrustMark, TrustMarks, UnacceptedFile};
 use crate::history::History;
 use crate::permissions::Ruling;
 use crate::permissions::trust::{self, TrustError};
@@ -47,11 +47,13 @@ pub(super) async fn accept_answered(
     workflow: &Workflow,
     history: &History,
 ) -> Result<(), Refusal> {
-    let Some(mark) = mark_of(workflow) else {
+    let Some(mut mark) = mark_of(workflow) else {
         return Ok(());
     };
     let (marks, history) = (marks.clone(), history.clone());
     let written = tokio::task::spawn_blocking(move || {
+        // Their values are in no ask; where another text stands there by now, they are not known.
+        mark.parts = TrustMarks::parts_of(&mark.file, &mark.content);
         let is_new = !marks.accepts(&mark.content);
         trust::accept(&marks, &mark)?;
         if is_new {
@@ -79,6 +81,7 @@ fn mark_of(workflow: &Workflow) -> Option<TrustMark> {
         file: workflow.origin.config.clone(),
         content: file.content.clone(),
         wants: file.wants.clone(),
+        parts: DeclaredParts::default(),
         by: by.to_string(),
     })
 }

@@ -97,6 +97,7 @@ impl Proxy {
             },
             (_, Ruling::Allow | Ruling::Deny) => Content::default(),
         };
+        self.learn_package(server, &plan).await?;
         if self.has_other_package(server, &plan)? {
             return Err(Refusal::Changed { tool: tool.clone() });
         }

@@ -8,29 +8,29 @@
 
 mod acceptance;
 mod judged_tools;
+mod locks;
 mod package;
+mod reading;
 mod scripts;
 
 pub(super) use acceptance::ToolCheck;
 pub(super) use judged_tools::JudgedTools;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
+use self::locks::Locks;
 use self::scripts::FoundScripts;
 use crate::config::{Locations, Server};
-use crate::disk::Stamp;
-use crate::pins::{
-    AcceptedLaunch, AcceptedPins, AcceptedServer, LockFile, Pin, PinError, ToolPin, lock_path, read_lock,
-};
+use crate::pins::{AcceptedLaunch, AcceptedPins, AcceptedServer, Pin, PinError, ToolPin};
 use crate::protocol::DependencyName;
 
 /// What the user accepted of every server, and what was found by comparing.
 pub(super) struct ServerPins {
     accepted: Arc<AcceptedPins>,
-    /// The locks that were read, as long as their files stay the same.
-    locks: Mutex<HashMap<PathBuf, (Stamp, Arc<LockFile>)>>,
+    /// The locks that were read.
+    locks: Locks,
     /// What was found of install scripts.
     found_scripts: FoundScripts,
     /// What was last found of each server.
@@ -41,7 +41,7 @@ impl ServerPins {
     pub(super) fn new(locations: &Locations) -> Self {
         Self {
             accepted: Arc::new(AcceptedPins::at(locations.pins())),
-            locks: Mutex::default(),
+            locks: Locks::default(),
             found_scripts: FoundScripts::default(),
             judged: Mutex::default(),
         }
@@ -65,20 +65,8 @@ impl ServerPins {
 
     /// Returns what the lock beside a configuration says of a server.
     fn locked(&self, config: &Path, name: &DependencyName) -> Result<Option<Pin>, PinError> {
-        let path = lock_path(config);
-        let stamp = Stamp::of(&path);
-        if stamp == Stamp::Missing {
-            return Ok(None);
-        }
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((seen, lock)) = locks.get(&path)
-            && *seen == stamp
-        {
-            return Ok(lock.servers.get(name).cloned());
-        }
-        let lock = Arc::new(read_lock(&path)?.unwrap_or_default());
-        locks.insert(path, (stamp, Arc::clone(&lock)));
-        Ok(lock.servers.get(name).cloned())
+        let lock = self.locks.read(config)?;
+        Ok(lock.and_then(|lock| lock.servers.get(name).cloned()))
     }
 }
 
@@ -89,4 +77,16 @@ fn accepted_tools<'a>(
 ) -> Option<&'a BTreeMap<String, ToolPin>> {
     let own = own.and_then(|own| own.pin.tools.as_ref());
     own.or_else(|| accepted.newest_tools())
+}
+
+/// Returns what a lock said of the tools that were something else, or were missing, when a server was first used.
+///
+/// They are compared with like those that were accepted; they were not accepted, so that no model is shown them.
+fn reviewed_tools<'a>(
+    accepted: &'a AcceptedServer,
+    own: Option<&'a AcceptedLaunch>,
+) -> Option<&'a BTreeMap<String, ToolPin>> {
+    let own = own.filter(|own| own.pin.tools.is_some());
+    own.map(|own| &own.reviewed)
+        .or_else(|| accepted.newest_reviewed())
 }

@@ -112,6 +112,9 @@ impl Proxy {
             }
         }
         // The call that took the answer may have accepted it since this one was compared.
+        if let Some(server) = view.server(plan.dependency()) {
+            self.compare_tools(view, server, plan).await;
+        }
         if !self.still_asks(&new.ask, &new.call.tool, plan)? {
             open.remove(&key);
             return Ok(Sharing::Accepted);

@@ -42,7 +42,7 @@ fn of_many_servers_two_are_learned_at_once() {
     let mut client = world.legacy();
     client.tools();
     let mut most = 0;
-    eventually("all are learned", std::time::Duration::from_secs(60), || {
+    eventually("all are learned", std::time::Duration::from_mins(1), || {
         let running = world.running();
         // The supervisor of a server names it as well.
         let servers = running

@@ -188,3 +188,19 @@ fn what_grows_without_an_end_is_stopped_and_leaves_nothing() {
     );
     attack.assert_refused(&told);
 }
+
+#[test]
+fn a_description_that_is_longer_than_any_package_has_is_refused_unread() {
+    if !have(&["node", "npm", "python3"]) {
+        return;
+    }
+    let attack = Attack::npm();
+    let described = json!({ "name": "hello", "version": "1.0.0", "bin": "server.js" }).to_string();
+    let long = format!("{}{}", " ".repeat(5 << 20), described);
+    publish(
+        &attack.registry,
+        &json!({}),
+        &[("package/package.json", "file", &long)],
+    );
+    attack.assert_refused(&["`package.json`", "is longer than any package's"]);
+}

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::have;
+use crate::support::hostile;
 use crate::support::packages::SERVER_JS;
 use crate::support::registry::Registry;
 use crate::support::terminal::typed;
@@ -96,17 +97,7 @@ fn look(client: &mut Client) -> Value {
 
 /// What the history says of packages that were about to be fetched.
 fn fetches(world: &World) -> Vec<Value> {
-    let directory = world.home().join(".local/state/pml/history");
-    let mut lines = Vec::new();
-    for entry in std::fs::read_dir(directory).unwrap().flatten() {
-        let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
-        lines.extend(
-            text.lines()
-                .filter_map(|line| serde_json::from_str::<Value>(line).ok()),
-        );
-    }
-    lines.retain(|line| line["event"] == "fetch");
-    lines
+    world.recorded("fetch")
 }
 
 fn remove_store(world: &World) {
@@ -352,4 +343,54 @@ fn added_and_upgraded_servers_show_their_scripts_too() {
     remove_store(&world);
     let called = look(&mut world.legacy());
     assert_eq!(texts(&called), ["dep 1.0.0"], "{called}");
+}
+
+#[test]
+fn a_package_that_only_npm_finds_runs_no_script_and_is_named() {
+    if !have(&["node", "npm", "python3"]) {
+        return;
+    }
+    for archive in hostile::hidden_packages("touch \"$HOME/hidden-ran\"") {
+        let registry = Registry::start();
+        hostile::publish_hidden(&registry, &writes("hello-ran"), &archive);
+        let world = world(&registry, &allowed());
+        for output in [world.run(&["install", "--yes"]), world.run(&["install", "--yes"])] {
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(
+                said.contains("is a package that its lock does not name"),
+                "{said}"
+            );
+        }
+        let called = look(&mut world.legacy());
+        assert!(called.to_string().contains("its lock does not name"), "{called}");
+        for marker in ["hidden-ran", "hello-ran"] {
+            assert!(!world.home().join(marker).exists(), "{marker}");
+        }
+    }
+}
+
+#[test]
+fn an_agent_accepts_no_script_by_a_command_and_a_person_leaves_a_record() {
+    let Some(registry) = both() else {
+        return;
+    };
+    let world = world(&registry, &allowed());
+    world.set("CLAUDECODE", "1");
+    let refused = world.run(&["install", "--yes", "hello"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("is for a person"),
+        "{}",
+        stderr(&refused)
+    );
+    assert_eq!(ran(&world), (false, false));
+    world.set("CLAUDECODE", "");
+    let installed = world.run(&["install", "--yes", "hello"]);
+    assert!(installed.status.success(), "{}", stderr(&installed));
+    assert_eq!(ran(&world), (true, true));
+    let recorded = world.recorded("accept");
+    assert_eq!(recorded.len(), 1, "{recorded:?}");
+    assert_eq!(recorded[0]["part"], "scripts");
+    assert_eq!(recorded[0]["by"], "cli");
 }

@@ -72,6 +72,7 @@ mod orders;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
+mod other_launches;
 mod outputs;
 #[cfg(target_os = "linux")]
 mod oversized;

@@ -452,3 +452,55 @@ fn the_command_of_another_program_is_not_asked_of_git() {
         .output();
     assert!(mark.exists());
 }
+
+#[test]
+fn a_value_that_decides_what_code_runs_is_shown_and_every_other_change_is_named() {
+    let world = World::new();
+    let config = |options: &str, token: &str, timeout: u64| {
+        let mut server = world.fake(&[]);
+        server["env"]["NODE_OPTIONS"] = json!(options);
+        server["env"]["TOKEN"] = json!(token);
+        server["callTimeoutSeconds"] = json!(timeout);
+        json!({ "permissions": { "allow": ["fake"] }, "mcpServers": { "fake": server } })
+    };
+    commit(&world, &config("--require /good.js", "one", 5));
+    let first = stdout(&world.run(&["trust", "--yes"]));
+    assert!(
+        first.contains("NODE_OPTIONS, which decides what code runs: '--require /good.js'"),
+        "{first}"
+    );
+
+    commit(&world, &config("--require /evil.js", "one", 5));
+    let asked = world.legacy().call("fake__echo", &json!({}));
+    let changes = context(&asked)["project_file"]["changes"].to_string();
+    assert!(
+        changes.contains(
+            "+ gives `fake` the variable NODE_OPTIONS, which decides what code runs: '--require /evil.js'"
+        ),
+        "{changes}"
+    );
+    assert!(!changes.contains("only comments"), "{changes}");
+    world.approve_oldest();
+    assert!(!asks(&world.legacy().call("fake__echo", &json!({}))));
+
+    // What was accepted by an answer is compared in every part as well.
+    commit(&world, &config("--require /evil.js", "two", 6));
+    let told = stdout(&world.run(&["trust"]));
+    assert!(
+        told.contains(
+            "! the value changed of `mcpServers/fake/callTimeoutSeconds`, `mcpServers/fake/env/TOKEN`"
+        ),
+        "{told}"
+    );
+    assert!(!told.contains("two"), "{told}");
+    world.run(&["trust", "--yes"]);
+
+    let text = std::fs::read_to_string(world.path(".pml.json")).unwrap();
+    world.write(".pml.json", &format!("// words\n{text}"));
+    git(&world, &["commit", "-qam", "words"]);
+    let told = stdout(&world.run(&["trust"]));
+    assert!(
+        told.contains("only comments, order or spelling changed"),
+        "{told}"
+    );
+}

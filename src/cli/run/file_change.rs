@@ -85,7 +85,7 @@ mod tests {
     fn a_change_shows_its_lines_and_counts_the_rest() {
         let edit = json!({ "file_path": "a.rs", "old_string": "one\ntwo\nthree", "new_string": "one\n2\u{1b}\nthree" });
         assert_eq!(folded("Edit", &edit.to_string()), ["- two", "+ 2\\u{1b}"]);
-        let text: String = (0..10).map(|line| format!("{line}\n")).collect();
+        let text = "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n";
         let write = folded("Write", &json!({ "file_path": "a", "content": text }).to_string());
         assert_eq!(write.len(), 7);
         assert_eq!((write[0].as_str(), write[6].as_str()), ("+ 0", "… 4 more lines"));

@@ -82,9 +82,9 @@ fn first_word(text: &str) -> (String, &str) {
 mod tests {
     use super::*;
 
-    fn guidance(text: &str, priority: Priority) -> Option<TypedLine> {
+    fn guidance(text: &str, priority: Priority) -> TypedLine {
         let text = text.to_owned();
-        Some(TypedLine::Guidance { text, priority })
+        TypedLine::Guidance { text, priority }
     }
 
     #[test]
@@ -93,15 +93,15 @@ mod tests {
         assert_eq!(TypedLine::read("pg\n"), Some(TypedLine::Words("pg".to_owned())));
         assert_eq!(
             TypedLine::read("> use tabs"),
-            guidance("use tabs", Priority::Next)
+            Some(guidance("use tabs", Priority::Next))
         );
         assert_eq!(
             TypedLine::read("/now stop that"),
-            guidance("stop that", Priority::Now)
+            Some(guidance("stop that", Priority::Now))
         );
         assert_eq!(
             TypedLine::read("/later test it"),
-            guidance("test it", Priority::Later)
+            Some(guidance("test it", Priority::Later))
         );
         assert_eq!(
             TypedLine::read("/compact"),

@@ -181,6 +181,28 @@ fn a_keyword_that_git_fills_in_is_no_change_of_the_user() {
     let file = place.path().join("clone/.pml.json");
     assert!(std::fs::read_to_string(&file).unwrap().contains("$Id: "));
     assert_eq!(state(&file), RepositoryState::Unchanged);
+
+    // A copy has times of its own, and is no work of the user's either.
+    let copy = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, &copy).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(&file)
+        .unwrap()
+        .set_modified(std::time::UNIX_EPOCH)
+        .unwrap();
+    assert_eq!(state(&file), RepositoryState::Unchanged);
+}
+
+#[test]
+fn a_tracked_file_that_a_filter_may_have_written_is_not_taken_for_the_users_work() {
+    let directory = repository(&[]);
+    let file = directory.path().join(".pml.json");
+    std::fs::write(&file, "{ }").unwrap();
+    assert_eq!(state(&file), RepositoryState::Changed);
+    std::fs::write(directory.path().join(".gitattributes"), "* filter=any\n").unwrap();
+    assert_eq!(state(&file), RepositoryState::Unclear);
 }
 
 #[test]

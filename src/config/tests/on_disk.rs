@@ -277,6 +277,7 @@ fn an_accepted_text_counts_whole_and_with_one_byte_changed_it_does_not() {
         file: unaccepted.file.clone(),
         content: unaccepted.content.clone(),
         wants: unaccepted.wants.clone(),
+        parts: unaccepted.parts.clone(),
         by: "cli".to_owned(),
     };
     Project::write(
@@ -308,7 +309,7 @@ fn everything_that_a_server_of_a_project_takes_is_told_and_no_key_of_an_address(
     let text = r#"{
         "mcpServers": {
             "far": {"url": "https://a.example/${PLACE}?key=${KEY}", "headers": {"A": "b", "C": "${D} ${E}"}},
-            "near": {"command": "x", "env": {"F": "g"}, "cwd": "/\u001b", "startup": "eager", "disabled": true}
+            "near": {"command": "x", "args": ["b c", "d"], "env": {"F": "g", "NODE_OPTIONS": "--require e.js"}, "cwd": "/\u001b", "startup": "eager", "disabled": true}
         },
         "approvals": {"dialog": "auto"},
         "askUser": {"enabled": true, "mode": "blocking", "timeoutSeconds": 60}
@@ -320,8 +321,9 @@ fn everything_that_a_server_of_a_project_takes_is_told_and_no_key_of_an_address(
             "sends the header A to `far`",
             "sends the header C to `far`, made of your ${D}, ${E}",
             "puts your ${KEY}, ${PLACE} into how `far` is reached",
-            "declares `near`: x",
+            "declares `near`: x 'b c' d",
             "gives `near` the variable F",
+            "gives `near` the variable NODE_OPTIONS, which decides what code runs: '--require e.js'",
             "runs `near` in /\\u{1b}",
             "starts `near` before anything calls it",
             "leaves `near` out",
@@ -333,19 +335,23 @@ fn everything_that_a_server_of_a_project_takes_is_told_and_no_key_of_an_address(
 }
 
 #[test]
-fn patterns_beyond_two_hundred_are_counted() {
+fn every_pattern_is_told_however_many_there_are() {
     let project = Project::new();
     let wants = |count: usize| {
         let patterns: Vec<String> = (0..count).map(|number| format!("\"a:{number}\"")).collect();
         let text = format!(r#"{{"permissions": {{"deny": [{}]}}}}"#, patterns.join(","));
         mark_for(&project.files, &text).unwrap().wants
     };
-    let named: Vec<String> = (0..200)
+    let named: Vec<String> = (0..5000)
         .map(|number| format!("never runs: `a:{number}`"))
         .collect();
-    assert_eq!(wants(200), named);
-    let counted = [named, vec!["never runs: 3 more patterns".to_owned()]].concat();
-    assert_eq!(wants(203), counted);
+    assert_eq!(wants(5000), named);
+    let text = format!(
+        r#"{{"permissions": {{"deny": [{}]}}}}"#,
+        vec!["\"a:b\""; 5001].join(",")
+    );
+    let error = mark_for(&project.files, &text).unwrap_err().to_string();
+    assert!(error.contains("more than 5000 patterns"), "{error}");
 }
 
 #[test]
@@ -372,6 +378,7 @@ fn a_text_that_was_replaced_by_an_accepted_one_is_not_accepted_with_it() {
             file: files.project.clone(),
             content: TrustMarks::content_of(&files.project, accepted),
             wants: vec!["runs without a question: `a`".to_owned()],
+            parts: DeclaredParts::of(accepted),
             by: "pml".to_owned(),
         }
     );
@@ -389,6 +396,8 @@ fn a_text_that_was_replaced_by_an_accepted_one_is_not_accepted_with_it() {
             origin: FileOrigin::Strict,
             wants: mark_for(files, old).unwrap().wants,
             accepted_before: mark.wants,
+            parts: DeclaredParts::of(old),
+            parts_before: mark.parts,
         })
     );
 }

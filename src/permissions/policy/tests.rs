@@ -391,6 +391,8 @@ fn no_rule_lets_a_server_from_outside_run_unasked_until_its_file_is_accepted() {
         origin: FileOrigin::Repository,
         wants: Vec::new(),
         accepted_before: Vec::new(),
+        parts: crate::config::DeclaredParts::default(),
+        parts_before: crate::config::DeclaredParts::default(),
     }));
     assert_eq!(
         verdicts(&Policy::new(&config)),

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::accepted_tools;
 use super::judged_tools::Pinning;
-use super::package::content_of;
+use super::{accepted_tools, reviewed_tools};
 use crate::config::Server;
 use crate::loader::{Known, Plan, Started};
 use crate::pins::{
@@ -42,7 +41,13 @@ impl Proxy {
         started: &Started,
     ) -> Result<ToolCheck, Refusal> {
         let known = started.known();
+        self.read_pins(server, plan).await;
+        // Compared before it was started; what it really is may be known only now.
+        if let Some(change) = self.unaccepted_package(view, server, plan).await? {
+            return Ok(ToolCheck::Changed(change));
+        }
         let notes = self.remember_first_use(view, server, plan, &known).await?;
+        self.compare_tools(view, server, plan).await;
         let judged = self.judged_tools(&view.config, server, plan, &known);
         if !judged.asks_for(tool) {
             return Ok(ToolCheck::Accepted(notes));
@@ -62,6 +67,22 @@ impl Proxy {
                 .map(ToolChange::title)
                 .collect(),
         }))
+    }
+
+    /// Returns how the package of a launch that is new differs from what was accepted of the server.
+    async fn unaccepted_package(
+        &self,
+        view: &View,
+        server: &Server,
+        plan: &Arc<Plan>,
+    ) -> Result<Option<ShownChange>, Refusal> {
+        let accepted = self.0.pins.accepted(server, plan.dependency())?;
+        let is_new = accepted.is_some_and(|accepted| accepted.of(plan.digest()).is_none());
+        if is_new {
+            self.package_change(view, server, plan).await
+        } else {
+            Ok(None)
+        }
     }
 
     /// Remembers what a server is, where this launch or this kind of client is new.
@@ -193,6 +214,7 @@ impl Proxy {
                     let mut own = own.unwrap_or_else(|| AcceptedLaunch::new(launch, words));
                     own.pin.package = own.pin.package.or(package);
                     own.pin.tools = Some(tools);
+                    own.reviewed.clear();
                     accepted.with(own)
                 })
                 .await
@@ -208,7 +230,7 @@ impl Proxy {
                     ..now
                 };
                 let offered = self.offered(server, plan, shown)?;
-                if content_of(&offered) != change.content {
+                if offered.content() != change.content {
                     return Ok(());
                 }
                 self.update(server, plan, move |accepted| {
@@ -241,34 +263,43 @@ impl FirstUse {
     fn added_to(self, accepted: AcceptedServer) -> AcceptedServer {
         let own = accepted.of(&self.launch).cloned();
         let is_new_client = own.as_ref().is_none_or(|own| !own.clients.contains(&self.client));
-        let baseline = match self.pinning {
-            Pinning::On => accepted_tools(&accepted, own.as_ref()).cloned().or(self.locked),
-            Pinning::Off => None,
-        };
+        let accepted_before = accepted_tools(&accepted, own.as_ref()).cloned();
+        let mut reviewed = reviewed_tools(&accepted, own.as_ref())
+            .cloned()
+            .unwrap_or_default();
         let observed = || self.known.tool_pins();
-        let tools = match (baseline, &own) {
-            (None, _) => observed(),
+        // What a person must see first is not remembered as accepted.
+        let is_other = |reviewed: &BTreeMap<String, ToolPin>, name: &String, tool: &ToolPin| {
+            reviewed.get(name).is_some_and(|reviewed| reviewed != tool)
+        };
+        let tools = match (self.pinning, accepted_before, &own) {
+            (Pinning::Off, _, _) => {
+                reviewed.clear();
+                observed()
+            }
             // A kind of client that was not seen before may be listed more; what was known before is compared.
-            (Some(mut known), Some(own)) if own.pin.tools.is_some() && is_new_client => {
-                for (name, tool) in observed() {
+            (Pinning::On, Some(mut known), Some(own)) if own.pin.tools.is_some() && is_new_client => {
+                let more = observed().into_iter();
+                for (name, tool) in more.filter(|(name, tool)| !is_other(&reviewed, name, tool)) {
                     known.entry(name).or_insert(tool);
                 }
                 known
             }
-            (Some(known), Some(_)) => known,
-            (Some(mut known), None) => {
-                // What a lock says nothing of is new to the lock, not to the user.
-                if accepted.latest().is_none() {
-                    for (name, tool) in observed() {
-                        known.entry(name).or_insert(tool);
-                    }
-                }
-                known
+            (Pinning::On, Some(known), _) => known,
+            (Pinning::On, None, _) => {
+                // What the lock says otherwise is kept apart: no person has accepted either. What it says nothing of is new
+                // to the lock, not to the user.
+                reviewed = self.locked.unwrap_or_default();
+                let mut tools = observed();
+                tools.retain(|name, tool| !is_other(&reviewed, name, tool));
+                reviewed.retain(|name, _| !tools.contains_key(name));
+                tools
             }
         };
         let mut own = own.unwrap_or_else(|| AcceptedLaunch::new(self.launch, self.words));
         own.pin.package = self.package.or(own.pin.package);
         own.pin.tools = Some(tools);
+        own.reviewed = reviewed;
         if is_new_client {
             own.clients.push(self.client);
         }

@@ -1,16 +1,16 @@
 //! The tools of a server beside those that were accepted: what differs, and what a model is shown meanwhile.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::accepted_tools;
+use super::{accepted_tools, reviewed_tools};
 use crate::config::{Config, Server};
 use crate::loader::{Known, KnownTool, Plan};
 use crate::pins::{AcceptedServer, ToolChange, ToolPin, tool_changes};
-use crate::protocol::Digest;
+use crate::protocol::{DependencyName, Digest};
 use crate::proxy::Proxy;
 
 /// The tools of a server as they were compared with what was accepted.
@@ -69,13 +69,16 @@ impl Pinning {
 impl JudgedTools {
     fn new(known: &Arc<Known>, baseline: Baseline, launch: &Digest, pinning: Pinning) -> Self {
         let nothing = BTreeMap::new();
-        let accepted = match &baseline {
-            Baseline::Nothing => None,
-            Baseline::Accepted(accepted) => accepted_tools(accepted, accepted.of(launch)),
-            Baseline::Unreadable => Some(&nothing),
+        let (accepted, reviewed) = match &baseline {
+            Baseline::Nothing => (None, None),
+            Baseline::Accepted(accepted) => {
+                let own = accepted.of(launch);
+                (accepted_tools(accepted, own), reviewed_tools(accepted, own))
+            }
+            Baseline::Unreadable => (Some(&nothing), None),
         };
         let (shown, changes) = match (accepted, pinning) {
-            (Some(accepted), Pinning::On) => compare(known, accepted),
+            (Some(accepted), Pinning::On) => compare(known, accepted, reviewed.unwrap_or(&nothing)),
             (Some(_) | None, Pinning::Off) | (None, Pinning::On) => (Arc::clone(known), Vec::new()),
         };
         let asking = changes.iter().filter(|change| change.asks());
@@ -99,6 +102,7 @@ impl JudgedTools {
 impl Proxy {
     /// Compares what a server lists with what was accepted; what was found before is found again at once.
     ///
+    /// What is new costs as much as there are tools: [`Proxy::compare_tools`] has it done beside the runtime's thread.
     pub(in crate::proxy) fn judged_tools(
         &self,
         config: &Config,
@@ -106,40 +110,71 @@ impl Proxy {
         plan: &Plan,
         known: &Arc<Known>,
     ) -> Arc<JudgedTools> {
-        let pins = &self.0.pins;
-        let name = plan.dependency();
-        let baseline = match pins.accepted(server, name) {
+        if let Some(found) = self.found_tools(config, server, plan, known) {
+            return found;
+        }
+        let baseline = self.baseline(server, plan);
+        let pinning = Pinning::of(config, plan);
+        // Not under the lock: comparing thousands of tools takes a while.
+        let found = Arc::new(JudgedTools::new(known, baseline, plan.digest(), pinning));
+        let mut judged = self.judged();
+        judged.insert(plan.dependency().clone(), Arc::clone(&found));
+        found
+    }
+
+    /// Returns what was found of a server's tools before, if it still holds.
+    pub(super) fn found_tools(
+        &self,
+        config: &Config,
+        server: &Server,
+        plan: &Plan,
+        known: &Arc<Known>,
+    ) -> Option<Arc<JudgedTools>> {
+        let baseline = self.baseline(server, plan);
+        let pinning = Pinning::of(config, plan);
+        let judged = self.judged();
+        let found = judged.get(plan.dependency())?;
+        let holds = Arc::ptr_eq(&found.known, known)
+            && found.launch == *plan.digest()
+            && found.pinning == pinning
+            && found.baseline.is_same(&baseline);
+        holds.then(|| Arc::clone(found))
+    }
+
+    fn baseline(&self, server: &Server, plan: &Plan) -> Baseline {
+        match self.0.pins.accepted(server, plan.dependency()) {
             Ok(None) => Baseline::Nothing,
             Ok(Some(accepted)) => Baseline::Accepted(accepted),
             Err(_told_by_the_call) => Baseline::Unreadable,
-        };
-        let pinning = Pinning::of(config, plan);
-        let mut judged = pins
-            .judged
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(found) = judged.get(name)
-            && Arc::ptr_eq(&found.known, known)
-            && found.launch == *plan.digest()
-            && found.pinning == pinning
-            && found.baseline.is_same(&baseline)
-        {
-            return Arc::clone(found);
         }
-        let found = Arc::new(JudgedTools::new(known, baseline, plan.digest(), pinning));
-        judged.insert(name.clone(), Arc::clone(&found));
-        found
+    }
+
+    fn judged(&self) -> MutexGuard<'_, HashMap<DependencyName, Arc<JudgedTools>>> {
+        self.0.pins.judged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn compare(known: &Arc<Known>, baseline: &BTreeMap<String, ToolPin>) -> (Arc<Known>, Vec<ToolChange>) {
+/// Compares tools with those that were accepted, and with what a lock says of those that were not.
+fn compare(
+    known: &Arc<Known>,
+    baseline: &BTreeMap<String, ToolPin>,
+    reviewed: &BTreeMap<String, ToolPin>,
+) -> (Arc<Known>, Vec<ToolChange>) {
     let digests = known.tool_digests();
-    let differs = |name: &String| baseline.get(name).map(ToolPin::digest) != digests.get(name);
-    if !baseline.keys().chain(digests.keys()).any(differs) {
+    let before = |name: &String| baseline.get(name).or_else(|| reviewed.get(name));
+    let differs = |name: &String| before(name).map(ToolPin::digest) != digests.get(name);
+    let names = baseline.keys().chain(reviewed.keys()).chain(digests.keys());
+    if !names.into_iter().any(differs) {
         return (Arc::clone(known), Vec::new());
     }
     let now = known.tool_pins();
-    let changes = tool_changes(baseline, &now);
+    let changes = if reviewed.is_empty() {
+        tool_changes(baseline, &now)
+    } else {
+        let mut compared = reviewed.clone();
+        compared.extend(baseline.iter().map(|(name, tool)| (name.clone(), tool.clone())));
+        tool_changes(&compared, &now)
+    };
     if !changes.iter().any(ToolChange::asks) {
         return (Arc::clone(known), changes);
     }
@@ -157,11 +192,12 @@ fn compare(known: &Arc<Known>, baseline: &BTreeMap<String, ToolPin>) -> (Arc<Kno
     (Arc::new(shown), changes)
 }
 
-/// Defines a tool that nobody has seen yet without a word of its server: its description is text for a model.
+/// Defines a tool that no person has accepted yet without a word of its server, or of a lock: a description is text for a
+/// model.
 fn unseen(name: &str) -> Option<Box<RawValue>> {
     let definition = json!({
         "name": name,
-        "description": "This tool appeared after its server was accepted. What it does is not shown before a person has \
+        "description": "This tool is not one that a person has accepted of its server. What it does is not shown before a person has \
                         accepted it; calling it asks them.",
         "inputSchema": { "type": "object" },
     });

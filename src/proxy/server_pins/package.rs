@@ -49,7 +49,7 @@ impl Proxy {
         let lines = self.describe_changes(view, plan, changes).await?;
         Ok(Some(ShownChange {
             part: ChangedPart::Package,
-            content: content_of(&now),
+            content: now.content(),
             missing: lines.missing,
             lines: lines.shown,
             summary,
@@ -123,16 +123,38 @@ impl Proxy {
         })
     }
 
-    /// Returns the content that a start is held to: what was accepted of this launch, else what the lock says of it.
+    /// Asks the registry what a range or a tag means, where it may be something else than was accepted.
+    ///
+    /// Where the registry does not say, the start is held to what was accepted, and what is found then is asked about.
+    pub(in crate::proxy) async fn learn_package(
+        &self,
+        server: &Server,
+        plan: &Arc<Plan>,
+    ) -> Result<(), Refusal> {
+        self.read_pins(server, plan).await;
+        if plan.package().is_none() || self.package_in_short(plan).is_some() {
+            return Ok(());
+        }
+        if self
+            .compared(server, plan)?
+            .and_then(|before| before.package)
+            .is_none()
+        {
+            return Ok(());
+        }
+        let resolved = self.0.loader.resolve_soon(plan).await;
+        resolved.map_err(|error| Refusal::Load {
+            dependency: plan.dependency().clone(),
+            source: Arc::new(error.into()),
+        })
+    }
+
+    /// Returns the content that a start is held to: what was accepted of this launch, else of the newest, else what the
+    /// lock says of it.
+    ///
+    /// Another launch of the same package, such as one with another variable, is no reason to run other content.
     pub(in crate::proxy) fn pinned_content(&self, server: &Server, plan: &Plan) -> Result<Content, Refusal> {
-        let pins = &self.0.pins;
-        let accepted = pins.accepted(server, plan.dependency())?;
-        let own = accepted.as_ref().and_then(|accepted| accepted.of(plan.digest()));
-        let pin = match own {
-            Some(own) => Some(own.pin.clone()),
-            None if accepted.is_none() => pins.locked(&server.source.file, plan.dependency())?,
-            None => None,
-        };
+        let pin = self.compared(server, plan)?;
         let version = self.package_in_short(plan).map(|now| now.version);
         let package = pin.and_then(|pin| pin.package);
         let package = package.filter(|package| version.as_ref().is_none_or(|now| *now == package.version));
@@ -182,25 +204,6 @@ fn is_same(accepted: &PackagePin, now: &PackagePin) -> bool {
             accepted.package_lock.as_ref().map(Digest::as_str),
             now.package_lock.as_ref().map(Digest::as_str),
         )
-}
-
-/// Names what a person accepts with a package: an answer counts for exactly this.
-pub(super) fn content_of(pin: &Pin) -> Digest {
-    let package = pin.package.iter().flat_map(|package| {
-        [
-            package.name.clone(),
-            package.version.clone(),
-            package.integrity.clone().unwrap_or_default(),
-            package
-                .package_lock
-                .as_ref()
-                .map(Digest::to_string)
-                .unwrap_or_default(),
-        ]
-    });
-    let tools = pin.tools.iter().flatten();
-    let tools = tools.flat_map(|(name, tool)| [name.clone(), tool.digest().to_string()]);
-    Digest::of(std::iter::once("change 1".to_owned()).chain(package).chain(tools))
 }
 
 /// What differs, in lines.

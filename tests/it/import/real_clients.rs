@@ -32,7 +32,7 @@ impl Recorder {
                 let kept = Arc::clone(&kept);
                 std::thread::spawn(move || {
                     let mut seen = Vec::new();
-                    let mut chunk = [0; 65_536];
+                    let mut chunk = vec![0; 65_536];
                     let (head, length) = loop {
                         let Ok(count) = stream.read(&mut chunk) else {
                             return;

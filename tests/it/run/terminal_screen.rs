@@ -51,7 +51,8 @@ fn the_last_rows_tell_what_is_waited_for_in_wide_and_in_narrow_terminals() {
 
 #[test]
 fn a_change_of_a_file_is_shown_folded() {
-    let text: String = (1..=9).map(|line| format!("line {line}\n")).collect();
+    let lines: Vec<String> = (1..=9).map(|line| format!("line {line}")).collect();
+    let text = lines.join("\n");
     let write = |scene: &super::scene::Scene| {
         let path = scene.world.path("new.txt");
         Turn::tool("Write", json!({ "file_path": path, "content": text }))

@@ -24,16 +24,16 @@ const PASTE: &str = "const canvas = document.createElement('canvas');
 fn on_the_web(scene: &Scene, look: Look) -> (Running, Browser, String) {
     use std::os::unix::fs::PermissionsExt as _;
     let opener = scene.world.home().join("opener");
-    let opened = scene.world.home().join("opened");
+    let address = scene.world.home().join("opened");
     let script = format!(
         "#!/bin/sh\nprintf %s \"$1\" > '{0}.new' && mv '{0}.new' '{0}'\n",
-        opened.display()
+        address.display()
     );
     std::fs::write(&opener, script).unwrap();
     std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
     scene.world.set("BROWSER", opener.to_str().unwrap());
     let run = scene.start(&["--web", "fix it"]);
-    eventually("the browser is started", PATIENCE, || opened.exists());
+    eventually("the browser is started", PATIENCE, || address.exists());
     let url = std::fs::read_to_string(opened).unwrap();
     let browser = Browser::start(look);
     browser.goto(&url);

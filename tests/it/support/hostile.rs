@@ -131,3 +131,49 @@ fn working_below(folder: &Path) -> Vec<PathBuf> {
     };
     entries(Path::new("/proc")).into_iter().filter(works).collect()
 }
+
+/// Archives that bring a package with an install script which npm finds when it builds, and a walk over scopes does not.
+///
+/// An undeclared folder makes npm distrust its own record of what lies there; the edge that it then follows is in the
+/// archive alone. The first hides in a name that begins like a scope, the second behind the other slash.
+pub(crate) fn hidden_packages(script: &str) -> [Vec<(String, String)>; 2] {
+    let package = |name: &str, scripts: &Value| {
+        json!({ "name": name, "version": "1.0.0", "scripts": scripts }).to_string()
+    };
+    let install = json!({ "install": script });
+    let at = |path: &str| format!("package/{path}");
+    let manifest = |dependencies: Value| {
+        let mut manifest = json!({ "name": "hello", "version": "1.0.0", "bin": "server.js" });
+        manifest["scripts"] = json!({ "postinstall": "true" });
+        manifest["dependencies"] = dependencies;
+        (at("package.json"), manifest.to_string())
+    };
+    let undeclared = (at("node_modules/z/package.json"), package("z", &json!({})));
+    [
+        vec![
+            manifest(json!({ "@a/@b": "1.0.0" })),
+            (at("node_modules/@a/@b/package.json"), package("@a/@b", &install)),
+            undeclared.clone(),
+        ],
+        vec![
+            manifest(json!({ "lib": "1.0.0", "z": "1.0.0" })),
+            (at("node_modules/z/lib/package.json"), package("lib", &install)),
+            (at("node_modules/z\\lib/x"), "x".to_owned()),
+            (at("node_modules/lib/package.json"), package("lib", &json!({}))),
+            undeclared,
+        ],
+    ]
+}
+
+/// Publishes `hello@1.0.0` with such an archive; the registry says nothing of its dependencies.
+pub(crate) fn publish_hidden(registry: &Registry, script: &str, archive: &[(String, String)]) {
+    let described = json!({ "bin": "server.js", "scripts": { "postinstall": script } });
+    let mut entries = vec![("package/server.js", "file", SERVER)];
+    let files = archive
+        .iter()
+        .map(|(path, text)| (path.as_str(), "file", text.as_str()));
+    entries.extend(files);
+    let archive = tarball(&entries);
+    let promised = integrity(&archive);
+    registry.publish_as("hello", "1.0.0", &described, Body::Whole(archive), &promised);
+}

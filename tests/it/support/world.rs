@@ -111,6 +111,16 @@ impl World {
         &self.mark
     }
 
+    /// What the history says of one kind of event.
+    pub(crate) fn recorded(&self, event: &str) -> Vec<Value> {
+        let directory = self.home().join(".local/state/pml/history");
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let texts = entries.map(|entry| std::fs::read_to_string(entry.path()).unwrap_or_default());
+        let lines = texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());
+        let records = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+        records.filter(|record| record["event"] == event).collect()
+    }
+
     /// The marks of everything that was started here and still runs, pml itself included.
     pub(crate) fn running(&self) -> Vec<String> {
         super::marked(&self.mark)

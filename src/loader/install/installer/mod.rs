@@ -4,6 +4,7 @@
 //! given and says what is in it. No code of a package runs before its lock has been checked.
 
 mod attestations;
+mod bounded;
 mod credentials;
 mod failure;
 mod growth;

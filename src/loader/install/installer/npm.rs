@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::bounded::{self, MANIFEST};
 use super::npm_archives;
 use super::npm_command::run;
 use super::npm_scripts::{self, ScriptsToRun};
@@ -17,7 +18,7 @@ use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::process::Program;
 use super::tools::Tools;
 use super::withdrawal;
-use crate::loader::install::background::write_for_installer;
+use crate::loader::install::background::{off_thread, write_for_installer};
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::check_npm;
 use crate::loader::install::release_age::AgeLimit;
@@ -153,7 +154,7 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     let integrity = checked(&lock)?;
     npm_archives::inspect(tools, order, &lock).await?;
 
-    if order.scripts == Scripts::Allowed && npm_scripts::accepted(order).await? == ScriptsToRun::Some {
+    if order.scripts == Scripts::Allowed && npm_scripts::accepted(order, &lock).await? == ScriptsToRun::Some {
         (order.progress)(InstallStep::RunningScripts);
         // `dangerously-allow-all-scripts` is how npm 11 spells what older versions do by default.
         let arguments = [
@@ -168,7 +169,7 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
         ];
         run(tools, &npm, &spec, order.directory, arguments.map(OsString::from)).await?;
     }
-    let executables = executables(order)?;
+    let executables = executables(order).await?;
     Ok(InstalledFiles {
         integrity,
         executables,
@@ -238,21 +239,17 @@ enum Bin {
 /// Reads the executables a package declares; those that are absent do not count.
 ///
 /// One that lies outside is refused, also where the server is another one: no honest package declares it.
-fn executables(order: &InstallOrder<'_>) -> Result<BTreeMap<String, Executable>, InstallError> {
+async fn executables(order: &InstallOrder<'_>) -> Result<BTreeMap<String, Executable>, InstallError> {
     let (directory, name) = (order.directory, order.package.name());
     let folder = Path::new("node_modules").join(name);
     let path = directory.join(&folder).join("package.json");
-    let text = std::fs::read_to_string(&path).map_err(|_| InstallError::Archive {
+    let described = off_thread(move || described(&path)).await;
+    let described = described.unwrap_or(Err("cannot be read: pml is going away"));
+    let described = described.map_err(|reason| InstallError::Archive {
         archive: order.spec(),
         package: order.spec(),
         entry: "package.json".to_owned(),
-        reason: "is not there or cannot be read",
-    })?;
-    let described: PackageMetadata = serde_json::from_str(&text).map_err(|_| InstallError::Archive {
-        archive: order.spec(),
-        package: order.spec(),
-        entry: "package.json".to_owned(),
-        reason: "is not what npm can read",
+        reason,
     })?;
     let version = described.version.trim_start_matches(['v', '=', ' ']).trim_end();
     if described.name != name || version != order.version {
@@ -295,6 +292,15 @@ fn executables(order: &InstallOrder<'_>) -> Result<BTreeMap<String, Executable>,
         ))
     });
     Ok(executables.collect())
+}
+
+/// Reads the description of an unpacked package; blocks.
+fn described(path: &Path) -> Result<PackageMetadata, &'static str> {
+    let text = bounded::read_text(path, MANIFEST).map_err(|error| match error.kind() {
+        std::io::ErrorKind::FileTooLarge => "is longer than any package's",
+        _ => "is not there or cannot be read",
+    })?;
+    serde_json::from_str(&text).map_err(|_| "is not what npm can read")
 }
 
 /// Tells how a file is started: JavaScript by `node`, with the options of its first line, anything else by itself.

@@ -3,14 +3,17 @@
 //! What counts is what lies there, not what a lock says of it: packages that another one bundles are built as well. npm
 //! also builds a package with a `binding.gyp` and no script of its own; that is named as the command that it runs.
 //! Whatever cannot be read or shown is refused: a script that a person does not see does not run.
+//!
+//! npm looks for packages in its own way when it builds them, so nothing may lie where it could find one but what the
+//! checked lock names: an archive may bring folders that only npm, or only a reader of folders, takes for a package.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::bounded::{self, MANIFEST};
 use super::order::InstallOrder;
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
@@ -35,9 +38,6 @@ const SCRIPT: usize = 16 << 10;
 /// All scripts together in bytes: escaped they still fit into one question.
 const TOGETHER: usize = 256 << 10;
 
-/// The longest `package.json` in bytes.
-const MANIFEST: u64 = 4 << 20;
-
 /// Whether scripts run after an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScriptsToRun {
@@ -55,10 +55,11 @@ struct Fault {
     reason: &'static str,
 }
 
-/// Refuses scripts that a person has not accepted exactly as they lie there.
-pub(super) async fn accepted(order: &InstallOrder<'_>) -> Result<ScriptsToRun, InstallError> {
+/// Refuses scripts that a person has not accepted exactly as they lie there; `lock` was checked.
+pub(super) async fn accepted(order: &InstallOrder<'_>, lock: &str) -> Result<ScriptsToRun, InstallError> {
     let root = order.directory.to_owned();
-    let found = off_thread(move || read(&root)).await;
+    let places = places(lock);
+    let found = off_thread(move || read(&root, &places)).await;
     let gone = || InstallError::file("read", order.directory)(std::io::Error::other("pml is going away"));
     let scripts = found.ok_or_else(gone)?.map_err(|fault| InstallError::Archive {
         package: order.spec(),
@@ -79,10 +80,16 @@ pub(super) async fn accepted(order: &InstallOrder<'_>) -> Result<ScriptsToRun, I
     })
 }
 
+/// Returns where the packages of a lock lie.
+fn places(lock: &str) -> BTreeSet<PathBuf> {
+    let lock: Value = serde_json::from_str(lock).unwrap_or_default();
+    let packages = lock["packages"].as_object().into_iter().flatten();
+    packages.map(|(place, _)| PathBuf::from(place)).collect()
+}
+
 /// Reads every script below a directory, in the order of the places of their packages; blocks.
-fn read(root: &Path) -> Result<InstallScripts, Fault> {
-    let mut places = Vec::new();
-    collect(root, Path::new(FOLDER), &mut places)?;
+fn read(root: &Path, locked: &BTreeSet<PathBuf>) -> Result<InstallScripts, Fault> {
+    let mut places = collect(root, locked)?;
     places.sort();
     let mut scripts = Vec::new();
     let mut bytes = 0;
@@ -106,42 +113,54 @@ fn read(root: &Path) -> Result<InstallScripts, Fault> {
     Ok(InstallScripts::new(scripts))
 }
 
-/// Collects the places of the packages in a `node_modules`, and of those in theirs.
-fn collect(root: &Path, folder: &Path, places: &mut Vec<PathBuf>) -> Result<(), Fault> {
-    let mut folders = vec![folder.to_owned()];
+/// Collects the places of the packages in a `node_modules`, and of those in theirs; refuses what the lock does not name.
+fn collect(root: &Path, locked: &BTreeSet<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
+    let mut places = Vec::new();
+    let mut folders = vec![PathBuf::from(FOLDER)];
     while let Some(folder) = folders.pop() {
-        let unreadable = |reason| Fault {
+        let unfit = |place: &Path, reason| Fault {
             package: Shown::path(&folder),
-            entry: Shown::path(&folder),
+            entry: Shown::path(place),
             reason,
         };
-        let entries = match std::fs::read_dir(root.join(&folder)) {
-            Ok(entries) => entries,
+        match root.join(&folder).symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(unfit(&folder, "is no folder")),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(_) => return Err(unreadable("cannot be read")),
+            Err(_) => return Err(unfit(&folder, "cannot be read")),
+        }
+        let Ok(entries) = std::fs::read_dir(root.join(&folder)) else {
+            return Err(unfit(&folder, "cannot be read"));
         };
         for entry in entries {
             let Ok(entry) = entry else {
-                return Err(unreadable("cannot be read"));
+                return Err(unfit(&folder, "cannot be read"));
             };
             let name = entry.file_name();
             let place = folder.join(&name);
-            // npm's own: executables and its record of what lies there.
-            if name.as_encoded_bytes().starts_with(b".") || !root.join(&place).is_dir() {
+            // npm's own: executables and its record of what lies there. It takes no such name for a package.
+            if name.as_encoded_bytes().starts_with(b".") {
                 continue;
             }
-            if name.as_encoded_bytes().starts_with(b"@") {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                return Err(unfit(&place, "is no folder"));
+            }
+            // A scope is one level deep: what lies in it and begins like a scope is a package to npm.
+            if name.as_encoded_bytes().starts_with(b"@") && folder.ends_with(FOLDER) {
                 folders.push(place);
                 continue;
             }
+            if !locked.contains(&place) {
+                return Err(unfit(&place, "is a package that its lock does not name"));
+            }
             if places.len() + folders.len() >= PACKAGES {
-                return Err(unreadable("holds more packages than a server needs"));
+                return Err(unfit(&folder, "holds more packages than a server needs"));
             }
             folders.push(place.join(FOLDER));
             places.push(place);
         }
     }
-    Ok(())
+    Ok(places)
 }
 
 /// Reads the scripts of one package.
@@ -152,8 +171,8 @@ fn of_package(root: &Path, place: &Path) -> Result<Vec<InstallScript>, Fault> {
         reason,
     };
     let directory = root.join(place);
-    let text = match read_manifest(&directory.join("package.json")) {
-        Ok(text) => text,
+    let text = match bounded::read(&directory.join("package.json"), MANIFEST) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         // npm finds no script in it either, and builds it all the same.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "{}".to_owned(),
         Err(_) => return Err(fault("cannot be read")),
@@ -184,15 +203,6 @@ fn of_package(root: &Path, place: &Path) -> Result<Vec<InstallScript>, Fault> {
     Ok(scripts)
 }
 
-fn read_manifest(path: &Path) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MANIFEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MANIFEST {
-        return Err(std::io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 /// Names a package as it calls itself; its place follows where that is not the usual one of that name.
 fn title(place: &Path, manifest: &Value) -> String {
     let text = |key: &str| manifest[key].as_str().unwrap_or("?");
@@ -219,8 +229,15 @@ mod tests {
         }
     }
 
+    /// Reads as if the lock named what lies in the usual places.
     fn lines(root: &Path) -> Vec<String> {
-        match read(root) {
+        lines_of(root, &["a", "@s/b", "a/node_modules/c"])
+    }
+
+    fn lines_of(root: &Path, names: &[&str]) -> Vec<String> {
+        let numbered = (0..=SCRIPTS).map(|number| format!("{FOLDER}/a{number}").into());
+        let locked = names.iter().map(|name| Path::new(FOLDER).join(name));
+        match read(root, &locked.chain(numbered).collect()) {
             Ok(scripts) => scripts.lines(None),
             Err(fault) => vec![format!("{} {} {}", fault.package, fault.entry, fault.reason)],
         }
@@ -296,5 +313,54 @@ mod tests {
             "{:?}",
             lines(root)
         );
+    }
+
+    #[test]
+    fn a_package_that_the_lock_does_not_name_is_refused_in_every_spelling_that_npm_may_read() {
+        let hidden = [
+            (
+                "@a/@b",
+                "node_modules/@a/@b is a package that its lock does not name",
+            ),
+            (
+                "z\\lib",
+                "node_modules/z\\lib is a package that its lock does not name",
+            ),
+            (
+                "@a\\b/c",
+                "node_modules/@a\\b/c is a package that its lock does not name",
+            ),
+            ("z", "node_modules/z is a package that its lock does not name"),
+            (
+                "@a/node_modules/z",
+                "node_modules/@a/node_modules is a package that its lock does not name",
+            ),
+            (
+                "a/node_modules/z",
+                "node_modules/a/node_modules/z is a package that its lock does not name",
+            ),
+        ];
+        for (place, expected) in hidden {
+            let home = tempfile::tempdir().unwrap();
+            let root = home.path();
+            let package = json!({ "name": "a", "version": "1.0.0" });
+            put(root, "node_modules/a", &package, &[]);
+            put(root, &format!("node_modules/{place}"), &package, &[]);
+            let found = lines_of(root, &["a", "@a/b"]);
+            assert_eq!(found.len(), 1, "{place}: {found:?}");
+            assert!(found[0].ends_with(expected), "{place}: {found:?}");
+        }
+        for (link, target) in [
+            ("node_modules/z", "a"),
+            ("node_modules/a/node_modules", "../../elsewhere"),
+        ] {
+            let home = tempfile::tempdir().unwrap();
+            let root = home.path();
+            put(root, "node_modules/a", &json!({}), &[]);
+            put(root, "elsewhere/z", &json!({}), &[]);
+            std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+            let found = lines_of(root, &["a", "z", "a/node_modules/z"]);
+            assert!(found[0].ends_with(&format!("{link} is no folder")), "{found:?}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::bounded::{self, RECORD};
 use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
@@ -128,7 +129,10 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     let python = fresh.python.clone();
     let at_start = inspected(fresh, &spec, environment).await?;
     compile(tools, python, order.directory, &packages).await;
-    let executables = executables(order.directory, &packages, order.package.name())?;
+    let (directory, name) = (order.directory.to_owned(), order.package.name().to_owned());
+    let executables = off_thread(move || executables(&directory, &packages, &name));
+    let gone = || InstallError::file("read", order.directory)(std::io::Error::other("pml is going away"));
+    let executables = executables.await.ok_or_else(gone)??;
     Ok(InstalledFiles {
         integrity: lock.integrity,
         executables,
@@ -213,7 +217,7 @@ async fn inspected(fresh: FreshVenv, spec: &str, environment: PathBuf) -> Result
     let inspected = off_thread(move || {
         fresh.check()?;
         records::check(&root, fresh.packages())?;
-        Ok(venv::at_start(&root.join(fresh.packages()))?)
+        venv::at_start(&root.join(fresh.packages()))
     });
     inspected
         .await
@@ -270,7 +274,7 @@ fn executables(
         return Ok(BTreeMap::new());
     };
     let record = described.path().join("RECORD");
-    let text = std::fs::read_to_string(&record).map_err(InstallError::file("read", &record))?;
+    let text = bounded::read_text(&record, RECORD).map_err(InstallError::file("read", &record))?;
     let scripts = text.lines().filter_map(|line| {
         // `../../../bin/name,sha256=…,123`, relative to `site-packages`.
         let script = line

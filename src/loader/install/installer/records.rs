@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 
+use super::bounded::{self, RECORD};
 use super::venv::{Misplaced, VenvProblem};
 use crate::protocol::Shown;
 
@@ -20,7 +21,7 @@ pub(super) fn check(environment: &Path, packages: &Path) -> Result<(), VenvProbl
         if !folder.to_string_lossy().ends_with(".dist-info") {
             continue;
         }
-        let text = std::fs::read_to_string(root.join(&folder).join("RECORD"))?;
+        let text = bounded::read_text(&root.join(&folder).join("RECORD"), RECORD)?;
         for line in text.lines().filter(|line| !line.is_empty()) {
             let (file, hash) = read(line);
             let refuse = |reason| {
@@ -73,8 +74,9 @@ fn below(packages: &Path, file: &Path) -> Option<PathBuf> {
 }
 
 fn digest(path: &Path) -> io::Result<String> {
-    let hash = Sha256::digest(std::fs::read(path)?);
-    Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hash))
+    let mut hash = Sha256::new();
+    bounded::pieces(path, |piece| hash.update(piece))?;
+    Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hash.finalize()))
 }
 
 #[cfg(test)]

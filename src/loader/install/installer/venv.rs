@@ -9,13 +9,17 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::bounded::{self, PATHS};
 use crate::protocol::{Digest, Shown};
 
 /// Where packages may put data beside their code, below the environment.
 const DATA: [&str; 7] = ["share", "etc", "include", "man", "doc", "docs", "opt"];
 
-/// Lists longer than this are cut: a person would not read them.
-const AT_START_LIMIT: usize = 20;
+/// Longer than any file of a fresh environment, in bytes: one that was put in its place is not read whole.
+const OWN_FILE: u64 = 32 << 20;
+
+/// More files that run at every start than a person reads; what is not shown is not accepted, so more are refused.
+const AT_START_LIMIT: usize = 100;
 
 /// A fresh environment, as it was before anything was unpacked into it.
 pub(super) struct FreshVenv {
@@ -173,7 +177,7 @@ impl VenvEntry {
         } else if found.is_dir() {
             Self::Directory
         } else {
-            Self::File(Digest::of([std::fs::read(path)?]))
+            Self::File(Digest::of([bounded::read(path, OWN_FILE)?]))
         })
     }
 }
@@ -196,7 +200,7 @@ fn walk<E: From<io::Error>>(
 }
 
 /// Finds the files that Python runs at every start, before the server: their names below `packages`.
-pub(super) fn at_start(packages: &Path) -> io::Result<Vec<String>> {
+pub(super) fn at_start(packages: &Path) -> Result<Vec<String>, VenvProblem> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(packages)? {
         let name = entry?.file_name();
@@ -216,17 +220,18 @@ pub(super) fn at_start(packages: &Path) -> io::Result<Vec<String>> {
         }
     }
     found.sort();
-    if found.len() > AT_START_LIMIT {
-        let more = found.len() - AT_START_LIMIT;
-        found.truncate(AT_START_LIMIT);
-        found.push(format!("{more} more"));
+    match found.get(AT_START_LIMIT) {
+        None => Ok(found),
+        Some(surplus) => Err(VenvProblem::Misplaced(Misplaced {
+            file: Shown::line(surplus).to_string(),
+            reason: "is one more file that runs at every start than a person can be shown",
+        })),
     }
-    Ok(found)
 }
 
 /// Tells whether a `.pth` file has a line of code, or names a directory outside; one that cannot be read counts.
 fn runs_code(path: &Path) -> bool {
-    let Ok(bytes) = std::fs::read(path) else {
+    let Ok(bytes) = bounded::read(path, PATHS) else {
         return true;
     };
     // A carriage return ends a line, too.
@@ -327,6 +332,26 @@ mod tests {
         let (root, fresh) = environment();
         std::fs::remove_file(root.path().join("pyvenv.cfg")).unwrap();
         assert!(matches!(fresh.check(), Err(VenvProblem::Misplaced(gone)) if gone.file == "pyvenv.cfg"));
+    }
+
+    #[test]
+    fn every_file_that_runs_at_every_start_is_listed_and_one_more_than_can_be_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..AT_START_LIMIT - 1 {
+            std::fs::write(folder.path().join(format!("{number:03}.pth")), "import os").unwrap();
+        }
+        std::fs::write(folder.path().join("zzz.pth"), "import evil").unwrap();
+        let listed = at_start(folder.path()).unwrap();
+        assert_eq!(listed.last().map(String::as_str), Some("zzz.pth"));
+        std::fs::write(
+            folder.path().join("zz.pth"),
+            " ".repeat(usize::try_from(PATHS + 1).unwrap()),
+        )
+        .unwrap();
+        let Err(VenvProblem::Misplaced(surplus)) = at_start(folder.path()) else {
+            panic!("a list that is too long is cut");
+        };
+        assert_eq!(surplus.file, "zzz.pth");
     }
 
     #[test]
