@@ -4,6 +4,7 @@
 //! and column, and a file that does not parse is never replaced by defaults. Writing is `permissions::writer`'s.
 
 mod advisory_settings;
+mod channel_settings;
 mod document;
 mod environment;
 mod error;
@@ -30,6 +31,11 @@ mod watch;
 
 pub use crate::protocol::nearest;
 pub use advisory_settings::{AdvisorySettings, AskedPackages};
+pub use channel_settings::{
+    AskKind, ChannelBasics, ChannelName, ChannelSettings, Details, Escalation, NoSuchChannel, NtfySettings,
+    Permission, QuietHours, RouteSettings, SlackSettings, TelegramSettings, WebhookSettings,
+    WhatsappSettings,
+};
 pub(crate) use document::dialect;
 pub use environment::Environment;
 pub use error::{ConfigError, Problem};

@@ -31,6 +31,7 @@
 //! `permissions`, `workflow` and `loader` do not see one another; `tests/it/architecture.rs` holds that.
 
 pub mod card;
+mod channels;
 pub mod cli;
 pub mod config;
 pub mod disk;
