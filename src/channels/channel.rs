@@ -11,6 +11,7 @@ use super::notice::Notice;
 use super::press::Press;
 use crate::card::{Card, Decision};
 use crate::config::ChannelName;
+use crate::protocol::hook::{HookReply, HookRequest};
 
 /// What a method of a channel returns.
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, ChannelError>> + Send + 'a>>;
@@ -37,6 +38,13 @@ pub(crate) trait Channel: Send + Sync {
 
     /// Tells the person who said something what came of it, beside the message where the service can.
     fn reply<'a>(&'a self, to: &'a ReplyTo, text: &'a str) -> Pending<'a, ()>;
+
+    /// Takes what a service sent to the public path of `pml serve`; what it holds comes out of [`Channel::heard`] later.
+    ///
+    /// Answers at once and never waits: it checks the signature and puts what it read where `heard` finds it.
+    fn hook(&self, _request: HookRequest) -> HookReply {
+        HookReply::Missing
+    }
 }
 
 /// Where a message stands: written by a channel, kept in the store, read by that channel only.
