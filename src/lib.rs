@@ -22,6 +22,8 @@
 //! | [`wire`] | one line reader and one bounded writer per peer |
 //! | [`stdio`] | the conversation with the client |
 //! | [`inbox`] | the surfaces on which a person answers outside any client: the screen of `pml inbox`, the page of `pml serve` |
+//! | `http_client` | how an address elsewhere is reached: proxies, certificates, nothing of what is said there |
+//! | `channels` | the chat services on which a person answers; in `pml serve` only |
 //! | [`cli`] | one file per command; the only place that prints |
 //! | [`disk`] | every way in which files are replaced, locked, compared and removed |
 //! | [`history`] | the record of what was asked, answered, granted, installed and started, as a chain of lines |
@@ -38,6 +40,7 @@ pub mod disk;
 mod footprint;
 pub mod history;
 pub mod host;
+mod http_client;
 pub mod inbox;
 pub mod loader;
 pub mod permissions;
