@@ -3,6 +3,14 @@
 //! They live in `pml serve` alone: one process of the user holds the connection of each token. A channel only shows cards
 //! and brings back what was said; who may say it, and what answer it is, is decided by the office and the desk.
 
+mod backoff;
 pub(crate) mod channel;
+mod closing;
 pub(crate) mod notice;
+mod plan;
 pub(crate) mod press;
+mod reading;
+mod routing;
+#[cfg(test)]
+mod samples;
+mod view;
