@@ -6,11 +6,24 @@
 mod backoff;
 pub(crate) mod channel;
 mod closing;
+mod connection;
+mod hearing;
+mod line;
+mod local_time;
 pub(crate) mod notice;
+mod office;
+mod open;
+mod outbox;
+pub mod pairing;
 mod plan;
 pub(crate) mod press;
 mod reading;
 mod routing;
 #[cfg(test)]
 mod samples;
+mod switchboard;
 mod view;
+mod webhook;
+
+pub use office::Office;
+pub use switchboard::Switchboard;

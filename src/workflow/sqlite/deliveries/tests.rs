@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::workflow::samples::{NOON, new};
 use crate::workflow::store::KEPT_AFTER_DEADLINE;
-use crate::workflow::{Event, Place, Store as _};
+use crate::workflow::{Event, Place};
 
 fn delivery(workflow: WorkflowId, channel: ChannelName, person: &str) -> Delivery {
     Delivery {
