@@ -6,3 +6,4 @@
 pub(crate) mod channel;
 pub(crate) mod notice;
 pub(crate) mod press;
+pub(crate) mod slack;
