@@ -20,15 +20,15 @@ pub(super) fn message(body: &Value) -> Vec<String> {
 pub(super) fn form(view: &Value) -> Vec<String> {
     let mut broken = complaints(&view["blocks"], 100);
     for member in ["title", "submit", "close"] {
-        text(&mut broken, &format!("view.{member}"), &view[member], 24);
+        if let Some(found) = view.get(member) {
+            text(&mut broken, &format!("view.{member}"), found, 24);
+        }
     }
-    string(&mut broken, "view.callback_id", &view["callback_id"], 255);
-    string(
-        &mut broken,
-        "view.private_metadata",
-        &view["private_metadata"],
-        3_000,
-    );
+    for (member, most) in [("callback_id", 255), ("private_metadata", 3_000)] {
+        if let Some(found) = view.get(member) {
+            string(&mut broken, &format!("view.{member}"), found, most);
+        }
+    }
     broken
 }
 
