@@ -28,7 +28,7 @@ use self::socket::lost;
 use super::channel::{Channel, ChannelError, Heard, MessageRef, Pending, ReplyTo, Unsupported};
 use super::notice::Notice;
 use crate::card::Card;
-use crate::config::{ChannelName, Environment, SlackSettings};
+use crate::config::{ChannelName, Environment, SlackSettings, expand};
 
 /// The channel as people write it.
 const TITLE: &str = "Slack";
@@ -51,14 +51,24 @@ struct Listening {
 }
 
 impl Slack {
-    /// Takes settings whose tokens are expanded; nothing is sent before something is sent or listened for.
+    /// Expands the tokens; no request is made before something is sent or listened for.
     pub(crate) fn open(settings: &SlackSettings, environment: &Environment) -> Result<Self, ChannelError> {
         Self::paced(settings, environment, Pace::USUAL)
     }
 
     fn paced(settings: &SlackSettings, environment: &Environment, pace: Pace) -> Result<Self, ChannelError> {
+        let token = |key: &str, written: &str| {
+            expand(written, environment)
+                .map(|expanded| expanded.text)
+                .map_err(|problem| ChannelError::Refused {
+                    channel: TITLE,
+                    reason: format!("`{key}` cannot be used: {problem}"),
+                })
+        };
+        let app_token = token("appToken", &settings.app_token)?;
+        let bot_token = token("botToken", &settings.bot_token)?;
         let api_url = settings.basics.api_url.as_deref();
-        let api = Api::new(&settings.app_token, &settings.bot_token, api_url, environment)?;
+        let api = Api::new(&app_token, &bot_token, api_url, environment)?;
         Ok(Self {
             api: Arc::new(api),
             pace,
@@ -80,13 +90,11 @@ impl Slack {
             }
         });
         self.wanted.notify_one();
-        match open.heard.recv().await {
-            Some(said) => said,
-            None => {
-                *listening = None;
-                Err(lost("its connection ended"))
-            }
+        if let Some(said) = open.heard.recv().await {
+            return said;
         }
+        *listening = None;
+        Err(lost("its connection ended"))
     }
 }
 

@@ -686,6 +686,79 @@ fn tokens_leave_this_machine_by_https_only() {
 }
 
 #[test]
+fn tokens_are_expanded_where_the_channel_is_opened() {
+    let mut settings = settings(None);
+    settings.app_token = "${SLACK_APP_TOKEN}".to_owned();
+    let Err(error) = Slack::open(&settings, &environment()) else {
+        panic!("the variable is not set")
+    };
+    assert_eq!(
+        error.to_string(),
+        "Slack refuses: `appToken` cannot be used: the environment variable `SLACK_APP_TOKEN` is not set"
+    );
+    let environment = environment().with("SLACK_APP_TOKEN", APP_TOKEN);
+    assert!(Slack::open(&settings, &environment).is_ok());
+}
+
+/// What is written to the log.
+#[derive(Clone, Default)]
+struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn another_program_on_the_same_app_is_warned_about_and_no_log_has_a_token() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _logging = tracing::subscriber::set_default(subscriber);
+    let fake = FakeSlack::start();
+    let slack = channel(&fake);
+    connect(&slack, &fake).await;
+    fake.disconnect("refresh_requested");
+    until("it is connected again", || fake.happened("close 1")).await;
+    let warning = "other connections are open for this app";
+    // Its own two are not others.
+    assert!(!log.text().contains(warning), "{}", log.text());
+    fake.greet_with(3);
+    fake.break_sockets();
+    until("it warns", || log.text().contains(warning)).await;
+    let ts = send(&slack, samples::three()).await;
+    fake.press(
+        "U1",
+        &ts,
+        "send",
+        &Filled::nothing().text(0, "canary of the answer"),
+    );
+    heard(&slack).await.unwrap();
+    fake.trouble("chat.update", Trouble::HangUp);
+    let at = envelope::message_ref("DU1", &ts);
+    let closed = samples::ended(samples::three(), "canary of the answer");
+    assert!(slack.update(&at, &closed).await.is_err());
+    for secret in [APP_TOKEN, BOT_TOKEN, "canary", "ticket=", "Which db?"] {
+        assert!(!log.text().contains(secret), "{secret}: {}", log.text());
+    }
+}
+
+#[test]
 fn the_manifest_asks_for_what_is_used_and_nothing_more() {
     let manifest = manifest();
     assert_eq!(

@@ -47,7 +47,7 @@ pub(super) fn serve(stream: TcpStream, address: SocketAddr, state: &Arc<Mutex<St
         let method = path.trim_start_matches("/api/").to_owned();
         let token = header("authorization").unwrap_or_default();
         let body = parsed(&header("content-type").unwrap_or_default(), &body);
-        let Some((status, more, answer)) = answered(&method, &token, body, address, state) else {
+        let Some((status, more, answer)) = answered(&method, &token, &body, address, state) else {
             return;
         };
         let answer = format!(
@@ -80,7 +80,7 @@ fn parsed(kind: &str, body: &[u8]) -> Value {
 fn answered(
     method: &str,
     token: &str,
-    body: Value,
+    body: &Value,
     address: SocketAddr,
     state: &Mutex<State>,
 ) -> Option<(u16, String, String)> {
@@ -115,10 +115,10 @@ fn answered(
     } else {
         BOT_TOKEN
     };
-    let answer = if token != format!("Bearer {wanted}") {
-        refused("invalid_auth")
+    let answer = if token == format!("Bearer {wanted}") {
+        state.answer(method, body, address)
     } else {
-        state.answer(method, &body, address)
+        refused("invalid_auth")
     };
     Some((200, no_more, answer.to_string()))
 }
