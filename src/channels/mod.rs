@@ -3,7 +3,29 @@
 //! They live in `pml serve` alone: one process of the user holds the connection of each token. A channel only shows cards
 //! and brings back what was said; who may say it, and what answer it is, is decided by the office and the desk.
 
+mod backoff;
 pub(crate) mod channel;
+mod closing;
+mod connection;
+mod hearing;
+mod line;
+mod local_time;
 pub(crate) mod notice;
+mod office;
+mod open;
+mod outbox;
+pub mod pairing;
+mod plan;
 pub(crate) mod press;
-pub(crate) mod slack;
+mod reading;
+mod routing;
+#[cfg(test)]
+mod samples;
+mod slack;
+mod switchboard;
+mod view;
+mod webhook;
+
+pub use office::Office;
+pub(crate) use slack::manifest as slack_manifest;
+pub use switchboard::Switchboard;

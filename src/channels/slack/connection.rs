@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::api::Api;
@@ -141,11 +141,13 @@ pub(super) async fn keep(api: Arc<Api>, pace: Pace, heard: mpsc::Sender<Said>, w
             | ChannelError::Contested { .. }
             | ChannelError::Unreadable { .. } => pace.pause_after(failures),
         };
+        // Counted from the failure: the reader may pause as well, and one pause is enough.
+        let again = Instant::now() + pause;
         if heard.send(Err(failed)).await.is_err() {
             return;
         }
         wanted.notified().await;
-        sleep(pause).await;
+        sleep_until(again).await;
     }
 }
 
