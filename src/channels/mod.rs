@@ -21,9 +21,11 @@ mod reading;
 mod routing;
 #[cfg(test)]
 mod samples;
+mod slack;
 mod switchboard;
 mod view;
 mod webhook;
 
 pub use office::Office;
+pub(crate) use slack::manifest as slack_manifest;
 pub use switchboard::Switchboard;

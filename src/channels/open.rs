@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::channel::Channel;
+use super::slack::Slack;
 use super::webhook::Webhook;
 use crate::config::{ChannelName, ChannelSettings, Environment};
 
@@ -17,7 +18,14 @@ pub(super) async fn open(
             Some(settings) => Ok(Arc::new(Webhook::open(settings, environment).await?)),
             None => Err(not_configured(channel)),
         },
-        ChannelName::Slack | ChannelName::Telegram | ChannelName::Whatsapp | ChannelName::Ntfy => {
+        ChannelName::Slack => match &settings.slack {
+            Some(settings) => {
+                let slack = Slack::open(settings, environment).map_err(|error| error.to_string())?;
+                Ok(Arc::new(slack))
+            }
+            None => Err(not_configured(channel)),
+        },
+        ChannelName::Telegram | ChannelName::Whatsapp | ChannelName::Ntfy => {
             Err(format!("this pml was built without `{channel}`"))
         }
     }
