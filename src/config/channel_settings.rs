@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A chat service on which a person can be asked.
@@ -82,7 +83,7 @@ impl FromStr for ChannelName {
 }
 
 /// What a person may do on a channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
     /// Answer questions.
@@ -170,6 +171,11 @@ pub struct NtfySettings {
     pub token: Option<String>,
 }
 
+impl NtfySettings {
+    /// The one whom a topic reaches: ntfy tells no people apart, so who knows the topic is this person.
+    pub const PERSON: &'static str = "topic";
+}
+
 /// What a webhook needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookSettings {
@@ -179,6 +185,11 @@ pub struct WebhookSettings {
     pub url: String,
     /// The secret that signs them; unexpanded.
     pub secret: String,
+}
+
+impl WebhookSettings {
+    /// The one whom an address reaches.
+    pub const PERSON: &'static str = "receiver";
 }
 
 /// The channels of the user, and which of them gets what.
@@ -225,12 +236,22 @@ pub struct RouteSettings {
     pub default: Option<Vec<ChannelName>>,
     /// By kind of ask: `approval` or `question`.
     pub kinds: BTreeMap<AskKind, Vec<ChannelName>>,
-    /// By directory of the project, the home expanded; the longest that fits counts, and before the kind.
+    /// By directory of the project, `~` as it is written; the longest that fits counts, and before the kind.
     pub projects: BTreeMap<String, Vec<ChannelName>>,
     /// When nothing is sent; what comes meanwhile is sent at the end of it.
     pub quiet: Option<QuietHours>,
     /// Where an ask goes as well that nobody has answered for a while.
     pub escalate: Option<Escalation>,
+}
+
+impl RouteSettings {
+    /// Returns every channel that a line names.
+    pub fn named(&self) -> impl Iterator<Item = ChannelName> + '_ {
+        let lines = self.default.iter().chain(self.kinds.values());
+        let lines = lines.chain(self.projects.values());
+        let lines = lines.chain(self.escalate.iter().map(|escalation| &escalation.to));
+        lines.flatten().copied()
+    }
 }
 
 /// The kind of an ask, as routes name it.

@@ -1,6 +1,6 @@
 //! The settings that only the user's own file may have: whom pml trusts, what it runs to call the person, whether it may
 //! act without a record, to whom it names installed packages, what it demands of where packages were built, and how old
-//! they must be.
+//! they must be; and on which chat services the person is asked.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
 
+use super::channel_checks;
 use super::document::DocumentFault;
 use super::file::File;
 use super::layer_kind::LayerKind;
@@ -77,6 +78,10 @@ pub(super) fn settle(
         users_own("run", "a project cannot decide which agent runs, or how")?;
         let settings = &mut config.run;
         settle_run(settings, entry).map_err(|reason| refused("run", reason))?;
+    }
+    if let Some(entry) = &file.channels {
+        users_own("channels", "a project cannot decide who is asked, or where")?;
+        config.channels = channel_checks::settings(entry).map_err(|reason| refused("channels", reason))?;
     }
     if let Some(words) = &file.notify {
         users_own(
