@@ -4,5 +4,12 @@
 //! and brings back what was said; who may say it, and what answer it is, is decided by the office and the desk.
 
 pub(crate) mod channel;
+#[cfg(test)]
+mod fake;
+mod inert;
 pub(crate) mod notice;
+pub(crate) mod opening;
 pub(crate) mod press;
+mod service;
+mod text;
+mod typed;
