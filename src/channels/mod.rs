@@ -11,5 +11,6 @@ pub(crate) mod notice;
 pub(crate) mod opening;
 pub(crate) mod press;
 mod service;
+pub(crate) mod telegram;
 mod text;
 mod typed;
