@@ -14,3 +14,4 @@ mod service;
 pub(crate) mod telegram;
 mod text;
 mod typed;
+pub(crate) mod whatsapp;
