@@ -8,6 +8,7 @@ pub(crate) mod channel;
 mod fake;
 mod inert;
 pub(crate) mod notice;
+pub(crate) mod ntfy;
 pub(crate) mod opening;
 pub(crate) mod press;
 mod service;
