@@ -227,6 +227,10 @@ pub(super) fn to(value: &Value) -> ReplyTo {
 }
 
 /// The answer of a service that is content.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "stands among answers that are never given"
+)]
 pub(super) fn fine(value: &Value) -> Option<FakeAnswer> {
     Some(FakeAnswer(200, value.to_string()))
 }
@@ -234,4 +238,13 @@ pub(super) fn fine(value: &Value) -> Option<FakeAnswer> {
 /// The answer of Telegram that is content.
 pub(super) fn result(value: &Value) -> Option<FakeAnswer> {
     fine(&json!({ "ok": true, "result": value }))
+}
+
+/// Writes bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
 }

@@ -34,7 +34,7 @@ const SILENCE: Duration = Duration::from_secs(100);
 const RECONNECT: Duration = Duration::from_secs(1);
 
 /// The longest pause after a failure.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// A topic of ntfy.
 pub(crate) struct Ntfy {
@@ -128,12 +128,11 @@ impl Ntfy {
                 return Ok(heard);
             }
             let result = self.listen(&mut listening).await;
-            match &result {
-                Ok(()) => listening.failures = 0,
-                Err(_) => {
-                    listening.stream = None;
-                    listening.failures = listening.failures.saturating_add(1);
-                }
+            if result.is_ok() {
+                listening.failures = 0;
+            } else {
+                listening.stream = None;
+                listening.failures = listening.failures.saturating_add(1);
             }
             result?;
         }

@@ -1,5 +1,7 @@
 //! The topic that buttons post to: its name, and the lines of its stream. Pure.
 
+use std::fmt::Write as _;
+
 use ring::{digest, hmac};
 use serde::Deserialize;
 use serde_json::json;
@@ -27,7 +29,10 @@ pub(super) fn digest(topic: &str) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Whether a message was sent while pml listens.

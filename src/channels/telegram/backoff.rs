@@ -10,13 +10,13 @@ use crate::channels::channel::ChannelError;
 const CONTESTED: Duration = Duration::from_secs(30);
 
 /// The longest pause after a failure that may pass.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// The longest pause while another program reads the bot.
 const LONGEST_CONTESTED: Duration = Duration::from_mins(5);
 
 /// What is wrong with a token is mended by a person.
-const REFUSED: Duration = Duration::from_secs(60);
+const REFUSED: Duration = Duration::from_mins(1);
 
 /// Counts failures in a row.
 #[derive(Debug, Default)]

@@ -122,7 +122,8 @@ struct TemplateButton {
 #[derive(Deserialize)]
 struct Status {
     id: String,
-    status: String,
+    #[serde(rename = "status")]
+    state: String,
     recipient_id: String,
     #[serde(default)]
     errors: Vec<StatusError>,
@@ -258,7 +259,7 @@ fn read(mut value: Value, fresh: &mut Vec<(String, Incoming)>) {
         let Ok(status) = serde_json::from_value::<Status>(status) else {
             continue;
         };
-        if status.status != "failed" {
+        if status.state != "failed" {
             continue;
         }
         let (code, title) = match status.errors.into_iter().next() {

@@ -43,9 +43,9 @@ fn sent(before: usize) -> Value {
     json!({ "messaging_product": "whatsapp", "messages": [{ "id": format!("wamid.{before}") }] })
 }
 
-fn trouble(status: u16, code: i64, message: &str) -> Option<FakeAnswer> {
+fn trouble(status: u16, code: i64, message: &str) -> FakeAnswer {
     let body = json!({ "error": { "code": code, "message": message, "type": "OAuthException" } });
-    Some(FakeAnswer(status, body.to_string()))
+    FakeAnswer(status, body.to_string())
 }
 
 fn short() -> Notice {
@@ -135,7 +135,7 @@ async fn a_closed_window_is_a_template_or_an_error() {
         if request.body["type"] == "template" {
             return fine(&sent(before));
         }
-        trouble(400, WINDOW_CLOSED, "Re-engagement message")
+        Some(trouble(400, WINDOW_CLOSED, "Re-engagement message"))
     };
     let service = FakeService::start(answer).await;
     let error = whatsapp(&service.url).await.send(&short(), ME).await.unwrap_err();
@@ -191,7 +191,7 @@ async fn each_trouble_of_a_number_has_words_of_its_own_and_none_tells_a_secret()
         (503, 2, "down", "it answers with status 503"),
     ] {
         let said = said.replace("CANARY", CANARY);
-        let service = FakeService::start(move |_, _| trouble(status, code, &said)).await;
+        let service = FakeService::start(move |_, _| Some(trouble(status, code, &said))).await;
         let error = whatsapp(&service.url).await.send(&short(), ME).await.unwrap_err();
         let told = format!("{error} {error:?}");
         assert!(told.contains(says), "{told}");

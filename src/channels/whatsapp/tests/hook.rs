@@ -17,7 +17,7 @@ const SIGNATURE_OF_NOTHING: &str = "c2bdf55f7d186824d3c2d3183171f0d88e2db0f2e951
 fn delivered(channel: &Whatsapp, body: &str) -> HookReply {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
     let tag = ring::hmac::sign(&key, body.as_bytes());
-    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = crate::channels::fake::hex(tag.as_ref());
     deliver(channel, Some(&format!("sha256={hex}")), body)
 }
 
@@ -201,7 +201,7 @@ async fn strange_deliveries_are_received_and_say_nothing() {
         &other,
         &strange,
     ] {
-        assert_eq!(delivered(&channel, body), HookReply::Received, "{:.60}", body);
+        assert_eq!(delivered(&channel, body), HookReply::Received, "{body:.60}");
     }
     assert!(waiting(&channel).await.is_empty());
     assert_eq!(
