@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::desk::TerminalDesk;
 use super::failure::{Hinted as _, Refused};
 use super::{CommandContext, output, person};
-use crate::channels::pairing;
+use crate::channels::{self, pairing};
 use crate::config::{self, ChannelName, ChannelSettings, Files};
 use crate::permissions::ConfigChange;
 use crate::permissions::writer::FileKind;
@@ -35,6 +35,15 @@ enum ChannelsCommand {
     Pair(PairArguments),
     /// Take a person out of a channel
     Unpair(UnpairArguments),
+    /// What Slack needs to be set up
+    #[command(subcommand)]
+    Slack(SlackCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum SlackCommand {
+    /// Print the manifest from which Slack makes the app
+    Manifest,
 }
 
 /// Who is let in.
@@ -63,6 +72,10 @@ pub(crate) fn run(context: &CommandContext, arguments: &ChannelsArguments) -> an
         Some(ChannelsCommand::Test(arguments)) => trial::run(context, arguments),
         Some(ChannelsCommand::Pair(arguments)) => pair(context, arguments),
         Some(ChannelsCommand::Unpair(arguments)) => unpair(context, arguments),
+        Some(ChannelsCommand::Slack(SlackCommand::Manifest)) => {
+            output::json(&channels::slack_manifest())?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
