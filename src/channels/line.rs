@@ -8,11 +8,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::channel::Channel;
 use super::connection::Connection;
 use super::hearing::Hearing;
 use super::local_time::LocalTime;
-use super::open::open;
+use super::open::{Opener, Opening};
 use super::outbox::{Done, Order, Outbox};
 use super::switchboard::Switchboard;
 use crate::config::{ChannelName, ChannelSettings, Environment};
@@ -34,6 +33,7 @@ pub(super) struct Surroundings {
     pub(super) settings: watch::Receiver<Arc<ChannelSettings>>,
     pub(super) done: mpsc::UnboundedSender<Done>,
     pub(super) switchboard: Switchboard,
+    pub(super) opener: Opener,
 }
 
 /// A line that runs.
@@ -48,19 +48,7 @@ pub(super) struct Line {
 impl Line {
     /// Opens a channel in a task of its own.
     pub(super) fn start(channel: ChannelName, settings: ChannelSettings, around: &Surroundings) -> Self {
-        let environment = around.environment.clone();
-        let opened = settings.clone();
-        let opening = async move { open(channel, &opened, &environment).await };
-        Self::of(channel, settings, around, opening)
-    }
-
-    /// Runs a channel that is being opened.
-    pub(super) fn of(
-        channel: ChannelName,
-        settings: ChannelSettings,
-        around: &Surroundings,
-        opening: impl Future<Output = Result<Arc<dyn Channel>, String>> + Send + 'static,
-    ) -> Self {
+        let opening = (around.opener)(channel, settings.clone(), around.environment.clone());
         let ending = CancellationToken::new();
         let (orders, taken) = mpsc::channel(ORDERS);
         let run = run(channel, opening, taken, around, ending.clone());
@@ -95,7 +83,7 @@ impl Line {
 
 fn run(
     name: ChannelName,
-    opening: impl Future<Output = Result<Arc<dyn Channel>, String>> + Send + 'static,
+    opening: Opening,
     orders: mpsc::Receiver<Order>,
     around: &Surroundings,
     ending: CancellationToken,

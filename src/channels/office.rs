@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::closing::standing;
 use super::line::{Line, Surroundings};
 use super::local_time::LocalTime;
+use super::open::{Opener, opener};
 use super::outbox::{Done, Order};
 use super::plan::{Known, Plan, Step, plan};
 use super::switchboard::Switchboard;
@@ -37,6 +38,7 @@ pub struct Office {
     /// The page of the inbox, for what does not fit into a chat.
     inbox: Option<String>,
     switchboard: Switchboard,
+    opener: Opener,
     ending: CancellationToken,
 }
 
@@ -65,6 +67,7 @@ impl Office {
             locations: locations.clone(),
             inbox,
             switchboard: Switchboard::default(),
+            opener: opener(),
             ending,
         }
     }
@@ -95,6 +98,7 @@ impl Office {
             settings: settings.subscribe(),
             done,
             switchboard: self.switchboard.clone(),
+            opener: Arc::clone(&self.opener),
         };
         let home = self
             .environment

@@ -1,5 +1,6 @@
 //! The one place where a channel is made of its settings.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use super::channel::Channel;
@@ -11,8 +12,21 @@ use super::webhook::Webhook;
 use super::whatsapp::Whatsapp;
 use crate::config::{ChannelName, ChannelSettings, Environment};
 
+/// A channel that is being opened.
+pub(super) type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Channel>, String>> + Send>>;
+
+/// What opens a channel; tests bring their own.
+pub(super) type Opener = Arc<dyn Fn(ChannelName, ChannelSettings, Environment) -> Opening + Send + Sync>;
+
+/// Returns what opens the channels of services.
+pub(super) fn opener() -> Opener {
+    Arc::new(|channel, settings, environment| {
+        Box::pin(async move { open(channel, &settings, &environment).await })
+    })
+}
+
 /// Opens a channel that is configured; an error says what is wrong with its settings, without a token.
-pub(super) async fn open(
+async fn open(
     channel: ChannelName,
     settings: &ChannelSettings,
     environment: &Environment,
