@@ -138,14 +138,6 @@ pub(crate) enum Unsupported {
         /// How many there are.
         found: usize,
     },
-    /// It needs something that the channel has not.
-    #[error("{channel} cannot {what}")]
-    Lacks {
-        /// The channel.
-        channel: &'static str,
-        /// What it would have to do.
-        what: &'static str,
-    },
 }
 
 /// Says why a channel failed; never holds a token, nor a text of a card.

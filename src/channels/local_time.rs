@@ -15,12 +15,6 @@ impl LocalTime {
         Self(TimeZone::system())
     }
 
-    /// A zone for tests.
-    #[cfg(test)]
-    pub(super) fn utc() -> Self {
-        Self(TimeZone::UTC)
-    }
-
     /// Returns a moment with its minute of the day.
     pub(super) fn moment(&self, now: Timestamp) -> LocalMoment {
         let (hour, minute) = self.clock(now);

@@ -236,3 +236,56 @@ impl Drop for Kept<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ChannelName::{Slack, Telegram};
+
+    #[test]
+    fn each_way_in_which_a_channel_is_not_reached_is_told_in_its_own_words() {
+        let unreached = |error: &Unreached| crate::report::render(error, None);
+        let not_configured = |configured| Unreached::NotConfigured {
+            channel: Slack,
+            configured,
+        };
+        let reason = || "Slack refuses: invalid_auth".to_owned();
+        let told: Vec<String> = [
+            Unreached::NoChannel("irc".parse::<ChannelName>().unwrap_err()),
+            not_configured(Vec::new()),
+            not_configured(vec![Telegram]),
+            Unreached::Nobody { channel: Slack },
+            Unreached::MayNot { channel: Slack },
+            Unreached::NoServer { channel: Slack },
+            Unreached::Disconnected {
+                channel: Slack,
+                reason: reason(),
+            },
+            Unreached::NotSent {
+                channel: Slack,
+                reason: reason(),
+            },
+            Unreached::TooSlow {
+                channel: Slack,
+                reason: None,
+            },
+        ]
+        .iter()
+        .map(unreached)
+        .collect();
+        assert_eq!(
+            told,
+            [
+                "`irc` is no channel; there are slack, telegram, whatsapp, ntfy and webhook",
+                "`slack` is not configured: no channel is",
+                "`slack` is not configured; there is `telegram`",
+                "nobody is paired with `slack`: its list of people is empty",
+                "`slack` may not be used to answer: `may` does not say \"answer\"",
+                "`slack` is not connected: `pml serve` does not run, or does not know it yet",
+                "`slack` is not connected: Slack refuses: invalid_auth",
+                "the question was not sent by `slack`: Slack refuses: invalid_auth",
+                "`slack` did not send the question within 20 seconds",
+            ]
+        );
+    }
+}
