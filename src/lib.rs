@@ -23,7 +23,7 @@
 //! | [`stdio`] | the conversation with the client |
 //! | [`inbox`] | the surfaces on which a person answers outside any client: the screen of `pml inbox`, the page of `pml serve` |
 //! | `http_client` | how an address elsewhere is reached: proxies, certificates, nothing of what is said there |
-//! | `channels` | the chat services on which a person answers; in `pml serve` only |
+//! | [`channels`] | the chat services on which a person answers; in `pml serve` only |
 //! | [`cli`] | one file per command; the only place that prints |
 //! | [`disk`] | every way in which files are replaced, locked, compared and removed |
 //! | [`history`] | the record of what was asked, answered, granted, installed and started, as a chain of lines |
@@ -33,7 +33,7 @@
 //! `permissions`, `workflow` and `loader` do not see one another; `tests/it/architecture.rs` holds that.
 
 pub mod card;
-mod channels;
+pub mod channels;
 pub mod cli;
 pub mod config;
 pub mod disk;

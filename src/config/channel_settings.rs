@@ -222,6 +222,34 @@ impl ChannelSettings {
         }
     }
 
+    /// Returns the settings by which one channel is opened: those of the others, and what may change while it is open, are
+    /// left out.
+    #[must_use]
+    pub fn without_people(&self, channel: ChannelName) -> Self {
+        let own = |name: ChannelName| name == channel;
+        let mut settings = Self {
+            slack: self.slack.clone().filter(|_| own(ChannelName::Slack)),
+            telegram: self.telegram.clone().filter(|_| own(ChannelName::Telegram)),
+            whatsapp: self.whatsapp.clone().filter(|_| own(ChannelName::Whatsapp)),
+            ntfy: self.ntfy.clone().filter(|_| own(ChannelName::Ntfy)),
+            webhook: self.webhook.clone().filter(|_| own(ChannelName::Webhook)),
+            route: RouteSettings::default(),
+        };
+        let basics = [
+            settings.slack.as_mut().map(|slack| &mut slack.basics),
+            settings.telegram.as_mut().map(|telegram| &mut telegram.basics),
+            settings.whatsapp.as_mut().map(|whatsapp| &mut whatsapp.basics),
+            settings.ntfy.as_mut().map(|ntfy| &mut ntfy.basics),
+            settings.webhook.as_mut().map(|webhook| &mut webhook.basics),
+        ];
+        for basics in basics.into_iter().flatten() {
+            basics.people.clear();
+            basics.may.clear();
+            basics.details = Details::default();
+        }
+        settings
+    }
+
     /// Returns the channels that are configured, in the order of [`ChannelName::ALL`].
     pub fn configured(&self) -> impl Iterator<Item = ChannelName> + '_ {
         let known = ChannelName::ALL.into_iter();

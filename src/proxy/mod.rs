@@ -14,6 +14,7 @@ mod client_scope;
 mod clock;
 mod continuation;
 mod decision;
+mod deliveries;
 mod desk;
 mod dialog;
 mod door;
@@ -72,6 +73,7 @@ pub use crate::loader::process::{
 pub use crate::permissions::Ruling;
 pub use crate::relay::RelayError;
 pub use crate::workflow::{Answer, Arguments, Ask, Provenance, Road, State, UseReach, Workflow, WorkflowId};
+pub use crate::workflow::{ChannelReport, ChannelState, Delivery, DeliveryKey, DeliveryState, ShownStanding};
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

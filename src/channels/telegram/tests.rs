@@ -428,25 +428,6 @@ async fn each_trouble_of_a_bot_has_words_of_its_own_and_none_tells_the_token() {
 }
 
 #[tokio::test]
-async fn another_reader_is_left_alone_for_half_a_minute() {
-    let service = FakeService::start(|request, _| {
-        if request.is("/getUpdates") {
-            let body = json!({ "ok": false, "error_code": 409, "description": "Conflict: terminated" });
-            return Some(FakeAnswer(409, body.to_string()));
-        }
-        result(&json!({}))
-    })
-    .await;
-    let bot = telegram(&service.url).await;
-    let error = soon(bot.heard()).await.unwrap_err();
-    assert!(matches!(error, ChannelError::Contested { .. }), "{error}");
-    // The second poll waits; how long is shown beside the backoff itself.
-    let second = tokio::time::timeout(Duration::from_millis(300), bot.heard()).await;
-    assert!(second.is_err(), "{second:?}");
-    assert_eq!(service.requests("/getUpdates").len(), 1);
-}
-
-#[tokio::test]
 async fn a_reply_stands_beside_the_button_or_below_the_message() {
     let service = FakeService::start(|request, _| {
         if request.is("/answerCallbackQuery") && request.body["callback_query_id"] == "old" {
