@@ -1,6 +1,7 @@
 //! Telegram against a service in the tests: what is sent, what is heard, and what goes wrong.
 
 mod drawing;
+mod interop;
 
 use serde_json::{Value, json};
 
