@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use reqwest::header::AUTHORIZATION;
 use reqwest::{RequestBuilder, Response, Url};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::reply_topic::{Line, Lines};
 use super::channel::{
@@ -32,9 +32,6 @@ const SILENCE: Duration = Duration::from_secs(100);
 
 /// A server that ends the stream at once is not asked in bursts.
 const RECONNECT: Duration = Duration::from_secs(1);
-
-/// The longest pause after a failure.
-const LONGEST: Duration = Duration::from_mins(1);
 
 /// A topic of ntfy.
 pub(crate) struct Ntfy {
@@ -56,7 +53,6 @@ struct Listening {
     /// The last message that was read; before the first one, everything that the server remembers is wanted.
     since: Option<String>,
     waiting: VecDeque<Heard>,
-    failures: u32,
 }
 
 struct Stream {
@@ -128,11 +124,8 @@ impl Ntfy {
                 return Ok(heard);
             }
             let result = self.listen(&mut listening).await;
-            if result.is_ok() {
-                listening.failures = 0;
-            } else {
+            if result.is_err() {
                 listening.stream = None;
-                listening.failures = listening.failures.saturating_add(1);
             }
             result?;
         }
@@ -141,11 +134,6 @@ impl Ntfy {
     /// Reads what comes next; connects where no stream is open.
     async fn listen(&self, listening: &mut Listening) -> Result<(), ChannelError> {
         let Some(stream) = &mut listening.stream else {
-            let pause = match listening.failures {
-                0 => Duration::ZERO,
-                failures => RECONNECT.saturating_mul(1 << failures.min(10)).min(LONGEST),
-            };
-            tokio::time::sleep(pause).await;
             listening.stream = Some(self.connect(listening.since.as_deref()).await?);
             return Ok(());
         };
@@ -233,7 +221,8 @@ impl Channel for Ntfy {
         Box::pin(async move {
             let message = publication::of(notice, &self.topic, &self.reply_url);
             self.publish(&message).await?;
-            Ok(MessageRef(Value::Null))
+            // Nothing of it is needed again.
+            Ok(MessageRef(json!({})))
         })
     }
 

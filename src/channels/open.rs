@@ -11,6 +11,7 @@ use super::telegram::Telegram;
 use super::webhook::Webhook;
 use super::whatsapp::Whatsapp;
 use crate::config::{ChannelName, ChannelSettings, Environment};
+use crate::report::Hint as _;
 
 /// A channel that is being opened.
 pub(super) type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Channel>, String>> + Send>>;
@@ -32,7 +33,11 @@ async fn open(
     environment: &Environment,
 ) -> Result<Arc<dyn Channel>, String> {
     let missing = || format!("`{channel}` is not configured");
-    let said = |error: OpenError| error.to_string();
+    // The state of a channel is one line.
+    let said = |error: OpenError| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    };
     Ok(match channel {
         ChannelName::Slack => {
             let settings = settings.slack.as_ref().ok_or_else(missing)?;

@@ -165,9 +165,11 @@ fn key(text: &str, notice: &Notice, button: Button) -> Key {
         button,
         nonce: notice.nonce.clone(),
     };
+    let data = press.to_string();
+    debug_assert!(SURE.len() + data.len() <= DATA, "{data}");
     Key {
         text: text.to_owned(),
-        callback_data: press.to_string(),
+        callback_data: data,
     }
 }
 

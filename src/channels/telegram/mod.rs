@@ -4,7 +4,6 @@
 //! nothing. Only a person in a private chat is a person here. The token is part of every address: no error tells one.
 
 mod api;
-mod backoff;
 mod keyboard;
 mod message;
 mod update;
@@ -17,7 +16,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use self::api::Api;
-use self::backoff::Backoff;
 use self::keyboard::{Keyboard, Pressed};
 use self::message::Message;
 use self::update::{Callback, Incoming, Place, Received};
@@ -55,7 +53,6 @@ struct Polling {
     /// The update that was handed on; stored once the next one is asked for.
     handed: Option<i64>,
     waiting: VecDeque<Received>,
-    backoff: Backoff,
 }
 
 impl Telegram {
@@ -92,9 +89,7 @@ impl Telegram {
                 polling.next = stored.saturating_add(1);
             }
             let Some(Received { id, incoming }) = polling.waiting.pop_front() else {
-                let result = self.poll(&mut polling).await;
-                polling.backoff.note(&result);
-                result?;
+                self.poll(&mut polling).await?;
                 continue;
             };
             polling.handed = Some(id);
@@ -112,7 +107,6 @@ impl Telegram {
 
     /// Fills what waits, or waits itself.
     async fn poll(&self, polling: &mut Polling) -> Result<(), ChannelError> {
-        polling.backoff.wait().await;
         if !polling.known {
             self.api.check_token().await?;
             polling.known = true;

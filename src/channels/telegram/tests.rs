@@ -1,6 +1,7 @@
 //! Telegram against a service in the tests: what is sent, what is heard, and what goes wrong.
 
 mod drawing;
+mod interop;
 
 use serde_json::{Value, json};
 
@@ -425,25 +426,6 @@ async fn each_trouble_of_a_bot_has_words_of_its_own_and_none_tells_the_token() {
     let told = format!("{error} {error:?}");
     assert!(told.contains("Telegram cannot be reached"), "{told}");
     assert!(!told.contains("canary") && !told.contains("127.0.0.1"), "{told}");
-}
-
-#[tokio::test]
-async fn another_reader_is_left_alone_for_half_a_minute() {
-    let service = FakeService::start(|request, _| {
-        if request.is("/getUpdates") {
-            let body = json!({ "ok": false, "error_code": 409, "description": "Conflict: terminated" });
-            return Some(FakeAnswer(409, body.to_string()));
-        }
-        result(&json!({}))
-    })
-    .await;
-    let bot = telegram(&service.url).await;
-    let error = soon(bot.heard()).await.unwrap_err();
-    assert!(matches!(error, ChannelError::Contested { .. }), "{error}");
-    // The second poll waits; how long is shown beside the backoff itself.
-    let second = tokio::time::timeout(Duration::from_millis(300), bot.heard()).await;
-    assert!(second.is_err(), "{second:?}");
-    assert_eq!(service.requests("/getUpdates").len(), 1);
 }
 
 #[tokio::test]
