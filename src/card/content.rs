@@ -207,7 +207,7 @@ impl Card {
                 run: shown(&asked_by.run),
                 alive: presence == Presence::Running,
             },
-            channel: workflow.channel.map(|channel| channel.key()),
+            channel: workflow.channel_key(),
             title: facts::title(workflow),
             subject: Subject::of(workflow),
             lines: facts::lines(workflow),

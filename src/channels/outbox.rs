@@ -131,7 +131,7 @@ impl Outbox {
                 Err(error) => error,
             };
             tracing::info!(channel = %key.channel, attempt = delivery.attempts, "an ask was not sent: {error}");
-            match self.pause(&error, delivery.attempts) {
+            match Self::pause(&error, delivery.attempts) {
                 Some(pause) => {
                     delivery.state = DeliveryState::Queued;
                     delivery.error = Some(kept_error(&error.to_string()));
@@ -161,11 +161,8 @@ impl Outbox {
                 inbox: self.inbox.clone(),
             };
             let at = MessageRef(delivery.message.clone().unwrap_or_default());
-            let error = match self.limited(self.channel.update(&at, &notice)).await {
-                Ok(()) => None,
-                Err(error) => Some(error),
-            };
-            let pause = error.as_ref().and_then(|error| self.pause(error, attempt));
+            let error = self.limited(self.channel.update(&at, &notice)).await.err();
+            let pause = error.as_ref().and_then(|error| Self::pause(error, attempt));
             delivery.error = error.map(|error| kept_error(&error.to_string()));
             if let Some(pause) = pause {
                 tokio::select! {
@@ -197,7 +194,7 @@ impl Outbox {
     }
 
     /// Returns how long to wait before trying again; `None` where that does not help, or was done often enough.
-    fn pause(&self, error: &ChannelError, attempts: u32) -> Option<Duration> {
+    fn pause(error: &ChannelError, attempts: u32) -> Option<Duration> {
         if attempts >= ATTEMPTS {
             return None;
         }

@@ -76,6 +76,7 @@ pub fn offer(
 }
 
 /// Returns who waits under a code.
+#[must_use]
 pub fn find(state: &Path, code: &str, now: Timestamp) -> Option<Stranger> {
     let code = code.trim().to_ascii_lowercase();
     let waiting = read(&state.join("pairing"), now);

@@ -146,26 +146,26 @@ mod tests {
         settings("{}").basics(ChannelName::Slack).unwrap().clone()
     }
 
-    fn said(card: &Card, utterance: Utterance) -> Result<Said, String> {
-        read(card, &basics(), &utterance).map_err(|error| error.to_string())
+    fn said(card: &Card, utterance: &Utterance) -> Result<Said, String> {
+        read(card, &basics(), utterance).map_err(|error| error.to_string())
     }
 
     fn text(text: &str) -> Utterance {
         Utterance::Text(text.to_owned())
     }
 
-    fn labelled(label: &str) -> Option<SaidAnswer> {
-        Some(SaidAnswer {
+    fn labelled(label: &str) -> SaidAnswer {
+        SaidAnswer {
             labels: vec![label.to_owned()],
             text: None,
-        })
+        }
     }
 
-    fn worded(words: &str) -> Option<SaidAnswer> {
-        Some(SaidAnswer {
+    fn worded(words: &str) -> SaidAnswer {
+        SaidAnswer {
             labels: Vec::new(),
             text: Some(words.to_owned()),
-        })
+        }
     }
 
     #[test]
@@ -176,21 +176,21 @@ mod tests {
             ("whatever you like", worded("whatever you like")),
         ] {
             assert_eq!(
-                said(&question(), text(typed)),
+                said(&question(), &text(typed)),
                 Ok(Said::answers([expected])),
                 "{typed}"
             );
         }
-        assert!(said(&question(), text("7")).unwrap_err().contains('7'));
+        assert!(said(&question(), &text("7")).unwrap_err().contains('7'));
     }
 
     #[test]
     fn several_questions_take_a_line_each() {
         assert_eq!(
-            said(&questions(), text("2\n\nit is small")),
+            said(&questions(), &text("2\n\nit is small")),
             Ok(Said::answers([labelled("sqlite"), worded("it is small")]))
         );
-        let one = said(&questions(), text("2")).unwrap_err();
+        let one = said(&questions(), &text("2")).unwrap_err();
         assert_eq!(
             one,
             "there are 2 questions: write one line for each, in their order"
@@ -203,10 +203,10 @@ mod tests {
             options: options.to_vec(),
             text: text.map(str::to_owned),
         };
-        let answers = |picked: Vec<Picked>| said(&questions(), Utterance::Answers(picked));
+        let answers = |picked: Vec<Picked>| said(&questions(), &Utterance::Answers(picked));
         assert_eq!(
             answers(vec![picked(&[1], None), picked(&[], Some(" "))]),
-            Ok(Said::answers([labelled("sqlite"), None]))
+            Ok(Said::answers([Some(labelled("sqlite")), None]))
         );
         assert_eq!(
             answers(vec![picked(&[9], None), picked(&[], None)]),
@@ -225,10 +225,10 @@ mod tests {
             ("No, too old", Said::refusal(Some("too old".to_owned()))),
             ("abort", Said::refusal(None)),
         ] {
-            assert_eq!(said(&card, text(typed)), Ok(expected), "{typed}");
+            assert_eq!(said(&card, &text(typed)), Ok(expected), "{typed}");
         }
         for typed in ["yes", "3", "0", "always", "ok go", ""] {
-            let error = said(&card, text(typed)).unwrap_err();
+            let error = said(&card, &text(typed)).unwrap_err();
             assert_eq!(error, "say one of these: 1. Continue, 2. Abort", "{typed}");
         }
     }
@@ -237,7 +237,7 @@ mod tests {
     fn a_decision_that_may_does_not_name_is_refused_however_it_was_pressed() {
         let card = approval();
         for decision in [Decision::Session, Decision::Always] {
-            let error = said(&card, Utterance::Decision(decision, None)).unwrap_err();
+            let error = said(&card, &Utterance::Decision(decision, None)).unwrap_err();
             assert!(error.contains("`may`"), "{error}");
         }
         let mut silent = basics();

@@ -2,6 +2,7 @@
 
 mod trial;
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -161,11 +162,11 @@ impl Standing<'_> {
     /// Returns what went wrong last: with the connection, else with a message.
     fn error(&self) -> Option<&str> {
         let of_connection = self.report.and_then(|report| report.error.as_deref());
-        let of_message = self
+        let mut of_message = self
             .deliveries
             .iter()
             .filter_map(|delivery| delivery.error.as_deref());
-        of_connection.or_else(|| of_message.last())
+        of_connection.or_else(|| of_message.next_back())
     }
 
     fn lines(&self) -> String {
@@ -181,12 +182,13 @@ impl Standing<'_> {
             self.count(&[DeliveryState::Failed]),
         );
         if waiting + sent + failed > 0 {
-            lines.push_str(&format!(
+            let _ = write!(
+                lines,
                 "\n          {sent} open, {waiting} to be sent, {failed} failed"
-            ));
+            );
         }
         if let Some(error) = self.error() {
-            lines.push_str(&format!("\n          {error}"));
+            let _ = write!(lines, "\n          {error}");
         }
         lines
     }

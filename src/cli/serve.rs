@@ -177,9 +177,8 @@ async fn serve_page(
             drop(asked_to_go.await);
             ending.cancel();
             // The store is closed after this: what the channels say last must be in it.
-            match tokio::time::timeout(LAST_WORDS, channels).await {
-                Ok(Ok(Err(refusal))) => tracing::warn!("the channels stopped: {}", render_hinted(&refusal)),
-                Ok(_) | Err(_) => {}
+            if let Ok(Ok(Err(refusal))) = tokio::time::timeout(LAST_WORDS, channels).await {
+                tracing::warn!("the channels stopped: {}", render_hinted(&refusal));
             }
         })
         .await?;

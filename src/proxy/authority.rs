@@ -155,10 +155,11 @@ pub fn may_answer(
         // A refusal in a terminal grants nothing, so anybody may give it.
         (Cli, _, _) if effect == Effect::Refuses => Ok(AnswerWeight::Decides),
         (Prompt | Cli, _, By::Human) if runner == Runner::Agent => Err(NotEntitled::Agent),
-        // A chat brings the word of a person whom the user paired, by the service that names them; the channels hear no
-        // one else. Which agent runs this process says nothing of who pressed.
-        (Chat, _, _) => Ok(AnswerWeight::Decides),
-        (Continuation | Dialog | Elicitation | Prompt | Cli | Web | Rule, _, _) => Ok(AnswerWeight::Decides),
+        // A chat brings the word of a person whom the user paired, by the service that names them, and the channels hear no
+        // other; which agent runs this process says nothing of who pressed there.
+        (Continuation | Dialog | Elicitation | Prompt | Cli | Web | Chat | Rule, _, _) => {
+            Ok(AnswerWeight::Decides)
+        }
     }
 }
 

@@ -256,6 +256,12 @@ impl Workflow {
         }
     }
 
+    /// Returns the key of the channel that the asker named.
+    #[must_use]
+    pub fn channel_key(&self) -> Option<&'static str> {
+        self.channel.map(ChannelName::key)
+    }
+
     /// Returns the answer it has, taken or not.
     #[must_use]
     pub fn answer(&self) -> Option<&Answer> {

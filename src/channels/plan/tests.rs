@@ -41,9 +41,8 @@ impl Desk {
             let (Step::Send(key) | Step::Update(key) | Step::Fail(key, _) | Step::Close(key)) = step.clone();
             let card = &self.cards[&key.workflow];
             let state = match step {
-                Step::Send(_) => DeliveryState::Sent,
                 Step::Update(_) if standing(card) == ShownStanding::Over => DeliveryState::Closed,
-                Step::Update(_) => DeliveryState::Sent,
+                Step::Send(_) | Step::Update(_) => DeliveryState::Sent,
                 Step::Fail(..) => DeliveryState::Failed,
                 Step::Close(_) => DeliveryState::Closed,
             };

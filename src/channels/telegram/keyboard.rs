@@ -15,7 +15,6 @@ use crate::channels::text::label;
 use crate::protocol::question::Selection;
 
 /// The most that a button carries, in bytes.
-#[cfg(test)]
 pub(super) const DATA: usize = 64;
 
 /// The most buttons below a message.

@@ -73,7 +73,10 @@ fn every_state_and_standing_reads_back_and_what_is_closed_is_not_open() {
                 ..delivery(ask.id, ChannelName::Ntfy, "topic")
             };
             store.record_delivery(&written).unwrap();
-            assert_eq!(store.deliveries_of(ask.id).unwrap(), [written.clone()]);
+            assert_eq!(
+                store.deliveries_of(ask.id).unwrap(),
+                std::slice::from_ref(&written)
+            );
             let open = store.open_deliveries().unwrap();
             assert_eq!(
                 open.len(),
