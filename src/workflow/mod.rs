@@ -11,6 +11,7 @@ mod approvals;
 mod asking_client;
 mod capacity;
 mod deadlines;
+mod deliveries;
 mod delivery;
 mod digests;
 mod error;
@@ -54,7 +55,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{oneshot, watch};
 
-use crate::config::ChannelName;
 use crate::history::{History, Record};
 use crate::protocol::{Digest, LaunchApproval};
 use keeper::{Job, Keeper, Thread, Waiters};
@@ -273,56 +273,6 @@ impl Workflows {
             newer
         });
         Ok(receiver)
-    }
-
-    /// Lists the deliveries of an ask.
-    pub async fn deliveries_of(&self, id: WorkflowId) -> Result<Vec<Delivery>, WorkflowError> {
-        self.run(move |store, _| store.deliveries_of(id)).await
-    }
-
-    /// Lists the deliveries to a person on a channel, of every ask that is still kept.
-    pub async fn deliveries_to(
-        &self,
-        channel: ChannelName,
-        person: String,
-    ) -> Result<Vec<Delivery>, WorkflowError> {
-        self.run(move |store, _| store.deliveries_to(channel, &person))
-            .await
-    }
-
-    /// Lists the deliveries that may still be sent or edited.
-    pub async fn open_deliveries(&self) -> Result<Vec<Delivery>, WorkflowError> {
-        self.run(|store, _| store.open_deliveries()).await
-    }
-
-    /// Finds the delivery whose message carries a nonce.
-    pub async fn pressed_delivery(
-        &self,
-        channel: ChannelName,
-        nonce: String,
-    ) -> Result<Option<Delivery>, WorkflowError> {
-        self.run(move |store, _| store.pressed_delivery(channel, &nonce))
-            .await
-    }
-
-    /// Records a delivery; tells whether its ask is still kept.
-    pub async fn record_delivery(&self, delivery: Delivery) -> Result<bool, WorkflowError> {
-        self.run(move |store, _| store.record_delivery(&delivery)).await
-    }
-
-    /// Reports how a channel stands, to every process.
-    pub async fn report_channel(&self, report: ChannelReport) -> Result<(), WorkflowError> {
-        self.run(move |store, _| store.report_channel(&report)).await
-    }
-
-    /// Forgets how a channel stands.
-    pub async fn forget_channel(&self, channel: ChannelName) -> Result<(), WorkflowError> {
-        self.run(move |store, _| store.forget_channel(channel)).await
-    }
-
-    /// Returns how every channel stands.
-    pub async fn channel_reports(&self) -> Result<Vec<ChannelReport>, WorkflowError> {
-        self.run(|store, _| store.channel_reports()).await
     }
 
     /// Waits until this or another process has moved a workflow out of `Pending`.

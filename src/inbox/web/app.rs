@@ -7,12 +7,12 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
-use super::hooks::WhatsappHook;
 use super::hosts::Hosts;
 use super::limits::Limits;
 use super::stream_questions::StreamQuestions;
 use super::streams::StreamTokens;
 use crate::host::Runs;
+use crate::protocol::hook::{HookReply, HookRequest};
 use crate::proxy::Desk;
 
 /// How many event streams may be open: each looks at the store whenever an ask changes.
@@ -20,6 +20,9 @@ const STREAMS: usize = 32;
 
 /// How many messages to runs are read at once: each may hold 22 MB of images.
 const MESSAGES: usize = 4;
+
+/// Hands a request of a service to its channel, which answers at once.
+pub type WhatsappHook = Arc<dyn Fn(HookRequest) -> HookReply + Send + Sync>;
 
 /// The state of the server.
 pub(super) struct App {

@@ -4,7 +4,6 @@
 //! other path does, so a tunnel that leads here opens nothing else: the guard refuses its host name.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
@@ -20,9 +19,6 @@ use super::body::{self, Bounds};
 use super::connections::ConnectionHandle;
 use super::reply;
 use crate::protocol::hook::{HookReply, HookRequest};
-
-/// Hands a request of a service to its channel, which answers at once.
-pub type WhatsappHook = Arc<dyn Fn(HookRequest) -> HookReply + Send + Sync>;
 
 /// The header that WhatsApp signs in.
 const SIGNATURE: &str = "x-hub-signature-256";

@@ -30,9 +30,9 @@ mod server;
 mod stream_questions;
 mod streams;
 
+pub use app::WhatsappHook;
 pub use client::fresh_key;
 pub use error::ServeError;
-pub use hooks::WhatsappHook;
 pub use only_server::{Claim, OnlyServer, RunningServer};
 pub use server::{ServeOptions, Server};
 pub use streams::{StreamToken, StreamTokens};

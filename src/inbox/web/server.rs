@@ -8,10 +8,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
-use super::app::{App, CookieName, SharedApp, Transport};
+use super::app::{App, CookieName, SharedApp, Transport, WhatsappHook};
 use super::connections::{BoundedListener, ConnectionHandle};
 use super::error::ServeError;
-use super::hooks::WhatsappHook;
 use super::hosts::Hosts;
 use super::limits::Limits;
 use super::only_server::{OnlyServer, RunningServer};
