@@ -7,12 +7,17 @@ mod backoff;
 pub(crate) mod channel;
 mod closing;
 mod connection;
+#[cfg(test)]
+mod fake;
 mod hearing;
+mod inert;
 mod line;
 mod local_time;
 pub(crate) mod notice;
+mod ntfy;
 mod office;
 mod open;
+mod opening;
 mod outbox;
 pub mod pairing;
 mod plan;
@@ -21,10 +26,15 @@ mod reading;
 mod routing;
 #[cfg(test)]
 mod samples;
+mod service;
 mod slack;
 mod switchboard;
+mod telegram;
+mod text;
+mod typed;
 mod view;
 mod webhook;
+mod whatsapp;
 
 pub use office::Office;
 pub(crate) use slack::manifest as slack_manifest;

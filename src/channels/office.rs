@@ -156,8 +156,9 @@ impl Office {
                 books.enter(done);
             }
         }
-        for (_, line) in lines {
-            line.end().await;
+        let ends = lines.into_values().map(|line| tokio::spawn(line.end()));
+        for end in ends.collect::<Vec<_>>() {
+            let _ = end.await;
         }
         Ok(())
     }

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use super::commands::{Command, InternalCommand};
 use super::{
-    CommandContext, add, answer, approve, audit, check, completions, demo, diff, history, inbox, init,
-    install, list, lock, outdated, output, pending, person, refuse, remove, rule, rules, run, sample_server,
-    sbom, serve, stdio, supervise, trust, uninstall, upgrade, verify,
+    CommandContext, add, answer, approve, audit, channels, check, completions, demo, diff, history, inbox,
+    init, install, list, lock, outdated, output, pending, person, refuse, remove, rule, rules, run,
+    sample_server, sbom, serve, stdio, supervise, trust, uninstall, upgrade, verify,
 };
 use crate::config::{self, RuleList};
 
@@ -26,6 +26,7 @@ impl Command {
             Self::Stdio
                 | Self::Inbox(_)
                 | Self::Pending(_)
+                | Self::Channels(_)
                 | Self::Approve(_)
                 | Self::Refuse(_)
                 | Self::Answer(_)
@@ -96,6 +97,7 @@ impl Command {
             }
             Self::Inbox(arguments) => inbox::run(context, &arguments),
             Self::Pending(arguments) => pending::run(context, &arguments),
+            Self::Channels(arguments) => channels::run(context, &arguments),
             Self::Approve(arguments) => approve::run(context, &arguments),
             Self::Refuse(arguments) => refuse::run(context, &arguments),
             Self::Answer(arguments) => answer::run(context, &arguments),

@@ -9,6 +9,7 @@ mod approve;
 mod audit;
 mod authority;
 mod candidate;
+mod channels;
 mod check;
 mod commands;
 mod completions;

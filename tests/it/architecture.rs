@@ -14,6 +14,7 @@ const PICTURE: [(&str, &[&str]); 21] = [
             "stdio",
             "inbox",
             "host",
+            "channels",
             "proxy",
             "card",
             "permissions",

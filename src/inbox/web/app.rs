@@ -1,12 +1,13 @@
 //! What every request of the server shares.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::http::{HeaderMap, header};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
+use super::hooks::WhatsappHook;
 use super::hosts::Hosts;
 use super::limits::Limits;
 use super::stream_questions::StreamQuestions;
@@ -40,6 +41,8 @@ pub(super) struct App {
     pub(super) messages: Semaphore,
     /// One permit for each event stream.
     pub(super) streams: Arc<Semaphore>,
+    /// What takes the requests of WhatsApp, once there is a channel.
+    pub(super) whatsapp: OnceLock<WhatsappHook>,
     /// Ends the event streams with the server.
     pub(super) stopping: CancellationToken,
     /// The cookie of this server.

@@ -17,6 +17,7 @@ mod device;
 mod error;
 mod events;
 mod guard;
+mod hooks;
 mod hosts;
 mod limits;
 mod only_server;
@@ -31,6 +32,7 @@ mod streams;
 
 pub use client::fresh_key;
 pub use error::ServeError;
+pub use hooks::WhatsappHook;
 pub use only_server::{Claim, OnlyServer, RunningServer};
 pub use server::{ServeOptions, Server};
 pub use streams::{StreamToken, StreamTokens};

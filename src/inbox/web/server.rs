@@ -1,7 +1,7 @@
 //! The server itself: opens the port, tells where, answers until it is asked to go.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
@@ -11,6 +11,7 @@ use super::access::Access;
 use super::app::{App, CookieName, SharedApp, Transport};
 use super::connections::{BoundedListener, ConnectionHandle};
 use super::error::ServeError;
+use super::hooks::WhatsappHook;
 use super::hosts::Hosts;
 use super::limits::Limits;
 use super::only_server::{OnlyServer, RunningServer};
@@ -72,6 +73,7 @@ impl Server {
             runs,
             messages: App::message_places(),
             streams: App::stream_places(),
+            whatsapp: OnceLock::new(),
             stopping: CancellationToken::new(),
             cookie: CookieName::new(port, transport),
         };
@@ -98,6 +100,11 @@ impl Server {
     #[must_use]
     pub fn running(&self) -> &RunningServer {
         &self.running
+    }
+
+    /// Names what takes the requests of WhatsApp; the first one counts.
+    pub fn connect_whatsapp(&self, hook: WhatsappHook) {
+        let _ = self.app.whatsapp.set(hook);
     }
 
     /// Returns an address that opens the page once.
