@@ -1,6 +1,8 @@
 //! Slack: the one of the tests is Slack for the official Bolt, and what pml sends is judged by the models of the official
 //! SDK.
 
+mod serve;
+
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};

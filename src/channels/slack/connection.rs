@@ -1,8 +1,6 @@
 //! The connection that is always there: opened again before Slack closes it, and with growing pauses where it fails.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -10,75 +8,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::api::Api;
-use super::link::{Leaving, Link};
+use super::link::{Leaving, Link, Said};
+use super::pace::Pace;
+use super::seen::Seen;
 use super::socket::{Socket, lost};
-use crate::channels::channel::{ChannelError, Heard};
-
-/// What comes out of the connection.
-pub(super) type Said = Result<Heard, ChannelError>;
-
-/// How many events are remembered: Slack repeats those of the last minutes.
-const EVENTS: usize = 256;
-
-/// The times of a connection.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
-    /// How often a sign of life is asked for.
-    pub ping: Duration,
-    /// After how long without one the connection is dead.
-    pub silence: Duration,
-    /// How long Slack has to greet a new connection.
-    pub greeting: Duration,
-    /// How long a connection is still read after another one took over.
-    pub linger: Duration,
-    /// The first pause after a failure; each further one is twice as long.
-    pub pause: Duration,
-    /// The longest pause.
-    pub longest_pause: Duration,
-    /// A connection that lived as long was none that failed.
-    pub steady: Duration,
-}
-
-impl Pace {
-    /// The pace for Slack itself.
-    pub(super) const USUAL: Self = Self {
-        ping: Duration::from_secs(30),
-        silence: Duration::from_mins(1),
-        greeting: Duration::from_secs(30),
-        linger: Duration::from_secs(1),
-        pause: Duration::from_secs(1),
-        longest_pause: Duration::from_mins(1),
-        steady: Duration::from_secs(30),
-    };
-
-    /// Returns how long to wait after a number of failures: half of it is left to chance, so that many clients do not come
-    /// back at once.
-    fn pause_after(&self, failures: u32) -> Duration {
-        let doubled = self.pause.saturating_mul(1 << failures.saturating_sub(1).min(10));
-        let most = doubled.min(self.longest_pause);
-        let [chance, ..] = *uuid::Uuid::new_v4().as_bytes();
-        most / 2 + (most / 2).mul_f64(f64::from(chance) / 255.0)
-    }
-}
-
-/// The events that were handed on already.
-#[derive(Debug, Default)]
-pub(super) struct Seen(Mutex<VecDeque<String>>);
-
-impl Seen {
-    /// Takes note of an event; tells whether it is new.
-    pub(super) fn is_first(&self, event: String) -> bool {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.contains(&event) {
-            return false;
-        }
-        if seen.len() == EVENTS {
-            seen.pop_front();
-        }
-        seen.push_back(event);
-        true
-    }
-}
+use crate::channels::channel::ChannelError;
 
 /// Keeps a connection until it is dropped; goes on after a failure only when `wanted` says that something is waited for.
 pub(super) async fn keep(api: Arc<Api>, pace: Pace, heard: mpsc::Sender<Said>, wanted: Arc<Notify>) {
@@ -196,30 +130,5 @@ async fn greeted(
             retire.cancel();
             Err(lost("its socket does not greet"))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_to_a_bound_and_are_never_less_than_half() {
-        for (failures, most) in [(1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (u32::MAX, 60)] {
-            let pause = Pace::USUAL.pause_after(failures);
-            let most = Duration::from_secs(most);
-            assert!(pause >= most / 2 && pause <= most, "{failures}: {pause:?}");
-        }
-    }
-
-    #[test]
-    fn an_event_is_new_once_and_few_are_remembered() {
-        let seen = Seen::default();
-        assert!(seen.is_first("Ev1".to_owned()));
-        assert!(!seen.is_first("Ev1".to_owned()));
-        for number in 0..2 * EVENTS {
-            assert!(seen.is_first(format!("E{number}")));
-        }
-        assert_eq!(seen.0.lock().unwrap().len(), EVENTS);
     }
 }

@@ -9,11 +9,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::api::Api;
 use super::blocks;
-use super::connection::{Pace, Said, Seen};
 use super::envelope::{self, FormWish, Frame, Incoming};
+use super::pace::Pace;
+use super::seen::Seen;
 use super::socket::{Read, Socket, lost};
 use super::words;
-use crate::channels::channel::ChannelError;
+use crate::channels::channel::{ChannelError, Heard};
+
+/// What comes out of a connection.
+pub(super) type Said = Result<Heard, ChannelError>;
 
 /// Forms that are being opened at the same time: a person opens one.
 const FORMS: usize = 16;

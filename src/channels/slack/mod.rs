@@ -10,6 +10,8 @@ mod connection;
 mod envelope;
 mod link;
 mod manifest;
+mod pace;
+mod seen;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -22,8 +24,9 @@ use tokio::task::JoinSet;
 
 use self::api::Api;
 use self::blocks::Message;
-use self::connection::{Pace, Said};
+use self::link::Said;
 pub(crate) use self::manifest::manifest;
+use self::pace::Pace;
 use self::socket::lost;
 use super::channel::{Channel, ChannelError, Heard, MessageRef, Pending, ReplyTo, Unsupported};
 use super::notice::Notice;
