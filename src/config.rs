@@ -4,6 +4,9 @@
 //! and column, and a file that does not parse is never replaced by defaults. Writing is `permissions::writer`'s.
 
 mod advisory_settings;
+mod channel_checks;
+mod channel_entries;
+mod channel_settings;
 mod declared_parts;
 mod document;
 mod environment;
@@ -34,6 +37,12 @@ mod watch;
 
 pub use crate::protocol::nearest;
 pub use advisory_settings::{AdvisorySettings, AskedPackages};
+pub(crate) use channel_checks::is_person_id;
+pub use channel_settings::{
+    AskKind, ChannelBasics, ChannelName, ChannelSettings, Details, Escalation, NoSuchChannel, NtfySettings,
+    Permission, QuietHours, RouteSettings, SlackSettings, TelegramSettings, WebhookSettings,
+    WhatsappSettings,
+};
 pub use declared_parts::DeclaredParts;
 pub(crate) use document::dialect;
 pub use environment::Environment;
@@ -92,6 +101,8 @@ pub struct Config {
     pub min_release_age: MinReleaseAge,
     /// How `pml run` hosts an agent; from the user's own file.
     pub run: RunSettings,
+    /// The chat services on which the person is asked; from the user's own file.
+    pub channels: ChannelSettings,
     /// Whether the project's file counts as the user's word.
     pub project: ProjectTrust,
     /// The rules that the project's file would add if it were accepted.

@@ -23,6 +23,8 @@
 //! | [`stdio`] | the conversation with the client |
 //! | [`inbox`] | the surfaces on which a person answers outside any client: the screen of `pml inbox`, the page of `pml serve` |
 //! | [`clients`] | the files in which clients keep their servers: reading, lossless edits, the journal of imports |
+//! | `http_client` | how an address elsewhere is reached: proxies, certificates, nothing of what is said there |
+//! | [`channels`] | the chat services on which a person answers; in `pml serve` only |
 //! | [`cli`] | one file per command; the only place that prints |
 //! | [`disk`] | every way in which files are replaced, locked, compared and removed |
 //! | [`history`] | the record of what was asked, answered, granted, installed and started, as a chain of lines |
@@ -32,6 +34,7 @@
 //! `permissions`, `workflow` and `loader` do not see one another; `tests/it/architecture.rs` holds that.
 
 pub mod card;
+pub mod channels;
 pub mod cli;
 pub mod clients;
 pub mod config;
@@ -39,6 +42,7 @@ pub mod disk;
 mod footprint;
 pub mod history;
 pub mod host;
+mod http_client;
 pub mod inbox;
 pub mod loader;
 pub mod permissions;

@@ -269,5 +269,6 @@ fn new(asker: Asker, number: usize) -> NewWorkflow {
         project,
         attended: AskAttendance::ByItsCall,
         twin: 0,
+        channel: None,
     }
 }

@@ -30,6 +30,9 @@ pub struct Card {
     pub asker: CardAsker,
     /// The question in one line.
     pub title: String,
+    /// The channel that the asker named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<&'static str>,
     /// What it is about, in parts: for a surface that has no room for the title and the lines.
     #[serde(skip)]
     pub subject: Subject,
@@ -204,6 +207,7 @@ impl Card {
                 run: shown(&asked_by.run),
                 alive: presence == Presence::Running,
             },
+            channel: workflow.channel_key(),
             title: facts::title(workflow),
             subject: Subject::of(workflow),
             lines: facts::lines(workflow),

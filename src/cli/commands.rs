@@ -3,8 +3,8 @@
 use clap::Subcommand;
 
 use super::{
-    add, answer, approve, audit, call, check, completions, demo, diff, doctor, gc, history, import, inbox,
-    init, install, list, lock, man, outdated, pending, refuse, remove, rule, rules, run, sbom, serve,
+    add, answer, approve, audit, call, channels, check, completions, demo, diff, doctor, gc, history, import,
+    inbox, init, install, list, lock, man, outdated, pending, refuse, remove, rule, rules, run, sbom, serve,
     supervise, trust, uninstall, upgrade, verify,
 };
 
@@ -281,6 +281,18 @@ Examples:
 
 Then: pml approve CODE, pml refuse CODE or pml answer CODE.")]
     Pending(pending::PendingArguments),
+    /// Show how the chat channels stand, try one out, and say who is heard there
+    #[command(after_help = "\
+Channels are set up in your own file (docs/CHANNELS.md) and connected while `pml serve` runs.
+
+Examples:
+  pml channels                         each one: connected or not, its people, what waits, the last error
+  pml channels test slack              puts a question there and waits for the answer
+  pml channels pair ABCDE              lets in the one whom a channel told this code
+  pml channels unpair telegram 412587349
+
+Exit code: 0 done, 1 refused or no answer, 2 error.")]
+    Channels(channels::ChannelsArguments),
     /// Let a call run that waits for you
     #[command(after_help = "\
 Examples:

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use super::commands::{Command, InternalCommand};
 use super::{
-    CommandContext, add, answer, approve, audit, call, check, completions, demo, diff, doctor, gc, history,
-    import, inbox, init, install, list, lock, man, outdated, output, pending, person, refuse, remove, rule,
-    rules, run, sample_server, sbom, serve, stdio, supervise, trust, uninstall, upgrade, verify,
+    CommandContext, add, answer, approve, audit, call, channels, check, completions, demo, diff, doctor, gc,
+    history, import, inbox, init, install, list, lock, man, outdated, output, pending, person, refuse,
+    remove, rule, rules, run, sample_server, sbom, serve, stdio, supervise, trust, uninstall, upgrade,
+    verify,
 };
 use crate::config::{self, RuleList};
 
@@ -26,6 +27,7 @@ impl Command {
             Self::Stdio
                 | Self::Inbox(_)
                 | Self::Pending(_)
+                | Self::Channels(_)
                 | Self::Approve(_)
                 | Self::Refuse(_)
                 | Self::Answer(_)
@@ -121,6 +123,7 @@ impl Command {
             }
             Self::Inbox(arguments) => inbox::run(context, &arguments),
             Self::Pending(arguments) => pending::run(context, &arguments),
+            Self::Channels(arguments) => channels::run(context, &arguments),
             Self::Approve(arguments) => approve::run(context, &arguments),
             Self::Refuse(arguments) => refuse::run(context, &arguments),
             Self::Answer(arguments) => answer::run(context, &arguments),

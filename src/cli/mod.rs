@@ -11,6 +11,7 @@ mod audit;
 mod authority;
 mod call;
 mod candidate;
+mod channels;
 mod check;
 mod commands;
 mod completions;

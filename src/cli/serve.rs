@@ -3,6 +3,8 @@
 pub(in crate::cli) mod browser;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -13,10 +15,15 @@ use super::run::hosting;
 #[cfg(debug_assertions)]
 use super::watchdog::Watchdog;
 use super::{CommandContext, output, person, terminal};
+use crate::channels::Office;
+use crate::config::ChannelName;
 use crate::host::{LateResumes, Runs};
 use crate::inbox::web::{Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamTokens, fresh_key};
 use crate::proxy::Desk;
-use crate::report;
+use crate::report::render_hinted;
+
+/// How long the channels may take to end.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// How the page is served.
 #[derive(Debug, Args)]
@@ -150,16 +157,37 @@ async fn serve_page(
     let server = Server::open(desk.clone(), only, tokens, runs, &options).await?;
     show(context, server.running(), &server.url_with_key(), arguments)?;
     let ending = CancellationToken::new();
-    let resumes = LateResumes::new(hosting(context)?, desk, ending.clone());
+    let resumes = LateResumes::new(hosting(context)?, desk.clone(), ending.clone());
     let resuming = tokio::spawn(async move {
         if let Err(refusal) = resumes.run().await {
             // Said at once: the page goes on, and the runs do not.
-            let why = report::render_hinted(&refusal);
+            let why = render_hinted(&refusal);
             output::note(&format!("answered runs are not resumed any more: {why}"));
         }
     });
-    server.run(async move { drop(asked_to_go.await) }).await?;
-    ending.cancel();
+    let page = Some(server.running().url.clone());
+    let office = Office::new(
+        desk,
+        &context.environment,
+        &context.locations,
+        page,
+        ending.clone(),
+    );
+    let switchboard = office.switchboard();
+    server.connect_whatsapp(Arc::new(move |request| {
+        switchboard.hand(ChannelName::Whatsapp, request)
+    }));
+    let channels = tokio::spawn(office.run());
+    server
+        .run(async move {
+            drop(asked_to_go.await);
+            ending.cancel();
+            // The store is closed after this: what the channels say last must be in it.
+            if let Ok(Ok(Err(refusal))) = tokio::time::timeout(LAST_WORDS, channels).await {
+                tracing::warn!("the channels stopped: {}", render_hinted(&refusal));
+            }
+        })
+        .await?;
     resuming.await?;
     Ok(())
 }

@@ -92,7 +92,7 @@ impl AdvisorySettings {
     }
 }
 
-fn is_here(url: &Url) -> bool {
+pub(super) fn is_here(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),

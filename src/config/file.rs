@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::channel_entries::ChannelsEntry;
 use super::user_entries::{AdvisoriesEntry, AuditEntry, PinToolsEntry, RunEntry, TrustEntry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -58,6 +59,8 @@ pub(super) struct File {
     pub(super) min_release_age_days: Option<Days<0, 365>>,
     /// How `pml run` hosts an agent. In the user's own file only.
     pub(super) run: Option<RunEntry>,
+    /// The chat services on which you are asked, and answer. In the user's own file only.
+    pub(super) channels: Option<ChannelsEntry>,
 }
 
 /// The version of the format of this file.

@@ -154,6 +154,17 @@ pub(super) fn located(
     })
 }
 
+/// Reads a pattern of a list; an error says what is wrong with it there.
+fn pattern_of(text: &str, list: RuleList) -> Result<Pattern, String> {
+    let pattern: Pattern = text.parse().map_err(|error: PatternError| error.to_string())?;
+    if pattern.tools() == CoveredTools::ReadOnly && list != RuleList::Allow {
+        return Err(format!(
+            "`{pattern}` can only be allowed: what a server says of its tools may loosen nothing that forbids"
+        ));
+    }
+    Ok(pattern)
+}
+
 fn try_add(
     config: &mut Config,
     path: &Path,
@@ -193,15 +204,7 @@ fn try_add(
             .map_or(&[][..], |array| &array.elements);
         for (PatternText(text), place) in patterns.into_iter().zip(places) {
             let refused = |reason: String| DocumentFault::new(place.start(), Problem::Refused(reason));
-            let pattern: Pattern = text
-                .parse()
-                .map_err(|error: PatternError| refused(error.to_string()))?;
-            if pattern.tools() == CoveredTools::ReadOnly && list != RuleList::Allow {
-                let reason = format!(
-                    "`{pattern}` can only be allowed: what a server says of its tools may loosen nothing that forbids"
-                );
-                return Err(refused(reason));
-            }
+            let pattern = pattern_of(&text, list).map_err(refused)?;
             patterns_read += 1;
             if patterns_read > PATTERN_LIMIT {
                 return Err(refused(format!("more than {PATTERN_LIMIT} patterns")));

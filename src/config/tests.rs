@@ -226,7 +226,7 @@ fn a_key_like_no_other_is_answered_with_all_of_them() {
     let error = check(Path::new("x"), r#"{"zzz": 1}"#).unwrap_err();
     assert_eq!(
         error.hint().unwrap(),
-        "the keys here are `$schema`, `version`, `permissions`, `mcpServers`, `approvals`, `askUser`, `notify`, `limits`, `projectTrust`, `audit`, `pinTools`, `advisories`, `requireProvenance`, `sigstoreRoot`, `minReleaseAgeDays`, `run`"
+        "the keys here are `$schema`, `version`, `permissions`, `mcpServers`, `approvals`, `askUser`, `notify`, `limits`, `projectTrust`, `audit`, `pinTools`, `advisories`, `requireProvenance`, `sigstoreRoot`, `minReleaseAgeDays`, `run`, `channels`"
     );
 }
 

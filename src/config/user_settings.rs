@@ -1,6 +1,6 @@
 //! The settings that only the user's own file may have: whom pml trusts, what it runs to call the person, whether it may
 //! act without a record, to whom it names installed packages, what it demands of where packages were built, and how old
-//! they must be.
+//! they must be; and on which chat services the person is asked.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,12 +8,14 @@ use std::time::Duration;
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
 
+use super::channel_checks;
 use super::document::DocumentFault;
 use super::file::File;
 use super::layer_kind::LayerKind;
-use super::user_entries::{AuditEntry, PinToolsEntry, RunEntry, SendEntry, TrustEntry};
+use super::user_entries::{AdvisoriesEntry, AuditEntry, PinToolsEntry, RunEntry, SendEntry, TrustEntry};
 use super::{
-    AskedPackages, Audit, Config, MinReleaseAge, NotifyCommand, PinTools, Problem, RunSettings, TrustMode,
+    AdvisorySettings, AskedPackages, Audit, Config, MinReleaseAge, NotifyCommand, PinTools, Problem,
+    RunSettings, TrustMode,
 };
 
 /// Takes over these settings from the user's file; refuses a project's file that has one.
@@ -78,6 +80,10 @@ pub(super) fn settle(
         let settings = &mut config.run;
         settle_run(settings, entry).map_err(|reason| refused("run", reason))?;
     }
+    if let Some(entry) = &file.channels {
+        users_own("channels", "a project cannot decide who is asked, or where")?;
+        config.channels = channel_checks::settings(entry).map_err(|reason| refused("channels", reason))?;
+    }
     if let Some(words) = &file.notify {
         users_own(
             "notify",
@@ -107,20 +113,24 @@ pub(super) fn settle(
             "advisories",
             "a project cannot decide who is told which packages are installed",
         )?;
-        let refused = |reason| DocumentFault::new(place_of("advisories"), Problem::Refused(reason));
-        let settings = &mut config.advisories;
-        if let Some(url) = &entry.url {
-            settings.set_url(url).map_err(refused)?;
-        }
-        if let Some(send) = entry.send {
-            settings.send = match send {
-                SendEntry::Public => AskedPackages::Public,
-                SendEntry::All => AskedPackages::All,
-            };
-        }
-        if let Some(private) = &entry.private {
-            settings.set_private(private).map_err(refused)?;
-        }
+        settle_advisories(&mut config.advisories, entry).map_err(|reason| refused("advisories", reason))?;
+    }
+    Ok(())
+}
+
+/// Takes over where known vulnerabilities are asked for; an error says what is wrong.
+fn settle_advisories(settings: &mut AdvisorySettings, entry: &AdvisoriesEntry) -> Result<(), String> {
+    if let Some(url) = &entry.url {
+        settings.set_url(url)?;
+    }
+    if let Some(send) = entry.send {
+        settings.send = match send {
+            SendEntry::Public => AskedPackages::Public,
+            SendEntry::All => AskedPackages::All,
+        };
+    }
+    if let Some(private) = &entry.private {
+        settings.set_private(private)?;
     }
     Ok(())
 }

@@ -238,6 +238,10 @@ pub enum RuleChange {
     Declare(Text),
     /// A server was taken out.
     Remove(Text),
+    /// A person was let in to a channel.
+    Pair(Text),
+    /// A person was taken out of a channel.
+    Unpair(Text),
 }
 
 /// The sandbox in which a server runs.

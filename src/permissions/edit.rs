@@ -4,6 +4,8 @@
 //! time on the bare values: only if both agree is the text given out. A fault in the editing of text can thus
 //! refuse a change but never write another one.
 
+mod people;
+
 use std::borrow::Cow;
 
 use jsonc_parser::CollectOptions;
@@ -11,7 +13,8 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode
 use jsonc_parser::errors::ParseError;
 use serde_json::{Map, Value};
 
-use crate::config::{RuleList, dialect};
+use self::people::Membership;
+use crate::config::{ChannelName, RuleList, dialect};
 use crate::protocol::{Pattern, ToolName};
 
 /// One change of a configuration.
@@ -54,6 +57,20 @@ pub enum ConfigChange {
     RemoveServer {
         /// Its name.
         name: String,
+    },
+    /// Lets a person in to a channel that is configured.
+    AddPerson {
+        /// The channel.
+        channel: ChannelName,
+        /// The opaque id by which its service names them.
+        id: String,
+    },
+    /// Takes a person out of a channel.
+    RemovePerson {
+        /// The channel.
+        channel: ChannelName,
+        /// Their id.
+        id: String,
     },
 }
 
@@ -103,6 +120,7 @@ enum EditStep<'a> {
     Put(&'a str, &'a Value),
     Pin(&'a str, LaunchWord, &'a str),
     Remove(&'a str),
+    People(ChannelName, &'a str, Membership),
 }
 
 impl ConfigChange {
@@ -126,6 +144,8 @@ impl ConfigChange {
             Self::PutServer { name, entry } => EditStep::Put(name, entry),
             Self::PinServer { name, word, text } => EditStep::Pin(name, *word, text),
             Self::RemoveServer { name } => EditStep::Remove(name),
+            Self::AddPerson { channel, id } => EditStep::People(*channel, id, Membership::In),
+            Self::RemovePerson { channel, id } => EditStep::People(*channel, id, Membership::Out),
         }
     }
 }
@@ -250,6 +270,7 @@ fn change_values(root: &mut Map<String, Value>, change: &ConfigChange) -> Result
                 object_at(root, "mcpServers")?.shift_remove(name);
             }
         }
+        EditStep::People(channel, id, membership) => people::change_values(root, channel, id, membership)?,
     }
     Ok(())
 }
@@ -272,7 +293,9 @@ fn change_tree(root: &CstObject, change: &ConfigChange) -> Result<(), EditError>
             }
             let permissions = child("permissions")?;
             for list in from {
-                remove_elements(permissions.array_value(list.key()).as_ref(), &text);
+                remove_elements(permissions.array_value(list.key()).as_ref(), |entry| {
+                    is(entry, &text)
+                });
             }
             if let Some(list) = into {
                 let entries = permissions
@@ -312,17 +335,18 @@ fn change_tree(root: &CstObject, change: &ConfigChange) -> Result<(), EditError>
                 server.remove();
             }
         }
+        EditStep::People(channel, id, membership) => people::change_tree(root, channel, id, membership)?,
     }
     Ok(())
 }
 
-fn remove_elements(array: Option<&CstArray>, text: &str) {
+fn remove_elements(array: Option<&CstArray>, meant: impl Fn(&CstNode) -> bool) {
     let Some(array) = array else { return };
     // The space between the first two would be left over after the bracket.
     let space = || array.child_at_index(1).and_then(|child| child.as_whitespace());
     let spaced = space().is_some();
     for element in array.elements() {
-        if is(&element, text) {
+        if meant(&element) {
             element.remove();
         }
     }

@@ -30,6 +30,10 @@ pub fn change_records(edited: &FileEdit, changes: &[ConfigChange], by: &str) -> 
                 RuleChange::Declare(Text::of(name))
             }
             ConfigChange::RemoveServer { name } => RuleChange::Remove(Text::of(name)),
+            ConfigChange::AddPerson { channel, id } => RuleChange::Pair(Text::of(&format!("{channel} {id}"))),
+            ConfigChange::RemovePerson { channel, id } => {
+                RuleChange::Unpair(Text::of(&format!("{channel} {id}")))
+            }
         },
         by: Text::of(by),
     };

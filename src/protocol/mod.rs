@@ -59,5 +59,6 @@ pub use uri::{Spellings, UriError, check_uri};
 
 pub mod approval;
 pub mod continuation;
+pub mod hook;
 pub mod question;
 pub mod shell;

@@ -69,6 +69,7 @@ impl Proxy {
                 WaitMode::None => AskAttendance::ByNone,
             },
             twin: 0,
+            channel: None,
         };
         loop {
             let suspending = self.suspend_once(view, new.clone(), plan, client_request);

@@ -155,6 +155,8 @@ pub fn may_answer(
         // A refusal in a terminal grants nothing, so anybody may give it.
         (Cli, _, _) if effect == Effect::Refuses => Ok(AnswerWeight::Decides),
         (Prompt | Cli, _, By::Human) if runner == Runner::Agent => Err(NotEntitled::Agent),
+        // A chat brings the word of a person whom the user paired, by the service that names them, and the channels hear no
+        // other; which agent runs this process says nothing of who pressed there.
         (Continuation | Dialog | Elicitation | Prompt | Cli | Web | Chat | Rule, _, _) => {
             Ok(AnswerWeight::Decides)
         }
@@ -246,6 +248,20 @@ mod tests {
                 let decides =
                     may_answer(by, road, relation, runner, Effect::Grants) == Ok(AnswerWeight::Decides);
                 assert_eq!(decides, shown);
+            }
+        }
+    }
+
+    #[test]
+    fn a_chat_brings_a_persons_word_for_every_ask_of_the_user() {
+        for (by, road, relation, runner) in cases().filter(|(_, road, ..)| *road == Road::Chat) {
+            for effect in [Effect::Grants, Effect::Refuses] {
+                let worth = may_answer(by, road, relation, runner, effect);
+                assert_eq!(
+                    worth,
+                    Ok(AnswerWeight::Decides),
+                    "{by:?} {relation:?} {runner:?} {effect:?}"
+                );
             }
         }
     }

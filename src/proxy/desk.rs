@@ -68,7 +68,7 @@ pub struct AskingProgram {
 /// Answers asks of every project, under the configuration that each of them was asked under.
 #[derive(Debug, Clone)]
 pub struct Desk {
-    workflows: Workflows,
+    pub(super) workflows: Workflows,
     history: History,
     /// Calls the person where nothing shows what a program asks.
     notifier: Arc<Notifier>,

@@ -209,6 +209,7 @@ impl Proxy {
             origin: self.origin(&view),
             attended: AskAttendance::ByItsCall,
             twin: 0,
+            channel: None,
         };
         loop {
             match self.suspend(&view, new.clone()).await? {
@@ -246,6 +247,7 @@ pub(super) fn new_question(
         origin,
         attended: AskAttendance::ByItsCall,
         twin: 0,
+        channel: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::{Arguments, Ask, NewWorkflow};
+use crate::config::ChannelName;
 use crate::protocol::Digest;
 
 /// Returns the digest of everything that makes two pending asks of one conversation the same.
@@ -10,12 +11,11 @@ pub(super) fn ask_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
     let ask = serde_json::to_string(&new.ask)?;
     let call = call_digest(new)?;
     let asker = new.origin.asker.to_string();
-    Ok(Digest::of([
-        ask.as_str(),
-        call.as_str(),
-        &asker,
-        &new.twin.to_string(),
-    ]))
+    let twin = new.twin.to_string();
+    let mut parts = vec![ask.as_str(), call.as_str(), &asker, &twin];
+    // Where it is to be asked is part of what was wanted; without a channel the digest is that of earlier formats.
+    parts.extend(new.channel.map(ChannelName::key));
+    Ok(Digest::of(parts))
 }
 
 /// Returns the digest of what an identical call shares with this one, in any conversation.

@@ -11,6 +11,8 @@ mod approvals;
 mod asking_client;
 mod capacity;
 mod deadlines;
+mod deliveries;
+mod delivery;
 mod digests;
 mod error;
 mod history_record;
@@ -32,6 +34,9 @@ pub use approvals::{Approvals, ApprovedLaunch, FoundContent};
 pub use asking_client::{AskingClient, ProcessName};
 pub use capacity::Cap;
 pub use deadlines::Moment;
+pub use delivery::{
+    ChannelReport, ChannelState, Delivery, DeliveryKey, DeliveryState, ShownStanding, kept_error,
+};
 pub use error::{DatabaseFault, WorkflowError};
 pub use identity::{Asker, Code, NotACode, Timestamp, WorkflowId};
 pub use last_check::LastCheck;

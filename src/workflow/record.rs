@@ -13,7 +13,7 @@ use super::{
     Answer, Asker, AskingClient, Code, Event, Lifetime, Provenance, Road, State, Timestamp, TransitionError,
     WorkflowError, WorkflowId, machine,
 };
-use crate::config::By;
+use crate::config::{By, ChannelName};
 use crate::protocol::approval::{ShownDependency, ShownProjectFile};
 use crate::protocol::question::Question;
 use crate::protocol::{Digest, ToolName};
@@ -213,6 +213,8 @@ pub struct NewWorkflow {
     pub attended: AskAttendance,
     /// Tells apart identical asks of one conversation whose calls wait at the same time; 0 for the first.
     pub twin: u32,
+    /// The channel that the asker named.
+    pub channel: Option<ChannelName>,
 }
 
 /// A call suspended until one answer arrives.
@@ -238,6 +240,8 @@ pub struct Workflow {
     pub state: State,
     /// Whether its call waits for the answer.
     pub attended: AskAttendance,
+    /// The channel that the asker named.
+    pub channel: Option<ChannelName>,
     /// Which change of all workflows was the newest of this one.
     pub revision: u64,
 }
@@ -250,6 +254,12 @@ impl Workflow {
             created_at: self.created_at,
             expires_at: self.expires_at,
         }
+    }
+
+    /// Returns the key of the channel that the asker named.
+    #[must_use]
+    pub fn channel_key(&self) -> Option<&'static str> {
+        self.channel.map(ChannelName::key)
     }
 
     /// Returns the answer it has, taken or not.

@@ -63,6 +63,7 @@ pub(crate) fn workflow(ask: Ask) -> Workflow {
         expires_at: NOON.plus(FIVE_MINUTES),
         state: State::Pending,
         attended: new.attended,
+        channel: None,
         revision: 0,
     }
 }
@@ -117,5 +118,6 @@ pub(crate) fn new(arguments: &str) -> NewWorkflow {
         },
         attended: AskAttendance::ByItsCall,
         twin: 0,
+        channel: None,
     }
 }

@@ -7,9 +7,11 @@
 use std::time::Duration;
 
 use super::{
-    Answer, Approvals, ApprovedLaunch, Event, FoundContent, LastCheck, NewWorkflow, Phase, Provenance, State,
-    Suspension, SweepReport, Timestamp, ToolExpectation, Workflow, WorkflowError, WorkflowId,
+    Answer, Approvals, ApprovedLaunch, ChannelReport, Delivery, Event, FoundContent, LastCheck, NewWorkflow,
+    Phase, Provenance, State, Suspension, SweepReport, Timestamp, ToolExpectation, Workflow, WorkflowError,
+    WorkflowId,
 };
+use crate::config::ChannelName;
 use crate::protocol::{DependencyName, Digest, LaunchApproval, Shown};
 
 /// How long an answer is left to the call that waits for it. It takes its answer within a few hundredths of a second;
@@ -133,6 +135,30 @@ pub trait Store: Send {
     /// Forgets every approval of a dependency, and returns what they were.
     fn forget_approvals(&mut self, dependency: &DependencyName)
     -> Result<Vec<LaunchApproval>, WorkflowError>;
+
+    /// Lists the deliveries of an ask.
+    fn deliveries_of(&self, id: WorkflowId) -> Result<Vec<Delivery>, WorkflowError>;
+
+    /// Lists the deliveries to a person on a channel, of every ask that is still kept.
+    fn deliveries_to(&self, channel: ChannelName, person: &str) -> Result<Vec<Delivery>, WorkflowError>;
+
+    /// Lists the deliveries that may still be sent or edited.
+    fn open_deliveries(&self) -> Result<Vec<Delivery>, WorkflowError>;
+
+    /// Finds the delivery whose message carries a nonce.
+    fn pressed_delivery(&self, channel: ChannelName, nonce: &str) -> Result<Option<Delivery>, WorkflowError>;
+
+    /// Records a delivery, in the place of the one that was there; tells whether its ask is still kept.
+    fn record_delivery(&mut self, delivery: &Delivery) -> Result<bool, WorkflowError>;
+
+    /// Reports how a channel stands.
+    fn report_channel(&mut self, report: &ChannelReport) -> Result<(), WorkflowError>;
+
+    /// Forgets how a channel stands.
+    fn forget_channel(&mut self, channel: ChannelName) -> Result<(), WorkflowError>;
+
+    /// Returns how every channel stands, as it was reported last.
+    fn channel_reports(&self) -> Result<Vec<ChannelReport>, WorkflowError>;
 
     /// Tells whether another process has changed anything since this was asked last.
     fn changes(&mut self) -> Result<StoreChanges, WorkflowError>;

@@ -556,6 +556,7 @@ fn put_examples(world: &World) {
             },
             attended: AskAttendance::ByItsCall,
             twin: 0,
+            channel: None,
         };
         store.create(new, pml::proxy::now()).unwrap();
     }

@@ -88,6 +88,7 @@ fn put(world: &World, ask: Ask) -> Workflow {
         },
         attended: AskAttendance::ByNone,
         twin: 0,
+        channel: None,
     };
     store(world).create(new, now()).unwrap().workflow()
 }

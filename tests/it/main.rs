@@ -110,6 +110,7 @@ mod serve;
 #[cfg(target_os = "linux")]
 mod shared_asks;
 mod short_question;
+mod slack;
 mod sloppy;
 mod stdio;
 mod subscriptions;

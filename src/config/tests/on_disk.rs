@@ -445,3 +445,19 @@ fn only_the_user_says_how_old_a_version_must_be() {
         "{error}"
     );
 }
+
+#[test]
+fn who_is_asked_and_where_is_the_users_choice_alone() {
+    let project = Project::new();
+    let settings = r#"{"channels": {"telegram": {"token": "${TELEGRAM_TOKEN}", "people": [1]}}}"#;
+    Project::write(&project.files.user, settings);
+    let telegram = read(&project.files).unwrap().channels.telegram.unwrap();
+    assert_eq!(telegram.basics.people, ["1"]);
+    Project::write(&project.files.user, "{}");
+    Project::write(&project.files.project, settings);
+    let refused = read(&project.files).unwrap_err().to_string();
+    assert!(
+        refused.contains("a project cannot decide who is asked, or where"),
+        "{refused}"
+    );
+}

@@ -1,6 +1,6 @@
 //! What every request of the server shares.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::http::{HeaderMap, header};
 use tokio::sync::Semaphore;
@@ -12,6 +12,7 @@ use super::limits::Limits;
 use super::stream_questions::StreamQuestions;
 use super::streams::StreamTokens;
 use crate::host::Runs;
+use crate::protocol::hook::{HookReply, HookRequest};
 use crate::proxy::Desk;
 
 /// How many event streams may be open: each looks at the store whenever an ask changes.
@@ -19,6 +20,9 @@ const STREAMS: usize = 32;
 
 /// How many messages to runs are read at once: each may hold 22 MB of images.
 const MESSAGES: usize = 4;
+
+/// Hands a request of a service to its channel, which answers at once.
+pub type WhatsappHook = Arc<dyn Fn(HookRequest) -> HookReply + Send + Sync>;
 
 /// The state of the server.
 pub(super) struct App {
@@ -40,6 +44,8 @@ pub(super) struct App {
     pub(super) messages: Semaphore,
     /// One permit for each event stream.
     pub(super) streams: Arc<Semaphore>,
+    /// What takes the requests of WhatsApp, once there is a channel.
+    pub(super) whatsapp: OnceLock<WhatsappHook>,
     /// Ends the event streams with the server.
     pub(super) stopping: CancellationToken,
     /// The cookie of this server.

@@ -32,6 +32,12 @@ impl Bounds {
         patience: Duration::from_mins(1),
     };
 
+    /// What a service delivers at once: WhatsApp says 3 MB at most.
+    pub(super) const HOOK: Self = Self {
+        length: 3 << 20,
+        patience: Duration::from_secs(10),
+    };
+
     /// How much is read and thrown away beyond the limit: a peer that is still writing does not see the refusal.
     fn drained(self) -> usize {
         self.length + (15 << 20)

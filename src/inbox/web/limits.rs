@@ -16,6 +16,8 @@ pub(super) struct Limits {
     pub(super) writes: Bucket,
     /// Requests of agents that ask: each looks for its answer every two seconds.
     pub(super) agents: Bucket,
+    /// Requests of services that deliver what people wrote in a chat.
+    pub(super) hooks: Bucket,
 }
 
 impl Limits {
@@ -26,6 +28,7 @@ impl Limits {
             reads: Bucket::new(300, 50),
             writes: Bucket::new(60, 10),
             agents: Bucket::new(200, 50),
+            hooks: Bucket::new(100, 20),
         }
     }
 }

@@ -17,6 +17,7 @@ mod device;
 mod error;
 mod events;
 mod guard;
+mod hooks;
 mod hosts;
 mod limits;
 mod only_server;
@@ -29,6 +30,7 @@ mod server;
 mod stream_questions;
 mod streams;
 
+pub use app::WhatsappHook;
 pub use client::fresh_key;
 pub use error::ServeError;
 pub use only_server::{Claim, OnlyServer, RunningServer};

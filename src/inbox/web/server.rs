@@ -1,14 +1,14 @@
 //! The server itself: opens the port, tells where, answers until it is asked to go.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
-use super::app::{App, CookieName, SharedApp, Transport};
+use super::app::{App, CookieName, SharedApp, Transport, WhatsappHook};
 use super::connections::{BoundedListener, ConnectionHandle};
 use super::error::ServeError;
 use super::hosts::Hosts;
@@ -72,6 +72,7 @@ impl Server {
             runs,
             messages: App::message_places(),
             streams: App::stream_places(),
+            whatsapp: OnceLock::new(),
             stopping: CancellationToken::new(),
             cookie: CookieName::new(port, transport),
         };
@@ -98,6 +99,11 @@ impl Server {
     #[must_use]
     pub fn running(&self) -> &RunningServer {
         &self.running
+    }
+
+    /// Names what takes the requests of WhatsApp; the first one counts.
+    pub fn connect_whatsapp(&self, hook: WhatsappHook) {
+        let _ = self.app.whatsapp.set(hook);
     }
 
     /// Returns an address that opens the page once.

@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 
 use super::AdvisoryError;
 use crate::config::{AdvisorySettings, Environment};
+use crate::http_client::{self, ClientError, root};
 use crate::loader::plan::{Address, SecretCollector};
-use crate::loader::remote::client::{self, ClientError, root};
 use crate::pins::{Advisory, PackageVersion, is_advisory_id, osv_ecosystem};
 use crate::protocol::Secrets;
 
@@ -91,13 +91,15 @@ impl Osv {
         let address = Address::new(&settings.url, &BTreeMap::new())
             .map_err(|error| unreachable("the database".to_owned(), error.to_string()))?;
         let origin = address.origin();
-        let client = client::to(address.url(), environment).await.map_err(|error| {
-            let reason = match error {
-                ClientError::Tls => "TLS cannot be set up".to_owned(),
-                ClientError::Settings(error) => root(error, &secrets),
-            };
-            unreachable(origin.clone(), reason)
-        })?;
+        let client = http_client::to(address.url(), environment)
+            .await
+            .map_err(|error| {
+                let reason = match error {
+                    ClientError::Tls => "TLS cannot be set up".to_owned(),
+                    ClientError::Settings(error) => root(error, &secrets),
+                };
+                unreachable(origin.clone(), reason)
+            })?;
         Ok(Self {
             client,
             url: settings.url.clone(),

@@ -5,13 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use url::Host;
 
 use super::secrets::SecretCollector;
+use crate::http_client::is_loopback;
 use crate::protocol::Shown;
 use crate::protocol::approval::ShownRemote;
 use crate::report::Hint;
@@ -154,22 +153,6 @@ impl Address {
     pub(in crate::loader) fn is_loopback(&self) -> bool {
         is_loopback(&self.url)
     }
-}
-
-/// Tells whether what is sent to an address stays on this machine.
-pub(in crate::loader) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        // Also with the dot that ends a whole name. Names below it are looked up elsewhere by some resolvers.
-        Some(Host::Domain(name)) => name.strip_suffix('.').unwrap_or(name) == "localhost",
-        Some(Host::Ipv4(address)) => stays_here(address.into()),
-        Some(Host::Ipv6(address)) => stays_here(address.to_canonical()),
-        None => false,
-    }
-}
-
-/// A connection to the unspecified address reaches this machine, too.
-fn stays_here(address: IpAddr) -> bool {
-    address.is_loopback() || address.is_unspecified()
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), AddressError> {

@@ -17,7 +17,6 @@ mod surroundings;
 mod tests;
 pub mod variables;
 
-pub(in crate::loader) use address::is_loopback;
 pub use address::{Address, AddressError};
 pub use error::PlanError;
 pub use package::{Ecosystem, Package, PackageError, VersionSpec};

@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT, HeaderValue};
 use url::Url;
 
 use crate::config::Environment;
-use crate::loader::remote::client::{self, ClientError, root};
+use crate::http_client::{self, ClientError, root};
 use crate::protocol::Secrets;
 
 /// Registries answer within a second or two; whoever resolves a package waits for this.
@@ -62,7 +62,7 @@ impl Fetcher<'_> {
         limit: usize,
     ) -> Result<Option<Vec<u8>>, FetchError> {
         let unreachable = |error| FetchError::Unreachable(root(error, self.secrets));
-        let client = client::to(url, self.environment)
+        let client = http_client::to(url, self.environment)
             .await
             .map_err(|error| match error {
                 ClientError::Settings(error) => unreachable(error),

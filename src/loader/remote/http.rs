@@ -10,8 +10,8 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use reqwest::{Client, Method, Response, StatusCode, Url};
 
-use super::client::{self, ClientError, root};
 use crate::config::Environment;
+use crate::http_client::{self, ClientError, root};
 use crate::loader::plan::Address;
 use crate::loader::session::{EndReason, UnreachableCause, Violation};
 use crate::protocol::{Secrets, Shown};
@@ -58,7 +58,7 @@ impl Http {
         secrets: Secrets,
         environment: &Environment,
     ) -> Result<Self, EndReason> {
-        let client = match client::to(address.url(), environment).await {
+        let client = match http_client::to(address.url(), environment).await {
             Ok(client) => client,
             Err(ClientError::Settings(error)) => return Err(unreachable(&address, error, &secrets)),
             Err(ClientError::Tls) => {

@@ -7,7 +7,6 @@
 
 mod agreement;
 mod bridge;
-pub(super) mod client;
 mod connection;
 mod events;
 mod exchange;

@@ -17,12 +17,15 @@ use crate::protocol::continuation::{LONGEST_WAIT, MEMBER};
 use crate::protocol::question::Question;
 use crate::protocol::{Json, Shown};
 use crate::proxy::{
-    Ask, Proxy, QuestionStatus, Refusal, Road, State, Workflow, WorkflowId, came_second, now,
+    Ask, Proxy, QuestionStatus, Refusal, Road, State, Unreached, Workflow, WorkflowId, came_second, now,
 };
 use crate::report::{self, Hint as _};
 use crate::stdio::ask::ladder::{Ladder, LadderReply, Requester, Resolution};
 use crate::stdio::ask::subject::{PersonAsk, Subject};
 use crate::stdio::client::answer::error_result;
+
+/// The argument that names a channel.
+const CHANNEL: &str = "channel";
 
 /// One call of a tool that asks a person.
 pub(super) struct AskUser<'a> {
@@ -56,16 +59,37 @@ impl AskUser<'_> {
             let (workflow, questions) = self.asked(&retry.state).await?;
             return self.put(workflow, &questions).await;
         }
+        let channel = arguments.remove(CHANNEL).filter(|value| !value.is_null());
         let questions = match self.tool.read(&arguments) {
             Ok(questions) => questions,
             Err(error) => return Ok(Resolution::OwnResult(error_result(&error.to_string(), None))),
         };
+        if let Some(channel) = channel {
+            return self.on_channel(&channel, questions).await;
+        }
         if self.proxy.relays_questions() {
             let asking = relayed_question::ask(self.proxy, self.requester, self.tool, &questions);
             return Ok(Resolution::OwnResult(Box::pin(asking).await));
         }
         let workflow = self.proxy.question(self.tool.name(), questions.clone()).await?;
         self.put(workflow, &questions).await
+    }
+
+    /// Puts questions to the people of the channel that was named; where that cannot be, the caller is told at once.
+    async fn on_channel(&self, channel: &Value, questions: Vec<Question>) -> Result<Resolution, Refusal> {
+        let told = |what: &str, hint: Option<&str>| Ok(Resolution::OwnResult(error_result(what, hint)));
+        let Some(name) = channel.as_str() else {
+            return told(&format!("`{CHANNEL}` must be the name of a channel"), None);
+        };
+        let asking = self.proxy.question_on(name, self.tool.name(), questions.clone());
+        match Box::pin(asking).await {
+            Ok(workflow) => self.put(workflow, &questions).await,
+            Err(Unreached::Refused(refusal)) => Err(refusal),
+            Err(unreached) => {
+                let what = report::render(&unreached, None);
+                told(&format!("{what}. Nobody was asked."), unreached.hint().as_deref())
+            }
+        }
     }
 
     /// Puts questions to a person and returns what came of it.

@@ -58,6 +58,7 @@ fn question_tools() -> [Value; 2] {
     let question = json!({ "type": "string", "description": "The question to ask the user" });
     let header = json!({ "type": "string", "description": "A word or two that say what it is about" });
     let options = json!({ "type": "array", "description": "Optional list of choices for the user", "items": option(&["label"]) });
+    let channel = json!({ "type": "string", "description": "Only where the user wants to be asked on a chat channel of theirs: slack, telegram, whatsapp, ntfy or webhook. It is an error at once if it cannot be asked there." });
     let several = json!({ "type": "boolean", "default": false, "description": "Whether the user can select multiple options" });
     [
         json!({
@@ -71,6 +72,7 @@ fn question_tools() -> [Value; 2] {
                     "header": header,
                     "options": options,
                     "multiSelect": several,
+                    "channel": channel,
                     MEMBER: continuation(json!({ "answer": text_or_list })),
                 },
             },
@@ -102,6 +104,7 @@ fn question_tools() -> [Value; 2] {
                     "header": header,
                     "options": options,
                     "multiSelect": several,
+                    "channel": channel,
                     MEMBER: continuation(json!({ "answers": list, "answer": text_or_list })),
                 },
             },

@@ -11,6 +11,7 @@
 
 mod approvals;
 mod capacity;
+mod deliveries;
 mod durability;
 mod log;
 mod look;
@@ -29,9 +30,11 @@ use schema::database_error;
 use super::machine::{self, Event, Phase, State};
 use super::store::{ChangedWorkflows, RecordedAnswer, Store, StoreChanges, Traces, Unfinished, check_fit};
 use super::{
-    Approvals, ApprovedLaunch, Arguments, FoundContent, LastCheck, NewWorkflow, Place, Suspension,
-    SweepReport, Timestamp, ToolExpectation, TransitionError, Workflow, WorkflowError, WorkflowId, lifecycle,
+    Approvals, ApprovedLaunch, Arguments, ChannelReport, Delivery, FoundContent, LastCheck, NewWorkflow,
+    Place, Suspension, SweepReport, Timestamp, ToolExpectation, TransitionError, Workflow, WorkflowError,
+    WorkflowId, lifecycle,
 };
+use crate::config::ChannelName;
 use crate::disk::TurnQueue;
 use crate::protocol::{DependencyName, Digest, LaunchApproval};
 
@@ -294,6 +297,38 @@ impl Store for SqliteStore {
         dependency: &DependencyName,
     ) -> Result<Vec<LaunchApproval>, WorkflowError> {
         self.forget_records(dependency)
+    }
+
+    fn deliveries_of(&self, id: WorkflowId) -> Result<Vec<Delivery>, WorkflowError> {
+        self.list_deliveries("workflow = ?1", &[&id.to_string()])
+    }
+
+    fn deliveries_to(&self, channel: ChannelName, person: &str) -> Result<Vec<Delivery>, WorkflowError> {
+        self.list_deliveries("channel = ?1 AND person = ?2", &[&channel.key(), &person])
+    }
+
+    fn open_deliveries(&self) -> Result<Vec<Delivery>, WorkflowError> {
+        self.list_deliveries("state <> 'closed'", &[])
+    }
+
+    fn pressed_delivery(&self, channel: ChannelName, nonce: &str) -> Result<Option<Delivery>, WorkflowError> {
+        self.find_pressed(channel, nonce)
+    }
+
+    fn record_delivery(&mut self, delivery: &Delivery) -> Result<bool, WorkflowError> {
+        self.write_delivery(delivery)
+    }
+
+    fn report_channel(&mut self, report: &ChannelReport) -> Result<(), WorkflowError> {
+        self.write_report(report)
+    }
+
+    fn forget_channel(&mut self, channel: ChannelName) -> Result<(), WorkflowError> {
+        self.remove_report(channel)
+    }
+
+    fn channel_reports(&self) -> Result<Vec<ChannelReport>, WorkflowError> {
+        self.list_reports()
     }
 
     fn changes(&mut self) -> Result<StoreChanges, WorkflowError> {

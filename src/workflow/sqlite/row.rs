@@ -10,7 +10,7 @@ use serde::Deserialize as _;
 use serde::de::IntoDeserializer as _;
 use serde::de::value::Error as ValueError;
 
-use crate::config::{By, PROJECT_FILE};
+use crate::config::{By, ChannelName, PROJECT_FILE};
 use crate::protocol::Digest;
 use crate::workflow::{
     Arguments, AskAttendance, Origin, Phase, State, SuspendedCall, Timestamp, Workflow, WorkflowId,
@@ -18,7 +18,7 @@ use crate::workflow::{
 
 /// The columns [`read`] expects, in its order.
 pub(super) const COLUMNS: &str = "id, code, ask, tool, arguments, launch, project, state, created_at, expires_at, config, policy, asker, \
-     client, attended, revision";
+     client, attended, revision, channel";
 
 /// Reads the row of a workflow.
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Workflow> {
@@ -59,6 +59,9 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Workflow> {
             AskAttendance::ByNone
         },
         revision: u64::try_from(row.get::<_, i64>(15)?).unwrap_or_default(),
+        channel: row
+            .get::<_, Option<String>>(16)?
+            .and_then(|name| name.parse().ok()),
     })
 }
 
@@ -71,9 +74,9 @@ pub(super) fn insert(
     let (identity, likeness) = digests;
     transaction.execute(
         "INSERT INTO workflow (id, code, ask, tool, arguments, launch, project, state, phase, identity, likeness, config, policy,
-                               asker, client, attended, created_at, expires_at)
+                               asker, client, attended, created_at, expires_at, channel)
          VALUES (:id, :code, :ask, :tool, :arguments, :launch, :project, :state, :phase, :identity, :likeness, :config, :policy,
-                 :asker, :client, :attended, :created_at, :expires_at)",
+                 :asker, :client, :attended, :created_at, :expires_at, :channel)",
         named_params! {
             ":id": workflow.id.to_string(),
             ":code": workflow.code.as_str(),
@@ -96,6 +99,7 @@ pub(super) fn insert(
             ":attended": workflow.attended == AskAttendance::ByItsCall,
             ":created_at": workflow.created_at.millis(),
             ":expires_at": workflow.expires_at.millis(),
+            ":channel": workflow.channel.map(ChannelName::key),
         },
     )?;
     Ok(())

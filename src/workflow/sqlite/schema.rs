@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("2.sql"),
     include_str!("3.sql"),
     include_str!("4.sql"),
+    include_str!("5.sql"),
 ];
 
 /// The first format whose approvals are in a table.

@@ -48,6 +48,7 @@ impl SqliteStore {
                 expires_at: now.plus(new.time_to_live),
                 state: State::Pending,
                 attended: new.attended,
+                channel: new.channel,
                 revision: 0,
             };
             row::insert(transaction, &workflow, (&identity, &alike))?;

@@ -57,6 +57,7 @@ fn a_suspended_call_is_read_back_byte_for_byte() {
             created_at: NOON,
             expires_at: NOON.plus(FIVE_MINUTES),
             attended: suspended.attended,
+            channel: None,
             revision: created.revision,
             state: State::Pending,
         };

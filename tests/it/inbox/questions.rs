@@ -47,6 +47,7 @@ fn put_as(world: &World, tool: &str, questions: Vec<Question>) -> Workflow {
         },
         attended: AskAttendance::ByNone,
         twin: 0,
+        channel: None,
     };
     place(world)
         .open()

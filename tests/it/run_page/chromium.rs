@@ -82,6 +82,7 @@ fn ask(world: &World, run: &Run, question: &str, options: &[(&str, &str)]) -> Wo
         },
         attended: AskAttendance::ByItsCall,
         twin: 0,
+        channel: None,
     };
     let place = Place::File(state(world).join("workflows.db"));
     let mut store = place.open().unwrap();

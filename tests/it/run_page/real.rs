@@ -34,7 +34,7 @@ fn on_the_web(scene: &Scene, look: Look) -> (Running, Browser, String) {
     scene.world.set("BROWSER", opener.to_str().unwrap());
     let run = scene.start(&["--web", "fix it"]);
     eventually("the browser is started", PATIENCE, || address.exists());
-    let url = std::fs::read_to_string(opened).unwrap();
+    let url = std::fs::read_to_string(address).unwrap();
     let browser = Browser::start(look);
     browser.goto(&url);
     browser.wait_for_element("[data-caught-up=true]");

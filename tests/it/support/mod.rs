@@ -2,6 +2,7 @@
 
 pub(crate) mod browser;
 pub(crate) mod claude;
+pub(crate) mod fake_slack;
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
 pub(crate) mod hostile;

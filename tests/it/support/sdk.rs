@@ -48,6 +48,16 @@ pub(crate) fn cyclonedx() -> PathBuf {
     python_with("cyclonedx", "cyclonedx-python-lib[json-validation]>=11,<12")
 }
 
+/// The interpreter of an environment that has the official SDK of Slack, with its models of messages.
+pub(crate) fn slack_sdk() -> PathBuf {
+    python_with("slack-sdk", "slack_sdk==3.47.0")
+}
+
+/// The folder below which the official framework for apps of Slack is installed.
+pub(crate) fn bolt() -> PathBuf {
+    npm("bolt", &["@slack/bolt@5.1.0"])
+}
+
 fn python_with(name: &str, requirement: &str) -> PathBuf {
     let folder = once(name, requirement, |folder| {
         let environment = folder.join("environment");

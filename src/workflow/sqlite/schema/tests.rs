@@ -92,7 +92,7 @@ fn a_file_from_the_future_is_refused_and_left_alone() {
     assert_eq!(
         error.to_string(),
         format!(
-            "`{}` has format 99; this pml knows formats up to 4",
+            "`{}` has format 99; this pml knows formats up to 5",
             path.display()
         )
     );

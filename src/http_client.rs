@@ -1,16 +1,20 @@
 //! A client for one address: its proxies, whom TLS trusts, and what may be told of a failure.
+//!
+//! What is spoken over it is not known here: servers (`loader`) and chat services (`channels`) use the same.
+
+use std::net::IpAddr;
 
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
+use url::Host;
 
 use crate::config::Environment;
-use crate::loader::plan::is_loopback;
 use crate::protocol::{Secrets, Shown};
 
 /// A handshake over a bad line takes seconds; a host that never answers must not hold a call for minutes.
 const CONNECT_LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Why there is no client.
-pub(in crate::loader) enum ClientError {
+pub(crate) enum ClientError {
     /// Its settings cannot be used.
     Settings(reqwest::Error),
     /// TLS cannot be set up.
@@ -18,7 +22,7 @@ pub(in crate::loader) enum ClientError {
 }
 
 /// Makes ready to speak to an address; nothing is sent yet, and no redirect is followed.
-pub(in crate::loader) async fn to(url: &Url, environment: &Environment) -> Result<Client, ClientError> {
+pub(crate) async fn to(url: &Url, environment: &Environment) -> Result<Client, ClientError> {
     // What stays on this machine goes through no proxy: its headers would leave it.
     let proxies = if is_loopback(url) {
         Vec::new()
@@ -70,8 +74,24 @@ impl Certificates {
     }
 }
 
+/// Tells whether what is sent to an address stays on this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        // Also with the dot that ends a whole name. Names below it are looked up elsewhere by some resolvers.
+        Some(Host::Domain(name)) => name.strip_suffix('.').unwrap_or(name) == "localhost",
+        Some(Host::Ipv4(address)) => stays_here(address.into()),
+        Some(Host::Ipv6(address)) => stays_here(address.to_canonical()),
+        None => false,
+    }
+}
+
+/// A connection to the unspecified address reaches this machine, too.
+fn stays_here(address: IpAddr) -> bool {
+    address.is_loopback() || address.is_unspecified()
+}
+
 /// Returns the cause at the root of an error; the words above it name the address, which may hold a secret.
-pub(in crate::loader) fn root(error: reqwest::Error, secrets: &Secrets) -> String {
+pub(crate) fn root(error: reqwest::Error, secrets: &Secrets) -> String {
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;
     while let Some(deeper) = cause.source() {
