@@ -50,7 +50,7 @@ pub use error::{ConfigError, Problem};
 pub use expansion::{ExpandError, ExpandedText, expand};
 pub use file::schema;
 pub(crate) use layer::{load as load_text, load_lock as load_lock_text, load_owned as load_owned_text};
-pub use loaded::{mark_for, trust_of};
+pub use loaded::{mark_for, parts_of, trust_of};
 pub use locations::{Locations, LocationsError};
 pub use notices::{Notices, WatchedPath};
 pub use notify_command::NotifyCommand;

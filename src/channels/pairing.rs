@@ -153,7 +153,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         offer(state.path(), ChannelName::Slack, "U1", NOON).unwrap();
         for broken in ["", "{", "[{\"code\": 1}]"] {
-            crate::disk::overwrite(&state.path().join("pairing").join(FILE), broken.as_bytes()).unwrap();
+            crate::disk::replace(&state.path().join("pairing").join(FILE), broken.as_bytes()).unwrap();
             assert_eq!(read(&state.path().join("pairing"), NOON), []);
         }
     }

@@ -15,6 +15,18 @@ use crate::proxy::approval::{self, LastingGrant};
 use crate::proxy::{Recorded, now};
 use crate::workflow::{Answer, Ask, Code, Scope, Workflow};
 
+/// What its help says besides.
+pub(crate) const HELP: &str = "\
+Examples:
+  pml approve                          the only call that waits
+  pml approve abcde                    the server as it is shown, or this one call
+  pml approve time                     a declared server: shows what it runs, installs it, learns its tools
+  pml approve abcde --session          and the same until the pml that asked ends
+  pml approve abcde --always           and from now on: the tool goes into the allow list
+
+To see what waits: pml pending
+Exit code: 0 approved, 1 too late, unknown, or not for you to say, 2 error.";
+
 /// Which call, and how far the approval reaches.
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArguments {

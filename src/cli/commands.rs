@@ -254,19 +254,7 @@ Examples:
   pml rules --json")]
     Rules(rules::RulesArguments),
     /// Answer every agent on one screen: approvals and questions, in every project of yours
-    #[command(after_help = "\
-Keys: arrows choose an ask, Enter opens it, Esc goes back, PgUp and PgDn scroll, h shows the history, q leaves.
-A decision takes two keys: c continue, s session, a always or x abort, then Enter. On a question: arrows or 1-9
-choose, Space marks, letters begin an answer in your own words, Ctrl-J begins a new line, Tab goes to the next
-question, Enter goes on to the review, Ctrl-X aborts. The bottom of the screen lists the keys that count.
-Nothing counts in the first 0.3 seconds after the screen changed, and silence is never an answer.
-
-Examples:
-  pml inbox
-  pml inbox --once                     asks about the oldest in plain lines
-  pml inbox --json                     for scripts: all asks, then each change, one JSON value per line
-
-Exit code of --once: 0 answered, 1 nothing waits or you left it waiting, 2 error.")]
+    #[command(after_help = inbox::HELP)]
     Inbox(inbox::InboxArguments),
     /// List what waits for your answer: calls to approve, questions of a model
     #[command(after_help = "\
@@ -294,16 +282,7 @@ Examples:
 Exit code: 0 done, 1 refused or no answer, 2 error.")]
     Channels(channels::ChannelsArguments),
     /// Let a call run that waits for you
-    #[command(after_help = "\
-Examples:
-  pml approve                          the only call that waits
-  pml approve abcde                    the server as it is shown, or this one call
-  pml approve time                     a declared server: shows what it runs, installs it, learns its tools
-  pml approve abcde --session          and the same until the pml that asked ends
-  pml approve abcde --always           and from now on: the tool goes into the allow list
-
-To see what waits: pml pending
-Exit code: 0 approved, 1 too late, unknown, or not for you to say, 2 error.")]
+    #[command(after_help = approve::HELP)]
     Approve(approve::ApproveArguments),
     /// Do not let a call run that waits for you, or do not answer a question
     #[command(after_help = "\
@@ -361,20 +340,7 @@ One runs for each user, on 127.0.0.1 alone. The address opens the page once, wit
 Exit code: 0 ended, or opened the page of the one that runs; 1 one runs already; 2 error.")]
     Serve(serve::ServeArguments),
     /// Run Claude Code with you attached: it works, asks when it must, and waits for your answer
-    #[command(after_help = "\
-Examples:
-  pml run \"fix the failing test\"        in a terminal: lines you type guide it, or answer what it asks
-  pml run --patience 30s \"…\"            puts the agent aside when nobody answers for that long
-  pml run --web \"…\"                    also on a page of its own, in your browser
-  pml run --json \"…\" | jq .type         the agent's lines as they are, and those of pml
-  pml run --resume RUN                 goes on with a run that was answered, or with more to do
-  pml run --attach RUN                 watches a run of another terminal
-  pml run \"…\" -- --model opus          arguments for Claude Code itself
-
-What it asks stands in the inbox as well: `pml inbox`, `pml serve`, `pml answer`, `pml approve`.
-Ctrl-C interrupts the agent, twice ends the run, Ctrl-D ends it after the turn. `/image FILE`, `/now` and `/later`
-begin lines for the agent. See docs/RUN.md.
-Exit code: 0 done, 1 the agent failed or was stopped, 2 error, 75 it waits: answer it, or go on with --resume.")]
+    #[command(after_help = run::HELP)]
     Run(run::RunArguments),
     /// List the runs: what each of them does, or waits for
     #[command(after_help = "\

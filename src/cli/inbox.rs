@@ -21,6 +21,21 @@ use crate::workflow::Workflow;
 /// How often a watcher without anything to write looks whether anybody reads.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// What its help says besides.
+pub(crate) const HELP: &str = "\
+Keys: arrows choose an ask, Enter opens it, Esc goes back, PgUp and PgDn scroll, h shows the history, q leaves.
+A decision takes two keys: c continue, s session, a always or x abort, then Enter. On a question: arrows or 1-9
+choose, Space marks, letters begin an answer in your own words, Ctrl-J begins a new line, Tab goes to the next
+question, Enter goes on to the review, Ctrl-X aborts. The bottom of the screen lists the keys that count.
+Nothing counts in the first 0.3 seconds after the screen changed, and silence is never an answer.
+
+Examples:
+  pml inbox
+  pml inbox --once                     asks about the oldest in plain lines
+  pml inbox --json                     for scripts: all asks, then each change, one JSON value per line
+
+Exit code of --once: 0 answered, 1 nothing waits or you left it waiting, 2 error.";
+
 /// How the asks are shown.
 #[derive(Debug, Args)]
 pub(crate) struct InboxArguments {

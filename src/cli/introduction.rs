@@ -8,6 +8,7 @@ use super::install_scripts::{self, ScriptsQuestion};
 use super::terminal::StepDisplay;
 use super::{CommandContext, output};
 use crate::config::Server;
+use crate::disk;
 use crate::loader::{Content, Lease, LoadError, Loader, Plan, Resolved, Started, Steps};
 use crate::pins::AcceptedScripts;
 use crate::protocol::{DependencyName, LaunchApproval};
@@ -99,6 +100,11 @@ impl Newcomer<'_> {
         let shown = passing.clone();
         let steps: Steps = Box::new(move |text| shown.step(&text));
         let lease = Lease::Standing;
+        // The first server of the user starts in a folder that is there once its file is; where it cannot be made, the
+        // start says so.
+        if self.server.cwd == self.server.directory {
+            let _ = disk::create_private_directory(&self.server.directory);
+        }
         let starting = loader.start(
             self.plan,
             self.server,

@@ -9,6 +9,7 @@ mod approve;
 mod approve_server;
 mod audit;
 mod authority;
+mod browser;
 mod call;
 mod candidate;
 mod channels;

@@ -1,7 +1,5 @@
 //! `pml serve`: the page of the inbox in a browser; `pml serve token`: the right of a process to ask over HTTP.
 
-pub(in crate::cli) mod browser;
-
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,7 +100,7 @@ fn show(
     url: &str,
     arguments: &ServeArguments,
 ) -> anyhow::Result<()> {
-    let opened = arguments.open && browser::open(&context.environment, url);
+    let opened = arguments.open && super::browser::open(&context.environment, url);
     if arguments.open && !opened {
         output::note("no browser could be started; open the address by hand");
     }

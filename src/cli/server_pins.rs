@@ -118,10 +118,10 @@ impl CommandContext {
     }
 
     /// Records that the person at this terminal accepted what they were shown.
-    pub(super) fn note_accepted(&self, name: &DependencyName, part: &'static str, content: Digest) {
+    pub(super) fn note_accepted(&self, name: &DependencyName, of: &'static str, content: Digest) {
         self.history().note_now(&[Record::Accept {
             server: Text::of(name.as_str()),
-            part,
+            of,
             content,
             by: Text::of(&person::provenance().to_string()),
         }]);

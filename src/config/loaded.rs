@@ -1,6 +1,7 @@
 //! What both files said when they were read, and whether the project's counts as the user's word.
 
 use std::fs::Metadata;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::declared_parts::DeclaredParts;
@@ -124,6 +125,15 @@ impl Evidence {
 pub fn trust_of(files: &Files, text: &str) -> Result<ProjectTrust, ConfigError> {
     let loaded = load_as(files, |_standing| text.to_owned())?;
     Ok(assemble(files, &loaded)?.project)
+}
+
+/// Returns the parts of a project's file if it still has the text of this content; reads it.
+#[must_use]
+pub fn parts_of(file: &Path, content: &Digest) -> DeclaredParts {
+    match layer::load(file) {
+        Ok(Some(text)) if TrustMarks::content_of(file, &text) == *content => DeclaredParts::of(&text),
+        _ => DeclaredParts::default(),
+    }
 }
 
 /// Makes the mark of a text of the project's file that pml itself writes.

@@ -292,7 +292,7 @@ fn the_example_is_valid_and_loads() {
     let config = checked(example).unwrap();
     let names: Vec<_> = config.servers.keys().map(DependencyName::as_str).collect();
     assert_eq!(names, ["docs", "everything", "filesystem", "mine", "time"]);
-    assert_eq!(config.rules.len(), 5);
+    assert_eq!(config.rules.len(), 7);
 }
 
 #[test]

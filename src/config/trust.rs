@@ -198,15 +198,6 @@ impl TrustMarks {
         Digest::of([b"project file", place.as_os_str().as_bytes(), text.as_bytes()])
     }
 
-    /// Returns the parts of a file if it still has the text of this content; reads it.
-    #[must_use]
-    pub fn parts_of(file: &Path, content: &Digest) -> DeclaredParts {
-        match super::layer::load(file) {
-            Ok(Some(text)) if Self::content_of(file, &text) == *content => DeclaredParts::of(&text),
-            _ => DeclaredParts::default(),
-        }
-    }
-
     /// Returns where the mark of a text stands.
     #[must_use]
     pub fn path_of(&self, content: &Digest) -> PathBuf {

@@ -101,7 +101,7 @@ pub enum Record {
         /// The server.
         server: Text,
         /// What of it: `server` for its package and its tools, `scripts` for its install scripts.
-        part: &'static str,
+        of: &'static str,
         /// Exactly what was accepted.
         content: Digest,
         /// The road, and who came on it.

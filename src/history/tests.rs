@@ -3,6 +3,7 @@ use std::path::Path;
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 
+use super::chain::Link;
 use super::chain::ReadLine;
 use super::parts::{self, PART_AGE_MS};
 use super::*;
@@ -353,4 +354,30 @@ fn a_text_is_escaped_and_bounded() {
     let long = shown(&"\u{202e}".repeat(100_000));
     assert_eq!(long.as_str().unwrap().chars().count(), 512);
     assert!(long.as_str().unwrap().ends_with('…'));
+}
+
+#[test]
+fn every_kind_of_event_reads_back_as_intact() {
+    let digest = crate::protocol::Digest::of(["x"]);
+    let (server, by) = (Text::of("s"), Text::of("cli"));
+    let mut lines = chain::Lines::after(Link::start());
+    lines.push(NOON, &chain::ChainEvent::Part { part: 1 }).unwrap();
+    for of in ["server", "scripts"] {
+        let record = Record::Accept {
+            server: server.clone(),
+            of,
+            content: digest.clone(),
+            by: by.clone(),
+        };
+        lines.push(NOON, &record).unwrap();
+    }
+    let record = Record::Forget {
+        server,
+        approvals: 1,
+        accepted: true,
+        by,
+    };
+    lines.push(NOON, &record).unwrap();
+    let text = String::from_utf8(lines.bytes).unwrap();
+    assert!(verdict(Head::At(lines.end), &text).is_intact());
 }

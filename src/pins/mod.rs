@@ -13,6 +13,7 @@ mod lock_reader;
 mod namesakes;
 mod package_version;
 mod pin;
+mod plain_json;
 mod provenance;
 mod published;
 mod sbom;

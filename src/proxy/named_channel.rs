@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum Unreached {
     /// The name is none.
-    #[error("{0}")]
+    #[error(transparent)]
     NoChannel(#[from] NoSuchChannel),
     /// It is not in the user's file.
     #[error("`{channel}` is not configured{}", others(.configured))]

@@ -4,7 +4,7 @@
 //! [`super::continuation`].
 
 use super::{Refusal, View};
-use crate::config::{DeclaredParts, Server, TrustMark, TrustMarks, UnacceptedFile};
+use crate::config::{self, DeclaredParts, Server, TrustMark, TrustMarks, UnacceptedFile};
 use crate::history::History;
 use crate::permissions::Ruling;
 use crate::permissions::trust::{self, TrustError};
@@ -53,7 +53,7 @@ pub(super) async fn accept_answered(
     let (marks, history) = (marks.clone(), history.clone());
     let written = tokio::task::spawn_blocking(move || {
         // Their values are in no ask; where another text stands there by now, they are not known.
-        mark.parts = TrustMarks::parts_of(&mark.file, &mark.content);
+        mark.parts = config::parts_of(&mark.file, &mark.content);
         let is_new = !marks.accepts(&mark.content);
         trust::accept(&marks, &mark)?;
         if is_new {

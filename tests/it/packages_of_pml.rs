@@ -20,7 +20,7 @@ impl Verdaccio {
     fn start() -> Self {
         // A dependency names a tag that not every registry has.
         let overrides = json!({ "node-fetch": "2.7.0" });
-        let installed = sdk::npm_overriding("verdaccio", &["verdaccio@6.10.4"], &overrides);
+        let installed = sdk::npm_overriding("verdaccio", &["verdaccio@5.33.0"], &overrides);
         let program = installed.join("node_modules/verdaccio/bin/verdaccio");
         let folder = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0")

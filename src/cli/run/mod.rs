@@ -54,6 +54,22 @@ const WAITING: usize = 256;
 /// What a run is told that was left while its agent worked.
 const GO_ON: &str = "This run was interrupted while you worked. Continue where you left off.";
 
+/// What its help says besides.
+pub(crate) const HELP: &str = "\
+Examples:
+  pml run \"fix the failing test\"        in a terminal: lines you type guide it, or answer what it asks
+  pml run --patience 30s \"…\"            puts the agent aside when nobody answers for that long
+  pml run --web \"…\"                    also on a page of its own, in your browser
+  pml run --json \"…\" | jq .type         the agent's lines as they are, and those of pml
+  pml run --resume RUN                 goes on with a run that was answered, or with more to do
+  pml run --attach RUN                 watches a run of another terminal
+  pml run \"…\" -- --model opus          arguments for Claude Code itself
+
+What it asks stands in the inbox as well: `pml inbox`, `pml serve`, `pml answer`, `pml approve`.
+Ctrl-C interrupts the agent, twice ends the run, Ctrl-D ends it after the turn. `/image FILE`, `/now` and `/later`
+begin lines for the agent. See docs/RUN.md.
+Exit code: 0 done, 1 the agent failed or was stopped, 2 error, 75 it waits: answer it, or go on with --resume.";
+
 /// What the agent is to do, and how.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {

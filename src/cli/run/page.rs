@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::console::Console;
 use crate::cli::CommandContext;
-use crate::cli::serve::browser;
+use crate::cli::browser;
 use crate::host::{RunId, Runs};
 use crate::inbox::web::{Claim, OnlyServer, ServeError, ServeOptions, Server, StreamTokens, fresh_key};
 use crate::proxy::Desk;
