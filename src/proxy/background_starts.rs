@@ -23,7 +23,8 @@ impl Proxy {
             let Ok(plan) = view.plan(name, server, &self.0.environment) else {
                 continue;
             };
-            let is_unseen = self.0.loader.known(&plan).is_none();
+            // A run that is resumed finds the tools that its agent called before.
+            let is_unseen = !self.is_in_run() && self.0.loader.known(&plan).is_none();
             let is_eager = server.startup == Startup::Eager && !self.0.loader.needs_install(&plan);
             if !is_unseen && !is_eager {
                 continue;

@@ -50,7 +50,7 @@ fn an_agent_that_is_killed_while_it_asks_is_told_the_answer_by_a_message() {
     let record = scene.record();
     nothing_is_left_of(&record.id);
     let id = record.id.to_string();
-    scene.run(&["--resume", &id]).with(1);
+    scene.run(&["--resume", &id]).with(75);
     scene.say(&["answer", &code, "pg"]);
     let resumed = scene.run(&["--resume", &id]).with(0);
     assert!(resumed.stdout.contains("Postgres it is."), "{}", resumed.stdout);
@@ -61,7 +61,7 @@ fn an_agent_that_is_killed_while_it_asks_is_told_the_answer_by_a_message() {
     outcome_is_unknown(&scene);
     assert_eq!(scene.told_state(), json!({ "name": "ended", "outcome": "done" }));
     assert!(scene.record().asks.is_empty());
-    scene.run(&["--resume", &id]).with(1);
+    scene.run(&["--resume", &id]).with(2);
     assert_eq!(scene.api.requests().len(), 3, "what was told is not told again");
 }
 

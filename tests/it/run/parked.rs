@@ -74,7 +74,7 @@ fn an_answer_to_a_parked_run_is_the_result_of_its_call() {
     );
     // It is over: nothing is delivered twice.
     let again = scene.run(&["--resume", &id]);
-    assert_eq!(again.code, Some(1), "{again:?}");
+    assert_eq!(again.code, Some(2), "{again:?}");
     assert_eq!(scene.api.requests().len(), 2);
 }
 

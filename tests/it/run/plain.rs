@@ -142,7 +142,7 @@ fn nothing_to_do_is_refused_with_the_ways_to_say_it() {
     let Some(scene) = Scene::scripted([]) else {
         return;
     };
-    let ended = scene.run(&[]).with(1);
+    let ended = scene.run(&[]).with(2);
     for word in [
         "nothing for the agent to do",
         "hint: say it: pml run",

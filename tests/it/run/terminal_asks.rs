@@ -29,6 +29,7 @@ fn of_two_asks_one_is_shown_and_a_line_begun_for_it_never_answers_the_other() {
     let terminal = Terminal::start(&scene, "'read them'");
     eventually("both are asked about", PATIENCE, || scene.pending().len() == 2);
     terminal.shows(" and 1 more");
+    terminal.shows("answer ");
     let pending = codes(&scene.pending());
     let picture = terminal.picture();
     let first = pending
