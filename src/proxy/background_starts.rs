@@ -3,6 +3,7 @@
 //! Errors are for the first call to meet.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
@@ -13,6 +14,9 @@ use crate::protocol::DependencyName;
 
 /// How many servers are installed and started at once only to learn their tools: a person works on the same machine.
 const LEARNED_AT_ONCE: usize = 2;
+
+/// How long a server that was only learned stays for a call to use it.
+const LEARNED_REST: Duration = Duration::from_secs(1);
 
 impl Proxy {
     /// Starts what is declared `eager` and installed already, and starts once what was never seen, if it simply may run.
@@ -65,8 +69,20 @@ impl Proxy {
         let Some(started) = self.started_if_it_may(view, name, server, plan).await else {
             return;
         };
-        if server.startup != Startup::Eager && started.session.unused_for().is_some() {
-            self.0.loader.retire(name, plan.digest());
+        if server.startup == Startup::Eager {
+            return;
+        }
+        // A call that waited for this very start has it by then, and keeps it.
+        let resting = tokio::time::sleep(LEARNED_REST);
+        if self
+            .0
+            .loader
+            .closing()
+            .run_until_cancelled(resting)
+            .await
+            .is_some()
+        {
+            self.0.loader.stop_unused(name, &started, LEARNED_REST);
         }
     }
 

@@ -68,7 +68,15 @@ fn the_directory_and_the_variables_stand_in_every_question() {
 fn an_addition_shows_the_variables() {
     let world = World::new();
     let fake = fake_server();
-    let arguments = ["add", "fake", "--env", "HOME=/evil", "--env", "TOKEN=x", "--"];
+    let arguments = [
+        "add",
+        "fake",
+        "--env",
+        "HOME=/evil",
+        "--env",
+        "TOKEN=${T:-x}",
+        "--",
+    ];
     let output = world.run(&[&arguments[..], &[fake.to_str().unwrap()]].concat());
     let said = stderr(&output);
     assert!(

@@ -115,7 +115,7 @@ fn a_package_that_another_server_uses_stays() {
     assert!(world.run(&["install", "--yes"]).status.success());
     assert_eq!(store(&world).len(), 1);
 
-    let of = |state: &str, by: &[&str]| json!({ "package": "npm:hello@1.0.0", "state": state, "version": "1.0.0", "usedBy": by });
+    let of = |state: &str, by: &[&str]| json!({ "package": "hello@1.0.0", "state": state, "version": "1.0.0", "usedBy": by });
     let user = "`four` in ~/.config/pml/pml.json";
     let words = stdout(&world.run(&["uninstall", "one"]));
     assert_eq!(
@@ -326,7 +326,7 @@ fn what_nothing_declares_any_more_is_collected() {
 
     world.configure(&json!({}));
     let dry = json_of(&world.run(&["gc", "--dry-run", "--json"]));
-    assert_eq!(dry["unused"][0]["package"], "npm:hello@1.0.0", "{dry}");
+    assert_eq!(dry["unused"][0]["package"], "hello@1.0.0", "{dry}");
     assert!(dry["bytes"].as_u64().unwrap() > 0);
     assert_eq!(dry["removed"], json!([]));
     let refused = world.run(&["gc"]);
@@ -337,7 +337,7 @@ fn what_nothing_declares_any_more_is_collected() {
         stderr(&refused)
     );
     let collected = json_of(&world.run(&["gc", "--yes", "--json"]));
-    assert_eq!(collected["removed"], json!(["npm:hello@1.0.0"]));
+    assert_eq!(collected["removed"], json!(["hello@1.0.0"]));
     assert_eq!(
         stderr(&world.run(&["gc"])),
         "every installed package is declared\n"

@@ -110,6 +110,13 @@ impl Loader {
         }
     }
 
+    /// Ends a dependency if no call has used it for `idle`; a call that comes then starts another one.
+    pub fn stop_unused(&self, dependency: &DependencyName, started: &Started, idle: Duration) {
+        if let Some(slot) = self.own.slots.get(dependency) {
+            slot.stop_unused(started, idle);
+        }
+    }
+
     pub(super) fn leave(&self, slot: &Slot) {
         match slot.running() {
             Some(started) => drop(self.common.tasks.spawn(retire(started))),

@@ -104,6 +104,19 @@ impl Slot {
         outcome
     }
 
+    /// Ends a server that no call has used for `idle`; tells whether it did.
+    pub(super) fn stop_unused(&self, started: &Started, idle: Duration) -> bool {
+        let mut state = lock(&self.state);
+        let is_unused = started.session.unused_for().is_some_and(|unused| unused >= idle);
+        if is_unused {
+            // Left before it is stopped: a call that comes now starts another one.
+            *state = SlotState::Idle;
+            tracing::info!(reason = "nobody used it", "stopped");
+            started.stop(Urgency::Gentle);
+        }
+        is_unused
+    }
+
     /// Ends a server once no call has used it for `idle`; returns also when it ends by itself.
     pub(super) async fn stop_when_unused(&self, started: &Started, idle: Duration) {
         loop {
@@ -112,15 +125,8 @@ impl Slot {
             if client.is_some_and(|client| client.watches(&started.session)) {
                 started.session.touch();
             }
-            {
-                let mut state = lock(&self.state);
-                let unused = started.session.unused_for();
-                if unused.is_some_and(|unused| unused >= idle) {
-                    // Left before it is stopped: a call that comes now starts another one.
-                    *state = SlotState::Idle;
-                    tracing::info!(reason = "nobody used it", "stopped");
-                    return started.stop(Urgency::Gentle);
-                }
+            if self.stop_unused(started, idle) {
+                return;
             }
             let wait = idle.saturating_sub(started.session.unused_for().unwrap_or_default());
             tokio::select! {
