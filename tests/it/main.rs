@@ -21,6 +21,7 @@ mod browser;
 mod capacity;
 mod cells;
 mod changes;
+mod channels;
 mod client_kinds;
 mod clients;
 mod completions;

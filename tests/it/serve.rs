@@ -2,7 +2,7 @@
 
 mod agents;
 mod events;
-mod http;
+pub(crate) mod http;
 mod kills;
 mod one_server;
 mod roundtrip;

@@ -3,6 +3,7 @@
 pub(crate) mod browser;
 pub(crate) mod claude;
 pub(crate) mod fake_slack;
+pub(crate) mod fake_telegram;
 #[cfg(target_os = "linux")]
 pub(crate) mod faults;
 pub(crate) mod hostile;
