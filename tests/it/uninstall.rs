@@ -115,7 +115,7 @@ fn a_package_that_another_server_uses_stays() {
     assert!(world.run(&["install", "--yes"]).status.success());
     assert_eq!(store(&world).len(), 1);
 
-    let of = |state: &str, by: &[&str]| json!({ "package": "hello@1.0.0", "state": state, "version": "1.0.0", "usedBy": by });
+    let of = |state: &str, by: &[&str]| json!({ "package": "npm:hello@1.0.0", "state": state, "version": "1.0.0", "usedBy": by });
     let user = "`four` in ~/.config/pml/pml.json";
     let words = stdout(&world.run(&["uninstall", "one"]));
     assert_eq!(
