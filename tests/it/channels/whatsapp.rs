@@ -47,7 +47,8 @@ fn world(meta: &Web) -> World {
 fn signed(secret: &str, body: &[u8]) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     let tag = ring::hmac::sign(&key, body);
-    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: Vec<String> = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex.concat();
     format!("sha256={hex}")
 }
 
@@ -148,19 +149,19 @@ fn the_address_is_verified_by_its_word_alone() {
     let world = world(&meta);
     let served = Served::start(&world);
     stands(&world, "whatsapp", "connected");
-    let word = "canary%20of%20the%20address";
+    let token = "canary%20of%20the%20address";
     let reply = verified(
         &served,
-        &format!("hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token={word}"),
+        &format!("hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token={token}"),
     );
     assert_eq!((reply.status, reply.body.as_str()), (200, "1158201444"));
     assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
     for query in [
-        "".to_owned(),
+        String::new(),
         "hub.mode=subscribe&hub.challenge=1&hub.verify_token=other".to_owned(),
         "hub.mode=subscribe&hub.challenge=1&hub.verify_token=".to_owned(),
-        format!("hub.mode=unsubscribe&hub.challenge=1&hub.verify_token={word}"),
-        format!("hub.mode=subscribe&hub.challenge=%3Cscript%3E&hub.verify_token={word}"),
+        format!("hub.mode=unsubscribe&hub.challenge=1&hub.verify_token={token}"),
+        format!("hub.mode=subscribe&hub.challenge=%3Cscript%3E&hub.verify_token={token}"),
     ] {
         let reply = verified(&served, &query);
         assert_eq!((reply.status, reply.body.as_str()), (403, ""), "{query}");
