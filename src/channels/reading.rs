@@ -113,7 +113,9 @@ fn decision(card: &Card, basics: &ChannelBasics, text: &str) -> Result<Said, Mis
     let by_number = typed
         .parse::<usize>()
         .ok()
-        .and_then(|number| offered.get(number.checked_sub(1)?));
+        .and_then(|number| offered.get(number.checked_sub(1)?))
+        // What lasts is said in words: a digit may have been meant for another message.
+        .filter(|choice| matches!(choice.decision, Decision::Once | Decision::Abort));
     let by_label = || {
         offered
             .iter()
@@ -139,6 +141,19 @@ fn decision(card: &Card, basics: &ChannelBasics, text: &str) -> Result<Said, Mis
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_digit_grants_nothing_that_lasts() {
+        let mut basics = settings("{}").basics(ChannelName::Slack).unwrap().clone();
+        basics.may.extend([Permission::Session, Permission::Always]);
+        let offered = choices(&approval(), &basics);
+        assert!(offered.len() > 2, "{offered:?}");
+        for (index, choice) in offered.iter().enumerate() {
+            let said = decision(&approval(), &basics, &(index + 1).to_string());
+            let lasts = !matches!(choice.decision, Decision::Once | Decision::Abort);
+            assert_eq!(said.is_err(), lasts, "{choice:?}");
+        }
+    }
     use crate::channels::samples::{approval, question, questions, settings};
     use crate::config::ChannelName;
 
