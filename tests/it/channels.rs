@@ -38,7 +38,7 @@ fn world_on(telegram: &FakeTelegram) -> World {
 }
 
 /// How a channel stands, as `pml channels` tells it.
-fn standing(world: &World, channel: &str) -> Value {
+pub(crate) fn standing(world: &World, channel: &str) -> Value {
     let told = json_of(&world.run(&["channels", "--json"]));
     let channels = told["channels"].as_array().unwrap();
     let found = channels.iter().find(|found| found["name"] == channel);

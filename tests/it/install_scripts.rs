@@ -391,6 +391,6 @@ fn an_agent_accepts_no_script_by_a_command_and_a_person_leaves_a_record() {
     assert_eq!(ran(&world), (true, true));
     let recorded = world.recorded("accept");
     assert_eq!(recorded.len(), 1, "{recorded:?}");
-    assert_eq!(recorded[0]["part"], "scripts");
+    assert_eq!(recorded[0]["of"], "scripts");
     assert_eq!(recorded[0]["by"], "cli");
 }

@@ -4,6 +4,7 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::channels::standing;
 use crate::serve::Served;
 use crate::support::fake_slack::{APP_TOKEN, BOT_TOKEN, FakeSlack, Filled};
 use crate::support::world::{Client, World, texts};
@@ -151,6 +152,10 @@ fn a_press_counts_after_a_restart_and_nothing_is_sent_twice() {
     connected(&slack, 1);
     let mut client = world.legacy();
     let (call, ts) = asked(&mut client, &slack, 1);
+    // What is killed earlier may have sent it, and does not know.
+    eventually("it is recorded as sent", DEADLINE, || {
+        standing(&world, "slack")["open"] == 1
+    });
     served.end(Signal::KILL);
     eventually("the connection is gone", DEADLINE, || slack.sockets().is_empty());
     let _served = Served::start(&world);
