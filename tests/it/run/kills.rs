@@ -147,7 +147,18 @@ fn ask_and_kill(scene: &Scene, round: &Round, number: u64, answer: &str) -> Runn
         What::Permission => format!("{RUN}{number}"),
     };
     let mut run = scene.start(&["--resume", &id, "--patience", "0", &prompt]);
-    let code = scene.asking();
+    seldom("the run asks, or ends", || scene.is("asking") || run.has_ended());
+    if run.has_ended() {
+        let ended = run.ended();
+        panic!(
+            "{number}: {round:?} asked nothing: {:?}, {}{}\n{:#?}",
+            ended.code,
+            ended.stdout,
+            ended.stderr,
+            scene.record()
+        );
+    }
+    let code = scene.code();
     scene.wait_until_written();
     let reply = || {
         Running::start(match round.what {
@@ -225,6 +236,7 @@ fn an_answer_reaches_the_model_exactly_once_when_its_host_or_its_agent_is_killed
 /// Kills, resumes by two processes at once until nothing is left to do, and checks what came of it.
 fn one_round(scene: &Scene, seed: u64, number: u64) -> String {
     let round = Round::new(seed, number);
+    let _ = writeln!(std::io::stderr(), "run kills: {number}: {round:?}");
     let answer = format!("the answer to {number} of {seed}");
     let run = ask_and_kill(scene, &round, number, &answer);
     let mut codes = vec![run.ended().code];
