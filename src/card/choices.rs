@@ -85,7 +85,7 @@ impl AlwaysRule {
             | Ask::Connect { .. }
             | Ask::Permit { .. }
             | Ask::Use {
-                reach: UseReach::Lasting,
+                reach: UseReach::Lasting | UseReach::Proposed { .. },
             } => {}
             Ask::Use {
                 reach: UseReach::OnceOnly,
@@ -136,6 +136,10 @@ pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<C
         Ask::Use {
             reach: UseReach::Lasting,
         } => ("this use only", "This tool, for this session"),
+        // What is proposed stands above, whole.
+        Ask::Use {
+            reach: UseReach::Proposed { .. },
+        } => ("this use only", "Do not ask again"),
         Ask::Trust { .. } => {
             return vec![
                 choice(Decision::Once, "Trust", "this file exactly as it is, from now on"),
@@ -157,9 +161,15 @@ pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<C
         }
         Ask::Questions { .. } => return Vec::new(),
     };
+    let until = match &workflow.ask {
+        Ask::Use {
+            reach: UseReach::Proposed { .. },
+        } => "for what is proposed, while this agent runs",
+        _ => "until the pml of this agent ends",
+    };
     let mut offered = vec![
         choice(Decision::Once, "Continue", once),
-        choice(Decision::Session, session, "until the pml of this agent ends"),
+        choice(Decision::Session, session, until),
     ];
     // What is written stands beside it on every surface, whole.
     offered.extend(always.map(|_| choice(Decision::Always, "Always", "from now on")));

@@ -140,6 +140,8 @@ pub enum Fact {
     Arguments,
     /// That an unusual part of the arguments is hidden.
     Hidden,
+    /// What a client proposes not to ask about again.
+    Proposal,
     /// Why a file does not count yet.
     Origin,
     /// What changed in a file or a server since it was accepted.
@@ -265,6 +267,8 @@ pub(super) fn lines(workflow: &Workflow) -> Vec<Line> {
                 });
                 let mut lines = vec![line(Fact::Arguments, "with", whole.text, LineStyle::Arguments)];
                 lines.extend(hidden);
+                let proposed = workflow.ask.proposed_grants().into_iter();
+                lines.extend(proposed.map(|grant| line(Fact::Proposal, "proposed", grant, LineStyle::Plain)));
                 lines
             }
             Arguments::Absent => {

@@ -24,6 +24,10 @@ pub(super) fn outside(card: &Card, details: Details) -> Card {
     if details == Details::All {
         return card;
     }
+    // What is proposed repeats arguments; without them nothing of it can be chosen there.
+    if !is_shown_whole(&card, details) {
+        card.lines.retain(|line| line.fact != Fact::Proposal);
+    }
     for line in card
         .lines
         .iter_mut()
@@ -94,9 +98,11 @@ mod tests {
     use crate::workflow::{Arguments, Ask, UseReach};
 
     fn used(arguments: &str) -> Card {
-        let mut workflow = samples::workflow(Ask::Use {
-            reach: UseReach::Lasting,
-        });
+        reaching(UseReach::Lasting, arguments)
+    }
+
+    fn reaching(reach: UseReach, arguments: &str) -> Card {
+        let mut workflow = samples::workflow(Ask::Use { reach });
         workflow.call.arguments = Arguments::Json(arguments.to_owned());
         workflow.project = "/home/ada/shop".into();
         samples::card(&workflow)
@@ -133,6 +139,20 @@ mod tests {
             decisions(&card, &basics(&USUAL, Details::All)),
             [Decision::Once, Decision::Abort]
         );
+    }
+
+    #[test]
+    fn what_is_proposed_stays_here_with_the_arguments_that_it_repeats() {
+        let reach = || UseReach::Proposed {
+            grants: vec!["files below /home/ada/secret".to_owned()],
+        };
+        let told =
+            |arguments, details| format!("{:?}", outside(&reaching(reach(), arguments), details).lines);
+        let edit = r#"{"file_path":"/home/ada/secret/x"}"#;
+        assert!(!told(edit, Details::Needed).contains("secret"));
+        for (arguments, details) in [(edit, Details::All), (r#"{"command":"ls"}"#, Details::Needed)] {
+            assert!(told(arguments, details).contains("files below /home/ada/secret"));
+        }
     }
 
     #[test]

@@ -134,6 +134,9 @@ fn granted(workflow: &Workflow, scope: Scope, kept: LastingGrant) -> String {
         {
             format!("`{server}` may run until the pml that runs the call ends")
         }
+        (_, Scope::Session, _) if !workflow.ask.proposed_grants().is_empty() => {
+            "what is proposed is not asked about again until the agent ends".to_owned()
+        }
         (_, Scope::Session, _) => format!("`{tool}` may run until the pml that runs the call ends"),
         (_, Scope::Always, _) => format!("`{tool}` may run from now on"),
         (_, Scope::Once, _) => format!("one call of `{tool}` may run, with exactly these arguments"),

@@ -7,6 +7,7 @@ mod raw;
 
 use raw::Raw;
 
+use super::proposal::Proposal;
 use crate::workflow::UseReach;
 
 /// The meaning of one line of the agent.
@@ -171,12 +172,34 @@ pub struct PermissionRequest {
     pub input: String,
     /// The call.
     pub tool_use: String,
-    /// The wider permissions that the agent proposes, each as JSON text.
-    pub suggestions: Vec<String>,
     /// How wide an approval may reach.
-    pub reach: UseReach,
+    pub reach: PermissionReach,
     /// Whether a rule may allow it, or only a person.
     pub rules: RuleReach,
+}
+
+/// How far the approval of a use may reach, as the agent says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PermissionReach {
+    /// Beyond this use, if the person wants that.
+    Lasting,
+    /// This use only.
+    OnceOnly,
+    /// Beyond this use; for as long as the agent runs, what it proposes itself.
+    Proposed(Proposal),
+}
+
+impl PermissionReach {
+    /// Returns it as it is put to a person.
+    pub(super) fn asked(&self) -> UseReach {
+        match self {
+            Self::Lasting => UseReach::Lasting,
+            Self::OnceOnly => UseReach::OnceOnly,
+            Self::Proposed(proposal) => UseReach::Proposed {
+                grants: proposal.grants.clone(),
+            },
+        }
+    }
 }
 
 /// What a rule that allows a tool may do about one use of it.
@@ -243,7 +266,7 @@ mod tests {
     fn a_permission_carries_what_the_agent_proposes_and_whether_it_may_last() {
         let asked = |more: serde_json::Value| {
             let mut request = json!({ "subtype": "can_use_tool", "tool_name": "Bash", "input": { "command": "touch x" },
-                "tool_use_id": "t1", "permission_suggestions": [{ "type": "setMode" }] });
+                "tool_use_id": "t1", "permission_suggestions": [{ "type": "setMode", "mode": "acceptEdits" }, { "type": "new" }] });
             request
                 .as_object_mut()
                 .unwrap()
@@ -256,12 +279,19 @@ mod tests {
                 tool: "Bash".to_owned(),
                 input: r#"{"command":"touch x"}"#.to_owned(),
                 tool_use: "t1".to_owned(),
-                suggestions: vec![r#"{"type":"setMode"}"#.to_owned()],
                 reach,
                 rules,
             }),
         };
-        assert_eq!(asked(json!({})), expected(UseReach::Lasting, RuleReach::MayAllow));
+        let proposal = Proposal::read("Bash", [r#"{"type":"setMode","mode":"acceptEdits"}"#]).unwrap();
+        assert_eq!(
+            asked(json!({})),
+            expected(PermissionReach::Proposed(proposal), RuleReach::MayAllow)
+        );
+        assert_eq!(
+            asked(json!({ "permission_suggestions": [] })),
+            expected(PermissionReach::Lasting, RuleReach::MayAllow)
+        );
         for flag in [
             json!({ "default_to_no": true }),
             json!({ "suppress_always_allow_rule": true }),
@@ -270,7 +300,7 @@ mod tests {
         ] {
             assert_eq!(
                 asked(flag.clone()),
-                expected(UseReach::OnceOnly, RuleReach::MayNotAllow),
+                expected(PermissionReach::OnceOnly, RuleReach::MayNotAllow),
                 "{flag}"
             );
         }

@@ -26,6 +26,7 @@ mod machine;
 mod message;
 mod process;
 mod project_settings;
+mod proposal;
 mod record;
 mod reply;
 mod resumption;
@@ -42,12 +43,13 @@ pub use hosted_run::{Beginning, Control, HostedRun, RunEnd};
 pub use hosting::{Hosting, WantedRun};
 pub use late_resumes::LateResumes;
 pub use line::{
-    AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, RuleReach, ToolOutcome, ToolResult,
-    TurnResult,
+    AgentLine, AgentRequest, Block, PermissionReach, PermissionRequest, ReceiptState, RuleReach, ToolOutcome,
+    ToolResult, TurnResult,
 };
 pub use machine::Input;
 pub use message::{Image, Message, MessageError, Priority};
 pub use project_settings::{AGENT_FOLDER, FoundSettings, ProjectSettings};
+pub use proposal::Proposal;
 pub use record::{KeptAsk, KeptAskKind, RunId, RunOutcome, RunRecord, RunState};
 pub use resumption::Resumption;
 pub use run_input::RunInput;

@@ -38,6 +38,14 @@ impl Proxy {
         })
     }
 
+    /// Returns what the rules say about one use of a client's tool; `command` is what its shell would run.
+    pub(super) fn ruling_for_use(&self, tool: &ToolName, command: Option<&str>) -> Result<Ruling, Refusal> {
+        match command.filter(|_command| Pattern::is_shell(tool)) {
+            Some(command) => self.ruling_for_command(tool, command),
+            None => self.ruling_for(tool),
+        }
+    }
+
     /// Decides about one of the client's own tools, by the name that the client gives it. A tool that the client reaches through
     /// pml is decided when it is called.
     ///
@@ -46,10 +54,7 @@ impl Proxy {
     /// `command` is what its shell would run, where the tool is that.
     pub fn client_tool_ruling(&self, name: &str, command: Option<&str>) -> Result<ClientToolRuling, Refusal> {
         let tool = ToolName::new(DependencyName::client(), name);
-        let ruling = match command.filter(|_command| Pattern::is_shell(&tool)) {
-            Some(command) => self.ruling_for_command(&tool, command)?,
-            None => self.ruling_for(&tool)?,
-        };
+        let ruling = self.ruling_for_use(&tool, command)?;
         let allowed = ruling == Ruling::Allow || self.goes_through_pml(name)?;
         Ok(if allowed {
             ClientToolRuling::Allow

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use super::{Proxy, Refusal, now};
 use crate::permissions::{AskKind, Ruling};
-use crate::protocol::ToolName;
+use crate::protocol::{DependencyName, ToolName};
 use crate::workflow::Workflow;
 
 impl Proxy {
@@ -24,10 +24,12 @@ impl Proxy {
         Ok(pending)
     }
 
-    /// Tells whether the rules want a person to see every use of one of the client's own tools.
+    /// Tells whether the rules want a person to see every use of one of the client's own tools, which is named as the
+    /// client does; `command` is what its shell would run, where the tool is that.
     ///
     /// Fails if a rule denies it.
-    pub fn wants_person_for_every(&self, tool: &ToolName) -> Result<bool, Refusal> {
-        Ok(self.ruling_for(tool)? == Ruling::Ask(AskKind::Every))
+    pub fn wants_person_for_every(&self, name: &str, command: Option<&str>) -> Result<bool, Refusal> {
+        let tool = ToolName::new(DependencyName::client(), name);
+        Ok(self.ruling_for_use(&tool, command)? == Ruling::Ask(AskKind::Every))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 
-use super::{Arguments, Ask, NewWorkflow};
+use super::{Arguments, Ask, NewWorkflow, UseReach};
 use crate::config::ChannelName;
 use crate::protocol::Digest;
 
@@ -36,7 +36,16 @@ pub(super) fn call_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
                 .map(|change| change.content.as_str());
             format!("integrity {}", content.unwrap_or_default())
         }
-        Ask::Use { .. } | Ask::Questions { .. } => serde_json::to_string(&new.ask)?,
+        // What its client proposes besides is no part of the use.
+        Ask::Use {
+            reach: UseReach::Lasting | UseReach::Proposed { .. },
+        } => serde_json::to_string(&Ask::Use {
+            reach: UseReach::Lasting,
+        })?,
+        Ask::Use {
+            reach: UseReach::OnceOnly,
+        }
+        | Ask::Questions { .. } => serde_json::to_string(&new.ask)?,
     };
     let tool = new.call.tool.to_string();
     let presence = match &new.call.arguments {

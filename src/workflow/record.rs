@@ -16,7 +16,7 @@ use super::{
 use crate::config::{By, ChannelName};
 use crate::protocol::approval::{ShownDependency, ShownProjectFile};
 use crate::protocol::question::Question;
-use crate::protocol::{Digest, ToolName};
+use crate::protocol::{Digest, Excerpt, ToolName};
 
 /// What a person is asked; which tool it is about stands once, in the [`SuspendedCall`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub enum Ask {
 }
 
 /// How far the approval of a use may reach, as the client says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UseReach {
     /// Beyond this use, if the person wants that.
@@ -69,10 +69,14 @@ pub enum UseReach {
     Lasting,
     /// This use only: the client wants its person to be asked each time.
     OnceOnly,
+    /// Beyond this use, and for a session as wide as the client proposes.
+    Proposed {
+        /// What it proposes not to ask about again, one thing each. They repeat arguments, so they leave the disk with those.
+        grants: Vec<String>,
+    },
 }
 
 impl UseReach {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
     fn is_lasting(&self) -> bool {
         *self == Self::Lasting
     }
@@ -129,6 +133,24 @@ impl Ask {
             | Self::Integrity { dependency } => Some(dependency),
             Self::Use { .. } | Self::Trust { .. } | Self::Questions { .. } => None,
         }
+    }
+
+    /// Returns what an approval for the session grants where a client proposes that itself, as a person is shown it. It
+    /// repeats arguments, so it is escaped as they are, and its secrets are hidden.
+    #[must_use]
+    pub fn proposed_grants(&self) -> Vec<String> {
+        let grants: &[String] = match self {
+            Self::Use {
+                reach: UseReach::Proposed { grants },
+            } => grants,
+            _ => &[],
+        };
+        let shown = grants.iter().map(|grant| {
+            let quoted = Excerpt::whole(&serde_json::Value::from(grant.as_str()).to_string()).text;
+            let bare = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            bare.unwrap_or(&quoted).to_owned()
+        });
+        shown.collect()
     }
 }
 

@@ -39,7 +39,8 @@ impl Workflow {
             .map(|(label, line)| format!("{label}{line}"));
         let asks = self.ask_lines().into_iter().take(1);
         let hidden = Excerpt::whole(json).unusually_hidden().map(hidden_line);
-        self.summary_with(asks.chain(arguments).chain(hidden).collect(), now)
+        let lines = asks.chain(arguments).chain(hidden).chain(self.proposed_lines());
+        self.summary_with(lines.collect(), now)
     }
 
     fn summary_with(&self, asked: Vec<String>, now: Timestamp) -> String {
@@ -96,6 +97,12 @@ impl Workflow {
         lines
     }
 
+    /// Returns what an approval for the session grants besides, where a client proposes that.
+    fn proposed_lines(&self) -> impl Iterator<Item = String> {
+        let grants = self.ask.proposed_grants().into_iter();
+        grants.map(|grant| format!("proposed   {grant}"))
+    }
+
     /// Returns the lines that describe the ask.
     #[must_use]
     pub fn ask_lines(&self) -> Vec<String> {
@@ -134,7 +141,9 @@ impl Workflow {
             }
             Ask::Use { .. } => {
                 let tool = self.call.tool.tool();
-                self.with_arguments(format!("asks for   one use of {}", Shown::line(tool)))
+                let mut lines = self.with_arguments(format!("asks for   one use of {}", Shown::line(tool)));
+                lines.extend(self.proposed_lines());
+                lines
             }
             Ask::Trust { file } => {
                 let mut lines = vec![
@@ -195,6 +204,7 @@ fn span(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::UseReach;
     use super::super::samples::{NOON, new, workflow};
     use super::*;
     use crate::protocol::question::{Choice, Selection};
@@ -240,6 +250,20 @@ mod tests {
         );
         permit.call.arguments = Arguments::Absent;
         assert_eq!(permit.ask_lines()[1], "with       no arguments");
+    }
+
+    #[test]
+    fn what_a_client_proposes_is_told_with_the_use_however_long_that_is() {
+        let mut used = workflow(Ask::Use {
+            reach: UseReach::Proposed {
+                grants: vec!["Bash(touch\u{202e} ghp_abcdefghijklmnopqrstuvwxyz0123456789 *)".to_owned()],
+            },
+        });
+        used.call.arguments = Arguments::Json(r#"{"command":"touch x"}"#.to_owned());
+        let line = "\n  proposed   Bash(touch\\u202e ghp_[hidden: 36] *)\n";
+        for told in [used.summary(NOON), used.full_summary(NOON)] {
+            assert!(told.contains(line), "{told}");
+        }
     }
 
     #[test]

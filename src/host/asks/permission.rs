@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::{Asked, AskedThing, Asks, WaitingAsk, waiting};
 use crate::host::claude::ASKING_TOOLS;
-use crate::host::line::{PermissionRequest, RuleReach};
+use crate::host::line::{PermissionReach, PermissionRequest, RuleReach};
 use crate::host::record::{KeptAsk, KeptAskKind};
 use crate::host::reply;
 use crate::protocol::continuation::Scope;
 use crate::protocol::{DependencyName, ToolName};
-use crate::proxy::{Answer, ClientToolRuling, Refusal, State, UseReach, Workflow};
+use crate::proxy::{Answer, Ask, ClientToolRuling, Refusal, State, Workflow};
 use crate::report;
 
 /// What a model is told after a refusal, so that it does not ask for the same again.
@@ -23,8 +23,8 @@ const BEHIND_PML: &str = "mcp__pml__";
 
 /// What becomes of a use that a person decided about.
 enum Permitted {
-    /// It runs.
-    Yes,
+    /// It runs, and the agent asks no more about these.
+    Yes(Vec<String>),
     /// It does not, for this reason.
     No(String),
 }
@@ -70,8 +70,10 @@ impl Asks {
         if tool.starts_with(BEHIND_PML) {
             return Ok(Asked::Reply(reply::no_opinion(id)));
         }
-        let name = ToolName::new(DependencyName::client(), tool);
-        let asks_every = match self.proxy.wants_person_for_every(&name) {
+        let asks_every = match self
+            .proxy
+            .wants_person_for_every(tool, command_of(input).as_deref())
+        {
             Ok(asks_every) => asks_every,
             // A denial is one whatever the agent's own rules say.
             Err(refusal @ Refusal::Denied { .. }) => {
@@ -91,8 +93,7 @@ impl Asks {
             tool: tool.to_owned(),
             input: input.to_owned(),
             tool_use: tool_use.to_owned(),
-            suggestions: Vec::new(),
-            reach: UseReach::OnceOnly,
+            reach: PermissionReach::OnceOnly,
             rules: RuleReach::MayNotAllow,
         };
         let workflow = match before {
@@ -109,7 +110,7 @@ impl Asks {
         let patience = self.proxy.ask_user().kept;
         let (workflow, _claim) = self
             .proxy
-            .use_of(tool, request.input.clone(), request.reach, patience)
+            .use_of(tool, request.input.clone(), request.reach.asked(), patience)
             .await?;
         Ok(workflow)
     }
@@ -123,8 +124,8 @@ impl Asks {
         let id = ask.request.as_str();
         let hooked = matches!(ask.what, AskedThing::HookedPermission(_));
         Ok(match (self.decision(ask, request).await?, hooked) {
-            (Permitted::Yes, true) => reply::hook_allow(id),
-            (Permitted::Yes, false) => reply::allow(id, &request.input, &[]),
+            (Permitted::Yes(_), true) => reply::hook_allow(id),
+            (Permitted::Yes(permissions), false) => reply::allow(id, &request.input, &permissions),
             (Permitted::No(reason), true) => reply::hook_deny(id, &reason),
             (Permitted::No(reason), false) => reply::deny(id, &reason),
         })
@@ -132,9 +133,8 @@ impl Asks {
 
     /// Asks the rules, which may name the command of a shell.
     fn ruled(&self, request: &PermissionRequest) -> Result<ClientToolRuling, Refusal> {
-        let input: Value = serde_json::from_str(&request.input).unwrap_or_default();
-        let command = input.get("command").and_then(Value::as_str);
-        self.proxy.client_tool_ruling(&request.tool, command)
+        let command = command_of(&request.input);
+        self.proxy.client_tool_ruling(&request.tool, command.as_deref())
     }
 
     async fn decision(&self, ask: &WaitingAsk, request: &PermissionRequest) -> Result<Permitted, Refusal> {
@@ -142,23 +142,29 @@ impl Asks {
         // A rule may have been written meanwhile: a denial wins over an answer.
         let ruled = self.ruled(request)?;
         let answer = self.proxy.take_answer(ask.workflow.id).await?;
-        Ok(match (answer, request.reach) {
+        // An earlier process may have shown something else.
+        let is_as_shown = matches!(&ask.workflow.ask, Ask::Use { reach } if *reach == request.reach.asked());
+        Ok(match (answer, &request.reach) {
+            (Some(Answer::Approve { .. }), PermissionReach::OnceOnly) => Permitted::Yes(Vec::new()),
+            (Some(Answer::Approve { scope: Scope::Always }), _) => {
+                if let Err(note) = self.proxy.allow_always(tool()).await {
+                    tracing::warn!("{note}");
+                }
+                Permitted::Yes(Vec::new())
+            }
             (
                 Some(Answer::Approve {
                     scope: Scope::Session,
                 }),
-                UseReach::Lasting,
-            ) => {
-                self.proxy.allow_for_session(tool());
-                Permitted::Yes
-            }
-            (Some(Answer::Approve { scope: Scope::Always }), UseReach::Lasting) => {
-                if let Err(note) = self.proxy.allow_always(tool()).await {
-                    tracing::warn!("{note}");
+                reach,
+            ) if is_as_shown => Permitted::Yes(match reach {
+                PermissionReach::Proposed(proposal) => proposal.permissions.clone(),
+                PermissionReach::Lasting | PermissionReach::OnceOnly => {
+                    self.proxy.allow_for_session(tool());
+                    Vec::new()
                 }
-                Permitted::Yes
-            }
-            (Some(Answer::Approve { .. }), _) => Permitted::Yes,
+            }),
+            (Some(Answer::Approve { .. }), _) => Permitted::Yes(Vec::new()),
             (Some(Answer::Refuse { reason: Some(reason) }), _) => {
                 Permitted::No(format!("The person refused: {reason}\n{NOT_AGAIN}"))
             }
@@ -166,11 +172,17 @@ impl Asks {
                 Permitted::No(format!("The person refused.\n{NOT_AGAIN}"))
             }
             (None, _) if ruled == ClientToolRuling::Allow && request.rules == RuleReach::MayAllow => {
-                Permitted::Yes
+                Permitted::Yes(Vec::new())
             }
             (None, _) => {
                 Permitted::No("No person answered, and none refused. Do not assume an answer.".to_owned())
             }
         })
     }
+}
+
+/// Reads what a shell is to run from the input of its tool.
+fn command_of(input: &str) -> Option<String> {
+    let input: Value = serde_json::from_str(input).ok()?;
+    input.get("command")?.as_str().map(str::to_owned)
 }

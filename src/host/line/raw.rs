@@ -6,10 +6,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    AgentLine, AgentRequest, Block, PermissionRequest, ReceiptState, RuleReach, ToolOutcome, ToolResult,
-    TurnResult,
+    AgentLine, AgentRequest, Block, PermissionReach, PermissionRequest, Proposal, ReceiptState, RuleReach,
+    ToolOutcome, ToolResult, TurnResult,
 };
-use crate::workflow::UseReach;
 
 /// How much of a tool's result is kept for a line on a screen.
 const EXCERPT: usize = 4_000;
@@ -230,26 +229,24 @@ impl Raw<'_> {
             || raw.requires_user_interaction
             || asked_by_a_rule;
         let request = match raw.subtype.as_str() {
-            "can_use_tool" => AgentRequest::Permission(PermissionRequest {
-                tool: raw.tool_name?,
-                input: text(raw.input),
-                tool_use: raw.tool_use_id.unwrap_or_default(),
-                suggestions: raw
-                    .permission_suggestions
-                    .iter()
-                    .map(|one| one.get().to_owned())
-                    .collect(),
-                reach: if for_a_person {
-                    UseReach::OnceOnly
+            "can_use_tool" => {
+                let tool = raw.tool_name?;
+                let suggestions = raw.permission_suggestions.iter().map(|one| one.get());
+                let (reach, rules) = if for_a_person {
+                    (PermissionReach::OnceOnly, RuleReach::MayNotAllow)
                 } else {
-                    UseReach::Lasting
-                },
-                rules: if for_a_person {
-                    RuleReach::MayNotAllow
-                } else {
-                    RuleReach::MayAllow
-                },
-            }),
+                    let proposal = Proposal::read(&tool, suggestions);
+                    let reach = proposal.map_or(PermissionReach::Lasting, PermissionReach::Proposed);
+                    (reach, RuleReach::MayAllow)
+                };
+                AgentRequest::Permission(PermissionRequest {
+                    tool,
+                    input: text(raw.input),
+                    tool_use: raw.tool_use_id.unwrap_or_default(),
+                    reach,
+                    rules,
+                })
+            }
             "hook_callback" => {
                 let hook: RawHookInput<'_> = serde_json::from_str(raw.input?.get()).ok()?;
                 AgentRequest::Hook {

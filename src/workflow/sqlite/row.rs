@@ -113,13 +113,22 @@ pub(super) fn revision(transaction: &Transaction<'_>, id: WorkflowId) -> rusqlit
     Ok(u64::try_from(revision).unwrap_or_default())
 }
 
+/// The ask of a row without what repeats its arguments: they leave together. An ask that is no JSON repeats nothing.
+pub(super) const BARE_ASK: &str = "CASE json_valid(ask) WHEN 1 THEN
+     CASE WHEN json_type(ask, '$.reach.proposed') IS NULL THEN ask ELSE json_remove(ask, '$.reach') END
+     ELSE ask END";
+
 /// Moves a row to `state`; arguments leave with the last state that could still run.
 pub(super) fn update(transaction: &Transaction<'_>, id: WorkflowId, state: &State) -> rusqlite::Result<()> {
-    transaction.execute(
+    let moved = format!(
         "UPDATE workflow SET state = :state, phase = :phase, identity = NULL,
+                ask = CASE :phase WHEN 'final' THEN {BARE_ASK} ELSE ask END,
                 arguments = CASE :phase WHEN 'final' THEN NULL ELSE arguments END,
                 likeness = CASE :phase WHEN 'final' THEN NULL ELSE likeness END
-         WHERE id = :id",
+         WHERE id = :id"
+    );
+    transaction.execute(
+        &moved,
         named_params! {
             ":id": id.to_string(),
             ":state": written(state)?,

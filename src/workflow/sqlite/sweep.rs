@@ -80,8 +80,9 @@ fn expire(
 ) -> rusqlite::Result<Vec<(String, String, String)>> {
     transaction
         .prepare(&format!(
-            "UPDATE workflow SET state = ?2, phase = 'final', identity = NULL, likeness = NULL, arguments = NULL
+            "UPDATE workflow SET state = ?2, phase = 'final', identity = NULL, likeness = NULL, arguments = NULL, ask = {BARE_ASK}
              WHERE phase <> 'final' AND {matching} RETURNING id, code, tool",
+            BARE_ASK = row::BARE_ASK,
         ))?
         .query_map(params![parameter, row::written(&State::Expired)?], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))

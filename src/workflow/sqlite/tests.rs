@@ -10,7 +10,9 @@ use uuid::Uuid;
 
 use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, given, new, on_its_tool};
 use super::super::store::OWNERS_TURN;
-use super::super::{Answer, Ask, AskAttendance, Asker, Cap, ChangedWorkflows, Provenance, Road, Scope};
+use super::super::{
+    Answer, Ask, AskAttendance, Asker, Cap, ChangedWorkflows, Provenance, Road, Scope, UseReach,
+};
 use super::*;
 use crate::protocol::Digest;
 use crate::report;
@@ -119,17 +121,25 @@ fn the_arguments_leave_the_disk_with_the_last_state_that_could_run() {
                     .any(|window| window == canary.as_bytes())
             })
     };
+    let asked = || new(&format!(r#"{{"token":"{canary}"}}"#));
+    // What a client proposes repeats what the call does.
+    let proposing = || NewWorkflow {
+        ask: Ask::Use {
+            reach: UseReach::Proposed {
+                grants: vec![format!("Bash(echo {canary})")],
+            },
+        },
+        ..new("{}")
+    };
     for finish in moves {
-        let id = store
-            .create(new(&format!(r#"{{"token":"{canary}"}}"#)), NOON)
-            .unwrap()
-            .workflow()
-            .id;
-        assert!(on_disk());
-        finish(&mut store, id);
-        assert_eq!(store.find(id).unwrap().call.arguments, Arguments::Erased);
-        store.erase_traces().unwrap();
-        assert!(!on_disk(), "{:?}", store.find(id).unwrap().state);
+        for asked in [asked(), proposing()] {
+            let id = store.create(asked, NOON).unwrap().workflow().id;
+            assert!(on_disk());
+            finish(&mut store, id);
+            assert_eq!(store.find(id).unwrap().call.arguments, Arguments::Erased);
+            store.erase_traces().unwrap();
+            assert!(!on_disk(), "{:?}", store.find(id).unwrap().state);
+        }
     }
 }
 

@@ -4,8 +4,10 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::bash;
-use super::scene::Scene;
+use super::scene::{PATIENCE, Scene};
+use crate::support::eventually;
 use crate::support::messages_api::Turn;
+use crate::support::world::stdout;
 
 #[test]
 fn a_tool_that_a_rule_allows_runs_without_a_question() {
@@ -93,25 +95,38 @@ fn a_refusal_reaches_the_model_with_its_reason() {
 }
 
 #[test]
-fn an_approval_for_the_session_covers_the_second_call_and_not_the_next_run() {
+fn an_approval_for_the_session_covers_what_the_agent_proposed_and_no_more() {
     let script = [
         bash("touch one"),
-        bash("touch two"),
-        Turn::text("Made."),
+        bash("touch one two"),
         bash("touch three"),
+        Turn::text("Made two of them."),
+        bash("touch one four"),
         Turn::text("Not made."),
     ];
     let Some(scene) = Scene::scripted(script) else {
         return;
     };
     let run = scene.start(&["make them"]);
-    scene.say(&["approve", &scene.asking(), "--session"]);
-    run.ended().with(0);
+    let code = scene.asking();
+    let shown = stdout(&scene.world.run(&["pending", &code]));
+    assert!(shown.contains("Bash(touch one *)"), "{shown}");
+    assert!(!shown.contains("every edit"), "{shown}");
+    scene.say(&["approve", &code, "--session"]);
+    // What begins as it was shown runs without a question, the next one does not.
+    eventually("another use is asked about", PATIENCE, || {
+        let pending = scene.pending();
+        pending.len() == 1 && pending[0]["code"] != code.as_str()
+    });
     assert!(scene.world.path("one").exists() && scene.world.path("two").exists());
+    scene.say(&["refuse", &scene.code()]);
+    run.ended().with(0);
+    assert!(!scene.world.path("three").exists());
     let again = scene.start(&["make another"]);
     scene.say(&["refuse", &scene.code()]);
     again.ended().with(0);
-    assert!(!scene.world.path("three").exists());
+    assert!(!scene.world.path("four").exists());
+    assert!(!scene.world.path(".claude").exists(), "a rule was kept in a file");
 }
 
 #[test]
