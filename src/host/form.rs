@@ -11,15 +11,52 @@ const FIELDS: usize = 4;
 /// A form of a server.
 #[derive(Debug, Clone)]
 pub(super) struct Form {
-    /// The questions, one for each field.
-    pub(super) questions: Vec<Question>,
     fields: Vec<Field>,
+    /// What did not fit when it was filled in last.
+    unfit: Option<Unfit>,
 }
 
 #[derive(Debug, Clone)]
 struct Field {
     name: String,
+    question: Question,
     kind: FieldKind,
+    presence: Presence,
+}
+
+/// Whether a field may be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Required,
+    Optional,
+}
+
+/// Says why a form cannot be put to a person.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoForm {
+    /// It has no fields, or too many.
+    #[error("it has {count} fields, and 1 to {FIELDS} can be asked here")]
+    Fields {
+        /// How many.
+        count: usize,
+    },
+    /// A field is of a kind that is no question.
+    #[error("its field `{field}` is of a kind that cannot be asked here")]
+    Kind {
+        /// The field, escaped.
+        field: String,
+    },
+    /// It is no form.
+    #[error("it is no form that can be read")]
+    Unreadable,
+}
+
+/// Says which answer does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unfit {
+    /// The number of the field.
+    field: usize,
+    wanted: &'static str,
 }
 
 #[derive(Debug, Clone)]
@@ -37,48 +74,82 @@ enum FieldKind {
 }
 
 impl Form {
-    /// Reads the schema of a form; `None` where a field cannot be put to a person as a question.
-    pub(super) fn read(server: &str, message: &str, schema: &str) -> Option<Self> {
-        let schema: Value = serde_json::from_str(schema).ok()?;
-        let properties = schema.get("properties")?.as_object()?;
-        if properties.is_empty() || properties.len() > FIELDS {
-            return None;
+    /// Reads the schema of a form.
+    pub(super) fn read(server: &str, message: &str, schema: &str) -> Result<Self, NoForm> {
+        let schema: Value = serde_json::from_str(schema).map_err(|_| NoForm::Unreadable)?;
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let properties = properties.ok_or(NoForm::Unreadable)?;
+        let count = properties.len();
+        if !(1..=FIELDS).contains(&count) {
+            return Err(NoForm::Fields { count });
         }
-        let mut form = Self {
-            questions: Vec::new(),
-            fields: Vec::new(),
-        };
-        for (name, property) in properties {
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|one| one == name));
+        let field = |(name, property): (&String, &Value)| {
             let kind = FieldKind::of(property)?;
-            let title = property.get("title").and_then(Value::as_str).unwrap_or(name);
-            let about = property.get("description").and_then(Value::as_str);
-            let about = about.map_or_else(String::new, |about| format!(" ({about})"));
-            let question = format!("{}: {message}\n{title}{about}", Shown::line(server));
-            let labels = kind.labels();
-            let options: Vec<Value> = labels.iter().map(|label| json!({ "label": label })).collect();
-            let mut asked = json!({ "question": question });
-            if !options.is_empty() {
-                asked["options"] = options.into();
-                asked["multiSelect"] = matches!(kind, FieldKind::Some(_)).into();
-            }
-            form.questions.push(Question::single(asked.as_object()?).ok()?);
-            form.fields.push(Field {
+            Some(Field {
                 name: name.clone(),
+                question: kind.question(server, message, name, property)?,
                 kind,
-            });
-        }
-        Some(form)
+                presence: if is_required(name) {
+                    Presence::Required
+                } else {
+                    Presence::Optional
+                },
+            })
+        };
+        let fields = properties.iter().map(|property| {
+            field(property).ok_or_else(|| NoForm::Kind {
+                field: Shown::line(property.0).to_string(),
+            })
+        });
+        Ok(Self {
+            fields: fields.collect::<Result<_, _>>()?,
+            unfit: None,
+        })
     }
 
-    /// Fills the form in; `None` where an answer does not fit its field.
-    pub(super) fn fill(&self, answers: &[QuestionAnswer]) -> Option<Map<String, Value>> {
+    /// Returns the questions, one for each field; the one whose answer did not fit says so.
+    pub(super) fn questions(&self) -> Vec<Question> {
+        let mut questions: Vec<_> = self.fields.iter().map(|field| field.question.clone()).collect();
+        if let Some(Unfit { field, wanted }) = self.unfit
+            && let Some(question) = questions.get_mut(field)
+        {
+            let complaint = format!("\n(Your last answer does not fit: {wanted}.)");
+            question.question.push_str(&complaint);
+        }
+        questions
+    }
+
+    /// Returns the form with the complaint about what was said last.
+    pub(super) fn again(&self, unfit: Unfit) -> Self {
+        Self {
+            fields: self.fields.clone(),
+            unfit: Some(unfit),
+        }
+    }
+
+    /// Fills the form in.
+    pub(super) fn fill(&self, answers: &[QuestionAnswer]) -> Result<Map<String, Value>, Unfit> {
         let mut content = Map::new();
-        for (field, answer) in self.fields.iter().zip(answers) {
-            if !answer.is_unanswered() {
-                content.insert(field.name.clone(), field.kind.value(answer)?);
+        for (number, (field, answer)) in self.fields.iter().zip(answers).enumerate() {
+            let unfit = |wanted| Unfit {
+                field: number,
+                wanted,
+            };
+            match (answer.is_unanswered(), field.presence) {
+                (true, Presence::Required) => return Err(unfit("it must be filled in")),
+                (true, Presence::Optional) => {}
+                (false, _) => {
+                    let value = field.kind.value(answer);
+                    content.insert(
+                        field.name.clone(),
+                        value.ok_or_else(|| unfit(field.kind.wanted()))?,
+                    );
+                }
             }
         }
-        Some(content)
+        Ok(content)
     }
 }
 
@@ -92,6 +163,34 @@ impl FieldKind {
             Some("string") => Some(choices(property).map_or(Self::Text, Self::One)),
             Some("array") => choices(property.get("items")?).map(Self::Some),
             _ => None,
+        }
+    }
+
+    /// Makes the question about a field of this kind.
+    fn question(&self, server: &str, message: &str, name: &str, property: &Value) -> Option<Question> {
+        let title = property.get("title").and_then(Value::as_str).unwrap_or(name);
+        let about = property.get("description").and_then(Value::as_str);
+        let about = about.map_or_else(String::new, |about| format!(" ({about})"));
+        let question = format!("{}: {message}\n{title}{about}", Shown::line(server));
+        let labels = self.labels();
+        let options: Vec<Value> = labels.iter().map(|label| json!({ "label": label })).collect();
+        let mut asked = json!({ "question": question });
+        if !options.is_empty() {
+            asked["options"] = options.into();
+            asked["multiSelect"] = matches!(self, Self::Some(_)).into();
+        }
+        Question::single(asked.as_object()?).ok()
+    }
+
+    /// Says what an answer must be.
+    fn wanted(&self) -> &'static str {
+        match self {
+            Self::Text => "it must be a text",
+            Self::Number { whole: true } => "it must be a whole number",
+            Self::Number { whole: false } => "it must be a number",
+            Self::YesNo => "it must be yes or no",
+            Self::One(_) => "it must be one of the options",
+            Self::Some(_) => "it may be options only",
         }
     }
 
@@ -163,39 +262,99 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_kind_of_field_is_asked_and_filled_in() {
-        let schema = json!({ "type": "object", "properties": {
+    fn order() -> Form {
+        let schema = json!({ "type": "object", "required": ["name"], "properties": {
             "name": { "type": "string", "title": "Your name" },
             "count": { "type": "integer" },
             "sure": { "type": "boolean" },
             "colours": { "type": "array", "items": { "anyOf": [{ "const": "r", "title": "Red" }, { "const": "g", "title": "Green" }] } },
         } });
-        let form = Form::read("shop", "Order", &schema.to_string()).unwrap();
-        assert_eq!(form.questions[0].question, "shop: Order\nYour name");
-        let answers = [
-            answer(&[], Some("Ann")),
-            answer(&[], Some(" 3 ")),
-            answer(&["yes"], None),
-            answer(&["Red", "Green"], None),
-        ];
-        let content = form.fill(&answers).unwrap();
-        assert_eq!(
-            Value::Object(content),
-            json!({ "name": "Ann", "count": 3, "sure": true, "colours": ["r", "g"] })
-        );
-        assert_eq!(form.fill(&[answer(&[], None), answer(&[], Some("many"))]), None);
+        Form::read("shop", "Order", &schema.to_string()).unwrap()
+    }
+
+    /// Where the fields are; a JSON object has no order of its own.
+    fn filled(form: &Form, given: &[(&str, QuestionAnswer)]) -> Result<Map<String, Value>, Unfit> {
+        let answers = form.fields.iter().map(|field| {
+            let given = given.iter().find(|(name, _)| *name == field.name);
+            given.map_or_else(|| answer(&[], None), |(_, answer)| answer.clone())
+        });
+        form.fill(&answers.collect::<Vec<_>>())
     }
 
     #[test]
-    fn what_cannot_be_a_question_is_none() {
-        for schema in [
-            json!({ "properties": {} }),
-            json!({ "properties": { "a": { "type": "object" } } }),
-            json!({ "properties": { "a": { "type": "array", "items": { "type": "number" } } } }),
-            json!([]),
+    fn every_kind_of_field_is_asked_and_filled_in() {
+        let form = order();
+        assert!(
+            form.questions()
+                .iter()
+                .any(|one| one.question == "shop: Order\nYour name")
+        );
+        let content = filled(
+            &form,
+            &[
+                ("name", answer(&[], Some("Ann"))),
+                ("count", answer(&[], Some(" 3 "))),
+                ("sure", answer(&["yes"], None)),
+                ("colours", answer(&["Red", "Green"], None)),
+            ],
+        );
+        assert_eq!(
+            Value::Object(content.unwrap()),
+            json!({ "name": "Ann", "count": 3, "sure": true, "colours": ["r", "g"] })
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_asked_again_with_the_reason_and_never_declined() {
+        let form = order();
+        let complaints = |given: &[(&str, QuestionAnswer)]| {
+            let again = form.again(filled(&form, given).unwrap_err());
+            let asked = again.again(filled(&again, given).unwrap_err()).questions();
+            let complaints = asked.iter().filter_map(|one| one.question.split_once('('));
+            complaints.map(|(_, text)| text.to_owned()).collect::<Vec<_>>()
+        };
+        let name = || ("name", answer(&[], Some("Ann")));
+        assert_eq!(
+            complaints(&[name(), ("count", answer(&[], Some("about 3")))]),
+            ["Your last answer does not fit: it must be a whole number.)"]
+        );
+        assert_eq!(
+            complaints(&[name(), ("sure", answer(&[], Some("perhaps")))]),
+            ["Your last answer does not fit: it must be yes or no.)"]
+        );
+        assert_eq!(
+            complaints(&[("count", answer(&[], Some("3")))]),
+            ["Your last answer does not fit: it must be filled in.)"]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_a_question_is_none_and_says_why() {
+        let many: Map<String, Value> = (0..=FIELDS)
+            .map(|number| (number.to_string(), json!({ "type": "string" })))
+            .collect();
+        for (schema, expected) in [
+            (json!({ "properties": {} }), NoForm::Fields { count: 0 }),
+            (
+                json!({ "properties": many }),
+                NoForm::Fields { count: FIELDS + 1 },
+            ),
+            (
+                json!({ "properties": { "a": { "type": "object" } } }),
+                NoForm::Kind {
+                    field: "a".to_owned(),
+                },
+            ),
+            (
+                json!({ "properties": { "a": { "type": "array", "items": { "type": "number" } } } }),
+                NoForm::Kind {
+                    field: "a".to_owned(),
+                },
+            ),
+            (json!([]), NoForm::Unreadable),
         ] {
-            assert!(Form::read("s", "m", &schema.to_string()).is_none(), "{schema}");
+            let read = Form::read("s", "m", &schema.to_string());
+            assert_eq!(read.map(|form| form.fields.len()), Err(expected), "{schema}");
         }
     }
 }

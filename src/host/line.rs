@@ -229,9 +229,13 @@ pub struct TurnResult {
 }
 
 impl AgentLine {
-    /// Reads a line; `None` where it is no JSON object with a `type`.
+    /// Reads a line; `None` where it is no JSON object.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
+        // A list would be read as the members of one in their order.
+        if !line.trim_start().starts_with('{') {
+            return None;
+        }
         let raw: Raw<'_> = serde_json::from_str(line).ok()?;
         Some(raw.meaning())
     }
@@ -260,6 +264,65 @@ mod tests {
         };
         let blocks = vec![Block::Text("I look.".to_owned()), call];
         assert_eq!(read(&line), AgentLine::Assistant { blocks, parent: None });
+    }
+
+    #[test]
+    fn members_that_are_not_as_they_were_measured_cost_no_more_than_themselves() {
+        let read = |line: serde_json::Value| AgentLine::read(&line.to_string()).unwrap();
+        let result = json!({ "type": "result", "subtype": "success", "result": "Done.", "errors": null,
+            "model": 3, "state": {}, "num_turns": "many", "queued_turn_count": null, "total_cost_usd": "free" });
+        let AgentLine::Result(result) = read(result) else {
+            panic!("the end of a turn is one")
+        };
+        assert_eq!(
+            (result.text.as_str(), result.outcome),
+            ("Done.", ToolOutcome::Done)
+        );
+        let failed = read(json!({ "type": "result", "subtype": "error", "errors": [{ "code": 3 }, "late"] }));
+        let AgentLine::Result(failed) = failed else {
+            panic!("the end of a turn is one")
+        };
+        assert_eq!(failed.text, "{\"code\":3}\nlate");
+        assert_eq!(read(json!({ "type": 3 })), AgentLine::Other);
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_read_is_one_that_is_answered_and_a_strange_mark_counts_as_raised() {
+        let read = |request: serde_json::Value| {
+            let line = json!({ "type": "control_request", "request_id": "r1", "request": request });
+            match AgentLine::read(&line.to_string()) {
+                Some(AgentLine::Request { id, request }) if id == "r1" => request,
+                other => panic!("{other:?}"),
+            }
+        };
+        for subtype in ["hook_callback", "can_use_tool", "of_next_year"] {
+            assert_eq!(
+                read(json!({ "subtype": subtype, "input": [] })),
+                AgentRequest::Unknown {
+                    subtype: subtype.to_owned()
+                }
+            );
+        }
+        for request in [json!(null), json!([]), json!({ "subtype": 3 })] {
+            let unread = AgentRequest::Unknown {
+                subtype: String::new(),
+            };
+            assert_eq!(read(request), unread);
+        }
+        for (mark, reach) in [
+            (json!(null), PermissionReach::Lasting),
+            (json!(false), PermissionReach::Lasting),
+            (json!("yes"), PermissionReach::OnceOnly),
+        ] {
+            let asked = read(
+                json!({ "subtype": "can_use_tool", "tool_name": "Bash", "input": {},
+                "permission_suggestions": null, "default_to_no": mark }),
+            );
+            let AgentRequest::Permission(asked) = asked else {
+                panic!("{mark}")
+            };
+            assert_eq!(asked.reach, reach, "{mark}");
+        }
     }
 
     #[test]

@@ -42,8 +42,9 @@ pub(super) fn message(message: &Message) -> String {
     let images = message.images.iter().map(|Image { media_type, data }| {
         json!({ "type": "image", "source": { "type": "base64", "media_type": media_type, "data": data } })
     });
-    let text = json!({ "type": "text", "text": message.text });
-    let content: Vec<Value> = std::iter::once(text).chain(images).collect();
+    // The service refuses a text that is empty or blank.
+    let text = (!message.text.trim().is_empty()).then(|| json!({ "type": "text", "text": message.text }));
+    let content: Vec<Value> = text.into_iter().chain(images).collect();
     let mut line = json!({
         "type": "user",
         "uuid": message.uuid,
@@ -291,6 +292,30 @@ mod tests {
                 "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no",
             })
         );
+    }
+
+    #[test]
+    fn a_picture_goes_without_an_empty_text() {
+        let shown = |text: &str| {
+            let message = Message {
+                uuid: "u1".to_owned(),
+                text: text.to_owned(),
+                images: vec![Image {
+                    media_type: "image/png".to_owned(),
+                    data: "AAAA".to_owned(),
+                }],
+                priority: Priority::Next,
+            };
+            let line: Value = serde_json::from_str(&super::message(&message)).unwrap();
+            let content = line["message"]["content"].as_array().unwrap().clone();
+            content
+                .iter()
+                .map(|block| block["type"].clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shown(""), ["image"]);
+        assert_eq!(shown(" \n"), ["image"]);
+        assert_eq!(shown("this"), ["text", "image"]);
     }
 
     #[test]

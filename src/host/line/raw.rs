@@ -1,8 +1,8 @@
 //! The shapes of the agent's lines as they are written, as far as they are read.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{
@@ -13,13 +13,14 @@ use super::{
 /// How much of a tool's result is kept for a line on a screen.
 const EXCERPT: usize = 4_000;
 
-/// A line, with the members of every kind.
+/// A line, with the members of every kind. A member that is not as it was measured is taken as missing: a later agent must not
+/// make the rest of its line unreadable.
 #[derive(Deserialize)]
 pub(super) struct Raw<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow, default)]
-    subtype: Option<Cow<'a, str>>,
+    #[serde(rename = "type", default, deserialize_with = "fitting")]
+    kind: Option<String>,
+    #[serde(default, deserialize_with = "fitting")]
+    subtype: Option<String>,
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -28,36 +29,36 @@ pub(super) struct Raw<'a> {
     request: Option<&'a RawValue>,
     #[serde(borrow, default)]
     response: Option<&'a RawValue>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     request_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     parent_tool_use_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     model: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     uuid: Option<String>,
     #[serde(rename = "isReplay", default)]
-    is_replay: bool,
-    #[serde(default)]
+    is_replay: Mark,
+    #[serde(default, deserialize_with = "fitting")]
     command_uuid: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     state: Option<String>,
     #[serde(default)]
-    is_error: bool,
-    #[serde(default)]
+    is_error: Mark,
+    #[serde(default, deserialize_with = "fitting")]
     result: Option<String>,
-    #[serde(default)]
-    errors: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
+    errors: Option<Vec<Value>>,
+    #[serde(default, deserialize_with = "fitting")]
     stop_reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     deferred_tool_use: Option<DeferredCall>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     total_cost_usd: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     num_turns: Option<u64>,
-    #[serde(default)]
-    queued_turn_count: u64,
+    #[serde(default, deserialize_with = "fitting")]
+    queued_turn_count: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -73,62 +74,63 @@ struct RawMessage<'a> {
 
 #[derive(Deserialize)]
 struct RawBlock<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(default)]
+    #[serde(rename = "type", default, deserialize_with = "fitting")]
+    kind: Option<String>,
+    #[serde(default, deserialize_with = "fitting")]
     text: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     name: Option<String>,
     #[serde(borrow, default)]
     input: Option<&'a RawValue>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     tool_use_id: Option<String>,
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
     #[serde(default)]
-    is_error: bool,
+    is_error: Mark,
 }
 
 #[derive(Deserialize)]
-struct RawEvent<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(default)]
+struct RawEvent {
+    #[serde(rename = "type", default, deserialize_with = "fitting")]
+    kind: Option<String>,
+    #[serde(default, deserialize_with = "fitting")]
     delta: Option<RawDelta>,
 }
 
 #[derive(Deserialize)]
 struct RawDelta {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     text: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct RawRequest<'a> {
-    subtype: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
+    subtype: Option<String>,
+    #[serde(default, deserialize_with = "fitting")]
     tool_name: Option<String>,
     #[serde(borrow, default)]
     input: Option<&'a RawValue>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     tool_use_id: Option<String>,
-    #[serde(borrow, default)]
-    permission_suggestions: Vec<&'a RawValue>,
+    #[serde(default, deserialize_with = "fitting")]
+    permission_suggestions: Option<Vec<Box<RawValue>>>,
     #[serde(default)]
-    default_to_no: bool,
+    default_to_no: Mark,
     #[serde(default)]
-    suppress_always_allow_rule: bool,
+    suppress_always_allow_rule: Mark,
     #[serde(default)]
-    requires_user_interaction: bool,
-    #[serde(borrow, default)]
-    matched_ask_rule: Option<&'a RawValue>,
+    requires_user_interaction: Mark,
     #[serde(default)]
+    matched_ask_rule: Mark,
+    #[serde(default, deserialize_with = "fitting")]
     mcp_server_name: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     message: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     mode: Option<String>,
     #[serde(borrow, default)]
     requested_schema: Option<&'a RawValue>,
@@ -136,29 +138,53 @@ struct RawRequest<'a> {
 
 #[derive(Deserialize)]
 struct RawHookInput<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     tool_name: Option<String>,
     #[serde(borrow, default)]
     tool_input: Option<&'a RawValue>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     tool_use_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     transcript_path: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct RawResponse {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     subtype: Option<String>,
     request_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fitting")]
     error: Option<String>,
+}
+
+/// Reads a member, or nothing where it is of another kind.
+fn fitting<'de, D: Deserializer<'de>, T: DeserializeOwned>(member: D) -> Result<Option<T>, D::Error> {
+    let raw = <&RawValue>::deserialize(member)?;
+    Ok(serde_json::from_str(raw.get()).ok())
+}
+
+/// A member that is there or not, which anything but a plain no raises.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Mark {
+    #[default]
+    Down,
+    Raised,
+}
+
+impl<'de> Deserialize<'de> for Mark {
+    fn deserialize<D: Deserializer<'de>>(member: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(member)?;
+        Ok(match raw.get() {
+            "null" | "false" => Self::Down,
+            _ => Self::Raised,
+        })
+    }
 }
 
 impl Raw<'_> {
     /// Tells what the line means.
     pub(super) fn meaning(self) -> AgentLine {
-        match (&*self.kind, self.subtype.as_deref()) {
+        match (self.kind.as_deref().unwrap_or_default(), self.subtype.as_deref()) {
             ("system", Some("init")) => AgentLine::Init { model: self.model },
             ("assistant", _) => AgentLine::Assistant {
                 blocks: blocks(self.message).into_iter().filter_map(said).collect(),
@@ -167,7 +193,7 @@ impl Raw<'_> {
             ("stream_event", _) if self.parent_tool_use_id.is_none() => {
                 streamed(self.event).unwrap_or(AgentLine::Other)
             }
-            ("user", _) if self.is_replay => AgentLine::Replay { uuid: self.uuid },
+            ("user", _) if self.is_replay == Mark::Raised => AgentLine::Replay { uuid: self.uuid },
             ("user", _) => {
                 let results: Vec<_> = blocks(self.message).into_iter().filter_map(finished).collect();
                 if results.is_empty() {
@@ -183,7 +209,7 @@ impl Raw<'_> {
                 .map_or(AgentLine::Other, |id| AgentLine::RequestCancelled { id }),
             ("control_response", _) => self.answered().unwrap_or(AgentLine::Other),
             ("result", subtype) => {
-                let failed = self.is_error || subtype != Some("success");
+                let failed = self.is_error == Mark::Raised || subtype != Some("success");
                 let words = self.result.filter(|words| !words.is_empty());
                 let deferred = self.deferred_tool_use.map(|call| call.id);
                 AgentLine::Result(TurnResult {
@@ -192,11 +218,11 @@ impl Raw<'_> {
                     } else {
                         ToolOutcome::Done
                     },
-                    text: words.unwrap_or_else(|| self.errors.join("\n")),
+                    text: words.unwrap_or_else(|| lines_of(&self.errors.unwrap_or_default())),
                     deferred: deferred.filter(|_| self.stop_reason.as_deref() == Some("tool_deferred")),
                     cost: self.total_cost_usd,
                     turns: self.num_turns,
-                    queued: self.queued_turn_count,
+                    queued: self.queued_turn_count.unwrap_or_default(),
                 })
             }
             _ => AgentLine::Other,
@@ -218,58 +244,19 @@ impl Raw<'_> {
     }
 
     fn asked(self) -> Option<AgentLine> {
-        let raw: RawRequest<'_> = serde_json::from_str(self.request?.get()).ok()?;
-        let text =
-            |value: Option<&RawValue>| value.map_or_else(|| "{}".to_owned(), |value| value.get().to_owned());
-        let asked_by_a_rule = raw
-            .matched_ask_rule
-            .is_some_and(|rule| !matches!(rule.get(), "null" | "false"));
-        let for_a_person = raw.default_to_no
-            || raw.suppress_always_allow_rule
-            || raw.requires_user_interaction
-            || asked_by_a_rule;
-        let request = match raw.subtype.as_str() {
-            "can_use_tool" => {
-                let tool = raw.tool_name?;
-                let suggestions = raw.permission_suggestions.iter().map(|one| one.get());
-                let (reach, rules) = if for_a_person {
-                    (PermissionReach::OnceOnly, RuleReach::MayNotAllow)
-                } else {
-                    let proposal = Proposal::read(&tool, suggestions);
-                    let reach = proposal.map_or(PermissionReach::Lasting, PermissionReach::Proposed);
-                    (reach, RuleReach::MayAllow)
-                };
-                AgentRequest::Permission(PermissionRequest {
-                    tool,
-                    input: text(raw.input),
-                    tool_use: raw.tool_use_id.unwrap_or_default(),
-                    reach,
-                    rules,
-                })
-            }
-            "hook_callback" => {
-                let hook: RawHookInput<'_> = serde_json::from_str(raw.input?.get()).ok()?;
-                AgentRequest::Hook {
-                    tool: hook.tool_name?,
-                    input: text(hook.tool_input),
-                    tool_use: hook.tool_use_id.or(raw.tool_use_id).unwrap_or_default(),
-                    transcript: hook.transcript_path,
-                }
-            }
-            "elicitation" => AgentRequest::Elicitation {
-                server: raw.mcp_server_name.unwrap_or_default(),
-                message: raw.message.unwrap_or_default(),
-                schema: match raw.mode.as_deref() {
-                    None | Some("form") => raw.requested_schema.map(|schema| schema.get().to_owned()),
-                    Some(_) => None,
-                },
-            },
-            _ => AgentRequest::Unknown { subtype: raw.subtype },
-        };
-        Some(AgentLine::Request {
-            id: self.request_id?,
-            request,
-        })
+        let id = self.request_id?;
+        let raw = self
+            .request
+            .and_then(|request| serde_json::from_str::<RawRequest<'_>>(request.get()).ok());
+        let subtype = raw
+            .as_ref()
+            .and_then(|raw| raw.subtype.clone())
+            .unwrap_or_default();
+        // One that cannot be read is answered, too: the agent waits for that.
+        let request = raw
+            .and_then(RawRequest::read)
+            .unwrap_or(AgentRequest::Unknown { subtype });
+        Some(AgentLine::Request { id, request })
     }
 
     fn answered(self) -> Option<AgentLine> {
@@ -280,6 +267,67 @@ impl Raw<'_> {
             error: failed.then(|| raw.error.unwrap_or_else(|| "it gave no reason".to_owned())),
         })
     }
+}
+
+impl RawRequest<'_> {
+    fn read(self) -> Option<AgentRequest> {
+        let text =
+            |value: Option<&RawValue>| value.map_or_else(|| "{}".to_owned(), |value| value.get().to_owned());
+        let for_a_person = [
+            self.default_to_no,
+            self.suppress_always_allow_rule,
+            self.requires_user_interaction,
+            self.matched_ask_rule,
+        ]
+        .contains(&Mark::Raised);
+        Some(match self.subtype.as_deref()? {
+            "can_use_tool" => {
+                let tool = self.tool_name?;
+                let suggestions = self.permission_suggestions.unwrap_or_default();
+                let (reach, rules) = if for_a_person {
+                    (PermissionReach::OnceOnly, RuleReach::MayNotAllow)
+                } else {
+                    let proposal = Proposal::read(&tool, suggestions.iter().map(|one| one.get()));
+                    let reach = proposal.map_or(PermissionReach::Lasting, PermissionReach::Proposed);
+                    (reach, RuleReach::MayAllow)
+                };
+                AgentRequest::Permission(PermissionRequest {
+                    tool,
+                    input: text(self.input),
+                    tool_use: self.tool_use_id.unwrap_or_default(),
+                    reach,
+                    rules,
+                })
+            }
+            "hook_callback" => {
+                let hook: RawHookInput<'_> = serde_json::from_str(self.input?.get()).ok()?;
+                AgentRequest::Hook {
+                    tool: hook.tool_name?,
+                    input: text(hook.tool_input),
+                    tool_use: hook.tool_use_id.or(self.tool_use_id).unwrap_or_default(),
+                    transcript: hook.transcript_path,
+                }
+            }
+            "elicitation" => AgentRequest::Elicitation {
+                server: self.mcp_server_name.unwrap_or_default(),
+                message: self.message.unwrap_or_default(),
+                schema: match self.mode.as_deref() {
+                    None | Some("form") => self.requested_schema.map(|schema| schema.get().to_owned()),
+                    Some(_) => None,
+                },
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// Returns what went wrong in a turn, one line each.
+fn lines_of(errors: &[Value]) -> String {
+    let lines = errors.iter().map(|error| match error {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn blocks(message: Option<&RawValue>) -> Vec<RawBlock<'_>> {
@@ -293,7 +341,7 @@ fn blocks(message: Option<&RawValue>) -> Vec<RawBlock<'_>> {
 }
 
 fn said(block: RawBlock<'_>) -> Option<Block> {
-    match &*block.kind {
+    match block.kind.as_deref()? {
         "text" => Some(Block::Text(block.text?)),
         "tool_use" => Some(Block::ToolUse {
             id: block.id?,
@@ -307,10 +355,10 @@ fn said(block: RawBlock<'_>) -> Option<Block> {
 }
 
 fn finished(block: RawBlock<'_>) -> Option<ToolResult> {
-    (block.kind == "tool_result").then_some(())?;
+    (block.kind.as_deref() == Some("tool_result")).then_some(())?;
     Some(ToolResult {
         tool_use: block.tool_use_id?,
-        outcome: if block.is_error {
+        outcome: if block.is_error == Mark::Raised {
             ToolOutcome::Failed
         } else {
             ToolOutcome::Done
@@ -336,8 +384,8 @@ fn excerpt(content: &RawValue) -> String {
 }
 
 fn streamed(event: Option<&RawValue>) -> Option<AgentLine> {
-    let event: RawEvent<'_> = serde_json::from_str(event?.get()).ok()?;
-    match &*event.kind {
+    let event: RawEvent = serde_json::from_str(event?.get()).ok()?;
+    match event.kind.as_deref()? {
         "message_start" => Some(AgentLine::MessageBegan),
         "message_stop" => Some(AgentLine::MessageEnded),
         "content_block_delta" => Some(AgentLine::TextDelta(event.delta?.text?)),
