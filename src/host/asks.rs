@@ -6,6 +6,7 @@
 mod permission;
 mod server;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::asked_questions::{ReadQuestions, read_questions};
@@ -15,9 +16,10 @@ use super::machine::AskRoad;
 use super::record::{KeptAsk, KeptAskKind};
 use super::{form, reply};
 use crate::config::AskUserTools;
+use crate::protocol::Shown;
 use crate::protocol::own_tool::APPROVAL_PROMPT;
 use crate::protocol::question::Question;
-use crate::proxy::{Answer, Proxy, QuestionStatus, Refusal, Workflow, WorkflowId};
+use crate::proxy::{Answer, Claim, Proxy, QuestionStatus, Refusal, Workflow, WorkflowId};
 use crate::report;
 use crate::workflow::WorkflowError;
 
@@ -32,8 +34,24 @@ const NO_QUESTIONS: &str = "Questions to the person are turned off in this proje
 pub(super) enum Asked {
     /// It is answered at once, with this line.
     Reply(String),
+    /// A person cannot be asked it here; it is answered at once, and they are told.
+    Unasked {
+        /// The line that answers it.
+        reply: String,
+        /// What they are told, escaped.
+        note: String,
+    },
     /// A person must answer.
     Waits(Box<WaitingAsk>),
+}
+
+/// What comes of an answer of a person.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// The line for the agent.
+    Line(String),
+    /// The person is asked again, as their answer does not fit.
+    Again(Box<WaitingAsk>),
 }
 
 /// A request of the agent that waits for a person.
@@ -45,11 +63,20 @@ pub(super) struct WaitingAsk {
     pub(super) workflow: Workflow,
     /// What is kept of it for a later process.
     pub(super) kept: KeptAsk,
+    /// The right to its answer: an identical use that is asked about at the same time has an ask of its own.
+    _claim: Option<Arc<Claim>>,
     /// What is needed to answer the agent.
     what: AskedThing,
 }
 
 impl WaitingAsk {
+    fn claiming(self, claim: Option<Claim>) -> Self {
+        Self {
+            _claim: claim.map(Arc::new),
+            ..self
+        }
+    }
+
     /// Returns how it can wait.
     pub(super) fn road(&self) -> AskRoad {
         match self.what {
@@ -126,13 +153,7 @@ impl Asks {
                 message,
                 schema,
             } => self.form(id, server, message, schema.as_deref()).await,
-            AgentRequest::Unknown { subtype } => {
-                let reason = format!(
-                    "this host does not know `{}`",
-                    crate::protocol::Shown::line(subtype)
-                );
-                Ok(Asked::Reply(reply::failure(id, &reason)))
-            }
+            AgentRequest::Unknown { subtype } => Ok(Asked::Reply(unread(id, subtype))),
         }
     }
 
@@ -167,7 +188,7 @@ impl Asks {
         } else {
             (KeptAskKind::OwnTool, AskedThing::OwnTool)
         };
-        Ok(waiting(id, workflow, tool_use, kind, what))
+        Ok(waiting(id, workflow, tool_use, kind, what).into())
     }
 
     /// Puts questions that came without their hook: a resumed agent may ask before it knows of one.
@@ -191,13 +212,7 @@ impl Asks {
         };
         let input = request.input.clone();
         let what = AskedThing::Unhooked { input, questions };
-        Ok(waiting(
-            id,
-            workflow,
-            &request.tool_use,
-            KeptAskKind::Unhooked,
-            what,
-        ))
+        Ok(waiting(id, workflow, &request.tool_use, KeptAskKind::Unhooked, what).into())
     }
 
     async fn form(
@@ -207,13 +222,25 @@ impl Asks {
         message: &str,
         schema: Option<&str>,
     ) -> Result<Asked, Refusal> {
-        let Some(form) = schema.and_then(|schema| form::Form::read(server, message, schema)) else {
-            return Ok(Asked::Reply(reply::form_declined(id)));
+        let read = match schema {
+            Some(schema) => form::Form::read(server, message, schema),
+            None => Err(form::NoForm::Unreadable),
         };
-        let workflow = self
-            .proxy
-            .question(APPROVAL_PROMPT, form.questions.clone())
-            .await?;
+        let form = match read {
+            Ok(form) => form,
+            Err(reason) => {
+                return Ok(Asked::Unasked {
+                    reply: reply::form_declined(id),
+                    note: format!("a form of `{}` was declined: {reason}", Shown::line(server)),
+                });
+            }
+        };
+        Ok(self.put_form(id, form).await?.into())
+    }
+
+    async fn put_form(&self, id: &str, form: form::Form) -> Result<WaitingAsk, Refusal> {
+        let questions = form.questions();
+        let workflow = self.proxy.question(APPROVAL_PROMPT, questions).await?;
         Ok(waiting(
             id,
             workflow,
@@ -248,58 +275,62 @@ impl Asks {
 
     /// Writes the line that gives the agent the answer to a request, or tells it why there is none. An answer that
     /// cannot be read now is waited for: it must not become a refusal.
-    pub(super) async fn answer(&self, ask: &WaitingAsk) -> String {
+    pub(super) async fn answer(&self, ask: &WaitingAsk) -> Told {
         loop {
             match self.try_answer(ask).await {
-                Ok(line) => return line,
+                Ok(told) => return told,
                 Err(refusal) if is_passing(&refusal) => {
                     tracing::warn!("{}", report::render_hinted(&refusal));
                     tokio::time::sleep(AGAIN).await;
                 }
-                Err(refusal) => return Self::refuse(ask, &report::render_hinted(&refusal)),
+                Err(refusal) => return Told::Line(Self::refuse(ask, &report::render_hinted(&refusal))),
             }
         }
     }
 
-    async fn try_answer(&self, ask: &WaitingAsk) -> Result<String, Refusal> {
+    async fn try_answer(&self, ask: &WaitingAsk) -> Result<Told, Refusal> {
         let id = ask.request.as_str();
-        match &ask.what {
-            AskedThing::Questions { input, questions } => Ok(match self.status(ask).await? {
+        let line = match &ask.what {
+            AskedThing::Questions { input, questions } => match self.status(ask).await? {
                 QuestionStatus::Answered { answers, .. } => {
                     reply::hook_answers(id, input, questions, &answers)
                 }
                 other => reply::hook_deny(id, &unanswered(&other)),
-            }),
-            AskedThing::Unhooked { input, questions } => Ok(match self.status(ask).await? {
+            },
+            AskedThing::Unhooked { input, questions } => match self.status(ask).await? {
                 QuestionStatus::Answered { answers, .. } => reply::allow(
                     id,
                     &reply::answered_input(input, questions, &answers).to_string(),
                     &[],
                 ),
                 other => reply::deny(id, &unanswered(&other)),
-            }),
+            },
             AskedThing::OwnTool => {
                 let workflow = self.proxy.workflow(ask.workflow.id).await?;
-                Ok(match workflow.answer() {
+                match workflow.answer() {
                     // Its call takes the answer itself.
                     Some(Answer::Answers { .. }) => {
                         self.leave(workflow.id).await;
                         reply::hook_allow(id)
                     }
                     _ => reply::hook_deny(id, &unanswered(&self.status(ask).await?)),
-                })
+                }
             }
             AskedThing::Permission(request) | AskedThing::HookedPermission(request) => {
-                self.permitted(ask, request).await
+                self.permitted(ask, request).await?
             }
-            AskedThing::Form(form) => Ok(match self.status(ask).await? {
+            AskedThing::Form(form) => match self.status(ask).await? {
                 QuestionStatus::Answered { answers, .. } => match form.fill(&answers) {
-                    Some(content) => reply::form_accepted(id, &content),
-                    None => reply::form_declined(id),
+                    Ok(content) => reply::form_accepted(id, &content),
+                    Err(unfit) => {
+                        let again = self.put_form(id, form.again(unfit)).await?;
+                        return Ok(Told::Again(Box::new(again)));
+                    }
                 },
                 _ => reply::form_declined(id),
-            }),
-        }
+            },
+        };
+        Ok(Told::Line(line))
     }
 
     /// Writes the line that tells the agent why there is no answer.
@@ -319,18 +350,36 @@ impl Asks {
     }
 }
 
-fn waiting(id: &str, workflow: Workflow, call: &str, kind: KeptAskKind, what: AskedThing) -> Asked {
+impl From<WaitingAsk> for Asked {
+    fn from(ask: WaitingAsk) -> Self {
+        Self::Waits(Box::new(ask))
+    }
+}
+
+fn waiting(id: &str, workflow: Workflow, call: &str, kind: KeptAskKind, what: AskedThing) -> WaitingAsk {
     let kept = KeptAsk {
         workflow: workflow.id,
         call: call.to_owned(),
         kind,
     };
-    Asked::Waits(Box::new(WaitingAsk {
+    WaitingAsk {
         request: id.to_owned(),
         workflow,
         kept,
+        _claim: None,
         what,
-    }))
+    }
+}
+
+/// Answers a request that cannot be read: no call runs on one.
+fn unread(id: &str, subtype: &str) -> String {
+    let reason = format!("this host cannot read `{}`", Shown::line(subtype));
+    match subtype {
+        "hook_callback" => reply::hook_deny(id, &reason),
+        "can_use_tool" => reply::deny(id, &reason),
+        "elicitation" => reply::form_declined(id),
+        _ => reply::failure(id, &reason),
+    }
 }
 
 /// Tells whether what could not be done now may be done a little later: the store is busy, or the disk is full.

@@ -8,13 +8,13 @@ mod ending;
 mod server_asks;
 mod talk;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-use super::asks::{Asked, Asks, WaitingAsk};
+use super::asks::{Asked, Asks, Told, WaitingAsk};
 use super::claude;
 use super::error::RunError;
 use super::hosted_run::{Beginning, Control, HostedRun, RunEnd};
@@ -22,7 +22,7 @@ use super::journal::Journal;
 use super::line::{AgentLine, Block, TurnResult};
 use super::machine::{Effect, Event, Finish, Machine, Phase};
 use super::message::Message;
-use super::process::Agent;
+use super::process::{Agent, LAST_WORDS};
 use super::record::{RunRecord, RunState};
 use super::reply;
 use super::run_input::RunInput;
@@ -36,9 +36,6 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How the requests of the host are named.
 const OWN_REQUESTS: &str = "pml-";
 
-/// How long an agent that was told to end by its input may take before it is ended: it writes its session.
-const LAST_WORDS: Duration = Duration::from_secs(10);
-
 /// How long an agent may take to do what it was told: to put a call off, or to say a message to its end.
 const GRACE: Duration = Duration::from_secs(15);
 
@@ -49,6 +46,8 @@ struct Driver {
     agent: Agent,
     machine: Machine,
     journal: Journal,
+    /// The agent's requests that are being decided, or put to a person.
+    deciding: HashSet<String>,
     /// What waits for a person, by the agent's request.
     waiting: HashMap<String, WaitingAsk>,
     /// What pml itself asks a person about a server behind it.
@@ -79,11 +78,11 @@ struct Driver {
 /// What a task of this run has found out.
 enum Happened {
     /// A request was decided by the rules, or put to a person.
-    Put(Asked),
+    Put { request: String, asked: Asked },
     /// An ask is answered, or over.
     Decided { request: String },
-    /// The line that answers a request is ready.
-    Answer { request: String, line: String },
+    /// What answers a request is ready.
+    Answer { request: String, told: Told },
     /// A person said something elsewhere.
     Inputs(Vec<RunInput>),
     /// What pml itself asks, all of it.
@@ -107,6 +106,7 @@ pub async fn drive(
         pml,
         sources,
         notes,
+        forgotten,
     } = run;
     let directory = runs.directory(&record.id);
     let servers = directory.join("servers.json");
@@ -128,7 +128,7 @@ pub async fn drive(
         0 => reply::LONGEST_WAIT,
         seconds => Duration::from_secs(seconds),
     };
-    let (decided, happened) = mpsc::unbounded_channel();
+    let (decided, mut happened) = mpsc::unbounded_channel();
     let tasks = TaskTracker::new();
     let journal = Journal::open(directory, surface).await?;
     let mut driver = Driver {
@@ -141,6 +141,7 @@ pub async fn drive(
         looking: false,
         server_asks: BTreeSet::new(),
         last_words_until: None,
+        deciding: HashSet::new(),
         waiting: HashMap::new(),
         result: None,
         finish: None,
@@ -157,10 +158,13 @@ pub async fn drive(
         decided,
         tasks,
     };
+    for id in forgotten {
+        driver.asks.withdraw(id).await;
+    }
     for text in notes {
         driver.journal.own(OwnLine::Note { text }).await;
     }
-    let ended = driver.run(beginning.messages, controls, happened).await;
+    let mut ended = driver.run(beginning.messages, controls, &mut happened).await;
     if ended.is_err() {
         // What waits for an answer waits for as long as the agent lives.
         driver.agent.terminate();
@@ -168,6 +172,13 @@ pub async fn drive(
     }
     driver.tasks.close();
     driver.tasks.wait().await;
+    happened.close();
+    while let Ok(what) = happened.try_recv() {
+        driver.remember(what);
+    }
+    if ended.is_ok() {
+        ended = driver.settle().await;
+    }
     let complaint = driver.agent.complaint();
     driver.journal.close().await;
     ended?;
@@ -184,7 +195,7 @@ impl Driver {
         &mut self,
         messages: Vec<Message>,
         mut controls: mpsc::Receiver<Control>,
-        mut happened: mpsc::UnboundedReceiver<Happened>,
+        happened: &mut mpsc::UnboundedReceiver<Happened>,
     ) -> Result<(), RunError> {
         self.stand(RunState::Starting).await?;
         // First of all: a resumed agent asks at once, and would not find the hook.
@@ -227,7 +238,7 @@ impl Driver {
                 _ = looks.tick() => self.look(),
             }
         }
-        self.settle().await
+        Ok(())
     }
 
     /// Reads one line of the agent.
@@ -268,6 +279,7 @@ impl Driver {
             AgentLine::Replay { uuid: Some(uuid) } => self.taken_in(&uuid).await?,
             AgentLine::Request { id, request } => self.asked(id, request),
             AgentLine::RequestCancelled { id } => {
+                self.deciding.remove(&id);
                 if let Some(ask) = self.waiting.remove(&id) {
                     self.over(&ask, AskOutcome::Withdrawn).await?;
                     self.withdraw(&ask);

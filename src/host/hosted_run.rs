@@ -46,6 +46,8 @@ pub struct HostedRun {
     pub sources: SettingSources,
     /// What its person is told first, such as that settings of the project were left out; escaped.
     pub notes: Vec<String>,
+    /// What was asked by runs that made room for this one.
+    pub forgotten: Vec<WorkflowId>,
 }
 
 /// How a run was left by the process that drove it.

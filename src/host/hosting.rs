@@ -12,14 +12,14 @@ use super::hosted_run::{Beginning, HostedRun};
 use super::machine::Input;
 use super::message::Message;
 use super::project_settings::ProjectSettings;
-use super::record::{RunId, RunOutcome, RunRecord, RunState};
+use super::record::{KeptAsk, RunId, RunOutcome, RunRecord, RunState};
 use super::resumption::{KeptSession, Resumption, resumption, told_so_far};
 use super::runs::{RunLock, Runs};
 use super::transcript;
 use crate::config::{self, Environment, Files, Locations, RunSettings};
 use crate::protocol::Shown;
 use crate::proxy::{Desk, Proxy, Refusal, Workflow, now};
-use crate::workflow::WorkflowError;
+use crate::workflow::{State, WorkflowError};
 
 /// How much of what a person wanted is shown in lists.
 const TITLE: usize = 200;
@@ -79,6 +79,7 @@ impl Hosting {
         self.check_room(&around.settings, None)?;
         let created_at = now().millis();
         let patience = wanted.patience.unwrap_or(around.settings.patience);
+        let forgotten = self.runs.make_room();
         let (record, lock) = self.runs.create(|id| RunRecord {
             id,
             session: Uuid::new_v4(),
@@ -101,7 +102,10 @@ impl Hosting {
             agent_arguments: wanted.agent_arguments.clone(),
             patience_seconds: patience.as_secs(),
         })?;
-        Ok(self.hosted(record, lock, program, around))
+        Ok(HostedRun {
+            forgotten,
+            ..self.hosted(record, lock, program, around)
+        })
     }
 
     /// Takes a run over that no process drives, unless its session is open elsewhere. It blocks.
@@ -167,6 +171,38 @@ impl Hosting {
             outcome: RunOutcome::Failed,
         };
         self.runs.write(&record)
+    }
+
+    /// Adds to a lost run what it asked in the moment in which its host was killed: that stands in the store and not in its
+    /// record.
+    pub async fn adopt_asks(&self, desk: &Desk, record: &mut RunRecord) {
+        if record.state != RunState::Lost {
+            return;
+        }
+        let known: Vec<_> = record.asks.iter().chain(&record.answered).collect();
+        let is_orphan = |workflow: &Workflow| {
+            let waits = matches!(workflow.state, State::Pending | State::Answered { .. });
+            let is_known = || known.iter().any(|ask| ask.workflow == workflow.id);
+            waits && workflow.origin.client.run.as_deref() == Some(record.id.as_str()) && !is_known()
+        };
+        let kept = desk.recent(usize::MAX).await.unwrap_or_default();
+        let orphans: Vec<KeptAsk> = kept
+            .iter()
+            .filter(|one| is_orphan(one))
+            .map(KeptAsk::orphan)
+            .collect();
+        record.asks.extend(orphans);
+    }
+
+    /// Writes down what a lost run asked, unless a process drives it meanwhile. It blocks.
+    pub fn keep_asks(&self, id: &RunId, asks: &[KeptAsk]) -> Result<(), RunError> {
+        let _lock = self.runs.claim(&self.runs.read(id)?)?;
+        let mut record = self.runs.read_claimed(id)?;
+        if record.state == RunState::Lost && record.asks.is_empty() {
+            record.asks = asks.to_vec();
+            self.runs.write(&record)?;
+        }
+        Ok(())
     }
 
     /// Decides how a run goes on that no process drives.
@@ -281,6 +317,7 @@ impl Hosting {
             pml: self.pml.clone(),
             sources,
             notes,
+            forgotten: Vec::new(),
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct LateResumes {
     desk: Desk,
     /// The runs that this process drives.
     driven: Arc<Mutex<HashSet<RunId>>>,
+    /// The lost runs without asks that were looked through.
+    seen: Mutex<HashSet<RunId>>,
     tasks: TaskTracker,
     ending: CancellationToken,
 }
@@ -44,6 +46,7 @@ impl LateResumes {
             hosting,
             desk,
             driven: Arc::default(),
+            seen: Mutex::default(),
             tasks: TaskTracker::new(),
             ending,
         }
@@ -71,10 +74,18 @@ impl LateResumes {
         let listed = tokio::task::spawn_blocking(move || runs.list())
             .await
             .unwrap_or_default();
+        let is_kept = |id: &RunId| listed.iter().any(|run| run.id == *id);
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(is_kept);
         let waits = |run: &RunRecord| matches!(run.state, RunState::Parked { .. } | RunState::Lost);
-        for record in listed.into_iter().filter(waits) {
+        for mut record in listed.into_iter().filter(waits) {
             if self.lock().contains(&record.id) {
                 continue;
+            }
+            if record.asks.is_empty() && self.first_seen(&record.id) {
+                self.adopt(&mut record).await;
             }
             match self.hosting.resumption(&self.desk, &record).await {
                 Resumption::Goes(_) if has_rested(&record) => self.resume(record.id).await,
@@ -89,6 +100,26 @@ impl LateResumes {
                 }
                 Resumption::Goes(_) | Resumption::Waits | Resumption::Not => {}
             }
+        }
+    }
+
+    /// Tells whether a run without asks is looked at for the first time since it was lost; looking at all of its asks costs a
+    /// read of the whole store.
+    fn first_seen(&self, id: &RunId) -> bool {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.insert(id.clone())
+    }
+
+    /// Adds to a run what it asked when its host was killed.
+    async fn adopt(&self, record: &mut RunRecord) {
+        self.hosting.adopt_asks(&self.desk, record).await;
+        if record.asks.is_empty() {
+            return;
+        }
+        let (hosting, id, asks) = (self.hosting.clone(), record.id.clone(), record.asks.clone());
+        let kept = tokio::task::spawn_blocking(move || hosting.keep_asks(&id, &asks)).await;
+        if let Ok(Err(error)) = kept {
+            tracing::debug!("{}", report::render_hinted(&error));
         }
     }
 
@@ -119,6 +150,11 @@ impl LateResumes {
         };
         tracing::info!("run {id} goes on after an answer");
         self.lock().insert(id.clone());
+        // It may be lost once more.
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&id);
         let (driven, ending, hosting) = (
             Arc::clone(&self.driven),
             self.ending.clone(),

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,6 +17,9 @@ use crate::wire::{DrainPolicy, LineReader, Outbox};
 
 /// The longest line that is read: a picture of a screen in base64, or a large file that was read, several times over.
 const LINE_LIMIT: usize = 64 * 1024 * 1024;
+
+/// How long an agent that was told to end by its input, or closed its output, may take before it is ended: it writes its session.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// An agent that runs.
 pub(super) struct Agent {
@@ -113,8 +117,13 @@ impl Agent {
             return;
         };
         self.input = None;
-        if let Exit::NotStarted(reason) = process.exited().await {
-            tracing::warn!("{reason}");
+        match tokio::time::timeout(LAST_WORDS, process.exited()).await {
+            Ok(Exit::NotStarted(reason)) => tracing::warn!("{reason}"),
+            Ok(_) => {}
+            // One that closed its output and lives on says nothing more.
+            Err(_) => {
+                process.stop(Urgency::AtOnce).await;
+            }
         }
         self.ended.cancel();
     }

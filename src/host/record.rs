@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::workflow::{Code, ProcessName, WorkflowId};
+use crate::workflow::{Code, ProcessName, Workflow, WorkflowId};
 
 /// The name of a run: five letters, as people type them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -233,6 +233,17 @@ pub struct KeptAsk {
     pub call: String,
     /// What the agent asked.
     pub kind: KeptAskKind,
+}
+
+impl KeptAsk {
+    /// Describes an ask whose host was killed before it could write down for which call it was.
+    pub(super) fn orphan(workflow: &Workflow) -> Self {
+        Self {
+            workflow: workflow.id,
+            call: String::new(),
+            kind: KeptAskKind::Server,
+        }
+    }
 }
 
 /// What an agent asked.

@@ -18,8 +18,10 @@ use super::error::RunError;
 use super::record::{RunId, RunRecord, RunState};
 use crate::disk;
 use crate::protocol::Shown;
+use crate::proxy::WorkflowId;
 
-/// How many runs are kept; the oldest that no process drives go first, also where they wait for an answer.
+/// How many runs are kept. The oldest that are over go first, and one that waits for an answer only where there are too many
+/// of those alone.
 const KEPT: usize = 200;
 
 /// How often, and how far apart, a lock is tried that another process may hold only to look at it.
@@ -65,7 +67,6 @@ impl Runs {
     /// Makes the directory of a run that is new and takes the right to drive it; `make` writes its record.
     pub fn create(&self, make: impl Fn(RunId) -> RunRecord) -> Result<(RunRecord, RunLock), RunError> {
         disk::create_private_directory(&self.directory).map_err(RunError::file("create", &self.directory))?;
-        self.remove_oldest();
         loop {
             let id = RunId::random();
             let directory = self.of(&id);
@@ -175,14 +176,23 @@ impl Runs {
         }
     }
 
-    /// Removes runs that no process drives, the oldest first, so that a bounded number is kept.
-    fn remove_oldest(&self) {
-        for run in self.list().into_iter().skip(KEPT) {
+    /// Makes room for one more run: removes runs that no process drives, the oldest first. Returns what they asked and no
+    /// person has answered.
+    pub(super) fn make_room(&self) -> Vec<WorkflowId> {
+        let (over, waiting): (Vec<_>, Vec<_>) = self
+            .list()
+            .into_iter()
+            .partition(|run| matches!(run.state, RunState::Ended { .. }));
+        let room = KEPT.saturating_sub(waiting.len());
+        let mut asked = Vec::new();
+        for run in over.into_iter().skip(room).chain(waiting.into_iter().skip(KEPT)) {
             // One that a process takes over just now is left to it.
             let Ok(_lock) = self.claim(&run) else { continue };
+            asked.extend(run.asks.iter().map(|ask| ask.workflow));
             let _ = disk::remove_file(&self.session_lock(&run));
             disk::remove_tree(&self.of(&run.id));
         }
+        asked
     }
 
     fn session_lock(&self, record: &RunRecord) -> PathBuf {
@@ -193,17 +203,28 @@ impl Runs {
 #[cfg(test)]
 mod tests {
     use super::super::record::tests::record;
+    use super::super::record::{KeptAsk, KeptAskKind, RunOutcome};
     use super::*;
 
     #[test]
-    fn only_so_many_runs_and_locks_of_sessions_are_kept_and_none_that_is_driven_goes() {
+    fn runs_that_are_over_go_before_one_that_waits_and_none_that_is_driven_goes() {
         let state = tempfile::tempdir().unwrap();
         let runs = Runs::new(state.path());
-        let begin = |number: i64, ends: RunState| {
+        let begin = |number: usize, ends: RunState| {
+            let ask = KeptAsk {
+                workflow: WorkflowId::new(uuid::Uuid::from_u128(number.try_into().unwrap())),
+                call: "t1".to_owned(),
+                kind: KeptAskKind::Questions,
+            };
+            let asks = match ends {
+                RunState::Ended { .. } => Vec::new(),
+                _ => vec![ask],
+            };
             let make = |id| RunRecord {
                 id,
                 session: uuid::Uuid::new_v4(),
-                created_at: number,
+                created_at: number.try_into().unwrap(),
+                asks: asks.clone(),
                 ..record()
             };
             let (mut record, lock) = runs.create(make).unwrap();
@@ -211,21 +232,28 @@ mod tests {
             runs.write(&record).unwrap();
             (record.id, lock)
         };
-        let (driven, _lock) = begin(0, RunState::Running);
-        let parked = RunState::Parked {
-            call: "t1".to_owned(),
+        let ended = || RunState::Ended {
+            outcome: RunOutcome::Done,
         };
-        for number in 1..=i64::try_from(KEPT).unwrap() + 5 {
-            let state = if number % 2 == 0 {
-                RunState::Lost
-            } else {
-                parked.clone()
-            };
-            drop(begin(number, state));
+        let (driven, _lock) = begin(0, RunState::Running);
+        drop(begin(1, RunState::Lost));
+        for number in 2..KEPT + 10 {
+            drop(begin(number, ended()));
         }
+        assert_eq!(runs.make_room(), [], "what waits is kept");
         let kept = runs.list();
-        assert!(kept.len() <= KEPT + 2, "{}", kept.len());
+        assert_eq!(kept.len(), KEPT);
         assert!(kept.iter().any(|run| run.id == driven));
+        assert!(kept.iter().any(|run| run.state == RunState::Lost));
+        for number in 0..KEPT {
+            drop(begin(1_000 + number, RunState::Lost));
+        }
+        let asked = runs.make_room();
+        // The driven one cannot go, so it is the oldest of those that wait and are not driven.
+        assert_eq!(asked, [WorkflowId::new(uuid::Uuid::from_u128(1))]);
+        let kept = runs.list();
+        assert!(kept.iter().any(|run| run.id == driven));
+        assert!(!kept.iter().any(|run| matches!(run.state, RunState::Ended { .. })));
         let locks = std::fs::read_dir(state.path().join("sessions")).unwrap().count();
         assert_eq!(locks, kept.len());
     }

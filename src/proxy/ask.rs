@@ -11,6 +11,7 @@ use super::continuation::{Carrier, DecisionSource};
 use super::project_trust::shown_file;
 use super::shared_asks::Sharing;
 use super::{AskOwnership, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View};
+use crate::config::By;
 use crate::loader::Plan;
 use crate::protocol::ToolName;
 use crate::protocol::approval::{ApprovalType, AskSubject, ShownDependency};
@@ -175,9 +176,15 @@ impl Proxy {
 
     /// Names the conversation that asks, and the configuration it asks under.
     pub(super) fn origin(&self, view: &View) -> Origin {
+        // The person of a run is there for it: its agent, and what that starts, never speaks for them.
+        let by = if self.is_in_run() {
+            By::Human
+        } else {
+            view.config.approvals.by
+        };
         Origin {
             config: self.0.files.project.clone(),
-            by: view.config.approvals.by,
+            by,
             asker: self.0.scope.asker(),
             client: AskingClient {
                 name: self.0.loader.client_name(),

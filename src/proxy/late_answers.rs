@@ -67,6 +67,8 @@ impl Proxy {
         );
         answered
             && matches!(workflow.ask, Ask::Questions { .. })
+            // A run that is put aside comes for its answers itself.
+            && workflow.origin.client.run.is_none()
             && workflow.project == self.project()
             && workflow.is_live_at(now)
             && is_left_by_its_owner(workflow, now)

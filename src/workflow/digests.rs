@@ -18,7 +18,7 @@ pub(super) fn ask_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
     Ok(Digest::of(parts))
 }
 
-/// Returns the digest of what an identical call shares with this one, in any conversation.
+/// Returns the digest of what an identical call shares with this one, in any conversation; one of a run, in that run.
 ///
 /// What a person is shown of a dependency is not part of it: an integrity that was found out meanwhile does not make
 /// another call of it, and what may run is bound to `launch` and to the integrity that was shown.
@@ -47,12 +47,14 @@ pub(super) fn call_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
         }
         | Ask::Questions { .. } => serde_json::to_string(&new.ask)?,
     };
+    // What is asked in a run is answered there: its agent may come for it tomorrow. Elsewhere the digest is that of earlier formats.
+    let run = new.origin.client.run.as_deref().map(str::as_bytes);
     let tool = new.call.tool.to_string();
     let presence = match &new.call.arguments {
         Arguments::Absent | Arguments::Erased => "absent",
         Arguments::Json(_) => "json",
     };
-    Ok(Digest::of([
+    let parts = [
         kind.as_bytes(),
         tool.as_bytes(),
         presence.as_bytes(),
@@ -60,5 +62,6 @@ pub(super) fn call_digest(new: &NewWorkflow) -> serde_json::Result<Digest> {
         new.call.launch.as_str().as_bytes(),
         new.project.as_os_str().as_bytes(),
         new.origin.config.as_os_str().as_bytes(),
-    ]))
+    ];
+    Ok(Digest::of(parts.into_iter().chain(run)))
 }

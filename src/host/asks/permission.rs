@@ -12,7 +12,7 @@ use crate::host::record::{KeptAsk, KeptAskKind};
 use crate::host::reply;
 use crate::protocol::continuation::Scope;
 use crate::protocol::{DependencyName, ToolName};
-use crate::proxy::{Answer, Ask, ClientToolRuling, Refusal, State, Workflow};
+use crate::proxy::{Answer, Ask, Claim, ClientToolRuling, Refusal, State, Workflow};
 use crate::report;
 
 /// What a model is told after a refusal, so that it does not ask for the same again.
@@ -44,15 +44,10 @@ impl Asks {
         match self.ruled(request)? {
             ClientToolRuling::Allow if by_rule => Ok(Asked::Reply(reply::allow(id, &request.input, &[]))),
             ClientToolRuling::Allow | ClientToolRuling::Ask => {
-                let workflow = self.use_of(request).await?;
+                let (workflow, claim) = self.use_of(request).await?;
                 let what = AskedThing::Permission(request.clone());
-                Ok(waiting(
-                    id,
-                    workflow,
-                    &request.tool_use,
-                    KeptAskKind::Permission,
-                    what,
-                ))
+                let waiting = waiting(id, workflow, &request.tool_use, KeptAskKind::Permission, what);
+                Ok(waiting.claiming(claim).into())
             }
         }
     }
@@ -75,13 +70,11 @@ impl Asks {
             .wants_person_for_every(tool, command_of(input).as_deref())
         {
             Ok(asks_every) => asks_every,
-            // A denial is one whatever the agent's own rules say.
-            Err(refusal @ Refusal::Denied { .. }) => {
+            // A denial is one whatever the agent's own rules say, and rules that cannot be read allow nothing.
+            Err(refusal) => {
                 let reason = report::render_hinted(&refusal);
                 return Ok(Asked::Reply(reply::hook_deny(id, &reason)));
             }
-            // The permission says what is wrong.
-            Err(_) => false,
         };
         // What was put off is taken up again, whatever the rules say now.
         let before = match before {
@@ -96,23 +89,22 @@ impl Asks {
             reach: PermissionReach::OnceOnly,
             rules: RuleReach::MayNotAllow,
         };
-        let workflow = match before {
+        let (workflow, claim) = match before {
             // An approval that was used lets nothing more run: whether the call ran then is not known.
-            Some(workflow) if !matches!(workflow.state, State::Taken { .. }) => workflow,
+            Some(workflow) if !matches!(workflow.state, State::Taken { .. }) => (workflow, None),
             Some(_) | None => self.use_of(&request).await?,
         };
         let what = AskedThing::HookedPermission(request);
-        Ok(waiting(id, workflow, tool_use, KeptAskKind::Permission, what))
+        let waiting = waiting(id, workflow, tool_use, KeptAskKind::Permission, what);
+        Ok(waiting.claiming(claim).into())
     }
 
-    async fn use_of(&self, request: &PermissionRequest) -> Result<Workflow, Refusal> {
+    async fn use_of(&self, request: &PermissionRequest) -> Result<(Workflow, Option<Claim>), Refusal> {
         let tool = ToolName::new(DependencyName::client(), request.tool.as_str());
         let patience = self.proxy.ask_user().kept;
-        let (workflow, _claim) = self
-            .proxy
+        self.proxy
             .use_of(tool, request.input.clone(), request.reach.asked(), patience)
-            .await?;
-        Ok(workflow)
+            .await
     }
 
     /// Writes the line that tells the agent what a person decided about a use.

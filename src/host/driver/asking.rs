@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::asks::{Asked, WaitingAsk};
+use super::super::asks::{Asked, Told, WaitingAsk};
 use super::super::error::RunError;
 use super::super::hosted_run::Control;
 use super::super::line::AgentRequest;
@@ -30,19 +30,28 @@ impl Driver {
         }
         let kept = request.call().and_then(|call| self.record.ask_of(call)).cloned();
         let (asks, decided) = (self.asks.clone(), self.decided.clone());
+        self.deciding.insert(id.clone());
         self.tasks.spawn(async move {
-            let put = asks.put(id, request, kept).await;
-            // The run may be over.
-            let _ = decided.send(Happened::Put(put));
+            let asked = asks.put(id.clone(), request, kept).await;
+            let _ = decided.send(Happened::Put { request: id, asked });
         });
     }
 
     pub(super) async fn learn(&mut self, what: Happened) -> Result<(), RunError> {
         match what {
-            Happened::Put(Asked::Reply(line)) => self.agent.write(line),
-            Happened::Put(Asked::Waits(ask)) => self.wait_for_person(*ask).await?,
-            Happened::Decided { request } => self.decided(&request),
-            Happened::Answer { request, line } => self.deliver(&request, line).await?,
+            Happened::Put { request, asked } => match (self.deciding.remove(&request), asked) {
+                (true, Asked::Reply(line)) => self.agent.write(line),
+                (true, Asked::Unasked { reply, note: text }) => {
+                    self.journal.own(OwnLine::Note { text }).await;
+                    self.agent.write(reply);
+                }
+                (true, Asked::Waits(ask)) => self.wait_for_person(*ask).await?,
+                // The agent has taken it back meanwhile.
+                (false, Asked::Reply(_) | Asked::Unasked { .. }) => {}
+                (false, Asked::Waits(ask)) => self.withdraw(&ask),
+            },
+            Happened::Decided { request } => self.decided(&request).await?,
+            Happened::Answer { request, told } => self.deliver(&request, told).await?,
             Happened::ServerAsks(open) => self.see_server_asks(open).await?,
             Happened::Inputs(inputs) => {
                 self.looking = false;
@@ -92,40 +101,67 @@ impl Driver {
     }
 
     /// Has the line written that answers a request, unless its call is being put off: its answer is for the next process.
-    pub(super) fn decided(&self, request: &str) {
+    pub(super) async fn decided(&mut self, request: &str) -> Result<(), RunError> {
         let Some(ask) = self.waiting.get(request) else {
-            return;
+            return Ok(());
         };
         if self.machine.is_put_off(request) || matches!(self.machine.phase(), Phase::Ending | Phase::Over) {
-            return;
+            return Ok(());
         }
         let (asks, decided, ask) = (self.asks.clone(), self.decided.clone(), ask.clone());
         let ended = self.agent.ended();
         self.tasks.spawn(async move {
-            let line = tokio::select! {
-                line = asks.answer(&ask) => line,
+            let told = tokio::select! {
+                told = asks.answer(&ask) => told,
                 () = ended.cancelled() => return,
             };
             let request = ask.request;
-            let _ = decided.send(Happened::Answer { request, line });
+            let _ = decided.send(Happened::Answer { request, told });
         });
-    }
-
-    pub(super) async fn deliver(&mut self, request: &str, line: String) -> Result<(), RunError> {
-        let Some(ask) = self.waiting.remove(request) else {
-            return Ok(());
-        };
-        if self.machine.is_put_off(request) {
-            // The agent was told meanwhile to put the call off; the answer is kept for the next process.
-            self.waiting.insert(request.to_owned(), ask);
-            return Ok(());
-        }
-        self.agent.write(line);
-        self.over(&ask, AskOutcome::Delivered).await?;
+        // From here on it is the agent's: what is taken from the store must not be put off.
         self.step(Event::AskOver {
             request: request.to_owned(),
         })
         .await
+    }
+
+    async fn deliver(&mut self, request: &str, told: Told) -> Result<(), RunError> {
+        let Some(ask) = self.waiting.remove(request) else {
+            return Ok(());
+        };
+        self.over(&ask, AskOutcome::Delivered).await?;
+        match told {
+            Told::Line(line) => {
+                self.agent.write(line);
+                Ok(())
+            }
+            Told::Again(again) => self.wait_for_person(*again).await,
+        }
+    }
+
+    /// Takes note of what was found out while the run ended, so that it is settled with the rest.
+    pub(super) fn remember(&mut self, what: Happened) {
+        match what {
+            Happened::Put {
+                request,
+                asked: Asked::Waits(ask),
+            } => {
+                self.deciding.remove(&request);
+                self.record.asks.push(ask.kept.clone());
+                self.waiting.insert(request, *ask);
+            }
+            Happened::Inputs(inputs) => {
+                let messages = inputs.into_iter().filter_map(|input| match input {
+                    RunInput::Message(message) => Some(message),
+                    RunInput::Interrupt | RunInput::Stop => None,
+                });
+                self.unread.extend(messages);
+            }
+            Happened::Put { .. }
+            | Happened::Decided { .. }
+            | Happened::Answer { .. }
+            | Happened::ServerAsks(_) => {}
+        }
     }
 
     /// Takes note that an ask is over for the agent.

@@ -88,7 +88,9 @@ impl Driver {
                 self.asks.withdraw(id).await;
             }
         }
-        if !matches!(state, RunState::Ended { .. }) {
+        if matches!(state, RunState::Ended { .. }) {
+            self.tell_unread().await;
+        } else {
             self.keep_unread().await;
         }
         self.record.asks.retain(|ask| kept.contains(&ask.workflow));

@@ -8,6 +8,7 @@ use super::super::reply;
 use super::super::run_input::RunInput;
 use super::super::run_line::OwnLine;
 use super::{Driver, Happened, OWN_REQUESTS, off_thread};
+use crate::protocol::Shown;
 
 impl Driver {
     pub(super) async fn obey(&mut self, control: Control) -> Result<(), RunError> {
@@ -69,6 +70,15 @@ impl Driver {
             // The run may be over.
             let _ = decided.send(Happened::Inputs(runs.take_inputs(&id)));
         });
+    }
+
+    /// Tells what the agent of a run that is over has not read any more.
+    pub(super) async fn tell_unread(&mut self) {
+        for message in std::mem::take(&mut self.unread) {
+            let text = Shown::line(&message.text);
+            let text = format!("the agent has not read this any more: {text}");
+            self.journal.own(OwnLine::Note { text }).await;
+        }
     }
 
     /// Keeps what was said and not taken in for the process that drives the run next.

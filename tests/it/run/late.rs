@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::scene::{PATIENCE, Running, Scene, nothing_is_left_of};
 use super::{OUTCOME_UNKNOWN, bash, question};
+use crate::serve::Served;
 use crate::support::eventually;
 use crate::support::messages_api::Turn;
 
@@ -191,4 +192,42 @@ fn a_late_refusal_of_a_call_is_told_and_the_call_does_not_run() {
         "{told:?}"
     );
     assert!(!scene.world.path("made").exists());
+}
+
+#[test]
+fn what_was_asked_in_the_moment_its_host_was_killed_is_answered_all_the_same() {
+    for by_the_server in [false, true] {
+        let Some(scene) = Scene::scripted([question(), Turn::text("Postgres it is.")]) else {
+            return;
+        };
+        let run = scene.start(&["ask me"]);
+        let code = scene.asking();
+        scene.wait_until_written();
+        let id = scene.id();
+        run.signal(Signal::KILL);
+        drop(run);
+        nothing_is_left_of(&scene.record().id);
+        // As it stands where the host had put the ask and not written it down: the store has it, the record has not.
+        let path = scene.runs().directory(&scene.record().id).join("run.json");
+        let mut record: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        record.as_object_mut().unwrap().remove("asks");
+        std::fs::write(&path, record.to_string()).unwrap();
+        if by_the_server {
+            let _served = Served::start(&scene.world);
+            eventually("the run knows its ask", PATIENCE, || {
+                !scene.record().asks.is_empty()
+            });
+            scene.say(&["answer", &code, "pg"]);
+            eventually("the run is over", PATIENCE, || scene.is("done"));
+        } else {
+            scene.say(&["answer", &code, "pg"]);
+            scene.run(&["--resume", &id]).with(0);
+        }
+        let said = scene.api.user_texts().join("\n");
+        assert!(
+            said.contains("You previously asked: Which database? The user answered: pg."),
+            "{said}"
+        );
+        assert_eq!(scene.pending(), Vec::<Value>::new());
+    }
 }

@@ -171,3 +171,70 @@ fn two_calls_of_one_message_are_asked_and_each_gets_its_own_answer() {
     let refused: Vec<_> = refused.map(|result| result.input["command"].clone()).collect();
     assert_eq!((made, refused), ([false, true], vec![json!("touch one")]));
 }
+
+#[test]
+fn rules_that_cannot_be_read_any_more_refuse_every_use() {
+    let script = [bash("touch made"), Turn::text("I see.")];
+    let Some(scene) = Scene::scripted(script) else {
+        return;
+    };
+    // The agent's own rules would let it run without a question.
+    let settings = scene.world.home().join(".claude/settings.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let allowed = json!({ "permissions": { "allow": ["Bash(touch made)"] } });
+    std::fs::write(&settings, allowed.to_string()).unwrap();
+    scene.world.write(".pml.json", "{ \"permissions\": ");
+    scene.run(&["make it"]).with(0);
+    assert!(!scene.world.path("made").exists());
+    let results = scene.api.tool_results();
+    assert!(
+        results[0].is_error && results[0].text.contains(".pml.json"),
+        "{results:#?}"
+    );
+}
+
+#[test]
+fn two_identical_calls_of_one_message_are_two_asks() {
+    let both = bash("echo x >> made").and_tool("Bash", super::command_input("echo x >> made"));
+    let Some(scene) = Scene::scripted([both, Turn::text("Done.")]) else {
+        return;
+    };
+    let run = scene.start(&["make them"]);
+    let first = scene.asking();
+    scene.say(&["approve", &first]);
+    eventually("the other is asked about", PATIENCE, || {
+        let pending = scene.pending();
+        pending.len() == 1 && pending[0]["code"] != first.as_str()
+    });
+    scene.say(&["approve", &scene.code()]);
+    run.ended().with(0);
+    assert_eq!(scene.world.read("made"), "x\nx\n");
+    let results = scene.api.tool_results();
+    assert!(results.iter().all(|result| !result.is_error), "{results:#?}");
+}
+
+#[test]
+fn an_agent_does_not_approve_its_own_call() {
+    let approving = |code: &str| {
+        let program = crate::support::pml().display().to_string();
+        bash(&format!("{program} approve {code} < /dev/null 2>&1; true"))
+    };
+    let Some(scene) = Scene::scripted([Turn::text("Ready.")]) else {
+        return;
+    };
+    let scene = scene.permissions(&json!({ "ask": ["client:WebFetch"], "allow": ["client:Bash"] }));
+    scene.run(&["hello"]).with(0);
+    let fetch = json!({ "url": "http://127.0.0.1:9/", "prompt": "read it" });
+    scene.api.then([Turn::tool("WebFetch", fetch)]);
+    let id = scene.id();
+    scene
+        .run(&["--resume", &id, "--patience", "1s", "fetch it"])
+        .with(75);
+    let code = scene.code();
+    scene.api.then([approving(&code), Turn::text("Tried.")]);
+    scene.run(&["try it"]).with(0);
+    let results = scene.api.tool_results();
+    let tried = results.last().unwrap();
+    assert!(tried.text.contains("is for a person"), "{results:#?}");
+    assert_eq!(scene.pending().len(), 1, "it still waits");
+}

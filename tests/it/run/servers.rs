@@ -141,3 +141,35 @@ fn a_run_that_is_stopped_withdraws_what_pml_asks() {
     );
     assert_eq!(scene.pending(), Vec::<Value>::new());
 }
+
+#[test]
+fn an_answer_that_does_not_fit_a_form_is_asked_for_again() {
+    let ask = Turn::tool("mcp__fake__ask", json!({ "for": "integer" }));
+    let Some(scene) = Scene::scripted([ask, Turn::text("Done.")]) else {
+        return;
+    };
+    let record = scene.world.path("record");
+    let fake = scene
+        .world
+        .fake(&["--modern", "--record", record.to_str().unwrap()]);
+    let config = json!({ "mcpServers": { "fake": fake } });
+    scene.world.write("servers.json", &config.to_string());
+    let scene = scene.permissions(&json!({ "allow": ["client:mcp__fake__ask"] }));
+    let run = scene.start(&["ask me", "--", "--mcp-config", "servers.json"]);
+    let first = scene.asking();
+    scene.say(&["answer", &first, "--text", "about three"]);
+    eventually("it is asked again", PATIENCE, || {
+        let pending = scene.pending();
+        pending.len() == 1 && pending[0]["code"] != first.as_str()
+    });
+    let again = scene.pending()[0].to_string();
+    assert!(
+        again.contains("Your last answer does not fit: it must be a whole number."),
+        "{again}"
+    );
+    scene.say(&["answer", &scene.code(), "--text", "3"]);
+    run.ended().with(0);
+    let lines = std::fs::read_to_string(&record).unwrap();
+    assert!(lines.contains(r#""action":"accept""#), "{lines}");
+    assert!(!lines.contains("decline"), "{lines}");
+}

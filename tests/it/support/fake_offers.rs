@@ -112,7 +112,11 @@ pub(crate) enum Asked {
 
 /// Asks the client by a form: a Legacy one by a request, after which the call is never answered.
 pub(crate) fn ask(id: &Value, params: &Value) -> Asked {
-    let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let property = match params["arguments"]["for"].as_str() {
+        Some(kind) => json!({ "type": kind }),
+        None => json!({ "type": "string" }),
+    };
+    let schema = json!({ "type": "object", "properties": { "name": property } });
     let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": schema });
     if !params["inputResponses"].is_null() {
         return Asked::Before;

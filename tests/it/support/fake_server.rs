@@ -48,7 +48,7 @@
 //! | `close_stdout` | closes stdout and lives on |
 //! | `close_stdin` | closes stdin, answers and lives on |
 //! | `hang` | never answers |
-//! | `ask {then}` | asks its client by a form first, as its era does; then returns the bytes of `params`, or never answers if `then` is `hang` |
+//! | `ask {then, for}` | asks its client by a form first, as its era does, for a text or what JSON calls it; then returns the bytes of `params`, or never answers if `then` is `hang` |
 //! | `ask_often {count, bytes}` | asks its client by so many forms of so many bytes, in the Legacy era, and never answers |
 //! | `grow` | adds the tool `grown` and sends `notifications/tools/list_changed` |
 //! | `more` | has one prompt and one resource more, and says so unless it is `--quiet` |
