@@ -20,7 +20,7 @@ use super::typing::Typing;
 use crate::card::CardState;
 use crate::config::Environment;
 use crate::host::{
-    AgentLine, AskOutcome, Beginning, Control, Hosting, Image, Message, OwnLine, Resumption, RunLine,
+    AgentLine, AskOutcome, Beginning, Control, Hosting, Image, Input, Message, OwnLine, Resumption, RunLine,
     RunRecord,
 };
 use crate::proxy::{Desk, WorkflowId};
@@ -53,6 +53,8 @@ pub(super) struct Console {
     pictures: Vec<Image>,
     /// What was said while there was no agent.
     held: Vec<Message>,
+    /// Whether the person may say more to the agent; they can answer in any case.
+    input: Input,
     interrupted: Option<Instant>,
     /// Whether this process was told to end, or is not read any more.
     leaving: bool,
@@ -81,6 +83,7 @@ impl Console {
             addressee: Addressee::Agent,
             pictures: Vec::new(),
             held: Vec::new(),
+            input: Input::Open,
             interrupted: None,
             leaving: false,
         })
@@ -89,6 +92,14 @@ impl Console {
     /// Tells whether this process is to end, so that nothing is waited for any more.
     pub(super) fn is_leaving(&self) -> bool {
         self.leaving
+    }
+
+    /// Returns whether the person may say more to an agent that is started now, where it was begun with `input`.
+    pub(super) fn input(&self, begun: Input) -> Input {
+        match (begun, self.input) {
+            (Input::Open, Input::Open) => Input::Open,
+            (Input::Ended, _) | (_, Input::Ended) => Input::Ended,
+        }
     }
 
     /// Says something about the run.

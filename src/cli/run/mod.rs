@@ -205,6 +205,9 @@ fn begin(
         }
         // A person wants it, and has a look.
         run.record.resumed_in_vain = 0;
+        if run.record.asks.is_empty() {
+            runtime.block_on(hosting.adopt_asks(desk, &mut run.record));
+        }
         if arguments.prompt.is_some() {
             let message = message(prompt::read(arguments.prompt.as_deref())?);
             let told = runtime.block_on(hosting.told(desk, &run.record, message, input));
@@ -272,8 +275,8 @@ async fn host(
 ) -> anyhow::Result<ExitCode> {
     let mut run = run;
     let environment = run.environment.clone();
-    // The person who is here stays here while the agent is put aside.
-    let input = beginning.input;
+    // The person who is here stays here while the agent is put aside, unless they said that they have nothing more to say.
+    let begun = beginning.input;
     console.note(&format!(
         "run {} · {}",
         run.record.id,
@@ -317,6 +320,7 @@ async fn host(
             }
             _ => {}
         }
+        let input = console.input(begun);
         let again = match hosting.resumption(desk, &record).await {
             Resumption::Goes(again) if !console.is_leaving() && console.rest(record.rest()).await => {
                 Some(again)
@@ -337,7 +341,10 @@ async fn host(
             }
             break PARKED;
         };
-        beginning = Beginning { input, ..again };
+        beginning = Beginning {
+            input: console.input(begun),
+            ..again
+        };
         run = again_hosted(hosting, record, lock).await?;
         run.environment = environment.clone();
     };

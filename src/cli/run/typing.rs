@@ -72,14 +72,12 @@ impl Typing {
         let Some(bytes) = &mut self.bytes else {
             return std::future::pending().await;
         };
-        let keyed = match bytes.recv().await {
-            Some(bytes) => self.editor.feed(&bytes),
-            None => vec![Keyed::End],
-        };
-        if keyed.contains(&Keyed::End) {
-            self.bytes = None;
+        // Also after the key that says that nothing more comes: what is asked later can still be answered.
+        if let Some(bytes) = bytes.recv().await {
+            return self.editor.feed(&bytes);
         }
-        keyed
+        self.bytes = None;
+        vec![Keyed::End]
     }
 
     /// Takes the terminal again, which a shell had meanwhile.

@@ -147,3 +147,17 @@ fn a_run_that_was_parked_in_a_terminal_goes_on_with_what_is_typed_there() {
     assert_eq!(results.len(), 1, "{results:#?}");
     assert_eq!(results[0].text, CHOSEN);
 }
+
+#[test]
+fn the_end_of_the_input_in_the_middle_of_a_turn_leaves_its_questions_to_be_answered() {
+    let Some(scene) = scene([question(), Turn::text("Postgres it is.")]) else {
+        return;
+    };
+    let terminal = Terminal::start(&scene, "'ask me'");
+    terminal.shows("\nanswer ");
+    terminal.key("C-d");
+    terminal.line("1");
+    terminal.shows("Postgres it is.");
+    terminal.shows("left with 0");
+    assert_eq!(scene.api.tool_results()[0].text, CHOSEN);
+}

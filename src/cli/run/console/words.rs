@@ -12,7 +12,7 @@ use super::super::{message, picture};
 use super::Console;
 use crate::card::CardState;
 use crate::cli::person;
-use crate::host::{Control, Message, Priority};
+use crate::host::{Control, Input, Message, Priority};
 use crate::proxy::WorkflowId;
 use crate::report;
 
@@ -27,6 +27,7 @@ impl Console {
                     self.say(&line, addressee, controls).await;
                 }
                 Keyed::End => {
+                    self.input = Input::Ended;
                     if let Some(controls) = controls {
                         let _ = controls.send(Control::EndOfInput).await;
                     }
