@@ -5,23 +5,23 @@
 
 mod permission;
 mod server;
+mod waiting_ask;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::asked_questions::{ReadQuestions, read_questions};
 use super::claude::ASKING_TOOLS;
 use super::line::{AgentRequest, PermissionRequest};
-use super::machine::AskRoad;
 use super::record::{KeptAsk, KeptAskKind};
 use super::{form, reply};
 use crate::config::AskUserTools;
 use crate::protocol::Shown;
 use crate::protocol::own_tool::APPROVAL_PROMPT;
-use crate::protocol::question::Question;
-use crate::proxy::{Answer, Claim, Proxy, QuestionStatus, Refusal, Workflow, WorkflowId};
+use crate::proxy::{Answer, Proxy, QuestionStatus, Refusal, WorkflowId};
 use crate::report;
 use crate::workflow::WorkflowError;
+pub(super) use waiting_ask::WaitingAsk;
+use waiting_ask::{AskedThing, waiting};
 
 /// How long a store that cannot be read now is left alone.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -52,58 +52,6 @@ pub(super) enum Told {
     Line(String),
     /// The person is asked again, as their answer does not fit.
     Again(Box<WaitingAsk>),
-}
-
-/// A request of the agent that waits for a person.
-#[derive(Debug, Clone)]
-pub(super) struct WaitingAsk {
-    /// The agent's request.
-    pub(super) request: String,
-    /// The ask in the store, as it was when it was put.
-    pub(super) workflow: Workflow,
-    /// What is kept of it for a later process.
-    pub(super) kept: KeptAsk,
-    /// The right to its answer: an identical use that is asked about at the same time has an ask of its own.
-    _claim: Option<Arc<Claim>>,
-    /// What is needed to answer the agent.
-    what: AskedThing,
-}
-
-impl WaitingAsk {
-    fn claiming(self, claim: Option<Claim>) -> Self {
-        Self {
-            _claim: claim.map(Arc::new),
-            ..self
-        }
-    }
-
-    /// Returns how it can wait.
-    pub(super) fn road(&self) -> AskRoad {
-        match self.what {
-            AskedThing::Questions { .. } | AskedThing::OwnTool | AskedThing::HookedPermission(_) => {
-                AskRoad::Hook
-            }
-            AskedThing::Unhooked { .. } | AskedThing::Permission(_) | AskedThing::Form(_) => AskRoad::Open,
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-enum AskedThing {
-    Questions {
-        input: String,
-        questions: Vec<Question>,
-    },
-    Unhooked {
-        input: String,
-        questions: Vec<Question>,
-    },
-    OwnTool,
-    /// The use of a tool, asked in the middle of its call.
-    Permission(PermissionRequest),
-    /// The same before its call.
-    HookedPermission(PermissionRequest),
-    Form(form::Form),
 }
 
 /// Puts asks of one run into the store and brings answers back.
@@ -353,21 +301,6 @@ impl Asks {
 impl From<WaitingAsk> for Asked {
     fn from(ask: WaitingAsk) -> Self {
         Self::Waits(Box::new(ask))
-    }
-}
-
-fn waiting(id: &str, workflow: Workflow, call: &str, kind: KeptAskKind, what: AskedThing) -> WaitingAsk {
-    let kept = KeptAsk {
-        workflow: workflow.id,
-        call: call.to_owned(),
-        kind,
-    };
-    WaitingAsk {
-        request: id.to_owned(),
-        workflow,
-        kept,
-        _claim: None,
-        what,
     }
 }
 
