@@ -39,7 +39,7 @@ const PAGES: [PageFile; 3] = [
     },
 ];
 
-const FILES: [PageFile; 12] = [
+const FILES: [PageFile; 13] = [
     PageFile {
         path: "/app.js",
         media_type: "text/javascript; charset=utf-8",
@@ -49,6 +49,11 @@ const FILES: [PageFile; 12] = [
         path: "/cards.js",
         media_type: "text/javascript; charset=utf-8",
         content: include_str!("page/cards.js"),
+    },
+    PageFile {
+        path: "/parts.js",
+        media_type: "text/javascript; charset=utf-8",
+        content: include_str!("page/parts.js"),
     },
     PageFile {
         path: "/stream.js",

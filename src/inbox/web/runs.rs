@@ -60,6 +60,7 @@ fn shown(run: &RunRecord) -> Value {
         "driven": run.state.is_driven(),
         "model": run.model.as_deref().map(|model| Shown::line(model).to_string()),
         "cost": run.cost,
+        "trouble": run.trouble.as_deref().map(|trouble| Shown::line(trouble).to_string()),
         "asks": asks,
         "createdAt": run.created_at,
         "changedAt": run.changed_at,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pml::config::By;
-use pml::host::{RunInput, RunOutcome, RunState};
+use pml::host::{KeptAsk, KeptAskKind, RunInput, RunOutcome, RunState};
 use pml::protocol::Digest;
 use pml::protocol::question::{Choice, Question, Selection};
 use pml::workflow::{
@@ -424,4 +424,42 @@ fn pictures_of_a_run() {
         )
         .unwrap();
     }
+}
+
+#[test]
+fn an_answer_whose_run_does_not_go_on_says_why_on_its_card_and_on_the_pages_of_the_run() {
+    if !real_browser() {
+        return;
+    }
+    let world = World::new();
+    world.set("PML_CLAUDE", "/nowhere/claude");
+    let mut run = Run::begin(&world, "Choose a database");
+    let id = ask(
+        &world,
+        &run,
+        "Which database?",
+        &[("pg", "a server"), ("sqlite", "a file")],
+    );
+    run.record.asks = vec![KeptAsk {
+        workflow: id,
+        call: "t1".to_owned(),
+        kind: KeptAskKind::Questions,
+    }];
+    run.stand(RunState::Lost);
+    // No process drives it.
+    run.lock = None;
+    let (server, browser) = opened(&world, Look::Light);
+    browser.click("[data-label=pg]");
+    browser.click("[data-send]");
+    let why = "Claude Code is not there";
+    let shown = |css: &str| {
+        browser.wait_for_element(css);
+        let text = browser.text(css);
+        assert!(text.contains(why) && text.contains("/nowhere/claude"), "{text}");
+    };
+    shown(".card.done .trouble");
+    goto(&server, &browser, "runs");
+    shown(".run-row .trouble");
+    goto(&server, &browser, &format!("runs/{}", run.id()));
+    shown(".top > .trouble:not([hidden])");
 }

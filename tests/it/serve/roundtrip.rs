@@ -187,6 +187,7 @@ fn the_files_of_the_page_are_there_and_are_kept_by_their_tag() {
         ("/", "text/html; charset=utf-8"),
         ("/app.js", "text/javascript; charset=utf-8"),
         ("/cards.js", "text/javascript; charset=utf-8"),
+        ("/parts.js", "text/javascript; charset=utf-8"),
         ("/stream.js", "text/javascript; charset=utf-8"),
         ("/app.css", "text/css; charset=utf-8"),
         ("/icon.svg", "image/svg+xml"),

@@ -1,6 +1,7 @@
 // The inbox page: keeps all cards, places them in the views, and handles keys and notifications.
 
-import { CardView, KINDS, ROADS, h, noteShift, noteShown, projectName } from "/cards.js";
+import { CardView, noteShift, noteShown } from "/cards.js";
+import { KINDS, ROADS, h, projectName } from "/parts.js";
 import { fetchCard, openStream } from "/stream.js";
 
 const LATELY_SHOWN = 8;

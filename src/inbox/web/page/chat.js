@@ -1,7 +1,8 @@
 // Draws the conversation of a run from the lines of its log, each of which comes once and in order.
 // All text is inserted as text, never as markup.
 
-import { h, noteShift } from "/cards.js";
+import { noteShift } from "/cards.js";
+import { h } from "/parts.js";
 import { ToolView, describeCost, describeLength, excerpt, visible } from "/tools.js";
 
 const ENTRIES_SHOWN = 3_000; // a run of days; what is older leaves the page

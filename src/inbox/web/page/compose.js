@@ -1,6 +1,6 @@
 // The box in which a person guides a run: text and pictures, when they are to be read, interrupt and stop.
 
-import { describeFailure, h } from "/cards.js";
+import { describeFailure, h } from "/parts.js";
 import { postAnswer, postTo } from "/stream.js";
 
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];

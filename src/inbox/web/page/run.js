@@ -1,8 +1,9 @@
 // The page of a run: follows its log by number, places the asks of the run in the conversation, shows where it stands.
 
-import { CardView, noteShift, projectName } from "/cards.js";
+import { CardView, noteShift } from "/cards.js";
 import { Chat } from "/chat.js";
 import { Composer } from "/compose.js";
+import { projectName } from "/parts.js";
 import { fetchCard, fetchJson, openStream } from "/stream.js";
 import { describeCost, describeElapsed } from "/tools.js";
 
@@ -144,6 +145,8 @@ function showRun(next) {
 	find("title").title = run.title;
 	find("state").textContent = run.state;
 	find("state").dataset.state = run.state;
+	find("trouble").hidden = !run.trouble;
+	find("trouble").textContent = run.trouble ?? "";
 	composer.setRun(run);
 	showFacts();
 	showTitle();

@@ -1,6 +1,6 @@
 // The list of runs, the newest first.
 
-import { formatTime, h } from "/cards.js";
+import { formatTime, h } from "/parts.js";
 import { describeCost, describeElapsed } from "/tools.js";
 import { fetchJson } from "/stream.js";
 
@@ -18,6 +18,7 @@ function draw(run) {
 		h("span.run-title", run.title || "(no title)"),
 		h("span.quiet", { title: run.project }, facts.filter(Boolean).join(" · ")),
 		h("span.code", run.id),
+		run.trouble && h("span.trouble", run.trouble),
 	);
 }
 

@@ -1,6 +1,6 @@
 // Draws a tool call in one line, with what it was given and what it returned folded below it.
 
-import { h } from "/cards.js";
+import { h } from "/parts.js";
 
 const SUMMARY_SHOWN = 160;
 const DETAIL_SHOWN = 6_000;
