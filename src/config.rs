@@ -57,7 +57,7 @@ pub use notify_command::NotifyCommand;
 pub use ownership::{Distrust, Unowned};
 pub use provenance_settings::ProvenanceSettings;
 pub use release_age::MinReleaseAge;
-pub use run_settings::RunSettings;
+pub use run_settings::{LateAnswers, RunSettings};
 pub use search::{Border, FileChoice, Files, PROJECT_FILE, Unreached, find};
 pub use server::{Launch, Server, Startup};
 pub use steering::steers;

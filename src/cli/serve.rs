@@ -9,13 +9,13 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::{Hinted as _, Refused};
-use super::run::hosting;
+use super::run::{QuestionHostFile, hosting};
 #[cfg(debug_assertions)]
 use super::watchdog::Watchdog;
 use super::{CommandContext, output, person, terminal};
 use crate::channels::Office;
 use crate::config::ChannelName;
-use crate::host::{LateResumes, Runs};
+use crate::host::{Equipment, LateResumes, Runs};
 use crate::inbox::web::{Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamTokens, fresh_key};
 use crate::proxy::Desk;
 use crate::report::render_hinted;
@@ -155,7 +155,12 @@ async fn serve_page(
     let server = Server::open(desk.clone(), only, tokens, runs, &options).await?;
     show(context, server.running(), &server.url_with_key(), arguments)?;
     let ending = CancellationToken::new();
-    let resumes = LateResumes::new(hosting(context)?, desk.clone(), ending.clone());
+    let resumes = LateResumes::new(
+        hosting(context)?,
+        desk.clone(),
+        equipment(context),
+        ending.clone(),
+    );
     let resuming = tokio::spawn(async move {
         if let Err(refusal) = resumes.run().await {
             // Said at once: the page goes on, and the runs do not.
@@ -188,6 +193,17 @@ async fn serve_page(
         .await?;
     resuming.await?;
     Ok(())
+}
+
+/// Tells the programs of resumed runs where questions are put over HTTP.
+fn equipment(context: &CommandContext) -> Equipment {
+    let locations = context.locations.clone();
+    Arc::new(move |run| {
+        let questions = QuestionHostFile::put(&locations, run);
+        // The run goes on without.
+        let questions = questions.inspect_err(|error| tracing::warn!("run {}: {error}", run.record.id));
+        Box::new(questions.ok().flatten())
+    })
 }
 
 fn token(context: &CommandContext, arguments: &TokenArguments) -> anyhow::Result<ExitCode> {

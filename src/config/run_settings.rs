@@ -19,6 +19,18 @@ pub struct RunSettings {
     pub patience: Duration,
     /// How many runs may be under way at once.
     pub most: usize,
+    /// What becomes of an answer to a session that is no run and has ended.
+    pub late_answers: LateAnswers,
+}
+
+/// What becomes of an answer to a question of a session that was begun without pml and has ended since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LateAnswers {
+    /// It is kept until the agent comes for it.
+    #[default]
+    Keep,
+    /// The session goes on with it as a run.
+    Resume,
 }
 
 impl Default for RunSettings {
@@ -27,6 +39,7 @@ impl Default for RunSettings {
             claude: None,
             patience: PATIENCE,
             most: MOST,
+            late_answers: LateAnswers::Keep,
         }
     }
 }

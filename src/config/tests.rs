@@ -337,6 +337,8 @@ fn the_schema_and_the_reader_refuse_the_same() {
         ),
         (r#"{"run": {"patienceMinutes": 1441}}"#, false),
         (r#"{"run": {"most": 0}}"#, false),
+        (r#"{"run": {"lateAnswers": "keep"}}"#, true),
+        (r#"{"run": {"lateAnswers": "drop"}}"#, false),
         (r#"{"run": {"model": "x"}}"#, false),
         (r#"{"advisories": {"send": "none"}}"#, false),
         (r#"{"advisories": {"key": "x"}}"#, false),

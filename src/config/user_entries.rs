@@ -51,6 +51,19 @@ pub(super) struct RunEntry {
     /// How many runs may be under way at once; 4 by default.
     #[schemars(range(min = 1, max = 64))]
     pub(super) most: Option<usize>,
+    /// What becomes of your answer to a question of a Claude Code that you began yourself, without `pml run`, and that has
+    /// ended since; `keep` by default.
+    pub(super) late_answers: Option<LateAnswersEntry>,
+}
+
+/// What becomes of an answer whose session has ended.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum LateAnswersEntry {
+    /// It is kept for the next question of its project.
+    Keep,
+    /// `pml serve` resumes the session with it, as a run.
+    Resume,
 }
 
 /// Which packages are asked about.

@@ -12,10 +12,12 @@ use super::channel_checks;
 use super::document::DocumentFault;
 use super::file::File;
 use super::layer_kind::LayerKind;
-use super::user_entries::{AdvisoriesEntry, AuditEntry, PinToolsEntry, RunEntry, SendEntry, TrustEntry};
+use super::user_entries::{
+    AdvisoriesEntry, AuditEntry, LateAnswersEntry, PinToolsEntry, RunEntry, SendEntry, TrustEntry,
+};
 use super::{
-    AdvisorySettings, AskedPackages, Audit, Config, MinReleaseAge, NotifyCommand, PinTools, Problem,
-    RunSettings, TrustMode,
+    AdvisorySettings, AskedPackages, Audit, Config, LateAnswers, MinReleaseAge, NotifyCommand, PinTools,
+    Problem, RunSettings, TrustMode,
 };
 
 /// Takes over these settings from the user's file; refuses a project's file that has one.
@@ -155,6 +157,11 @@ fn settle_run(settings: &mut RunSettings, entry: &RunEntry) -> Result<(), String
             return Err("`most` of `run` is a number from 1 to 64".to_owned());
         }
         settings.most = most;
+    }
+    match entry.late_answers {
+        None => {}
+        Some(LateAnswersEntry::Keep) => settings.late_answers = LateAnswers::Keep,
+        Some(LateAnswersEntry::Resume) => settings.late_answers = LateAnswers::Resume,
     }
     Ok(())
 }

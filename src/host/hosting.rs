@@ -1,10 +1,11 @@
 //! Prepares runs for this process: finds the agent, takes the right to drive a run, and reads its project's rules.
 
+mod left_session;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
-use uuid::Uuid;
 
 use super::claude::{self, Opening, RUN_VARIABLE, SettingSources};
 use super::error::RunError;
@@ -20,6 +21,7 @@ use crate::config::{self, Environment, Files, Locations, RunSettings};
 use crate::protocol::Shown;
 use crate::proxy::{Desk, Proxy, Refusal, Workflow, now};
 use crate::workflow::{State, WorkflowError};
+pub(super) use left_session::left_sessions;
 
 /// How much of what a person wanted is shown in lists.
 const TITLE: usize = 200;
@@ -77,30 +79,14 @@ impl Hosting {
         let around = self.surroundings(&wanted.directory, wanted.config.as_ref());
         let program = claude::find(&self.environment, &around.settings)?;
         self.check_room(&around.settings, None)?;
-        let created_at = now().millis();
         let patience = wanted.patience.unwrap_or(around.settings.patience);
         let forgotten = self.runs.make_room();
         let (record, lock) = self.runs.create(|id| RunRecord {
-            id,
-            session: Uuid::new_v4(),
-            directory: wanted.directory.clone(),
             config: wanted.config.clone(),
             title: title(&wanted.prompt),
             prompt: wanted.prompt.clone(),
-            created_at,
-            changed_at: created_at,
-            state: RunState::Starting,
-            process: None,
-            asks: Vec::new(),
-            answered: Vec::new(),
-            put_off: None,
-            resumed_in_vain: 0,
-            trouble: None,
-            transcript: None,
-            model: None,
-            cost: None,
             agent_arguments: wanted.agent_arguments.clone(),
-            patience_seconds: patience.as_secs(),
+            ..RunRecord::new(id, wanted.directory.clone(), patience, now())
         })?;
         Ok(HostedRun {
             forgotten,

@@ -11,9 +11,10 @@ use tokio_util::task::TaskTracker;
 use super::driver::drive;
 use super::error::RunError;
 use super::hosted_run::{Beginning, Control, HostedRun};
-use super::hosting::Hosting;
+use super::hosting::{Hosting, left_sessions};
 use super::record::{RunId, RunRecord, RunState};
 use super::resumption::Resumption;
+use crate::config::LateAnswers;
 use crate::proxy::{Desk, Refusal, Urgency, now};
 use crate::report;
 
@@ -26,10 +27,14 @@ const UNANSWERED: &str = "nobody answered in time what it asked";
 /// The most lines of a run that wait to be dropped: nothing shows them here.
 const UNSEEN: usize = 64;
 
+/// Gives a run what its programs need before its agent is started; what it returns goes with the run. It blocks.
+pub type Equipment = Arc<dyn Fn(&mut HostedRun) -> Box<dyn Send> + Send + Sync>;
+
 /// Resumes runs until it is told to end; then what it drives is parked where it can be.
 pub struct LateResumes {
     hosting: Hosting,
     desk: Desk,
+    equipment: Equipment,
     /// The runs that this process drives.
     driven: Arc<Mutex<HashSet<RunId>>>,
     /// The lost runs without asks that were looked through.
@@ -41,10 +46,11 @@ pub struct LateResumes {
 impl LateResumes {
     /// Names what is watched; looks at nothing yet.
     #[must_use]
-    pub fn new(hosting: Hosting, desk: Desk, ending: CancellationToken) -> Self {
+    pub fn new(hosting: Hosting, desk: Desk, equipment: Equipment, ending: CancellationToken) -> Self {
         Self {
             hosting,
             desk,
+            equipment,
             driven: Arc::default(),
             seen: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -79,6 +85,7 @@ impl LateResumes {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .retain(is_kept);
+        self.adopt_sessions(&listed).await;
         let waits = |run: &RunRecord| matches!(run.state, RunState::Parked { .. } | RunState::Lost);
         for mut record in listed.into_iter().filter(waits) {
             if self.lock().contains(&record.id) {
@@ -99,6 +106,21 @@ impl LateResumes {
                     }
                 }
                 Resumption::Goes(_) | Resumption::Waits | Resumption::Not => {}
+            }
+        }
+    }
+
+    /// Makes runs of sessions that are none and whose questions were answered since, where the user wants that.
+    async fn adopt_sessions(&self, runs: &[RunRecord]) {
+        let hosting = self.hosting.clone();
+        let wanted = tokio::task::spawn_blocking(move || hosting.late_answers()).await;
+        if !matches!(wanted, Ok(LateAnswers::Resume)) {
+            return;
+        }
+        let kept = self.desk.recent(usize::MAX).await.unwrap_or_default();
+        for left in left_sessions(&kept, runs) {
+            if let Err(error) = self.hosting.adopt_session(&self.desk, left).await {
+                tracing::debug!("{}", report::render_hinted(&error));
             }
         }
     }
@@ -132,7 +154,7 @@ impl LateResumes {
     async fn resume(&self, id: RunId) {
         let (hosting, wanted) = (self.hosting.clone(), id.clone());
         let taken = tokio::task::spawn_blocking(move || hosting.take_over(&wanted)).await;
-        let run = match taken {
+        let mut run = match taken {
             Ok(Ok(run)) => run,
             // Another process is faster.
             Ok(Err(RunError::Driven { .. })) | Err(_) => return,
@@ -146,6 +168,14 @@ impl LateResumes {
         };
         // What was read before the right to drive it was taken may be old.
         let Resumption::Goes(beginning) = self.hosting.resumption(&self.desk, &run.record).await else {
+            return;
+        };
+        let equipment = Arc::clone(&self.equipment);
+        let equipping = tokio::task::spawn_blocking(move || {
+            let equipped = equipment(&mut run);
+            (run, equipped)
+        });
+        let Ok((run, equipped)) = equipping.await else {
             return;
         };
         tracing::info!("run {id} goes on after an answer");
@@ -168,6 +198,7 @@ impl LateResumes {
                 let noted = tokio::task::spawn_blocking(move || hosting.note_trouble(&id, &trouble));
                 let _ = noted.await;
             }
+            let _ = tokio::task::spawn_blocking(move || drop(equipped)).await;
             driven.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         });
     }

@@ -41,7 +41,7 @@ pub use event_log::{LoggedEvent, events_after};
 pub use event_tail::{EventTail, TailedEvents};
 pub use hosted_run::{Beginning, Control, HostedRun, RunEnd};
 pub use hosting::{Hosting, WantedRun};
-pub use late_resumes::LateResumes;
+pub use late_resumes::{Equipment, LateResumes};
 pub use line::{
     AgentLine, AgentRequest, Block, PermissionReach, PermissionRequest, ReceiptState, RuleReach, ToolOutcome,
     ToolResult, TurnResult,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::workflow::{Code, ProcessName, Workflow, WorkflowId};
+use crate::workflow::{Code, ProcessName, Timestamp, Workflow, WorkflowId};
 
 /// The name of a run: five letters, as people type them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -154,6 +154,32 @@ fn is_zero(number: &u32) -> bool {
 const ANSWERED: usize = 32;
 
 impl RunRecord {
+    /// Describes a run that begins now, with nothing said yet.
+    pub(super) fn new(id: RunId, directory: PathBuf, patience: Duration, now: Timestamp) -> Self {
+        Self {
+            id,
+            session: Uuid::new_v4(),
+            directory,
+            config: None,
+            title: String::new(),
+            prompt: String::new(),
+            created_at: now.millis(),
+            changed_at: now.millis(),
+            state: RunState::Starting,
+            process: None,
+            asks: Vec::new(),
+            answered: Vec::new(),
+            put_off: None,
+            resumed_in_vain: 0,
+            trouble: None,
+            transcript: None,
+            model: None,
+            cost: None,
+            agent_arguments: Vec::new(),
+            patience_seconds: patience.as_secs(),
+        }
+    }
+
     /// Takes note that the agent has the answers to these asks; tells whether any was open.
     pub(super) fn deliver(&mut self, is_delivered: impl Fn(&KeptAsk) -> bool) -> bool {
         let (delivered, open): (Vec<_>, Vec<_>) =
@@ -270,27 +296,17 @@ pub(super) mod tests {
 
     /// A run that was just begun.
     pub(crate) fn record() -> RunRecord {
+        let id = "abcde".parse().unwrap();
         RunRecord {
-            id: "abcde".parse().unwrap(),
             session: Uuid::from_u128(7),
-            directory: "/work".into(),
-            config: None,
             title: "fix the test".to_owned(),
             prompt: "fix the test".to_owned(),
-            created_at: 1,
-            changed_at: 1,
-            state: RunState::Starting,
-            process: None,
-            asks: Vec::new(),
-            answered: Vec::new(),
-            put_off: None,
-            resumed_in_vain: 0,
-            trouble: None,
-            transcript: None,
-            model: None,
-            cost: None,
-            agent_arguments: Vec::new(),
-            patience_seconds: 600,
+            ..RunRecord::new(
+                id,
+                "/work".into(),
+                Duration::from_mins(10),
+                Timestamp::from_millis(1),
+            )
         }
     }
 

@@ -75,10 +75,18 @@ impl Runs {
                 created => created.map_err(RunError::file("create", &directory))?,
             }
             let record = make(id);
-            let lock = self.claim(&record)?;
+            let lock = self
+                .claim(&record)
+                .inspect_err(|_| disk::remove_tree(&directory))?;
             self.write(&record)?;
             return Ok((record, lock));
         }
+    }
+
+    /// Forgets a run that was made and is not wanted; `lock` is the right to drive it.
+    pub(super) fn forget(&self, id: &RunId, lock: RunLock) {
+        disk::remove_tree(&self.of(id));
+        drop(lock);
     }
 
     /// Takes the right to drive a run and its session, which no other process may have at the same time.

@@ -1,5 +1,6 @@
 //! Suspends a call that a person must decide about.
 
+use std::path::Path;
 use std::time::Duration;
 
 use std::sync::Arc;
@@ -22,6 +23,9 @@ use crate::workflow::{
 
 /// The variable by which Claude Code names its session to the servers it starts.
 const CLIENT_SESSION: &str = "CLAUDE_CODE_SESSION_ID";
+
+/// The variable by which Claude Code tells the servers it starts where its session was begun.
+const CLIENT_DIRECTORY: &str = "CLAUDE_PROJECT_DIR";
 
 /// The variable by which `pml run` names the run that an agent belongs to.
 const RUN: &str = "PML_RUN";
@@ -189,6 +193,7 @@ impl Proxy {
             client: AskingClient {
                 name: self.0.loader.client_name(),
                 session: self.variable(CLIENT_SESSION),
+                directory: self.session_directory(),
                 run: self.run_name(),
                 process: self.0.scope.process(),
             },
@@ -213,6 +218,15 @@ impl Proxy {
     /// Returns the run that the client belongs to.
     pub(super) fn run_name(&self) -> Option<String> {
         self.variable(RUN)
+    }
+
+    /// Returns where the client's session was begun: it can be resumed there only.
+    fn session_directory(&self) -> Option<String> {
+        self.variable(CLIENT_SESSION)?;
+        let environment = &self.0.environment;
+        let named = environment.variable(CLIENT_DIRECTORY).map(Path::new);
+        let directory = named.unwrap_or_else(|| environment.working_directory());
+        directory.to_str().map(str::to_owned)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -202,6 +202,11 @@ impl Desk {
         Ok(self.workflows.recent(limit).await?)
     }
 
+    /// Takes an answer for one who tells it to its agent; only one of several that try at once succeeds.
+    pub async fn take(&self, id: WorkflowId) -> Result<Workflow, Refusal> {
+        Ok(self.workflows.apply(id, Event::Take).await?)
+    }
+
     /// Checks before anything is said that an answer with this effect would count.
     pub async fn check(&self, workflow: &Workflow, effect: Effect, by: &Provenance) -> Result<(), Refusal> {
         door::check(&self.source(workflow).await, workflow, effect, by)

@@ -4,6 +4,7 @@ mod at_once;
 mod guidance;
 mod kills;
 mod late;
+mod left_session;
 mod overhead;
 mod parked;
 mod plain;

@@ -42,7 +42,7 @@ pub(crate) use list::{RunsArguments, list};
 
 use console::{Console, Role};
 use page::RunPage;
-use question_host::QuestionHostFile;
+pub(super) use question_host::QuestionHostFile;
 use surface::Attendance;
 
 /// The exit code of a run that waits for an answer: try again later.
@@ -135,10 +135,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &RunArguments) -> anyhow:
                 } else {
                     None
                 };
-                let questions = QuestionHostFile::write(context, &run.record)?;
-                if let Some(questions) = &questions {
-                    run.environment = run.environment.with(question_host::VARIABLE, questions.path());
-                }
+                let _questions = QuestionHostFile::put(&context.locations, &mut run)?;
                 let _inside = runtime.enter();
                 let console = Console::begin(&desk, attended, Role::Driver, &context.environment)?;
                 let hosted = host(&hosting, &desk, *run, beginning, console, page);

@@ -5,26 +5,31 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::CommandContext;
+use crate::config::Locations;
 use crate::disk;
-use crate::host::RunRecord;
-use crate::inbox::web::{OnlyServer, ServeError, StreamTokens};
+use crate::host::HostedRun;
+use crate::inbox::web::{OnlyServer, ServeError, StreamToken, StreamTokens};
 use crate::proxy::process_name;
 
 /// Names the file to the programs of a run.
-pub(super) const VARIABLE: &str = "ASK_USER_CONFIG";
+const VARIABLE: &str = "ASK_USER_CONFIG";
 
 /// A file whose process was killed is removed once it is this old.
 const STALE: Duration = Duration::from_hours(1);
 
-/// The file of a run; it goes with it.
+/// The file of a run and the right that it gives; both go with it.
 #[derive(Debug)]
-pub(super) struct QuestionHostFile(PathBuf);
+pub(in crate::cli) struct QuestionHostFile {
+    path: PathBuf,
+    tokens: StreamTokens,
+    token: StreamToken,
+}
 
 impl QuestionHostFile {
-    /// Writes the file of a run; `None` where no `pml serve` runs that would take its questions. It blocks.
-    pub(super) fn write(context: &CommandContext, run: &RunRecord) -> anyhow::Result<Option<Self>> {
-        let state = context.locations.state();
+    /// Writes the file of a run and names it to its programs; `None` where no `pml serve` runs that would take their
+    /// questions. It blocks.
+    pub(in crate::cli) fn put(locations: &Locations, run: &mut HostedRun) -> anyhow::Result<Option<Self>> {
+        let state = locations.state();
         let running = match OnlyServer::find(state) {
             Ok(running) => running,
             Err(ServeError::NotRunning) => return Ok(None),
@@ -34,22 +39,21 @@ impl QuestionHostFile {
         disk::create_private_directory(&directory)?;
         sweep(&directory);
         let pid = std::process::id();
-        let config = context.files().project;
-        let token = StreamTokens::new(state).make(pid, &run.directory, &config)?;
+        let tokens = StreamTokens::new(state);
+        let token = tokens.make(pid, &run.record.directory, run.proxy.file())?;
         let path = directory.join(format!("{pid}.{token}.json"));
-        disk::write_new(&path, running.question_settings(token).to_string().as_bytes())?;
-        Ok(Some(Self(path)))
-    }
-
-    /// Returns where it is.
-    pub(super) fn path(&self) -> &Path {
-        &self.0
+        let settings = running.question_settings(token).to_string();
+        let file = Self { path, tokens, token };
+        disk::write_new(&file.path, settings.as_bytes())?;
+        run.environment = run.environment.clone().with(VARIABLE, &file.path);
+        Ok(Some(file))
     }
 }
 
 impl Drop for QuestionHostFile {
     fn drop(&mut self) {
-        let _ = disk::remove_file(&self.0);
+        let _ = disk::remove_file(&self.path);
+        self.tokens.forget(self.token);
     }
 }
 

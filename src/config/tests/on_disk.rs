@@ -77,12 +77,14 @@ fn the_project_is_layered_over_the_user() {
 #[test]
 fn which_agent_runs_and_how_is_the_users_choice_alone() {
     let project = Project::new();
-    let settings = r#"{"run": {"claude": "/opt/claude", "patienceMinutes": 3, "most": 2}}"#;
+    let settings =
+        r#"{"run": {"claude": "/opt/claude", "patienceMinutes": 3, "most": 2, "lateAnswers": "resume"}}"#;
     Project::write(&project.files.user, settings);
     let expected = RunSettings {
         claude: Some("/opt/claude".into()),
         patience: Duration::from_mins(3),
         most: 2,
+        late_answers: LateAnswers::Resume,
     };
     assert_eq!(read(&project.files).unwrap().run, expected);
     Project::write(&project.files.user, r#"{"run": {"claude": "./claude"}}"#);

@@ -64,6 +64,11 @@ impl StreamTokens {
         Ok(token)
     }
 
+    /// Takes the right of a token away before its process ends. It blocks.
+    pub fn forget(&self, token: StreamToken) {
+        let _ = disk::remove_file(&self.path(token));
+    }
+
     /// Returns the program that a token stands for while its process lives. It blocks.
     pub(super) fn living(&self, token: StreamToken) -> Option<AskingProgram> {
         let kept = std::fs::read(self.path(token)).ok()?;
