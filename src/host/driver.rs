@@ -26,7 +26,8 @@ use super::process::{Agent, LAST_WORDS};
 use super::record::{RunRecord, RunState};
 use super::reply;
 use super::run_input::RunInput;
-use super::run_line::{AskOutcome, OwnLine, RunLine};
+use super::run_line::{AskOutcome, OwnLine};
+use super::run_lines::RunLineSender;
 use super::runs::Runs;
 use crate::proxy::{Workflow, WorkflowId, now};
 
@@ -94,7 +95,7 @@ pub async fn drive(
     run: HostedRun,
     beginning: Beginning,
     controls: mpsc::Receiver<Control>,
-    surface: mpsc::Sender<RunLine>,
+    surface: RunLineSender,
 ) -> Result<RunEnd, RunError> {
     let HostedRun {
         mut record,

@@ -16,6 +16,7 @@ use super::error::RunError;
 use super::event_log::{EventLog, bounded};
 use super::line::{AgentLine, AgentRequest};
 use super::run_line::{OwnLine, RunLine};
+use super::run_lines::RunLineSender;
 
 /// How long pieces of text are collected for the log: a reader sees them as a stream.
 const COLLECTED_FOR: Duration = Duration::from_millis(50);
@@ -30,7 +31,7 @@ const AT_ONCE: usize = 64;
 pub(super) struct Journal {
     log: mpsc::Sender<LogEntry>,
     writing: JoinHandle<()>,
-    surface: mpsc::Sender<RunLine>,
+    surface: RunLineSender,
 }
 
 enum LogEntry {
@@ -42,7 +43,7 @@ enum LogEntry {
 
 impl Journal {
     /// Opens the log of a run.
-    pub(super) async fn open(directory: PathBuf, surface: mpsc::Sender<RunLine>) -> Result<Self, RunError> {
+    pub(super) async fn open(directory: PathBuf, surface: RunLineSender) -> Result<Self, RunError> {
         let (log, entries) = mpsc::channel(WAITING);
         let path = directory.clone();
         let opened = tokio::task::spawn_blocking(move || EventLog::open(&directory)).await;

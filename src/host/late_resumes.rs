@@ -14,6 +14,7 @@ use super::hosted_run::{Beginning, Control, HostedRun};
 use super::hosting::{Hosting, left_sessions};
 use super::record::{RunId, RunRecord, RunState};
 use super::resumption::Resumption;
+use super::run_lines::run_lines;
 use crate::config::LateAnswers;
 use crate::proxy::{Desk, Refusal, Urgency, now};
 use crate::report;
@@ -23,9 +24,6 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// Why a run is over that was never answered.
 const UNANSWERED: &str = "nobody answered in time what it asked";
-
-/// The most lines of a run that wait to be dropped: nothing shows them here.
-const UNSEEN: usize = 64;
 
 /// Gives a run what its programs need before its agent is started; what it returns goes with the run. It blocks.
 pub type Equipment = Arc<dyn Fn(&mut HostedRun) -> Box<dyn Send> + Send + Sync>;
@@ -218,7 +216,7 @@ fn has_rested(record: &RunRecord) -> bool {
 async fn follow(run: HostedRun, beginning: Beginning, ending: CancellationToken) -> Result<(), RunError> {
     let proxy = run.proxy.clone();
     let (controls, received) = mpsc::channel(1);
-    let (surface, mut lines) = mpsc::channel(UNSEEN);
+    let (surface, mut lines) = run_lines();
     let driving = drive(run, beginning, received, surface);
     let unseen = async {
         let mut told = false;

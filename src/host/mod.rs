@@ -32,6 +32,7 @@ mod reply;
 mod resumption;
 mod run_input;
 mod run_line;
+mod run_lines;
 mod runs;
 mod transcript;
 
@@ -54,4 +55,5 @@ pub use record::{KeptAsk, KeptAskKind, RunId, RunOutcome, RunRecord, RunState};
 pub use resumption::Resumption;
 pub use run_input::RunInput;
 pub use run_line::{AskOutcome, OwnLine, RunLine};
+pub use run_lines::{RunLineReceiver, RunLineSender, SurfaceGone, run_lines};
 pub use runs::{RunLock, Runs};

@@ -32,6 +32,17 @@ impl RunLine {
         let meaning = Box::new(AgentLine::read(&raw)?);
         Some(Self::Agent { raw, meaning })
     }
+
+    /// Returns about how many bytes it holds on to.
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Self::Agent { raw, .. } => raw.len(),
+            Self::Own(OwnLine::Message { text, .. } | OwnLine::Text { text } | OwnLine::Note { text }) => {
+                text.len()
+            }
+            Self::Own(OwnLine::State { .. } | OwnLine::Ask { .. } | OwnLine::Answered { .. }) => 0,
+        }
+    }
 }
 
 /// A line of pml; it has `"type": "pml"` in JSON.

@@ -10,7 +10,9 @@ use super::console::{Console, Role};
 use super::surface::Attendance;
 use super::{PARKED, WAITING, spoken};
 use crate::cli::{CommandContext, output};
-use crate::host::{Control, EventTail, Hosting, RunInput, RunLine, RunOutcome, RunRecord, RunState};
+use crate::host::{
+    Control, EventTail, Hosting, RunInput, RunLine, RunLineSender, RunOutcome, RunRecord, RunState, run_lines,
+};
 use crate::proxy::Desk;
 
 /// How often what happened in the run is looked for.
@@ -26,7 +28,7 @@ pub(super) async fn watch(
 ) -> anyhow::Result<ExitCode> {
     let mut console = Console::begin(desk, attended, Role::Watcher, &context.environment)?;
     let (controls, said) = mpsc::channel(WAITING);
-    let (surface, lines) = mpsc::channel(WAITING);
+    let (surface, lines) = run_lines();
     let left = CancellationToken::new();
     let following = async {
         let followed = follow(hosting, &record, surface);
@@ -64,7 +66,7 @@ pub(super) async fn watch(
 }
 
 /// Passes on what happens in a run, from its beginning, until no process drives it.
-async fn follow(hosting: &Hosting, record: &RunRecord, surface: mpsc::Sender<RunLine>) -> anyhow::Result<()> {
+async fn follow(hosting: &Hosting, record: &RunRecord, surface: RunLineSender) -> anyhow::Result<()> {
     let mut tail = EventTail::after(&hosting.runs().directory(&record.id), 0);
     loop {
         let (runs, id) = (hosting.runs().clone(), record.id.clone());

@@ -21,7 +21,7 @@ use crate::card::CardState;
 use crate::config::Environment;
 use crate::host::{
     AgentLine, AskOutcome, Beginning, Control, Hosting, Image, Input, Message, OwnLine, Resumption, RunLine,
-    RunRecord,
+    RunLineReceiver, RunRecord,
 };
 use crate::proxy::{Desk, WorkflowId};
 
@@ -113,11 +113,7 @@ impl Console {
     }
 
     /// Shows a run and passes on what its person says, until it is over.
-    pub(super) async fn attend(
-        &mut self,
-        controls: mpsc::Sender<Control>,
-        mut lines: mpsc::Receiver<RunLine>,
-    ) {
+    pub(super) async fn attend(&mut self, controls: mpsc::Sender<Control>, mut lines: RunLineReceiver) {
         let mut is_read = true;
         loop {
             self.draw().await;

@@ -33,7 +33,7 @@ use super::{CommandContext, output, person};
 use crate::host::claude::Opening;
 use crate::host::{
     Beginning, HostedRun, Hosting, Input, Message, Priority, Resumption, RunEnd, RunError, RunLock,
-    RunOutcome, RunRecord, RunState, WantedRun, drive,
+    RunOutcome, RunRecord, RunState, WantedRun, drive, run_lines,
 };
 use crate::protocol::Shown;
 use crate::proxy::{Desk, Urgency};
@@ -48,8 +48,8 @@ use surface::Attendance;
 /// The exit code of a run that waits for an answer: try again later.
 const PARKED: u8 = 75;
 
-/// How many lines of a run may wait for the terminal.
-const WAITING: usize = 256;
+/// How much of what a person says may wait for the run, which reads it at once.
+const WAITING: usize = 64;
 
 /// What a run is told that was left while its agent worked.
 const GO_ON: &str = "This run was interrupted while you worked. Continue where you left off.";
@@ -285,7 +285,7 @@ async fn host(
     let code = loop {
         let proxy = run.proxy.clone();
         let (controls, received) = mpsc::channel(WAITING);
-        let (surface, lines) = mpsc::channel(WAITING);
+        let (surface, lines) = run_lines();
         let driving = drive(run, beginning, received, surface);
         let (end, ()) = tokio::join!(driving, console.attend(controls, lines));
         proxy.close(Urgency::Gentle).await;
