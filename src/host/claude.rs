@@ -15,8 +15,11 @@ use super::error::RunError;
 use super::record::RunRecord;
 use crate::config::{Environment, RunSettings};
 use crate::protocol::{Secrets, Shown};
-use crate::proxy::{find_users_program, presence_of};
+use crate::proxy::{Declared, find_users_program, presence_of};
 use crate::workflow::ProcessName;
+
+/// What people call it.
+pub const NAME: &str = "Claude Code";
 
 /// Names the agent's program for one command.
 const PROGRAM_VARIABLE: &str = "PML_CLAUDE";
@@ -56,6 +59,12 @@ pub enum SettingSources {
     All,
     /// The user's only.
     User,
+}
+
+/// Says what the agent is as a client, to those who are asked by it.
+#[must_use]
+pub fn declared() -> Declared {
+    Declared::new(None, Some(&json!({ "name": NAME }).to_string()))
 }
 
 /// Finds the program of the agent.

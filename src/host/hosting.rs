@@ -223,7 +223,7 @@ impl Hosting {
         if let Some(pid) = claude::process_with_session(&self.environment, record) {
             return Err(RunError::SessionOpen {
                 id: record.id.to_string(),
-                agent: "Claude Code",
+                agent: claude::NAME,
                 pid,
             });
         }
@@ -293,6 +293,7 @@ impl Hosting {
             None => environment,
         };
         let proxy = Proxy::new(environment, &self.locations, files, TaskTracker::new());
+        proxy.declare(claude::declared());
         HostedRun {
             record,
             lock,

@@ -9,14 +9,14 @@
 //! | 3, AC-2 | free text | here |
 //! | 4 | several options | here |
 //! | 5, AC-9 | questions one after the other | here, also those of one call and of two calls at once |
-//! | 6, AC-5 | the rest is unchanged | here for every other tool; the stream of an agent: `run/overhead.rs`, a measurement that is run by hand |
+//! | 6, AC-5 | the rest is unchanged | here for every other tool; the stream of an agent: `run/overhead.rs`, measured by hand (docs/BENCHMARKS.md) |
 //! | 7, AC-4 | nobody answers in time | here |
 //! | 8 | the browser leaves | here: the host goes away, and the wait still ends; the page of a run: `run_page/` |
 //! | 9 | 403 | here; that the provider says it: `serve.rs` |
 //! | 10 | the tool cannot work | here: a bad file fails `ask_user` and nothing else; a client goes on without pml by itself |
 //! | 11, AC-6 | switched off | here for the tools; the agent of a run: `run/questions.rs` |
 //! | 13 | an answer arrives within 2 s | here: at most one interval of polls, which is 2 s, and a round trip |
-//! | 14 | throughput of the stream | `run/overhead.rs`, by hand |
+//! | 14 | throughput of the stream | `run/overhead.rs`: 0.82 of the direct time (docs/BENCHMARKS.md) |
 //! | AC-7 | no setup for users | `run/question_host.rs`: a run writes the file, private, and takes it away |
 //! | AC-8 | the card collapses after its answer | belongs to the page: `browser.rs` |
 //! | AC-10 | per project | here |

@@ -139,7 +139,7 @@ impl Hosting {
                 self.runs.forget(&record.id, lock);
                 Err(RunError::SessionOpen {
                     id: record.id.to_string(),
-                    agent: "Claude Code",
+                    agent: claude::NAME,
                     pid,
                 })
             }

@@ -399,11 +399,11 @@ fn a_key_opens_the_page_of_a_run_and_a_run_that_is_not_there_is_told() {
 }
 
 #[test]
-#[ignore = "draws the pictures of the documentation; run it by hand"]
+#[ignore = "draws pictures to look at; run it by hand"]
 fn pictures_of_a_run() {
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     for (look, name) in [
-        (Look::Light, "docs/run-page.png"),
+        (Look::Light, "target/run-page.png"),
         (Look::Dark, "target/run-page-dark.png"),
         (Look::Phone, "target/run-page-phone.png"),
     ] {

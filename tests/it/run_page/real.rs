@@ -21,7 +21,7 @@ const PASTE: &str = "const canvas = document.createElement('canvas');
     });";
 
 /// Starts a run with its page, and opens the page as the browser of the person would.
-fn on_the_web(scene: &Scene, look: Look) -> (Running, Browser, String) {
+fn on_the_web(scene: &Scene, prompt: &str, look: Look) -> (Running, Browser, String) {
     use std::os::unix::fs::PermissionsExt as _;
     let opener = scene.world.home().join("opener");
     let address = scene.world.home().join("opened");
@@ -32,7 +32,7 @@ fn on_the_web(scene: &Scene, look: Look) -> (Running, Browser, String) {
     std::fs::write(&opener, script).unwrap();
     std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
     scene.world.set("BROWSER", opener.to_str().unwrap());
-    let run = scene.start(&["--web", "fix it"]);
+    let run = scene.start(&["--web", prompt]);
     eventually("the browser is started", PATIENCE, || address.exists());
     let url = std::fs::read_to_string(address).unwrap();
     let browser = Browser::start(look);
@@ -63,7 +63,7 @@ fn a_run_is_followed_permitted_answered_guided_and_interrupted_on_its_page() {
         Turn::text("Postgres").and_wait(&answers).and_tool("Read", read),
         Turn::text("With tabs").and_wait(&works).and_text(", never said"),
     ]);
-    let (run, browser, url) = on_the_web(&scene, Look::Light);
+    let (run, browser, url) = on_the_web(&scene, "fix it", Look::Light);
     assert!(url.contains(&format!("/runs/{}?key=", scene.id())), "{url}");
     // What it says comes while it says it, and a reload in mid-turn keeps it.
     looks.wait_until_reached();
@@ -73,6 +73,10 @@ fn a_run_is_followed_permitted_answered_guided_and_interrupted_on_its_page() {
     looks.release();
     let pending = |code: &str| format!("#chat article[data-code={code}][data-state=pending]");
     let permission = scene.asking();
+    let panel = pending(&permission);
+    browser.wait_for_element(&panel);
+    let asker = browser.text(&format!("{panel} .who"));
+    assert!(asker.contains("Claude Code"), "{asker}");
     decide(&browser, &pending(&permission), "once");
     eventually("it ran", PATIENCE, || scene.world.path("one").exists());
     let mut choice = String::new();
@@ -105,11 +109,6 @@ fn a_run_is_followed_permitted_answered_guided_and_interrupted_on_its_page() {
     let sent = requests.last().unwrap();
     assert!(sent.user_texts().iter().any(|text| text.contains("with tabs")));
     assert!(sent.body().to_string().contains("image/png"));
-    std::fs::write(
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target/run-page-real.png"),
-        browser.screenshot(),
-    )
-    .unwrap();
     assert_eq!(browser.complaints(), Vec::<String>::new());
     // Nobody types in its terminal, so a turn that is broken off ends the run.
     browser.click("#interrupt");
@@ -130,7 +129,7 @@ fn a_run_that_is_stopped_on_its_page_is_gone_and_the_running_server_goes_on() {
     };
     let scene = scene.permissions(&json!({ "allow": ["client:Bash"] }));
     let server = Server::start_on(&scene.world, 0);
-    let (run, browser, url) = on_the_web(&scene, Look::Phone);
+    let (run, browser, url) = on_the_web(&scene, "fix it", Look::Phone);
     assert!(url.contains(&format!(":{}/", server.port())), "{url}");
     gate.wait_until_reached();
     shows(&browser, "I begin");
@@ -156,4 +155,42 @@ fn a_run_that_is_stopped_on_its_page_is_gone_and_the_running_server_goes_on() {
     browser.goto(&format!("http://127.0.0.1:{}/runs", server.port()));
     browser.wait_for_element(&format!("[data-run='{id}'][data-state=stopped]"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "draws a picture of the documentation; run it by hand"]
+fn picture_of_a_run() {
+    let cart = "pub fn total(lines: &[Line]) -> Money {\n    lines.iter().map(|line| line.amount().round()).sum()\n}\n";
+    let Some(scene) = Scene::scripted([]) else { return };
+    let scene = scene.permissions(&json!({ "allow": ["client:*"] }));
+    scene.world.write("cart.rs", cart);
+    let path = scene.world.path("cart.rs");
+    let refunds = json!({ "questions": [{
+        "question": "How should refunds be rounded?", "header": "Refunds", "multiSelect": false, "options": [
+            { "label": "For each line", "description": "As before; two functions" },
+            { "label": "Once at the end", "description": "One function; totals of old refunds differ by a cent" },
+        ],
+    }] });
+    scene.api.then([
+        Turn::text("I look at how the total is made.").and_tool("Read", json!({ "file_path": path })),
+        Turn::text("It is rounded **for each line**, and belongs rounded once, at the end:\n\n```rust\nlines.iter().map(Line::amount).sum::<Money>().round()\n```").and_tool(
+            "Edit",
+            json!({
+                "file_path": path,
+                "old_string": "lines.iter().map(|line| line.amount().round()).sum()",
+                "new_string": "lines.iter().map(Line::amount).sum::<Money>().round()",
+            }),
+        ),
+        Turn::text("Refunds use the same function, so I need to know:").and_tool("AskUserQuestion", refunds),
+    ]);
+    let (run, browser, _) = on_the_web(&scene, "Fix the failing test in the cart", Look::Light);
+    browser.wait_for_element("#chat article[data-state=pending]");
+    browser.wait_for(
+        "it stands still",
+        "return document.getAnimations().every(one => one.playState !== 'running')",
+    );
+    let picture = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/run-page.png");
+    std::fs::write(picture, browser.screenshot()).unwrap();
+    run.signal(rustix::process::Signal::TERM);
+    run.ended().with(75);
 }
