@@ -154,11 +154,18 @@ fn benchmark(effort: Effort, destination: Destination) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Where the figures of other measurements begin in the page.
+const OTHERS: &str = "\n## The inbox\n";
+
 #[expect(clippy::disallowed_methods, reason = "the page is the benchmark's own file")]
 fn write(page: &str) -> anyhow::Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     std::fs::create_dir_all(&folder)?;
-    std::fs::write(folder.join("BENCHMARKS.md"), page)?;
+    let path = folder.join("BENCHMARKS.md");
+    // What other measurements wrote stays below.
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    let others = before.find(OTHERS).map_or("", |at| &before[at..]);
+    std::fs::write(path, format!("{}\n{others}", page.trim_end()))?;
     tell("docs/BENCHMARKS.md is written");
     Ok(())
 }
