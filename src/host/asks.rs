@@ -17,7 +17,7 @@ use super::{form, reply};
 use crate::config::AskUserTools;
 use crate::protocol::Shown;
 use crate::protocol::own_tool::APPROVAL_PROMPT;
-use crate::proxy::{Answer, Proxy, QuestionStatus, Refusal, WorkflowId};
+use crate::proxy::{Answer, Ask, Proxy, QuestionStatus, Refusal, WorkflowId};
 use crate::report;
 use crate::workflow::WorkflowError;
 pub(super) use waiting_ask::WaitingAsk;
@@ -212,6 +212,20 @@ impl Asks {
     /// Withdraws an ask that the agent does not wait for any more.
     pub(super) async fn withdraw(&self, id: WorkflowId) {
         self.proxy.withdraw(id).await;
+    }
+
+    /// Takes note that the agent has read the answers to its questions, so that no other question gets them. An approval is
+    /// taken by its call.
+    pub(super) async fn told(&self, id: WorkflowId) {
+        let taken = async {
+            match self.proxy.workflow(id).await?.ask {
+                Ask::Questions { .. } => self.proxy.take_answer(id).await.map(drop),
+                _ => Ok(()),
+            }
+        };
+        if let Err(refusal) = taken.await {
+            tracing::warn!("{}", report::render_hinted(&refusal));
+        }
     }
 
     /// Leaves an ask to whichever call or process comes for its answer next.

@@ -132,8 +132,13 @@ pub async fn drive(
     let (decided, mut happened) = mpsc::unbounded_channel();
     let tasks = TaskTracker::new();
     let journal = Journal::open(directory, surface).await?;
+    let asks = Asks::new(proxy);
+    for id in &beginning.told {
+        // The call that asked is gone: an approval is free for the very same call, however soon that comes.
+        asks.leave(*id).await;
+    }
     let mut driver = Driver {
-        asks: Asks::new(proxy),
+        asks,
         machine: Machine::new(beginning.input),
         patience,
         patient_until: None,

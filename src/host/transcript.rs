@@ -11,8 +11,12 @@ use serde_json::Value;
 
 use super::record::{KeptAskKind, RunRecord, RunState};
 
-/// How a call ends whose agent loses its host while it asks: in the name of the user, who said nothing.
-const HOST_GONE: &str = "The user doesn't want to take this action right now.";
+/// How a call ends whose agent loses its host while it asks: in the name of the user, who said nothing, or as a failure of the
+/// permission.
+const HOST_GONE: [&str; 2] = [
+    "The user doesn't want to take this action right now.",
+    "Tool permission stream closed",
+];
 
 /// What is written down of a call that asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +95,8 @@ fn result_of(line: &str, call: &str) -> Option<Written> {
     let line: TranscriptLine = serde_json::from_str(line).ok()?;
     let mut blocks = line.message.content.iter();
     let result = blocks.find(|block| block["type"] == "tool_result" && block["tool_use_id"] == call)?;
-    let abandoned = result["is_error"] == true && result["content"].to_string().contains(HOST_GONE);
+    let said = result["content"].to_string();
+    let abandoned = result["is_error"] == true && HOST_GONE.iter().any(|words| said.contains(words));
     Some(if abandoned {
         Written::Abandoned
     } else {
@@ -148,9 +153,14 @@ mod tests {
 
     #[test]
     fn what_the_agent_made_up_when_its_host_was_gone_is_no_answer() {
-        let abandoned = result(true, &format!("{HOST_GONE} STOP what you are doing."));
-        assert_eq!(reconciled(None, &abandoned), (RunState::Lost, 1));
-        assert_eq!(reconciled(Some("t1"), &abandoned), (RunState::Lost, 1));
+        for words in [
+            "The user doesn't want to take this action right now. STOP what you are doing.",
+            "Tool permission request failed: AbortError: Tool permission stream closed before response received",
+        ] {
+            let abandoned = result(true, words);
+            assert_eq!(reconciled(None, &abandoned), (RunState::Lost, 1));
+            assert_eq!(reconciled(Some("t1"), &abandoned), (RunState::Lost, 1));
+        }
     }
 
     #[test]

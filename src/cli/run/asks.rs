@@ -63,13 +63,12 @@ impl OpenAsks {
         }
     }
 
-    /// Takes an ask out that is over.
-    pub(super) fn remove(&mut self, id: WorkflowId, now: Instant) {
+    /// Takes an ask out that is over; returns it if it was on the screen.
+    pub(super) fn remove(&mut self, id: WorkflowId, now: Instant) -> Option<ShownAsk> {
         self.waiting.retain(|waiting| *waiting != id);
-        if self.shown.as_ref().is_some_and(|shown| shown.card.id == id) {
-            self.shown = None;
-            self.turn_to(Addressee::Agent, now);
-        }
+        let shown = self.shown.take_if(|shown| shown.card.id == id)?;
+        self.turn_to(Addressee::Agent, now);
+        Some(shown)
     }
 
     /// Takes all out: none of them is waited for any more.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::ask_text;
-use super::asks::{Addressee, OpenAsks};
+use super::asks::{Addressee, OpenAsks, ShownAsk};
 use super::editor::Keyed;
 use super::signals::{Heard, Signals};
 use super::status::Status;
@@ -270,7 +270,7 @@ impl Console {
                     }
                     self.asks.show(card, Instant::now());
                 }
-                Ok(_) | Err(_) => self.asks.remove(id, Instant::now()),
+                Ok(_) | Err(_) => drop(self.asks.remove(id, Instant::now())),
             }
         }
         let (code, more) = self.asks.told();
@@ -313,14 +313,14 @@ impl Console {
         match line {
             RunLine::Own(OwnLine::Ask { id, .. }) => self.asks.push(*id),
             RunLine::Own(OwnLine::Answered { id, outcome }) => {
-                self.asks.remove(*id, Instant::now());
-                self.tell_answer(*id, *outcome).await;
+                let shown = self.asks.remove(*id, Instant::now());
+                self.tell_answer(*id, *outcome, shown.as_ref()).await;
             }
             _ => {}
         }
     }
 
-    async fn tell_answer(&mut self, id: WorkflowId, outcome: AskOutcome) {
+    async fn tell_answer(&mut self, id: WorkflowId, outcome: AskOutcome, shown: Option<&ShownAsk>) {
         let Ok(workflow) = self.desk.find(id).await else {
             return;
         };
@@ -328,7 +328,9 @@ impl Console {
         match (card.answered, outcome) {
             (Some(answer), _) => {
                 let by = answer.who.unwrap_or(answer.road);
-                self.surface.line(&format!("= {} · {by}", answer.text));
+                // One that was answered before it was drawn is told with what was asked.
+                let asked = shown.map_or_else(|| format!("{} ", card.title), |_| String::new());
+                self.surface.line(&format!("= {asked}{} · {by}", answer.text));
             }
             (None, AskOutcome::Withdrawn) => {
                 self.surface.line(&format!(

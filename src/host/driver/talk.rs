@@ -57,6 +57,9 @@ impl Driver {
         if let Some((_, told)) = self.told.take_if(|(first, _)| first == uuid) {
             self.record.deliver(|ask| told.contains(&ask.workflow));
             self.save().await?;
+            for id in told {
+                self.asks.told(id).await;
+            }
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use pml::host::{Image, Message, Priority, RunInput, RunState, events_after};
+use pml::host::{Image, Message, Priority, RunInput, RunState};
 use pretty_assertions::assert_eq;
 use rustix::fs::OFlags;
 use rustix::process::Signal;
@@ -24,9 +24,20 @@ const PICTURE: &str =
 fn working(script: impl IntoIterator<Item = Turn>) -> Option<(Scene, Running, File)> {
     let scene = Scene::scripted([bash("cat pipe")])?.permissions(&json!({ "allow": ["client:Bash"] }));
     scene.api.then(script);
+    make_pipe(&scene);
+    let run = scene.start(&["begin"]);
+    let pipe = open_pipe(&scene);
+    Some((scene, run, pipe))
+}
+
+/// Makes the pipe that a command of the agent reads.
+pub(super) fn make_pipe(scene: &Scene) {
     let made = scene.world.program(Path::new("mkfifo")).arg("pipe").status();
     assert!(made.unwrap().success());
-    let run = scene.start(&["begin"]);
+}
+
+/// Waits until the command reads the pipe, and opens its other end.
+pub(super) fn open_pipe(scene: &Scene) -> File {
     let mut options = std::fs::OpenOptions::new();
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
     options.write(true).custom_flags(flags);
@@ -36,7 +47,7 @@ fn working(script: impl IntoIterator<Item = Turn>) -> Option<(Scene, Running, Fi
         opened = options.open(scene.world.path("pipe")).ok();
         opened.is_some()
     });
-    Some((scene, run, opened.unwrap()))
+    opened.unwrap()
 }
 
 /// Says something to the only run, from here.
@@ -51,16 +62,6 @@ fn message(text: &str) -> Message {
         images: Vec::new(),
         priority: Priority::Next,
     }
-}
-
-/// What happened in the only run so far.
-fn events(scene: &Scene) -> Vec<Value> {
-    let directory = scene.runs().directory(&scene.record().id);
-    let events = events_after(&directory, 0).unwrap_or_default();
-    let lines = events
-        .iter()
-        .map(|event| serde_json::from_str(&event.line).unwrap());
-    lines.collect()
 }
 
 fn ended_as(scene: &Scene) -> String {
@@ -82,7 +83,7 @@ fn guidance_with_an_image_reaches_the_model_with_the_result_of_the_running_tool(
     };
     put(&scene, &RunInput::Message(guidance.clone()));
     eventually("the agent has it", PATIENCE, || {
-        let events = events(&scene);
+        let events = scene.events();
         events
             .iter()
             .any(|event| event["command_uuid"] == *guidance.uuid && event["state"] == "queued")
@@ -101,7 +102,7 @@ fn guidance_with_an_image_reaches_the_model_with_the_result_of_the_running_tool(
         "{said:?}"
     );
     assert!(requests[1].body().to_string().contains(PICTURE));
-    let told = events(&scene);
+    let told = scene.events();
     let told = told
         .iter()
         .find(|event| event["event"] == "message" && event["images"] == 1);
@@ -125,7 +126,7 @@ fn what_is_no_image_is_not_sent_and_the_run_goes_on() {
         }),
     );
     eventually("it is told", PATIENCE, || {
-        let events = events(&scene);
+        let events = scene.events();
         events
             .iter()
             .any(|event| event["event"] == "note" && event["text"].to_string().contains("no kind of image"))

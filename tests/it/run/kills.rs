@@ -233,6 +233,24 @@ fn an_answer_reaches_the_model_exactly_once_when_its_host_or_its_agent_is_killed
     });
 }
 
+/// Has an agent go on that was killed after it had its answer; returns the exit code of the run.
+fn go_on(scene: &Scene, round: &Round, number: u64) -> Option<i32> {
+    let mut run = scene.start(&["--resume", &scene.id(), "go on"]);
+    seldom("the run asks, or ends", || scene.is("asking") || run.has_ended());
+    if !run.has_ended() {
+        // Killed between the approval and the result, the agent knows nothing of its call any more, and may make it again:
+        // its person is asked again.
+        let last = scene.api.last_messages();
+        assert_eq!(
+            round.what,
+            What::Permission,
+            "{number}: {round:?} asks again: {last:#?}"
+        );
+        scene.say(&["refuse", &scene.code()]);
+    }
+    run.ended().code
+}
+
 /// Kills, resumes by two processes at once until nothing is left to do, and checks what came of it.
 fn one_round(scene: &Scene, seed: u64, number: u64) -> String {
     let round = Round::new(seed, number);
@@ -259,7 +277,7 @@ fn one_round(scene: &Scene, seed: u64, number: u64) -> String {
     let state = scene.record().state;
     if state.word() != "done" {
         // The agent has the answer, and was killed before it could do anything with it.
-        codes.push(scene.run(&["--resume", id.as_str(), "go on"]).code);
+        codes.push(go_on(scene, &round, number));
     }
     let (times, runs) = (told(scene, &answer), ran(scene, number));
     let summary = format!(

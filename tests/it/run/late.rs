@@ -8,7 +8,8 @@ use super::scene::{PATIENCE, Running, Scene, nothing_is_left_of};
 use super::{OUTCOME_UNKNOWN, bash, question};
 use crate::serve::Served;
 use crate::support::eventually;
-use crate::support::messages_api::Turn;
+use crate::support::messages_api::{Gate, Turn};
+use crate::support::world::state;
 
 /// A run in its second turn, which asks; the session is on disk.
 fn asking(script: impl IntoIterator<Item = Turn>) -> Option<(Scene, Running, String)> {
@@ -26,6 +27,15 @@ fn told(scene: &Scene) -> Vec<String> {
     let mut said = scene.api.user_texts();
     said.retain(|text| text.contains("You previously asked"));
     said
+}
+
+/// How an ask stands in the store: whether a call waits for its answer, and its phase.
+fn stored(scene: &Scene, code: &str) -> (i64, String) {
+    let store = rusqlite::Connection::open(state(&scene.world).join("workflows.db")).unwrap();
+    let row = "SELECT attended, phase FROM workflow WHERE code = ?1";
+    store
+        .query_row(row, [code], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
 }
 
 /// Checks that the only result is the one that says that nothing is known.
@@ -62,6 +72,11 @@ fn an_agent_that_is_killed_while_it_asks_is_told_the_answer_by_a_message() {
     outcome_is_unknown(&scene);
     assert_eq!(scene.told_state(), json!({ "name": "ended", "outcome": "done" }));
     assert!(scene.record().asks.is_empty());
+    assert_eq!(
+        stored(&scene, &code).1,
+        "final",
+        "no later question gets the answer once more"
+    );
     scene.run(&["--resume", &id]).with(2);
     assert_eq!(scene.api.requests().len(), 3, "what was told is not told again");
 }
@@ -230,4 +245,36 @@ fn what_was_asked_in_the_moment_its_host_was_killed_is_answered_all_the_same() {
         );
         assert_eq!(scene.pending(), Vec::<Value>::new());
     }
+}
+
+#[test]
+fn an_approval_of_a_lost_run_is_free_for_the_very_same_call_at_once() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    // An agent whose host is killed may still say something before it ends.
+    let again = Turn::respond(move |request| {
+        let mut messages = request.messages().iter().rev();
+        let last = messages.find(|message| message["role"] == "user");
+        if last.is_some_and(|last| last.to_string().contains("make the very same call again")) {
+            let call = json!({ "command": "touch made", "description": "a command" });
+            Turn::held(&held).and_tool("Bash", call)
+        } else {
+            Turn::text("Done.")
+        }
+    });
+    let script = [bash("touch made"), again.clone(), again.clone(), again];
+    let Some((scene, run, code)) = asking(script) else {
+        return;
+    };
+    run.signal(Signal::KILL);
+    drop(run);
+    nothing_is_left_of(&scene.record().id);
+    scene.say(&["approve", &code]);
+    let run = scene.start(&["--resume", &scene.id()]);
+    gate.wait_until_reached();
+    // Otherwise the answer is left to the call that asked for two seconds, and an agent that is faster asks again.
+    assert_eq!(stored(&scene, &code), (0, "approved".to_owned()));
+    gate.release();
+    run.ended().with(0);
+    assert!(scene.world.path("made").exists());
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pml::host::{RunId, RunRecord, Runs};
+use pml::host::{RunId, RunRecord, Runs, events_after};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -126,6 +126,16 @@ impl Scene {
     pub(crate) fn is(&self, word: &str) -> bool {
         let records = self.records();
         records.len() == 1 && records[0].state.word() == word
+    }
+
+    /// What happened in the only run so far.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let directory = self.runs().directory(&self.record().id);
+        let events = events_after(&directory, 0).unwrap_or_default();
+        let lines = events
+            .iter()
+            .map(|event| serde_json::from_str(&event.line).unwrap());
+        lines.collect()
     }
 
     /// Where the only run stands, as `pml runs --json` tells it.

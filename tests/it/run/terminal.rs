@@ -1,8 +1,11 @@
 //! A run in a terminal: what its person sees and types.
 
+use std::io::Write as _;
+
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
+use super::guidance::{make_pipe, open_pipe};
 use super::scene::{PATIENCE, Scene, nothing_is_left_of};
 use super::tmux::Terminal;
 use super::{CHOSEN, bash, question};
@@ -160,4 +163,73 @@ fn the_end_of_the_input_in_the_middle_of_a_turn_leaves_its_questions_to_be_answe
     terminal.shows("Postgres it is.");
     terminal.shows("left with 0");
     assert_eq!(scene.api.tool_results()[0].text, CHOSEN);
+}
+
+#[test]
+fn what_is_said_for_later_is_read_after_the_turn_and_the_rest_with_the_running_tool() {
+    let script = [
+        bash("cat pipe"),
+        Turn::text("The turn is over."),
+        Turn::text("And tested."),
+    ];
+    let Some(scene) = scene(script) else {
+        return;
+    };
+    let scene = scene.permissions(&json!({ "allow": ["client:Bash"] }));
+    make_pipe(&scene);
+    let terminal = Terminal::start(&scene, "'begin'");
+    let mut pipe = open_pipe(&scene);
+    terminal.line("/later and test it");
+    terminal.shows("  queued: and test it");
+    terminal.line("use tabs");
+    terminal.shows("  queued: use tabs");
+    pipe.write_all(b"one\n").unwrap();
+    drop(pipe);
+    terminal.shows("And tested.");
+    terminal.ends();
+    let requests = scene.api.requests();
+    assert_eq!(requests.len(), 3);
+    let says = |request: usize, text: &str| {
+        let texts = requests[request].user_texts();
+        texts.iter().any(|said| said.contains(text))
+    };
+    assert!(says(1, "use tabs") && !says(1, "and test it"));
+    assert!(says(2, "and test it"));
+}
+
+#[test]
+fn what_is_said_now_drops_what_the_turn_still_meant_to_do() {
+    let script = [
+        bash("cat pipe").and_tool(
+            "Bash",
+            json!({ "command": "touch two", "description": "a command" }),
+        ),
+        Turn::text("Stopped."),
+    ];
+    let Some(scene) = scene(script) else {
+        return;
+    };
+    let scene = scene.permissions(&json!({ "allow": ["client:Bash"] }));
+    make_pipe(&scene);
+    let terminal = Terminal::start(&scene, "'begin'");
+    let mut pipe = open_pipe(&scene);
+    terminal.line("/now stop that");
+    terminal.shows("< stop that");
+    eventually("the agent has it", PATIENCE, || {
+        scene
+            .events()
+            .iter()
+            .any(|event| event["command_uuid"].is_string() && event["state"] == "queued")
+    });
+    pipe.write_all(b"one\n").unwrap();
+    drop(pipe);
+    terminal.shows("Stopped.");
+    terminal.ends();
+    let said = scene.api.user_texts();
+    assert!(said.iter().any(|text| text.contains("stop that")), "{said:?}");
+    assert!(
+        !scene.world.path("two").exists(),
+        "{:#?}",
+        scene.api.tool_results()
+    );
 }
