@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
-use super::hearing::Hearing;
+use super::listener::Listener;
 use super::local_time::LocalTime;
-use super::open::{Opener, Opening};
+use super::opener::{Opener, Opening};
 use super::outbox::{Done, Order, Outbox};
 use super::switchboard::Switchboard;
 use crate::config::{ChannelName, ChannelSettings, Environment};
@@ -118,7 +118,7 @@ fn run(
             done,
             ending: ending.clone(),
         };
-        let hearing = Hearing {
+        let listener = Listener {
             channel,
             desk,
             settings,
@@ -127,7 +127,7 @@ fn run(
             state,
             ending: ending.clone(),
         };
-        tokio::join!(outbox.run(orders), hearing.run());
+        tokio::join!(outbox.run(orders), listener.run());
         switchboard.disconnect(name);
         connection.ended().await;
     }

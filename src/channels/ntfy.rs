@@ -21,7 +21,7 @@ use super::channel::{
     Unsupported, Utterance,
 };
 use super::notice::Notice;
-use super::opening::OpenError;
+use super::open_error::OpenError;
 use super::press::{Button, Press};
 use super::service::{ANSWER_LIMIT, REQUEST_LIMIT, Service, ServiceAnswer, Settings};
 use crate::card::Card;

@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::closing::standing;
 use super::line::{Line, Surroundings};
 use super::local_time::LocalTime;
-use super::open::{Opener, opener};
+use super::opener::{Opener, opener};
 use super::outbox::{Done, Order};
+use super::outcome::standing;
 use super::plan::{Known, Plan, Step, plan};
 use super::switchboard::Switchboard;
 use crate::card::{Card, CardState};
@@ -184,7 +184,7 @@ impl Office {
             Ok(read) => read,
             Err(_panicked) => return WatchedConfig::new(files),
         };
-        // While the file cannot be read, what it said last counts: a slip of the pen hangs up on nobody.
+        // While the file cannot be read, what it said last counts: a slip of the pen ends no channel.
         let Ok(current) = current else { return config };
         let wanted = &current.channels;
         if **settings.borrow() == *wanted && lines.len() == wanted.configured().count() {

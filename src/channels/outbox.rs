@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::backoff;
 use super::channel::{Channel, ChannelError, MessageRef};
-use super::closing;
 use super::connection::Connection;
 use super::local_time::LocalTime;
 use super::notice::{Notice, Standing};
+use super::outcome;
 use super::press::Nonce;
 use super::view;
 use crate::card::{Card, CardState};
@@ -150,8 +150,8 @@ impl Outbox {
         for attempt in 1.. {
             let card = self.card(&delivery.key).await?;
             let basics = self.basics()?;
-            let standing = closing::standing(&card);
-            let Some(line) = closing::line(&card, &|at| self.time.time(at)) else {
+            let standing = outcome::standing(&card);
+            let Some(line) = outcome::line(&card, &|at| self.time.time(at)) else {
                 return Some(delivery);
             };
             let notice = Notice {

@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use super::closing::standing;
-use super::routing::{channels_for, named, quiet_left, until_escalation};
+use super::outcome::standing;
+use super::routes::{channels_for, named, quiet_left, until_escalation};
 use crate::card::{Card, CardState};
 use crate::config::{ChannelName, ChannelSettings};
 use crate::workflow::{Delivery, DeliveryKey, DeliveryState, ShownStanding, Timestamp, WorkflowId};
 
-/// How long a new ask waits before it is sent: what a rule, a client or a quick person answers calls nobody. An ask whose
+/// How long a new ask waits before it is sent: what a rule, a client or a quick person answers disturbs no phone. An ask whose
 /// asker named the channel does not wait.
 const GRACE: Duration = Duration::from_secs(1);
 

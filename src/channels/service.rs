@@ -10,7 +10,7 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 
 use super::channel::ChannelError;
-use super::opening::OpenError;
+use super::open_error::OpenError;
 use crate::config::{ChannelName, Environment, expand};
 use crate::http_client::{self, ClientError, root};
 use crate::protocol::{Excerpt, Secrets, Shown};
@@ -100,7 +100,7 @@ pub(super) struct Service {
     secrets: Secrets,
 }
 
-/// What a service answered, whatever its status is.
+/// What a service answered, with any status.
 pub(super) struct ServiceAnswer {
     pub(super) status: StatusCode,
     /// How long the service wants to be left alone.

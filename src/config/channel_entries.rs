@@ -43,7 +43,7 @@ pub(super) struct SlackEntry {
     pub(super) app_token: String,
     /// The token of the bot, `xoxb-…`. `${VAR}` expands.
     pub(super) bot_token: String,
-    /// The ids of the people who are asked and heard, such as `U0123`; none by default, which is nobody.
+    /// The ids of the people who are asked and heard, such as `U0123`; none by default.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub(super) people: Vec<PersonEntry>,
@@ -66,7 +66,7 @@ pub(super) struct SlackEntry {
 pub(super) struct TelegramEntry {
     /// The token of the bot. `${VAR}` expands.
     pub(super) token: String,
-    /// The ids of the people who are asked and heard, such as `412587349`; none by default, which is nobody.
+    /// The ids of the people who are asked and heard, such as `412587349`; none by default.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub(super) people: Vec<PersonEntry>,
@@ -97,7 +97,7 @@ pub(super) struct WhatsappEntry {
     pub(super) verify_token: Option<String>,
     /// The approved template that is sent where the window of 24 hours is closed.
     pub(super) template: Option<String>,
-    /// The numbers of the people who are asked and heard, such as `41790000000`; none by default, which is nobody.
+    /// The numbers of the people who are asked and heard, such as `41790000000`; none by default.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub(super) people: Vec<PersonEntry>,

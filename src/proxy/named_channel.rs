@@ -31,13 +31,13 @@ pub enum Unreached {
         /// Those that are.
         configured: Vec<ChannelName>,
     },
-    /// Nobody would be asked there.
+    /// Its list of people is empty.
     #[error("nobody is paired with `{channel}`: its list of people is empty")]
     Nobody {
         /// The channel.
         channel: ChannelName,
     },
-    /// Nobody who is asked there may answer.
+    /// The people who are asked there may not answer.
     #[error("`{channel}` may not be used to answer: `may` does not say \"answer\"")]
     MayNot {
         /// The channel.
@@ -57,7 +57,7 @@ pub enum Unreached {
         /// What went wrong last.
         reason: String,
     },
-    /// It could not be sent to anybody.
+    /// It could not be sent to any person.
     #[error("the question was not sent by `{channel}`: {reason}")]
     NotSent {
         /// The channel.
@@ -146,7 +146,7 @@ impl Proxy {
         }
     }
 
-    /// Finds a channel on which somebody can be asked now.
+    /// Finds a channel on which a person can be asked now.
     async fn ready_channel(&self, name: &str) -> Result<ChannelName, Unreached> {
         let channel: ChannelName = name.parse()?;
         let view = self.view().map_err(Refusal::Config)?;

@@ -499,7 +499,7 @@ async fn a_person_who_is_let_in_while_it_works_is_heard() {
     until("the code", async || working.telegram.replied().len() == 1).await;
     let (code, now) = (working.telegram.replied()[0].clone(), now());
     let code = code.rsplit(' ').next().unwrap();
-    let stranger = crate::channels::pairing::find(home.locations.state(), code, now).unwrap();
+    let stranger = crate::channels::pairing_codes::find(home.locations.state(), code, now).unwrap();
     assert_eq!(
         (stranger.channel, stranger.id.as_str()),
         (ChannelName::Telegram, "7")

@@ -2,7 +2,7 @@
 //!
 //! `blocks` and `envelope` are pure: a notice as Block Kit, and what comes in as something that was said. `api` speaks to
 //! the Web API, `connection` keeps a socket open in a task of its own, so that what comes in is acknowledged within the
-//! three seconds that Slack gives, whatever the reader of [`Channel::heard`] is doing.
+//! three seconds that Slack gives, also while the reader of [`Channel::heard`] is busy.
 
 mod api;
 mod blocks;

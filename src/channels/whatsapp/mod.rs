@@ -19,7 +19,7 @@ use self::receipt::{Incoming, Receipts};
 use self::template::Templates;
 use super::channel::{About, Channel, ChannelError, Heard, MessageRef, Pending, ReplyTo, Unsupported};
 use super::notice::{Notice, Standing};
-use super::opening::OpenError;
+use super::open_error::OpenError;
 use super::service::{ANSWER_LIMIT, REQUEST_LIMIT, Service, Settings};
 use crate::card::Card;
 use crate::config::{ChannelName, Environment, WhatsappSettings};

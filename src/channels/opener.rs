@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::channel::Channel;
 use super::ntfy::Ntfy;
-use super::opening::OpenError;
+use super::open_error::OpenError;
 use super::slack::Slack;
 use super::telegram::Telegram;
 use super::webhook::Webhook;

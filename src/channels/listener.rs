@@ -14,7 +14,7 @@ use super::channel::{About, Channel, ChannelError, Heard, Sender, SenderKind, Ut
 use super::connection::Connection;
 use super::local_time::LocalTime;
 use super::press::Press;
-use super::{backoff, closing, pairing, reading};
+use super::{backoff, interpretation, outcome, pairing_codes};
 use crate::card::{Card, CardState};
 use crate::config::{ChannelBasics, ChannelName, ChannelSettings};
 use crate::proxy::{Desk, Provenance, Refusal, Road, WorkflowId, now};
@@ -32,7 +32,7 @@ const STRANGER_EVERY: Duration = Duration::from_secs(30);
 const STRANGERS: usize = 100;
 
 /// The hearing of a channel.
-pub(super) struct Hearing {
+pub(super) struct Listener {
     pub(super) channel: Arc<dyn Channel>,
     pub(super) desk: Desk,
     pub(super) settings: watch::Receiver<Arc<ChannelSettings>>,
@@ -43,7 +43,7 @@ pub(super) struct Hearing {
     pub(super) ending: CancellationToken,
 }
 
-impl Hearing {
+impl Listener {
     /// Hears until the end.
     pub(super) async fn run(self) {
         let (mut failures, mut strangers) = (0, Strangers::default());
@@ -97,7 +97,7 @@ impl Hearing {
             return self.greet(channel, &heard.sender, strangers).await;
         }
         if heard.utterance == Utterance::Greeting {
-            return Some(reading::Misreading::Greeting.to_string());
+            return Some(interpretation::Misreading::Greeting.to_string());
         }
         let said = match self.find(&heard).await {
             Ok((card, utterance)) => self.say(card, &basics, &heard.sender, &utterance).await,
@@ -117,7 +117,7 @@ impl Hearing {
         if let Some(line) = self.over(&card) {
             return line;
         }
-        let said = match reading::read(&card, basics, utterance) {
+        let said = match interpretation::read(&card, basics, utterance) {
             Ok(said) => said,
             Err(misread) => return misread.to_string(),
         };
@@ -140,7 +140,7 @@ impl Hearing {
 
     /// Says what became of an ask that is over; `None` while it waits.
     fn over(&self, card: &Card) -> Option<String> {
-        closing::line(card, &|at| self.time.time(at))
+        outcome::line(card, &|at| self.time.time(at))
     }
 
     async fn card(&self, id: WorkflowId) -> Option<Card> {
@@ -218,7 +218,8 @@ impl Hearing {
             return None;
         }
         let (state, id) = (self.state.clone(), sender.id.clone());
-        let offered = tokio::task::spawn_blocking(move || pairing::offer(&state, channel, &id, now())).await;
+        let offered =
+            tokio::task::spawn_blocking(move || pairing_codes::offer(&state, channel, &id, now())).await;
         let unknown = "this pml does not know you, and nothing was changed";
         Some(match offered {
             Ok(Ok(Some(code))) => {
