@@ -117,6 +117,7 @@ fn run(
             connection: Arc::clone(&connection),
             done,
             ending: ending.clone(),
+            held_until: None,
         };
         let listener = Listener {
             channel,

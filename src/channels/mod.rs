@@ -4,6 +4,7 @@
 //! and brings back what was said; who may say it, and what answer it is, is decided by the office and the desk.
 
 mod backoff;
+mod books;
 pub(crate) mod channel;
 mod chat_command;
 mod connection;
@@ -22,6 +23,7 @@ mod opener;
 mod outbox;
 mod outcome;
 pub mod pairing_codes;
+mod pauses;
 mod plan;
 pub(crate) mod press;
 mod routes;

@@ -176,11 +176,7 @@ impl Ntfy {
                 lines: Lines::default(),
             });
         }
-        Err(self.error(&ServiceAnswer {
-            status: response.status(),
-            retry_after: None,
-            body: Vec::new(),
-        }))
+        Err(self.error(&ServiceAnswer::of_head(&response)))
     }
 }
 

@@ -22,7 +22,14 @@ pub(super) type Opener = Arc<dyn Fn(ChannelName, ChannelSettings, Environment) -
 /// Returns what opens the channels of services.
 pub(super) fn opener() -> Opener {
     Arc::new(|channel, settings, environment| {
-        Box::pin(async move { open(channel, &settings, &environment).await })
+        Box::pin(async move {
+            let opened = open(channel, &settings, &environment).await;
+            // The state of a channel is one line.
+            opened.map_err(|error| match error.hint() {
+                Some(hint) => format!("{error}; {hint}"),
+                None => error.to_string(),
+            })
+        })
     })
 }
 
@@ -31,30 +38,24 @@ async fn open(
     channel: ChannelName,
     settings: &ChannelSettings,
     environment: &Environment,
-) -> Result<Arc<dyn Channel>, String> {
-    let missing = || format!("`{channel}` is not configured");
-    // The state of a channel is one line.
-    let said = |error: OpenError| match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    };
+) -> Result<Arc<dyn Channel>, OpenError> {
+    let missing = || OpenError::NotConfigured { channel };
     Ok(match channel {
         ChannelName::Slack => {
             let settings = settings.slack.as_ref().ok_or_else(missing)?;
-            let slack = Slack::open(settings, environment).map_err(|error| error.to_string())?;
-            Arc::new(slack)
+            Arc::new(Slack::open(settings, environment)?)
         }
         ChannelName::Telegram => {
             let settings = settings.telegram.as_ref().ok_or_else(missing)?;
-            Arc::new(Telegram::open(settings, environment).await.map_err(said)?)
+            Arc::new(Telegram::open(settings, environment).await?)
         }
         ChannelName::Whatsapp => {
             let settings = settings.whatsapp.as_ref().ok_or_else(missing)?;
-            Arc::new(Whatsapp::open(settings, environment).await.map_err(said)?)
+            Arc::new(Whatsapp::open(settings, environment).await?)
         }
         ChannelName::Ntfy => {
             let settings = settings.ntfy.as_ref().ok_or_else(missing)?;
-            Arc::new(Ntfy::open(settings, environment).await.map_err(said)?)
+            Arc::new(Ntfy::open(settings, environment).await?)
         }
         ChannelName::Webhook => {
             let settings = settings.webhook.as_ref().ok_or_else(missing)?;

@@ -71,6 +71,7 @@ pub(super) async fn keep(api: Arc<Api>, pace: Pace, heard: mpsc::Sender<Said>, w
         let pause = match failed {
             ChannelError::TooFast { after, .. } => after.max(pace.pause_after(failures)),
             ChannelError::Unreachable { .. }
+            | ChannelError::Silent { .. }
             | ChannelError::Refused { .. }
             | ChannelError::Contested { .. }
             | ChannelError::Unreadable { .. } => pace.pause_after(failures),

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::Sender as Handing;
 
 use crate::channels::channel::{About, Heard, MessageRef, ReplyTo, Sender, SenderKind, Utterance};
 use crate::channels::press::{Button, Press};
-use crate::channels::{channel::Picked, typed};
+use crate::channels::{channel::Picked, chat_command};
 use crate::protocol::hook::HookReply;
 
 /// Meta delivers at most 3 MB; a message of a person has some kilobytes.
