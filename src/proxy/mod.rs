@@ -70,7 +70,7 @@ pub use presence::{presence_of, process_name};
 pub use read_only::tools as read_only_tools;
 pub use route::{ReadyRequest, RequestedItem, ResumedRoute, Route, UnknownItem};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
-pub use surface::OpenSurface;
+pub use surface::{ChannelKeeper, OpenSurface};
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
 pub use crate::loader::process::supervisor::program as supervisor_program;
