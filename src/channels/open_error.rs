@@ -53,7 +53,7 @@ pub(crate) enum OpenError {
         key: &'static str,
     },
     /// There is no client.
-    #[error("{channel} cannot be spoken to: {reason}")]
+    #[error("{} cannot be spoken to: {reason}", .channel.title())]
     Client {
         /// The channel.
         channel: ChannelName,

@@ -14,6 +14,7 @@ use super::channel::{Channel, ChannelError, MessageRef, OutcomeNotice};
 use super::connection::Connection;
 use super::local_time::LocalTime;
 use super::notice::{Notice, Standing};
+use super::pauses::Pause;
 use super::press::Nonce;
 use super::routes::named;
 use super::{outcome, view};
@@ -68,24 +69,6 @@ pub(super) enum OrderResult {
     Later(Delivery, Pause),
     /// The ask is gone, or cannot be recorded.
     Gone,
-}
-
-/// How long something is left alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pause {
-    /// This message: others may get through.
-    OfMessage(Duration),
-    /// The whole channel: its service wants pml to wait.
-    OfChannel(Duration),
-}
-
-impl Pause {
-    /// Returns how long it is.
-    pub(super) fn length(self) -> Duration {
-        match self {
-            Self::OfMessage(length) | Self::OfChannel(length) => length,
-        }
-    }
 }
 
 /// The outbox of a channel.
@@ -154,7 +137,10 @@ impl Outbox {
             return self.recorded(delivery).await.map(OrderResult::Recorded);
         }
         let shown = view::outside(&card, basics.details);
-        if let Err(unsupported) = self.channel.fits(&shown) {
+        // What has no room leads to the inbox; an agent that named this channel is told rather.
+        if let Err(unsupported) = self.channel.fits(&shown)
+            && named(&card).is_some()
+        {
             return self.failed(delivery, &unsupported.to_string()).await;
         }
         if let Some(error) = self.held() {

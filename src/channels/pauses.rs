@@ -3,9 +3,26 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::outbox::Pause;
 use crate::config::ChannelName;
 use crate::workflow::DeliveryKey;
+
+/// How long something is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// This message: others may get through.
+    OfMessage(Duration),
+    /// The whole channel: its service wants pml to wait.
+    OfChannel(Duration),
+}
+
+impl Pause {
+    /// Returns how long it is.
+    pub(super) fn length(self) -> Duration {
+        match self {
+            Self::OfMessage(length) | Self::OfChannel(length) => length,
+        }
+    }
+}
 
 /// The pauses that last now; they are known to this process alone.
 #[derive(Debug, Default)]

@@ -10,6 +10,7 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio::time::{Instant, sleep_until};
 
 use super::blocks::Message;
+use super::token::Token;
 use super::{TITLE, words};
 use crate::channels::channel::ChannelError;
 use crate::channels::open_error::OpenError;
@@ -59,15 +60,6 @@ pub(super) enum Method {
     PostEphemeral,
     /// Opens a form.
     ViewsOpen,
-}
-
-/// A token by which a method is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token {
-    /// That of the app, which opens sockets: `appToken`.
-    App,
-    /// That of the bot, which speaks: `botToken`.
-    Bot,
 }
 
 impl Method {

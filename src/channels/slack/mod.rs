@@ -15,6 +15,7 @@ mod seen;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod token;
 mod words;
 
 use std::sync::Arc;

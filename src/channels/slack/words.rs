@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::TITLE;
-use super::api::Token;
+use super::token::Token;
 use crate::channels::channel::{ChannelError, ReplyTo};
 
 /// The longest word that Slack has for an error.
