@@ -52,7 +52,9 @@ fn told(texts: impl Fn() -> Vec<String>) -> Vec<String> {
 fn check(mut texts: Vec<String>) -> String {
     assert_eq!(texts.len(), INJECTIONS.len() + 1);
     let long = texts.pop().unwrap();
-    texts.iter().for_each(|text| assert_no_link(text));
+    for text in &texts {
+        assert_no_link(text);
+    }
     assert!(long.contains("open the inbox on your computer"), "{long}");
     // A glance of it, marked as one.
     assert!(!long.contains("evil.example") && long.len() < 1_000, "{long}");

@@ -126,7 +126,7 @@ impl Shared {
     fn tell(&self, mut stream: &TcpStream, topic: &str) {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
         let open = json!({ "id": "o", "time": now(), "event": "open", "topic": topic });
-        if write!(stream, "{head}{open}\n").is_err() {
+        if writeln!(stream, "{head}{open}").is_err() {
             return;
         }
         let mut messages = self.messages.lock().unwrap();
