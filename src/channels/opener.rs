@@ -14,10 +14,11 @@ use crate::config::{ChannelName, ChannelSettings, Environment};
 use crate::report::Hint as _;
 
 /// A channel that is being opened.
-pub(super) type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Channel>, String>> + Send>>;
+pub(super) type PendingChannel = Pin<Box<dyn Future<Output = Result<Arc<dyn Channel>, String>> + Send>>;
 
 /// What opens a channel; tests bring their own.
-pub(super) type Opener = Arc<dyn Fn(ChannelName, ChannelSettings, Environment) -> Opening + Send + Sync>;
+pub(super) type Opener =
+    Arc<dyn Fn(ChannelName, ChannelSettings, Environment) -> PendingChannel + Send + Sync>;
 
 /// Returns what opens the channels of services.
 pub(super) fn opener() -> Opener {

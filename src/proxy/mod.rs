@@ -57,6 +57,7 @@ pub use client_scope::Claim;
 pub use client_tools::ClientToolRuling;
 pub use clock::{history, moment, now, release_age};
 pub use continuation::{Carrier, DecisionSource};
+pub use deliveries::ChannelStanding;
 pub use desk::{AskingProgram, ChangedCards, Desk, Snapshot};
 pub use door::Recorded;
 pub use introduction::Introduction;

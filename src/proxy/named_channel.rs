@@ -6,24 +6,21 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::deliveries::running;
+use super::deliveries::{ChannelStanding, OPENING, running, standing_of};
 use super::person_asks::new_question;
-use super::surface::channels_are_kept;
 use super::view::View;
 use super::{Proxy, Refusal};
 use crate::config::{ChannelName, NoSuchChannel};
 use crate::protocol::question::Question;
 use crate::report::Hint;
 use crate::workflow::{
-    ChannelState, Delivery, DeliveryState, NewWorkflow, State, Suspension, Workflow, WorkflowId,
+    ChannelReport, ChannelState, Delivery, DeliveryState, NewWorkflow, State, Suspension, Workflow,
+    WorkflowId,
 };
 
 /// How long a message may take to get there: a service that answers does so within a second or two, and its agent is not
 /// kept waiting for one that does not.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long a `pml serve` that was just started may take until it says how its channels stand.
-const OPENING: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether it did.
 const LOOK: Duration = Duration::from_millis(50);
@@ -195,26 +192,12 @@ impl Proxy {
         if !basics.may.contains(&crate::config::Permission::Answer) {
             return Err(Unreached::MayNot { channel });
         }
-        let began = Instant::now();
-        loop {
-            match self.check_connection(channel).await {
-                // One that is being started says so before it opens a channel.
-                Err(Unreached::NoServer { .. }) if self.channels_are_kept().await => {
-                    if began.elapsed() >= OPENING {
-                        return Err(Unreached::NotOpened { channel });
-                    }
-                    tokio::time::sleep(LOOK).await;
-                }
-                checked => return checked.map(|()| channel),
-            }
+        let standing = standing_of(&self.0.workflows, self.0.notifier.state(), channel);
+        match standing.await.map_err(Refusal::from)? {
+            ChannelStanding::NoServer => Err(Unreached::NoServer { channel }),
+            ChannelStanding::Unopened => Err(Unreached::NotOpened { channel }),
+            ChannelStanding::Reported(report) => checked(report).map(|()| channel),
         }
-    }
-
-    /// Tells whether a process of the user connects the channels.
-    async fn channels_are_kept(&self) -> bool {
-        let state = self.0.notifier.state().to_owned();
-        let looked = tokio::task::spawn_blocking(move || channels_are_kept(&state)).await;
-        matches!(looked, Ok(Ok(true)))
     }
 
     /// Fails where no process holds the connection of a channel, or it cannot be made.
@@ -223,16 +206,7 @@ impl Proxy {
         let report = running(reports)
             .into_iter()
             .find(|report| report.channel == channel);
-        match report {
-            None => Err(Unreached::NoServer { channel }),
-            Some(report) => match report.state {
-                ChannelState::Connecting | ChannelState::Connected => Ok(()),
-                ChannelState::Failed => Err(Unreached::Disconnected {
-                    channel,
-                    reason: report.error.unwrap_or_else(|| "it says not why".to_owned()),
-                }),
-            },
-        }
+        report.map_or(Err(Unreached::NoServer { channel }), checked)
     }
 
     /// Waits until a question is on its channel.
@@ -272,6 +246,17 @@ impl Proxy {
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+}
+
+/// Fails where the connection of a channel cannot be made.
+fn checked(report: ChannelReport) -> Result<(), Unreached> {
+    match report.state {
+        ChannelState::Connecting | ChannelState::Connected => Ok(()),
+        ChannelState::Failed => Err(Unreached::Disconnected {
+            channel: report.channel,
+            reason: report.error.unwrap_or_else(|| "it says not why".to_owned()),
+        }),
     }
 }
 

@@ -11,7 +11,7 @@ mod envelope;
 mod link;
 mod manifest;
 mod pace;
-mod seen;
+mod seen_events;
 mod socket;
 #[cfg(test)]
 mod tests;

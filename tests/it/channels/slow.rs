@@ -1,12 +1,14 @@
 //! A service that is slow, or wants to be left alone, keeps no agent waiting; and what an agent gives up is withdrawn.
 
+use std::process::Stdio;
+
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::{closed, stands, world_on};
 use crate::serve::Served;
 use crate::support::fake_telegram::FakeTelegram;
-use crate::support::world::{World, hold_database, json_of, state, texts};
+use crate::support::world::{World, hold_database, json_of, state, stderr, stdout, texts};
 use crate::support::{DEADLINE, eventually};
 
 fn arguments(question: &str) -> Value {
@@ -117,5 +119,44 @@ fn an_agent_that_asks_while_pml_serve_opens_its_channels_waits_a_moment() {
     assert_eq!(
         answer["result"]["structuredContent"]["status"], "pending",
         "{answer}"
+    );
+}
+
+#[test]
+fn a_test_of_a_channel_waits_a_moment_while_pml_serve_opens_it() {
+    let telegram = FakeTelegram::start();
+    let world = world_on(&telegram);
+    // The store is there.
+    let asked = world.legacy().call("ask_user", &json!({ "question": "Why?" }));
+    assert_eq!(asked["structuredContent"]["status"], "pending", "{asked}");
+    let held = hold_database(&world);
+    let _served = Served::start(&world);
+    let testing = world
+        .command(&["channels", "test", "telegram"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let files = format!("/proc/{}/fd", testing.id());
+    eventually("it has read the store", DEADLINE, || {
+        let files = std::fs::read_dir(&files).into_iter().flatten().flatten();
+        let mut open = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+        open.any(|file| file.ends_with("workflows.db"))
+    });
+    drop(held);
+    // The question that waited already, and the one of the test.
+    super::card(&telegram, 2);
+    let of_test = telegram.cards().into_iter().find(|id| {
+        let text = telegram.message(*id)["text"].to_string();
+        text.contains("This is a test of pml")
+    });
+    telegram.press(super::ME, super::ME, of_test.unwrap(), "Yes");
+    let tested = testing.wait_with_output().unwrap();
+    assert!(tested.status.success(), "{}", stderr(&tested));
+    assert!(
+        stdout(&tested).starts_with("answered: Yes (by chat:telegram:"),
+        "{}",
+        stdout(&tested)
     );
 }
