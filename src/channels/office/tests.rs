@@ -318,6 +318,7 @@ async fn a_restart_sends_nothing_twice_and_a_press_on_the_old_message_counts() {
     let second = home.open();
     second.slack.press(&old, "U2", 1);
     until("both edits", async || second.slack.updated().len() == 2).await;
+    until("the reply", async || second.slack.replied().len() == 1).await;
     assert_eq!(second.slack.sent().len(), 0);
     let edited: Vec<Value> = second
         .slack

@@ -202,7 +202,10 @@ async fn a_refusal_has_its_reason_from_a_form() {
     let ts = send(&slack, samples::install()).await;
     let pressed = fake.press("U1", &ts, "reason", &Filled::nothing());
     until("the form is opened", || fake.requests("views.open").len() == 1).await;
-    assert!(fake.happened(&format!("ack {pressed} on 1")));
+    until("it is acknowledged", || {
+        fake.happened(&format!("ack {pressed} on 1"))
+    })
+    .await;
     fake.submit("U1", "not on a Friday");
     let said = heard(&slack).await.unwrap();
     let reason = Some("not on a Friday".to_owned());
@@ -411,7 +414,10 @@ async fn an_event_that_is_delivered_again_is_acknowledged_and_heard_once() {
         heard(&slack).await.unwrap().utterance,
         Utterance::Text("two".to_owned())
     );
-    assert!(fake.happened(&format!("ack {again} on 1")));
+    until("it is acknowledged", || {
+        fake.happened(&format!("ack {again} on 1"))
+    })
+    .await;
 }
 
 #[tokio::test]
