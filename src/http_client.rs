@@ -19,6 +19,24 @@ pub(crate) enum ClientError {
     Settings(reqwest::Error),
     /// TLS cannot be set up.
     Tls,
+    /// A variable that names a proxy names none. What it holds may have a password in it.
+    Proxy {
+        /// The variable.
+        variable: &'static str,
+    },
+}
+
+impl ClientError {
+    /// Says what is wrong, without an address and without what `secrets` knows.
+    pub(crate) fn reason(self, secrets: &Secrets) -> String {
+        match self {
+            Self::Settings(error) => root(error, secrets),
+            Self::Tls => "TLS cannot be set up".to_owned(),
+            Self::Proxy { variable } => {
+                format!("`{variable}` is not the address of a proxy that begins with http:// or https://")
+            }
+        }
+    }
 }
 
 /// Makes ready to speak to an address; nothing is sent yet, and no redirect is followed.
@@ -27,7 +45,7 @@ pub(crate) async fn to(url: &Url, environment: &Environment) -> Result<Client, C
     let proxies = if is_loopback(url) {
         Vec::new()
     } else {
-        proxies(environment)
+        proxies(environment)?
     };
     let certificates = if url.scheme() == "https" || !proxies.is_empty() {
         Certificates::OfTheMachine
@@ -100,23 +118,74 @@ pub(crate) fn root(error: reqwest::Error, secrets: &Secrets) -> String {
     Shown::line(&secrets.hide(&cause.to_string())).to_string()
 }
 
-/// Returns the proxies that the environment names.
-fn proxies(environment: &Environment) -> Vec<Proxy> {
+/// Returns the proxies that the environment names. One that cannot be used is an error: going past it would tell an
+/// address to a network that was not to know it.
+fn proxies(environment: &Environment) -> Result<Vec<Proxy>, ClientError> {
     let named = |name: &str| {
         [name.to_owned(), name.to_ascii_lowercase()]
             .iter()
-            .find_map(|name| environment.variable(name)?.to_str())
+            .find_map(|name| environment.variable(name)?.to_str().map(str::trim))
+            .filter(|text| !text.is_empty())
             .map(str::to_owned)
     };
     let excepted = NoProxy::from_string(&named("NO_PROXY").unwrap_or_default());
+    let of = |variable: &'static str, proxy: fn(String) -> reqwest::Result<Proxy>| {
+        let text = named(variable)?;
+        // Without a scheme it is spoken to by HTTP; no other protocol of proxies is spoken here.
+        let scheme = text.split_once("://").map_or("http", |(scheme, _)| scheme);
+        let is_spoken = ["http", "https"]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(scheme));
+        let proxy = proxy(text.clone()).ok().filter(|_| is_spoken);
+        Some(match proxy {
+            Some(proxy) => Ok(proxy.no_proxy(excepted.clone())),
+            None => Err(ClientError::Proxy { variable }),
+        })
+    };
     [
-        named("HTTP_PROXY").map(Proxy::http),
-        named("HTTPS_PROXY").map(Proxy::https),
-        named("ALL_PROXY").map(Proxy::all),
+        of("HTTP_PROXY", Proxy::http),
+        of("HTTPS_PROXY", Proxy::https),
+        of("ALL_PROXY", Proxy::all),
     ]
     .into_iter()
     .flatten()
-    .filter_map(Result::ok)
-    .map(|proxy| proxy.no_proxy(excepted.clone()))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_proxy_that_cannot_be_used_is_an_error_that_names_its_variable_alone() {
+        let url: Url = "https://service.example/".parse().unwrap();
+        let told = async |name: &str, value: &str| {
+            let environment = Environment::new([(name, value)], "/");
+            let client = to(&url, &environment).await;
+            client.err().map(|error| error.reason(&Secrets::default()))
+        };
+        for (name, value, variable) in [
+            ("HTTPS_PROXY", "socks5://canary@proxy.example:1080", "HTTPS_PROXY"),
+            ("https_proxy", "http://canary:[", "HTTPS_PROXY"),
+            ("ALL_PROXY", "ftp://proxy.example", "ALL_PROXY"),
+        ] {
+            let told = told(name, value)
+                .await
+                .unwrap_or_else(|| panic!("{value} is taken"));
+            assert!(
+                told.starts_with(&format!("`{variable}` is not the address of a proxy")),
+                "{told}"
+            );
+            assert!(!told.contains("canary"), "{told}");
+        }
+        for value in [
+            "http://proxy.example:3128",
+            "proxy.example:3128",
+            "HTTPS://proxy.example",
+            "",
+            " ",
+        ] {
+            assert_eq!(told("HTTPS_PROXY", value).await, None, "{value:?}");
+        }
+    }
 }

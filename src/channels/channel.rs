@@ -27,7 +27,12 @@ pub(crate) trait Channel: Send + Sync {
     /// Shows a notice to a person. What comes back finds the message again.
     fn send<'a>(&'a self, notice: &'a Notice, to: &'a str) -> Pending<'a, MessageRef>;
 
-    /// Shows a notice as it is now in the place of the one that was sent.
+    /// Says how people learn what became of an ask.
+    fn outcome_notice(&self) -> OutcomeNotice {
+        OutcomeNotice::EditedMessage
+    }
+
+    /// Shows a notice as it is now in the place of the one that was sent, or as [`Channel::outcome_notice`] says.
     fn update<'a>(&'a self, at: &'a MessageRef, notice: &'a Notice) -> Pending<'a, ()>;
 
     /// Waits for the next thing that is said; connects by itself, and returns an error once for each time that fails.
@@ -45,6 +50,15 @@ pub(crate) trait Channel: Send + Sync {
     fn hook(&self, _request: HookRequest) -> HookReply {
         HookReply::Missing
     }
+}
+
+/// How people learn what became of an ask that was sent to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutcomeNotice {
+    /// The message itself is edited, as often as the ask changes. Editing twice does no harm.
+    EditedMessage,
+    /// Another message says it, which cannot be taken back: one for each person, as soon as there is an answer.
+    OwnMessage,
 }
 
 /// Where a message stands: written by a channel, kept in the store, read by that channel only.
@@ -151,8 +165,14 @@ pub(crate) enum ChannelError {
         /// Why, without the address.
         reason: String,
     },
+    /// The service took a request and did not answer in time: what was wanted may have been done.
+    #[error("{channel} did not answer in time")]
+    Silent {
+        /// The channel.
+        channel: &'static str,
+    },
     /// The service wants pml to wait.
-    #[error("{channel} wants pml to wait for {} seconds", .after.as_secs())]
+    #[error("{channel} wants pml to wait for {} seconds", .after.as_secs() + u64::from(.after.subsec_nanos() > 0))]
     TooFast {
         /// The channel.
         channel: &'static str,

@@ -45,10 +45,13 @@ impl Connection {
     /// Reports a failure, the `failures`-th in a row.
     pub(super) async fn failed(&self, error: &ChannelError, failures: u32) {
         let state = match error {
-            ChannelError::Unreachable { .. } | ChannelError::TooFast { .. } if failures < PATIENCE => {
+            ChannelError::Unreachable { .. } | ChannelError::Silent { .. } | ChannelError::TooFast { .. }
+                if failures < PATIENCE =>
+            {
                 ChannelState::Connecting
             }
             ChannelError::Unreachable { .. }
+            | ChannelError::Silent { .. }
             | ChannelError::TooFast { .. }
             | ChannelError::Refused { .. }
             | ChannelError::Contested { .. }

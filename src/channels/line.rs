@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
-use super::hearing::Hearing;
+use super::listener::Listener;
 use super::local_time::LocalTime;
-use super::open::{Opener, Opening};
+use super::opener::{Opener, PendingChannel};
 use super::outbox::{Done, Order, Outbox};
 use super::switchboard::Switchboard;
 use crate::config::{ChannelName, ChannelSettings, Environment};
@@ -48,10 +48,10 @@ pub(super) struct Line {
 impl Line {
     /// Opens a channel in a task of its own.
     pub(super) fn start(channel: ChannelName, settings: ChannelSettings, around: &Surroundings) -> Self {
-        let opening = (around.opener)(channel, settings.clone(), around.environment.clone());
+        let pending = (around.opener)(channel, settings.clone(), around.environment.clone());
         let ending = CancellationToken::new();
         let (orders, taken) = mpsc::channel(ORDERS);
-        let run = run(channel, opening, taken, around, ending.clone());
+        let run = run(channel, pending, taken, around, ending.clone());
         Self {
             settings,
             orders,
@@ -83,7 +83,7 @@ impl Line {
 
 fn run(
     name: ChannelName,
-    opening: Opening,
+    pending: PendingChannel,
     orders: mpsc::Receiver<Order>,
     around: &Surroundings,
     ending: CancellationToken,
@@ -95,7 +95,7 @@ fn run(
     async move {
         connection.connecting().await;
         let opened = tokio::select! {
-            opened = opening => opened,
+            opened = pending => opened,
             () = ending.cancelled() => return connection.ended().await,
         };
         let channel = match opened {
@@ -117,8 +117,9 @@ fn run(
             connection: Arc::clone(&connection),
             done,
             ending: ending.clone(),
+            held_until: None,
         };
-        let hearing = Hearing {
+        let listener = Listener {
             channel,
             desk,
             settings,
@@ -127,7 +128,7 @@ fn run(
             state,
             ending: ending.clone(),
         };
-        tokio::join!(outbox.run(orders), hearing.run());
+        tokio::join!(outbox.run(orders), listener.run());
         switchboard.disconnect(name);
         connection.ended().await;
     }

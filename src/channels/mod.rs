@@ -4,26 +4,29 @@
 //! and brings back what was said; who may say it, and what answer it is, is decided by the office and the desk.
 
 mod backoff;
+mod books;
 pub(crate) mod channel;
-mod closing;
+mod chat_command;
 mod connection;
 #[cfg(test)]
 mod fake;
-mod hearing;
 mod inert;
+mod interpretation;
 mod line;
+mod listener;
 mod local_time;
 pub(crate) mod notice;
 mod ntfy;
 mod office;
-mod open;
-mod opening;
+mod open_error;
+mod opener;
 mod outbox;
-pub mod pairing;
+mod outcome;
+pub mod pairing_codes;
+mod pauses;
 mod plan;
 pub(crate) mod press;
-mod reading;
-mod routing;
+mod routes;
 #[cfg(test)]
 mod samples;
 mod service;
@@ -31,7 +34,6 @@ mod slack;
 mod switchboard;
 mod telegram;
 mod text;
-mod typed;
 mod view;
 mod webhook;
 mod whatsapp;

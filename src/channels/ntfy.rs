@@ -21,7 +21,7 @@ use super::channel::{
     Unsupported, Utterance,
 };
 use super::notice::Notice;
-use super::opening::OpenError;
+use super::open_error::OpenError;
 use super::press::{Button, Press};
 use super::service::{ANSWER_LIMIT, REQUEST_LIMIT, Service, ServiceAnswer, Settings};
 use crate::card::Card;
@@ -176,11 +176,7 @@ impl Ntfy {
                 lines: Lines::default(),
             });
         }
-        Err(self.error(&ServiceAnswer {
-            status: response.status(),
-            retry_after: None,
-            body: Vec::new(),
-        }))
+        Err(self.error(&ServiceAnswer::of_head(&response)))
     }
 }
 

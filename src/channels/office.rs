@@ -3,25 +3,22 @@
 //! It looks whenever an ask, a setting or the time changed, plans (`plan.rs`), and hands the steps to the outbox of each
 //! channel. Every channel sends and hears in tasks of its own.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::closing::standing;
+use super::books::Books;
 use super::line::{Line, Surroundings};
 use super::local_time::LocalTime;
-use super::open::{Opener, opener};
+use super::opener::{Opener, opener};
 use super::outbox::{Done, Order};
 use super::plan::{Known, Plan, Step, plan};
 use super::switchboard::Switchboard;
-use crate::card::{Card, CardState};
 use crate::config::{ChannelName, ChannelSettings, Environment, Files, Locations, WatchedConfig};
-use crate::proxy::{
-    ChangedCards, Delivery, DeliveryKey, DeliveryState, Desk, Refusal, ShownStanding, WorkflowId, now,
-};
+use crate::proxy::{Delivery, DeliveryKey, DeliveryState, Desk, Refusal, ShownStanding, now};
 use crate::workflow::kept_error;
 
 /// How often the user's file is looked at: a person who was paired is heard soon after.
@@ -40,15 +37,6 @@ pub struct Office {
     switchboard: Switchboard,
     opener: Opener,
     ending: CancellationToken,
-}
-
-/// What the office knows between two looks.
-struct Books {
-    /// Up to which revision the cards are known; `None` where they must be read anew.
-    revision: Option<u64>,
-    cards: BTreeMap<WorkflowId, Card>,
-    deliveries: HashMap<DeliveryKey, Delivery>,
-    under_way: HashSet<DeliveryKey>,
 }
 
 impl Office {
@@ -121,7 +109,9 @@ impl Office {
         let mut books = Books::new(self.desk.open_deliveries().await?);
         loop {
             revisions.borrow_and_update();
-            config = self.settle(config, settings, surroundings, &mut lines).await;
+            config = self
+                .settle(config, settings, surroundings, &mut lines, &mut books)
+                .await;
             let mut again = LOOK;
             if lines.is_empty() {
                 // Nothing is to be sent: what waits is read when there is a channel.
@@ -135,6 +125,8 @@ impl Office {
                             cards: &books.cards,
                             deliveries: &books.deliveries,
                             under_way: &books.under_way,
+                            pauses: &books.pauses,
+                            instant: Instant::now(),
                             settings: &current,
                             home,
                             moment,
@@ -174,6 +166,7 @@ impl Office {
         settings: &watch::Sender<Arc<ChannelSettings>>,
         surroundings: &Surroundings,
         lines: &mut BTreeMap<ChannelName, Line>,
+        books: &mut Books,
     ) -> WatchedConfig {
         let files = config.files().clone();
         let read = tokio::task::spawn_blocking(move || {
@@ -184,7 +177,7 @@ impl Office {
             Ok(read) => read,
             Err(_panicked) => return WatchedConfig::new(files),
         };
-        // While the file cannot be read, what it said last counts: a slip of the pen hangs up on nobody.
+        // While the file cannot be read, what it said last counts: a slip of the pen ends no channel.
         let Ok(current) = current else { return config };
         let wanted = &current.channels;
         if **settings.borrow() == *wanted && lines.len() == wanted.configured().count() {
@@ -199,6 +192,10 @@ impl Office {
         for name in changed {
             if let Some(line) = lines.remove(&name) {
                 line.end().await;
+                if let Err(refusal) = books.reopen(name, &self.desk).await {
+                    let why = crate::report::render_hinted(&refusal);
+                    tracing::warn!("what was sent by `{name}` cannot be read: {why}");
+                }
             }
         }
         for name in wanted.configured() {
@@ -224,7 +221,7 @@ impl Office {
                     Order::Send(key, queued)
                 }
                 Step::Update(key) => match books.deliveries.get(&key) {
-                    Some(delivery) => Order::Update(delivery.clone()),
+                    Some(delivery) => Order::Update(delivery.clone(), books.pauses.failures(&key)),
                     None => continue,
                 },
                 Step::Fail(key, reason) => {
@@ -236,10 +233,7 @@ impl Office {
                     continue;
                 }
             };
-            let key = match &order {
-                Order::Send(key, _) => key.clone(),
-                Order::Update(delivery) => delivery.key.clone(),
-            };
+            let key = order.key().clone();
             // A channel that is not open leaves its deliveries as they are.
             let Some(line) = lines.get(&key.channel) else {
                 continue;
@@ -277,85 +271,6 @@ impl Office {
             );
         }
         books.keep(delivery);
-    }
-}
-
-impl Books {
-    fn new(deliveries: Vec<Delivery>) -> Self {
-        let deliveries = deliveries.into_iter();
-        Self {
-            revision: None,
-            cards: BTreeMap::new(),
-            deliveries: deliveries
-                .map(|delivery| (delivery.key.clone(), delivery))
-                .collect(),
-            under_way: HashSet::new(),
-        }
-    }
-
-    /// Reads what changed since the last look.
-    async fn look(&mut self, desk: &Desk) -> Result<(), Refusal> {
-        let changed = match self.revision {
-            Some(revision) => desk.changed_since(revision).await?,
-            None => ChangedCards::ReadAnew,
-        };
-        match changed {
-            ChangedCards::These { latest, cards } => {
-                for card in cards {
-                    self.cards.insert(card.id, card);
-                }
-                self.revision = Some(latest);
-            }
-            ChangedCards::ReadAnew => {
-                let snapshot = desk.snapshot().await?;
-                let cards = snapshot.pending.into_iter().chain(snapshot.recent);
-                self.cards = cards.map(|card| (card.id, card)).collect();
-                self.revision = Some(snapshot.revision);
-                let unknown: HashSet<WorkflowId> = self.deliveries.keys().map(|key| key.workflow).collect();
-                for id in unknown {
-                    if !self.cards.contains_key(&id)
-                        && let Ok(workflow) = desk.find(id).await
-                    {
-                        self.cards.insert(id, desk.card(&workflow));
-                    }
-                }
-            }
-        }
-        let (cards, under_way) = (&self.cards, &self.under_way);
-        // What is over and says so everywhere, or is gone, is nothing to remember.
-        self.deliveries.retain(|key, delivery| {
-            let card = cards.get(&key.workflow);
-            let waits = card.is_some_and(|card| card.state == CardState::Pending);
-            let shown_old = card.is_some_and(|card| standing(card) != delivery.standing);
-            let unfinished = match delivery.state {
-                DeliveryState::Queued | DeliveryState::Sending => card.is_some(),
-                DeliveryState::Sent => {
-                    card.is_some_and(|card| standing(card) != ShownStanding::Over) || shown_old
-                }
-                DeliveryState::Failed | DeliveryState::Closed => waits,
-            };
-            unfinished || under_way.contains(key)
-        });
-        let deliveries = &self.deliveries;
-        self.cards.retain(|id, card| {
-            card.state == CardState::Pending || deliveries.keys().any(|key| key.workflow == *id)
-        });
-        Ok(())
-    }
-
-    /// Takes note of what an outbox did.
-    fn enter(&mut self, done: Done) {
-        self.under_way.remove(&done.key);
-        self.deliveries.remove(&done.key);
-        match done.delivery {
-            Some(delivery) => self.keep(delivery),
-            // It is gone, or cannot be recorded: it comes back with its next change.
-            None => drop(self.cards.remove(&done.key.workflow)),
-        }
-    }
-
-    fn keep(&mut self, delivery: Delivery) {
-        self.deliveries.insert(delivery.key.clone(), delivery);
     }
 }
 

@@ -3,15 +3,16 @@
 //! It names each delivery at most once, and none that is under way. Carried out or not, it may be made again at any time.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::closing::standing;
-use super::routing::{channels_for, named, quiet_left, until_escalation};
+use super::outcome::standing;
+use super::pauses::Pauses;
+use super::routes::{channels_for, named, quiet_left, until_escalation};
 use crate::card::{Card, CardState};
 use crate::config::{ChannelName, ChannelSettings};
 use crate::workflow::{Delivery, DeliveryKey, DeliveryState, ShownStanding, Timestamp, WorkflowId};
 
-/// How long a new ask waits before it is sent: what a rule, a client or a quick person answers calls nobody. An ask whose
+/// How long a new ask waits before it is sent: what a rule, a client or a quick person answers disturbs no phone. An ask whose
 /// asker named the channel does not wait.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -23,12 +24,22 @@ pub(super) struct Known<'a> {
     pub(super) deliveries: &'a HashMap<DeliveryKey, Delivery>,
     /// Those that a channel is busy with.
     pub(super) under_way: &'a HashSet<DeliveryKey>,
+    /// What is left alone for a while.
+    pub(super) pauses: &'a Pauses,
+    /// The moment by which pauses are counted.
+    pub(super) instant: Instant,
     /// Who is asked, and where.
     pub(super) settings: &'a ChannelSettings,
     /// The home directory, for the routes of projects.
     pub(super) home: Option<&'a str>,
     /// What time it is.
     pub(super) moment: LocalMoment,
+}
+
+impl Known<'_> {
+    fn pause_left(&self, key: &DeliveryKey) -> Option<Duration> {
+        self.pauses.left(key, self.instant)
+    }
 }
 
 /// A moment, and the minute of the day that it is where the person is.
@@ -84,7 +95,10 @@ pub(super) fn plan(known: &Known<'_>) -> Plan {
         if !known.under_way.contains(&delivery.key)
             && let Some(card) = known.cards.get(&delivery.key.workflow)
         {
-            plan.steps.extend(step_of(delivery, card));
+            match (step_of(delivery, card), known.pause_left(&delivery.key)) {
+                (Some(Step::Send(_) | Step::Update(_)), Some(left)) => plan.look_again(left),
+                (step, _) => plan.steps.extend(step),
+            }
         }
     }
     plan
@@ -131,7 +145,11 @@ fn plan_sending(known: &Known<'_>, card: &Card, plan: &mut Plan) {
                 continue;
             }
             match (quiet, named) {
-                (None, _) => plan.steps.push(Step::Send(key)),
+                (None, named) => match known.pause_left(&key) {
+                    // Its outbox tells an agent that waits; any other ask is sent afterwards.
+                    Some(left) if named.is_none() => plan.look_again(left),
+                    Some(_) | None => plan.steps.push(Step::Send(key)),
+                },
                 // Its agent waits for a person now: it is told rather than kept waiting until morning.
                 (Some(left), Some(_)) => {
                     let reason = format!("the quiet hours of `route` last {left} more minutes");

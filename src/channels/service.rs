@@ -10,9 +10,9 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 
 use super::channel::ChannelError;
-use super::opening::OpenError;
+use super::open_error::OpenError;
 use crate::config::{ChannelName, Environment, expand};
-use crate::http_client::{self, ClientError, root};
+use crate::http_client::{self, root};
 use crate::protocol::{Excerpt, Secrets, Shown};
 
 /// A request that is no long poll: a person waits for what it does.
@@ -66,23 +66,31 @@ impl<'a> Settings<'a> {
         Ok(text)
     }
 
+    /// Reads the address of the service: secrets leave this machine by TLS alone.
+    pub(super) fn address(&self, address: &str) -> Result<Url, OpenError> {
+        let channel = self.channel;
+        let url = Url::parse(address).ok().filter(|url| {
+            let is_safe =
+                url.scheme() == "https" || (url.scheme() == "http" && http_client::is_loopback(url));
+            is_safe && !url.cannot_be_a_base()
+        });
+        url.ok_or(OpenError::Address { channel })
+    }
+
+    /// Returns the secrets that were expanded.
+    pub(super) fn secrets(self) -> Secrets {
+        Secrets::new(self.secrets)
+    }
+
     /// Makes ready to speak to the service; nothing is sent yet.
     pub(super) async fn connect(self, address: &str) -> Result<(Service, Url), OpenError> {
-        let channel = self.channel;
-        let refused = || OpenError::Address { channel };
-        let url = Url::parse(address).map_err(|_malformed| refused())?;
-        let is_safe = url.scheme() == "https" || (url.scheme() == "http" && http_client::is_loopback(&url));
-        if !is_safe || url.cannot_be_a_base() {
-            return Err(refused());
-        }
-        let secrets = Secrets::new(self.secrets);
-        let client = http_client::to(&url, self.environment).await;
+        let (channel, environment) = (self.channel, self.environment);
+        let url = self.address(address)?;
+        let secrets = self.secrets();
+        let client = http_client::to(&url, environment).await;
         let client = client.map_err(|error| OpenError::Client {
             channel,
-            reason: match error {
-                ClientError::Tls => "TLS cannot be set up".to_owned(),
-                ClientError::Settings(error) => root(error, &secrets),
-            },
+            reason: error.reason(&secrets),
         })?;
         let service = Service {
             channel: channel.title(),
@@ -108,13 +116,26 @@ pub(super) struct ServiceAnswer {
     pub(super) body: Vec<u8>,
 }
 
+impl ServiceAnswer {
+    /// Takes what stands before the body.
+    pub(super) fn of_head(response: &Response) -> Self {
+        Self {
+            status: response.status(),
+            retry_after: retry_after(response),
+            body: Vec::new(),
+        }
+    }
+}
+
 impl Service {
     /// Begins a request with a JSON body.
     pub(super) fn post(&self, url: Url, body: &Value) -> RequestBuilder {
-        self.client
-            .post(url)
-            .header(CONTENT_TYPE, JSON)
-            .body(body.to_string())
+        self.post_text(url, body.to_string())
+    }
+
+    /// Begins a request with JSON that is written already.
+    pub(super) fn post_text(&self, url: Url, body: String) -> RequestBuilder {
+        self.client.post(url).header(CONTENT_TYPE, JSON).body(body)
     }
 
     /// Begins a request without a body.
@@ -130,19 +151,14 @@ impl Service {
         most: usize,
     ) -> Result<ServiceAnswer, ChannelError> {
         let mut response = self.open(request.timeout(limit)).await?;
-        let (status, retry_after) = (response.status(), retry_after(&response));
-        let mut body = Vec::new();
+        let mut answer = ServiceAnswer::of_head(&response);
         while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(error))? {
-            if body.len() + chunk.len() > most {
+            if answer.body.len() + chunk.len() > most {
                 return Err(self.unreadable(&format!("its answer has more than {most} bytes")));
             }
-            body.extend_from_slice(&chunk);
+            answer.body.extend_from_slice(&chunk);
         }
-        Ok(ServiceAnswer {
-            status,
-            retry_after,
-            body,
-        })
+        Ok(answer)
     }
 
     /// Sends a request whose answer is read piece by piece.
@@ -152,14 +168,14 @@ impl Service {
 
     /// Makes an error of a request that failed on its way.
     pub(super) fn unreachable(&self, error: reqwest::Error) -> ChannelError {
-        let reason = if error.is_timeout() {
-            "it did not answer in time".to_owned()
-        } else {
-            root(error, &self.secrets)
-        };
+        let channel = self.channel;
+        // Where there was no connection yet, nothing was sent.
+        if error.is_timeout() && !error.is_connect() {
+            return ChannelError::Silent { channel };
+        }
         ChannelError::Unreachable {
-            channel: self.channel,
-            reason,
+            channel,
+            reason: root(error, &self.secrets),
         }
     }
 

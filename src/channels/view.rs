@@ -17,7 +17,7 @@ const KEPT_BACK: &str = "not sent here (`details`); see the inbox";
 /// Returns a card as it may leave this machine.
 pub(super) fn outside(card: &Card, details: Details) -> Card {
     let mut card = card.clone();
-    // The name of the project tells which one it is; where it lies is nobody's business.
+    // The name of the project tells which one it is; where it lies stays here.
     let name = Path::new(&card.asker.project).file_name();
     card.asker.project = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     card.asker.session = None;

@@ -3,24 +3,17 @@
 //! The body is signed as it is sent: `X-PML-Signature: sha256=` and the HMAC-SHA256 of it under the secret, in hex. No
 //! redirect is followed, so a card goes where the user said and nowhere else.
 
-use std::time::Duration;
-
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{StatusCode, Url};
 use serde_json::json;
 
-use super::channel::{Channel, ChannelError, Heard, MessageRef, Pending, ReplyTo, Unsupported};
+use super::channel::{
+    Channel, ChannelError, Heard, MessageRef, OutcomeNotice, Pending, ReplyTo, Unsupported,
+};
 use super::notice::{Notice, Standing};
+use super::open_error::OpenError;
+use super::service::{REQUEST_LIMIT, Service, ServiceAnswer, Settings};
 use crate::card::Card;
-use crate::config::{ChannelName, Environment, WebhookSettings, expand};
-use crate::http_client::{self, ClientError, root};
-use crate::protocol::Secrets;
-
-/// How people know it.
-const TITLE: &str = "the webhook";
-
-/// How long a request may take.
-const LIMIT: Duration = Duration::from_secs(20);
+use crate::config::{ChannelName, Environment, WebhookSettings};
 
 /// The longest body; what takes cards rarely takes more.
 const BODY_LIMIT: usize = 1 << 20;
@@ -30,89 +23,48 @@ const SIGNATURE: &str = "X-PML-Signature";
 
 /// An address that takes cards.
 pub(super) struct Webhook {
-    client: Client,
+    service: Service,
     url: Url,
     key: ring::hmac::Key,
-    secrets: Secrets,
 }
 
 impl Webhook {
-    /// Makes ready to send; an error says what is wrong with the settings, without the secret.
-    pub(super) async fn open(settings: &WebhookSettings, environment: &Environment) -> Result<Self, String> {
-        let secret = expand(&settings.secret, environment)
-            .map_err(|error| format!("`secret` of `webhook` cannot be used: {error}"))?
-            .text;
-        if secret.trim().is_empty() {
-            return Err("`secret` of `webhook` is empty".to_owned());
-        }
-        let url: Url = settings
-            .url
-            .parse()
-            .map_err(|_| "`url` of `webhook` is not an address".to_owned())?;
-        let secrets = Secrets::new([("secret", secret.as_str())]);
-        let client = http_client::to(&url, environment).await;
-        let client = client.map_err(|error| match error {
-            ClientError::Settings(error) => {
-                format!("the webhook cannot be spoken to: {}", root(error, &secrets))
-            }
-            ClientError::Tls => "the webhook cannot be spoken to: TLS cannot be set up".to_owned(),
-        })?;
+    /// Makes ready to send; nothing is sent yet.
+    pub(super) async fn open(
+        settings: &WebhookSettings,
+        environment: &Environment,
+    ) -> Result<Self, OpenError> {
+        let mut expanded = Settings::of(ChannelName::Webhook, environment);
+        let secret = expanded.secret("secret", &settings.secret)?;
+        let (service, url) = expanded.connect(&settings.url).await?;
         Ok(Self {
-            client,
+            service,
             url,
             key: ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes()),
-            secrets,
         })
     }
 
     async fn post(&self, notice: &Notice) -> Result<(), ChannelError> {
         let body = body(notice);
+        let refused = |reason: &str| Err(self.service.refused("", reason));
         if body.len() > BODY_LIMIT {
-            return Err(refused(&format!(
-                "an ask of more than {BODY_LIMIT} bytes is not sent"
-            )));
+            return refused(&format!("an ask of more than {BODY_LIMIT} bytes is not sent"));
         }
-        let request = self
-            .client
-            .post(self.url.clone())
-            .timeout(LIMIT)
-            .header(CONTENT_TYPE, "application/json")
-            .header(SIGNATURE, signature(&self.key, &body))
-            .body(body);
-        let unreachable = |error: reqwest::Error| ChannelError::Unreachable {
-            channel: TITLE,
-            reason: if error.is_timeout() {
-                "it did not answer in time".to_owned()
-            } else {
-                root(error, &self.secrets)
-            },
-        };
-        let response = request.send().await.map_err(unreachable)?;
-        let status = response.status();
-        let wait = response.headers().get(reqwest::header::RETRY_AFTER);
-        let wait = wait.and_then(|value| value.to_str().ok()?.parse().ok());
-        match status {
+        let signature = signature(&self.key, &body);
+        let request = self.service.post_text(self.url.clone(), body);
+        let request = request.header(SIGNATURE, signature);
+        // What it answers beside the status is not read.
+        let response = self.service.open(request.timeout(REQUEST_LIMIT)).await?;
+        let answer = ServiceAnswer::of_head(&response);
+        match answer.status {
             status if status.is_success() => Ok(()),
-            StatusCode::TOO_MANY_REQUESTS => Err(ChannelError::TooFast {
-                channel: TITLE,
-                after: Duration::from_secs(wait.unwrap_or(30)),
-            }),
-            status if status.is_server_error() => Err(ChannelError::Unreachable {
-                channel: TITLE,
-                reason: format!("it answered with status {}", status.as_u16()),
-            }),
-            status if status.is_redirection() => Err(refused(
-                "it leads elsewhere, and redirects are not followed: write the new address as `url`",
-            )),
-            status => Err(refused(&format!("it answered with status {}", status.as_u16()))),
+            status if status.is_redirection() => {
+                refused("it leads elsewhere, and redirects are not followed: write the new address as `url`")
+            }
+            StatusCode::TOO_MANY_REQUESTS => Err(self.service.too_fast(answer.retry_after)),
+            status if status.is_server_error() => Err(self.service.failed(&answer, "", "")),
+            status => refused(&format!("it answered with status {}", status.as_u16())),
         }
-    }
-}
-
-fn refused(reason: &str) -> ChannelError {
-    ChannelError::Refused {
-        channel: TITLE,
-        reason: reason.to_owned(),
     }
 }
 
@@ -148,6 +100,10 @@ impl Channel for Webhook {
             self.post(notice).await?;
             Ok(MessageRef(json!({})))
         })
+    }
+
+    fn outcome_notice(&self) -> OutcomeNotice {
+        OutcomeNotice::OwnMessage
     }
 
     fn update<'a>(&'a self, _at: &'a MessageRef, notice: &'a Notice) -> Pending<'a, ()> {

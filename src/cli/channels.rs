@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::desk::TerminalDesk;
 use super::failure::{Hinted as _, Refused};
 use super::{CommandContext, output, person};
-use crate::channels::{self, pairing};
+use crate::channels::{self, pairing_codes};
 use crate::config::{self, ChannelName, ChannelSettings, Files};
 use crate::permissions::ConfigChange;
 use crate::permissions::writer::FileKind;
@@ -97,7 +97,7 @@ fn required(context: &CommandContext, command: &str) -> Result<(), person::NotAP
 fn pair(context: &CommandContext, arguments: &PairArguments) -> anyhow::Result<ExitCode> {
     required(context, "channels pair")?;
     let state = context.locations.state();
-    let Some(stranger) = pairing::find(state, &arguments.code, now()) else {
+    let Some(stranger) = pairing_codes::find(state, &arguments.code, now()) else {
         let refused = Refused("nobody waits under this code".to_owned());
         return Err(refused).hint("a code counts for an hour: write to the bot again, it tells a new one");
     };
@@ -108,7 +108,7 @@ fn pair(context: &CommandContext, arguments: &PairArguments) -> anyhow::Result<E
     };
     let edited = context.edit(&context.locations.user_config(), FileKind::User, &[change])?;
     output::warn(&edited.durability);
-    pairing::forget(state, &stranger.code, now())?;
+    pairing_codes::forget(state, &stranger.code, now())?;
     let shown = context.path(&edited.file);
     output::say(&format!("paired with {channel}: {} (in {shown})", stranger.id));
     Ok(ExitCode::SUCCESS)

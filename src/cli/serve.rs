@@ -16,8 +16,10 @@ use super::{CommandContext, output, person, terminal};
 use crate::channels::Office;
 use crate::config::ChannelName;
 use crate::host::{Equipment, LateResumes, Runs};
-use crate::inbox::web::{Claim, OnlyServer, RunningServer, ServeOptions, Server, StreamTokens, fresh_key};
-use crate::proxy::Desk;
+use crate::inbox::web::{
+    Claim, OnlyServer, RunningServer, ServeOptions, Server, ServerCommand, StreamTokens, fresh_key,
+};
+use crate::proxy::{ChannelKeeper, Desk};
 use crate::report::render_hinted;
 
 /// How long the channels may take to end.
@@ -84,9 +86,24 @@ fn join(
             let written = output::data(&json!(running).to_string());
             return Ok(output::verdict(1, written)?);
         }
-        let RunningServer { url, pid, .. } = running;
-        let refused = Refused(format!("`pml serve` runs already, as process {pid}, at {url}"));
-        return Err(refused).hint("to open its page: pml serve --open");
+        let RunningServer {
+            url, pid, command, ..
+        } = running;
+        return match command {
+            ServerCommand::Serve => {
+                let refused = Refused(format!("`pml serve` runs already, as process {pid}, at {url}"));
+                Err(refused).hint("to open its page: pml serve --open")
+            }
+            ServerCommand::Run => {
+                let refused = Refused(format!(
+                    "`pml run --web` serves the page, as process {pid}, at {url}; one process does at a time"
+                ));
+                Err(refused).hint(
+                    "channels are connected and late answers resumed by `pml serve` alone: start it once that run has \
+                     ended, and before the next `pml run --web`",
+                )
+            }
+        };
     }
     let url = fresh_key(context.locations.state(), &running)?;
     show(context, &running, &url, arguments)?;
@@ -116,6 +133,11 @@ fn show(
 }
 
 fn serve(context: &CommandContext, only: OnlyServer, arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
+    // Said before the page is: an agent that asks from now on waits a moment for its channel.
+    let keeper = ChannelKeeper::register(context.locations.state());
+    if let Err(error) = &keeper {
+        tracing::debug!(%error, "that the channels are connected here cannot be told to others");
+    }
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all();
     #[cfg(debug_assertions)]
@@ -149,6 +171,7 @@ async fn serve_page(
     let options = ServeOptions {
         port: arguments.port,
         allowed_host: arguments.allow_host.clone(),
+        command: ServerCommand::Serve,
     };
     let tokens = StreamTokens::new(context.locations.state());
     let runs = Runs::new(context.locations.state());

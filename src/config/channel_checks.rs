@@ -8,7 +8,8 @@ use serde_json::Value;
 use url::Url;
 
 use super::channel_entries::{
-    ChannelsEntry, NtfyEntry, PersonEntry, RouteEntry, SlackEntry, TelegramEntry, WebhookEntry, WhatsappEntry,
+    BasicsEntry, ChannelsEntry, NtfyEntry, PersonEntry, RouteEntry, SlackEntry, TelegramEntry, WebhookEntry,
+    WhatsappEntry,
 };
 use super::{
     AskKind, ChannelBasics, ChannelName, ChannelSettings, Details, Escalation, NtfySettings, Permission,
@@ -51,12 +52,7 @@ pub(super) fn settings(entry: &ChannelsEntry) -> Result<ChannelSettings, String>
 fn slack(entry: &SlackEntry) -> Result<SlackSettings, String> {
     let channel = ChannelName::Slack;
     Ok(SlackSettings {
-        basics: ChannelBasics {
-            people: people(channel, &entry.people)?,
-            may: may(entry.may.as_deref()),
-            details: details(entry.details),
-            api_url: api_url(channel, entry.api_url.as_deref())?,
-        },
+        basics: basics(channel, &entry.basics())?,
         app_token: filled(channel, "appToken", &entry.app_token)?,
         bot_token: filled(channel, "botToken", &entry.bot_token)?,
     })
@@ -65,73 +61,78 @@ fn slack(entry: &SlackEntry) -> Result<SlackSettings, String> {
 fn telegram(entry: &TelegramEntry) -> Result<TelegramSettings, String> {
     let channel = ChannelName::Telegram;
     Ok(TelegramSettings {
-        basics: ChannelBasics {
-            people: people(channel, &entry.people)?,
-            may: may(entry.may.as_deref()),
-            details: details(entry.details),
-            api_url: api_url(channel, entry.api_url.as_deref())?,
-        },
+        basics: basics(channel, &entry.basics())?,
         token: filled(channel, "token", &entry.token)?,
     })
 }
 
 fn whatsapp(entry: &WhatsappEntry) -> Result<WhatsappSettings, String> {
     let channel = ChannelName::Whatsapp;
-    let given = |key, value: &Option<String>| {
-        let value = value.as_deref();
-        value.map(|value| filled(channel, key, value)).transpose()
-    };
     let phone_number_id = entry.phone_number_id.text();
     if phone_number_id.is_empty() || !phone_number_id.chars().all(|digit| digit.is_ascii_digit()) {
         return Err("`phoneNumberId` of `whatsapp` is a number".to_owned());
     }
     Ok(WhatsappSettings {
-        basics: ChannelBasics {
-            people: people(channel, &entry.people)?,
-            may: may(entry.may.as_deref()),
-            details: details(entry.details),
-            api_url: api_url(channel, entry.api_url.as_deref())?,
-        },
+        basics: basics(channel, &entry.basics())?,
         token: filled(channel, "token", &entry.token)?,
         phone_number_id,
-        app_secret: given("appSecret", &entry.app_secret)?,
-        verify_token: given("verifyToken", &entry.verify_token)?,
-        template: given("template", &entry.template)?,
+        app_secret: given(channel, "appSecret", entry.app_secret.as_deref())?,
+        verify_token: given(channel, "verifyToken", entry.verify_token.as_deref())?,
+        template: given(channel, "template", entry.template.as_deref())?,
     })
 }
 
 fn ntfy(entry: &NtfyEntry) -> Result<NtfySettings, String> {
     let channel = ChannelName::Ntfy;
     Ok(NtfySettings {
-        basics: ChannelBasics {
-            people: vec![NtfySettings::PERSON.to_owned()],
-            may: may(entry.may.as_deref()),
-            details: details(entry.details),
-            api_url: None,
-        },
+        basics: of_all(
+            NtfySettings::PERSON,
+            may(entry.may.as_deref()),
+            details(entry.details),
+        ),
         server: address(channel, "server", &entry.server)?,
         topic: filled(channel, "topic", &entry.topic)?,
-        token: entry
-            .token
-            .as_deref()
-            .map(|token| filled(channel, "token", token))
-            .transpose()?,
+        token: given(channel, "token", entry.token.as_deref())?,
     })
 }
 
 fn webhook(entry: &WebhookEntry) -> Result<WebhookSettings, String> {
     let channel = ChannelName::Webhook;
     Ok(WebhookSettings {
-        basics: ChannelBasics {
-            people: vec![WebhookSettings::PERSON.to_owned()],
-            // What it may do is decided by the API that takes its answers.
-            may: may(None),
-            details: details(entry.details),
-            api_url: None,
-        },
+        // What it may do is decided by the API that takes its answers.
+        basics: of_all(WebhookSettings::PERSON, may(None), details(entry.details)),
         url: address(channel, "url", &entry.url)?,
         secret: filled(channel, "secret", &entry.secret)?,
     })
+}
+
+/// Checks what every channel with people of its own has.
+fn basics(channel: ChannelName, entry: &BasicsEntry<'_>) -> Result<ChannelBasics, String> {
+    let api_url = entry.api_url.map(|text| address(channel, "apiUrl", text));
+    Ok(ChannelBasics {
+        people: people(channel, entry.people)?,
+        may: may(entry.may),
+        details: details(entry.details),
+        api_url: api_url.transpose()?,
+    })
+}
+
+/// Returns what a channel has that knows no people: one name stands for all who read it.
+fn of_all(name: &str, may: BTreeSet<Permission>, details: Details) -> ChannelBasics {
+    ChannelBasics {
+        people: vec![name.to_owned()],
+        may,
+        details,
+        api_url: None,
+    }
+}
+
+fn may(entry: Option<&[Permission]>) -> BTreeSet<Permission> {
+    entry.unwrap_or(&MAY).iter().copied().collect()
+}
+
+fn details(all: bool) -> Details {
+    if all { Details::All } else { Details::Needed }
 }
 
 fn people(channel: ChannelName, entries: &[PersonEntry]) -> Result<Vec<String>, String> {
@@ -161,14 +162,6 @@ pub(crate) fn is_person_id(text: &str) -> bool {
     (1..=PERSON_LENGTH).contains(&text.len()) && text.chars().all(known)
 }
 
-fn may(entry: Option<&[Permission]>) -> BTreeSet<Permission> {
-    entry.unwrap_or(&MAY).iter().copied().collect()
-}
-
-fn details(all: bool) -> Details {
-    if all { Details::All } else { Details::Needed }
-}
-
 fn filled(channel: ChannelName, key: &str, value: &str) -> Result<String, String> {
     if value.trim().is_empty() {
         return Err(format!("`{key}` of `{channel}` is empty"));
@@ -176,8 +169,8 @@ fn filled(channel: ChannelName, key: &str, value: &str) -> Result<String, String
     Ok(value.to_owned())
 }
 
-fn api_url(channel: ChannelName, entry: Option<&str>) -> Result<Option<String>, String> {
-    entry.map(|text| address(channel, "apiUrl", text)).transpose()
+fn given(channel: ChannelName, key: &str, value: Option<&str>) -> Result<Option<String>, String> {
+    value.map(|value| filled(channel, key, value)).transpose()
 }
 
 /// Checks an address: over TLS, or on this machine; what goes there is secret.

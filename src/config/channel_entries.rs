@@ -31,83 +31,94 @@ pub(super) struct ChannelsEntry {
     pub(super) route: RouteEntry,
 }
 
-/// A bot of Slack.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(
-    rename_all = "camelCase",
-    deny_unknown_fields,
-    expecting = "an object with the keys of `slack`"
-)]
-pub(super) struct SlackEntry {
-    /// The token of the app, `xapp-…`. `${VAR}` expands.
-    pub(super) app_token: String,
-    /// The token of the bot, `xoxb-…`. `${VAR}` expands.
-    pub(super) bot_token: String,
-    /// The ids of the people who are asked and heard, such as `U0123`; none by default, which is nobody.
-    #[serde(default)]
-    #[schemars(length(max = 64))]
-    pub(super) people: Vec<PersonEntry>,
-    /// What they may do; `["answer", "approve", "refuse"]` by default.
-    pub(super) may: Option<Vec<Permission>>,
-    /// Whether the arguments of calls are sent as well; `false` by default.
-    #[serde(default)]
+/// What the entries of channels with people of their own have in common.
+pub(super) struct BasicsEntry<'a> {
+    pub(super) people: &'a [PersonEntry],
+    pub(super) may: Option<&'a [Permission]>,
     pub(super) details: bool,
-    /// Another address of the service: `https://`, or on this machine.
-    pub(super) api_url: Option<String>,
+    pub(super) api_url: Option<&'a str>,
 }
 
-/// A bot of Telegram.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(
-    rename_all = "camelCase",
-    deny_unknown_fields,
-    expecting = "an object with the keys of `telegram`"
-)]
-pub(super) struct TelegramEntry {
-    /// The token of the bot. `${VAR}` expands.
-    pub(super) token: String,
-    /// The ids of the people who are asked and heard, such as `412587349`; none by default, which is nobody.
-    #[serde(default)]
-    #[schemars(length(max = 64))]
-    pub(super) people: Vec<PersonEntry>,
-    /// What they may do; `["answer", "approve", "refuse"]` by default.
-    pub(super) may: Option<Vec<Permission>>,
-    /// Whether the arguments of calls are sent as well; `false` by default.
-    #[serde(default)]
-    pub(super) details: bool,
-    /// Another address of the service: `https://`, or on this machine.
-    pub(super) api_url: Option<String>,
+/// Declares the entry of a channel with people of its own: its members, and those that every such channel has.
+///
+/// A struct that is flattened into the others would do, but that and refusing unknown members exclude one another.
+macro_rules! entry_with_people {
+    (
+        $(#[$about:meta])*
+        $name:ident, $expecting:literal, $people:literal {
+            $($(#[$about_member:meta])* $member:ident: $kind:ty,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Deserialize, JsonSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = $expecting)]
+        pub(super) struct $name {
+            $($(#[$about_member])* pub(super) $member: $kind,)*
+            #[doc = $people]
+            #[serde(default)]
+            #[schemars(length(max = 64))]
+            people: Vec<PersonEntry>,
+            /// What they may do; `["answer", "approve", "refuse"]` by default.
+            may: Option<Vec<Permission>>,
+            /// Whether the arguments of calls are sent as well; `false` by default.
+            #[serde(default)]
+            details: bool,
+            /// Another address of the service: `https://`, or on this machine.
+            api_url: Option<String>,
+        }
+
+        impl $name {
+            /// Returns what every such entry has.
+            pub(super) fn basics(&self) -> BasicsEntry<'_> {
+                BasicsEntry {
+                    people: &self.people,
+                    may: self.may.as_deref(),
+                    details: self.details,
+                    api_url: self.api_url.as_deref(),
+                }
+            }
+        }
+    };
 }
 
-/// A number of WhatsApp.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(
-    rename_all = "camelCase",
-    deny_unknown_fields,
-    expecting = "an object with the keys of `whatsapp`"
-)]
-pub(super) struct WhatsappEntry {
-    /// The token of the app. `${VAR}` expands.
-    pub(super) token: String,
-    /// The id of the number that messages come from.
-    pub(super) phone_number_id: PersonEntry,
-    /// The secret of the app, which signs what comes in; without it no answer can come back. `${VAR}` expands.
-    pub(super) app_secret: Option<String>,
-    /// A word of your choice by which the webhook is verified; without it no answer can come back. `${VAR}` expands.
-    pub(super) verify_token: Option<String>,
-    /// The approved template that is sent where the window of 24 hours is closed.
-    pub(super) template: Option<String>,
-    /// The numbers of the people who are asked and heard, such as `41790000000`; none by default, which is nobody.
-    #[serde(default)]
-    #[schemars(length(max = 64))]
-    pub(super) people: Vec<PersonEntry>,
-    /// What they may do; `["answer", "approve", "refuse"]` by default.
-    pub(super) may: Option<Vec<Permission>>,
-    /// Whether the arguments of calls are sent as well; `false` by default.
-    #[serde(default)]
-    pub(super) details: bool,
-    /// Another address of the service: `https://`, or on this machine.
-    pub(super) api_url: Option<String>,
+entry_with_people! {
+    /// A bot of Slack.
+    SlackEntry,
+    "an object with the keys of `slack`",
+    "The ids of the people who are asked and heard, such as `U0123`; none by default." {
+        /// The token of the app, `xapp-…`. `${VAR}` expands.
+        app_token: String,
+        /// The token of the bot, `xoxb-…`. `${VAR}` expands.
+        bot_token: String,
+    }
+}
+
+entry_with_people! {
+    /// A bot of Telegram.
+    TelegramEntry,
+    "an object with the keys of `telegram`",
+    "The ids of the people who are asked and heard, such as `412587349`; none by default." {
+        /// The token of the bot. `${VAR}` expands.
+        token: String,
+    }
+}
+
+entry_with_people! {
+    /// A number of WhatsApp.
+    WhatsappEntry,
+    "an object with the keys of `whatsapp`",
+    "The numbers of the people who are asked and heard, such as `41790000000`; none by default." {
+        /// The token of the app. `${VAR}` expands.
+        token: String,
+        /// The id of the number that messages come from.
+        phone_number_id: PersonEntry,
+        /// The secret of the app, which signs what comes in; without it no answer can come back. `${VAR}` expands.
+        app_secret: Option<String>,
+        /// A word of your choice by which the webhook is verified; without it no answer can come back. `${VAR}` expands.
+        verify_token: Option<String>,
+        /// The approved template that is sent where the window of 24 hours is closed.
+        template: Option<String>,
+    }
 }
 
 /// A topic of ntfy; who knows it is asked and heard.

@@ -101,7 +101,7 @@ pub enum Permission {
 /// What every channel has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelBasics {
-    /// The people who are asked and heard, by the opaque ids of the service; none means nobody.
+    /// The people who are asked and heard, by the opaque ids of the service; an empty list asks no person.
     pub people: Vec<String>,
     /// What they may do.
     pub may: BTreeSet<Permission>,
@@ -268,7 +268,7 @@ pub struct RouteSettings {
     pub projects: BTreeMap<String, Vec<ChannelName>>,
     /// When nothing is sent; what comes meanwhile is sent at the end of it.
     pub quiet: Option<QuietHours>,
-    /// Where an ask goes as well that nobody has answered for a while.
+    /// Where an ask goes as well that has had no answer for a while.
     pub escalate: Option<Escalation>,
 }
 
@@ -300,7 +300,7 @@ pub struct QuietHours {
     pub to: u16,
 }
 
-/// Where an ask goes as well that nobody has answered for a while.
+/// Where an ask goes as well that has had no answer for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Escalation {
     /// How long it waits before.

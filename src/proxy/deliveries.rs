@@ -1,14 +1,60 @@
 //! What the desk keeps of deliveries, and what it knows of the channels: the channels' own way to the store.
 
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::person_asks;
 use super::presence::{own_process, presence_of};
+use super::surface::channels_are_kept;
 use super::{AskingProgram, Desk, Refusal, moment};
 use crate::card::Presence;
 use crate::config::{By, ChannelName};
 use crate::protocol::question::Question;
-use crate::workflow::{ChannelReport, ChannelState, Delivery, Origin, Workflow, WorkflowId, kept_error};
+use crate::workflow::{
+    ChannelReport, ChannelState, Delivery, Origin, Workflow, WorkflowError, WorkflowId, Workflows, kept_error,
+};
+
+/// How long a `pml serve` that was just started may take until it says how its channels stand.
+pub(super) const OPENING: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether it did.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a channel stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChannelStanding {
+    /// The process that connects it says so.
+    Reported(ChannelReport),
+    /// A process connects the channels, and said nothing of this one within five seconds.
+    Unopened,
+    /// No process connects the channels.
+    NoServer,
+}
+
+/// Reads how a channel stands, after a moment where a process is just opening it.
+pub(super) async fn standing_of(
+    workflows: &Workflows,
+    state: &Path,
+    channel: ChannelName,
+) -> Result<ChannelStanding, WorkflowError> {
+    let began = Instant::now();
+    loop {
+        let mut reports = running(workflows.channel_reports().await?).into_iter();
+        if let Some(report) = reports.find(|report| report.channel == channel) {
+            return Ok(ChannelStanding::Reported(report));
+        }
+        let state = state.to_owned();
+        let kept = tokio::task::spawn_blocking(move || channels_are_kept(&state)).await;
+        // One that is being started says that it keeps them before it opens one.
+        if !matches!(kept, Ok(Ok(true))) {
+            return Ok(ChannelStanding::NoServer);
+        }
+        if began.elapsed() >= OPENING {
+            return Ok(ChannelStanding::Unopened);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
 
 impl Desk {
     /// Puts a question of pml itself to the people of one channel.
@@ -84,6 +130,11 @@ impl Desk {
     /// Forgets how a channel of this process stood.
     pub async fn forget_channel(&self, channel: ChannelName) -> Result<(), Refusal> {
         Ok(self.workflows.forget_channel(channel).await?)
+    }
+
+    /// Returns how a channel stands, after a moment where a process is just opening it.
+    pub async fn channel_standing(&self, channel: ChannelName) -> Result<ChannelStanding, Refusal> {
+        Ok(standing_of(&self.workflows, self.locations.state(), channel).await?)
     }
 
     /// Returns how the channels stand whose process still runs.

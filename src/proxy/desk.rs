@@ -73,7 +73,7 @@ pub struct Desk {
     /// Calls the person where nothing shows what a program asks.
     notifier: Arc<Notifier>,
     /// The user's directories, with the configuration file that counts in every project.
-    locations: Locations,
+    pub(super) locations: Locations,
     /// The configuration of the place where the desk stands.
     here: Files,
     runner: Runner,

@@ -57,6 +57,7 @@ pub use client_scope::Claim;
 pub use client_tools::ClientToolRuling;
 pub use clock::{history, moment, now, release_age};
 pub use continuation::{Carrier, DecisionSource};
+pub use deliveries::ChannelStanding;
 pub use desk::{AskingProgram, ChangedCards, Desk, Snapshot};
 pub use door::Recorded;
 pub use introduction::Introduction;
@@ -70,7 +71,7 @@ pub use presence::{presence_of, process_name};
 pub use read_only::tools as read_only_tools;
 pub use route::{ReadyRequest, RequestedItem, ResumedRoute, Route, UnknownItem};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
-pub use surface::OpenSurface;
+pub use surface::{ChannelKeeper, OpenSurface};
 
 // What a conversation needs of the loader, so that it need not see the loader itself.
 pub use crate::loader::process::supervisor::program as supervisor_program;

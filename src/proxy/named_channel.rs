@@ -1,18 +1,26 @@
 //! Questions that name the channel on which they are put: whether it can be reached is found out at once, and a question
 //! that does not get there is withdrawn, so that no agent waits for words that cannot come.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::deliveries::running;
+use tokio::sync::oneshot;
+
+use super::deliveries::{ChannelStanding, OPENING, running, standing_of};
 use super::person_asks::new_question;
+use super::view::View;
 use super::{Proxy, Refusal};
 use crate::config::{ChannelName, NoSuchChannel};
 use crate::protocol::question::Question;
 use crate::report::Hint;
-use crate::workflow::{ChannelState, Delivery, DeliveryState, State, Workflow, WorkflowId};
+use crate::workflow::{
+    ChannelReport, ChannelState, Delivery, DeliveryState, NewWorkflow, State, Suspension, Workflow,
+    WorkflowId,
+};
 
-/// How long a message may take to get there: a service that answers does so within a second or two.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a message may take to get there: a service that answers does so within a second or two, and its agent is not
+/// kept waiting for one that does not.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether it did.
 const LOOK: Duration = Duration::from_millis(50);
@@ -31,13 +39,13 @@ pub enum Unreached {
         /// Those that are.
         configured: Vec<ChannelName>,
     },
-    /// Nobody would be asked there.
+    /// Its list of people is empty.
     #[error("nobody is paired with `{channel}`: its list of people is empty")]
     Nobody {
         /// The channel.
         channel: ChannelName,
     },
-    /// Nobody who is asked there may answer.
+    /// The people who are asked there may not answer.
     #[error("`{channel}` may not be used to answer: `may` does not say \"answer\"")]
     MayNot {
         /// The channel.
@@ -49,6 +57,12 @@ pub enum Unreached {
         /// The channel.
         channel: ChannelName,
     },
+    /// A process connects the channels, and has not said how this one stands.
+    #[error("`{channel}` is not connected: `pml serve` runs, and has not opened it within {} seconds", OPENING.as_secs())]
+    NotOpened {
+        /// The channel.
+        channel: ChannelName,
+    },
     /// Its connection cannot be made.
     #[error("`{channel}` is not connected: {reason}")]
     Disconnected {
@@ -57,7 +71,7 @@ pub enum Unreached {
         /// What went wrong last.
         reason: String,
     },
-    /// It could not be sent to anybody.
+    /// It could not be sent to any person.
     #[error("the question was not sent by `{channel}`: {reason}")]
     NotSent {
         /// The channel.
@@ -102,9 +116,10 @@ impl Hint for Unreached {
                 "the person writes to the bot of {channel} and runs: pml channels pair CODE"
             )),
             Self::NoServer { .. } => Some("the person starts it: pml serve".to_owned()),
-            Self::Disconnected { .. } | Self::NotSent { .. } | Self::TooSlow { .. } => {
-                Some("the person sees how it stands by: pml channels".to_owned())
-            }
+            Self::NotOpened { .. }
+            | Self::Disconnected { .. }
+            | Self::NotSent { .. }
+            | Self::TooSlow { .. } => Some("the person sees how it stands by: pml channels".to_owned()),
             Self::MayNot { .. } => None,
             Self::Refused(refusal) => refusal.hint(),
         }
@@ -125,28 +140,44 @@ impl Proxy {
         let (kept, project) = (view.config.ask_user.kept, self.project().to_owned());
         let mut new = new_question(tool, questions, kept, project, self.origin(&view));
         new.channel = Some(channel);
-        let workflow = self.suspend(&view, new).await.map_err(Refusal::from)?.workflow();
-        if workflow.state != State::Pending {
-            return Ok(workflow);
-        }
-        let mut kept = Kept {
-            proxy: self,
-            id: Some(workflow.id),
+        let mut asked = self.asked_on_channel(view, new).await?;
+        let arrived = match asked.workflow.state {
+            State::Pending => self.delivered(asked.workflow.id, channel).await,
+            State::Answered { .. } | State::Taken { .. } | State::Expired | State::Withdrawn => Ok(()),
         };
-        match self.delivered(workflow.id, channel).await {
-            Ok(()) => {
-                kept.id = None;
-                Ok(workflow)
-            }
-            Err(unreached) => {
-                kept.id = None;
-                self.withdraw(workflow.id).await;
-                Err(unreached)
-            }
+        // The caller is told once nothing is left that waits.
+        if std::mem::replace(&mut asked.reach, Reach::Arrived) == Reach::Unknown && arrived.is_err() {
+            self.withdraw(asked.workflow.id).await;
+        }
+        arrived.map(|()| asked.workflow.clone())
+    }
+
+    /// Puts questions into the store in a task of its own: a call that is cancelled while the store or the history writes
+    /// leaves no question behind.
+    async fn asked_on_channel(&self, view: Arc<View>, new: NewWorkflow) -> Result<AskedOnChannel, Refusal> {
+        let (give, taken) = oneshot::channel();
+        let proxy = self.clone();
+        self.0.withdrawals.spawn(async move {
+            let asked = proxy.suspend(&view, new).await.map(|suspension| AskedOnChannel {
+                proxy: proxy.clone(),
+                reach: match suspension {
+                    Suspension::New(_) => Reach::Unknown,
+                    // It was there before this call, and stays where this call does not get it there.
+                    Suspension::Existing(_) | Suspension::Answered(_) => Reach::Arrived,
+                },
+                workflow: suspension.workflow(),
+            });
+            // Where the call is gone, what was asked goes with this.
+            let _ = give.send(asked);
+        });
+        match taken.await {
+            Ok(asked) => Ok(asked.map_err(Refusal::from)?),
+            // The process ends: its store is closed, and so is what it asked.
+            Err(_gone) => Err(Refusal::Expired),
         }
     }
 
-    /// Finds a channel on which somebody can be asked now.
+    /// Finds a channel on which a person can be asked now.
     async fn ready_channel(&self, name: &str) -> Result<ChannelName, Unreached> {
         let channel: ChannelName = name.parse()?;
         let view = self.view().map_err(Refusal::Config)?;
@@ -161,8 +192,12 @@ impl Proxy {
         if !basics.may.contains(&crate::config::Permission::Answer) {
             return Err(Unreached::MayNot { channel });
         }
-        self.check_connection(channel).await?;
-        Ok(channel)
+        let standing = standing_of(&self.0.workflows, self.0.notifier.state(), channel);
+        match standing.await.map_err(Refusal::from)? {
+            ChannelStanding::NoServer => Err(Unreached::NoServer { channel }),
+            ChannelStanding::Unopened => Err(Unreached::NotOpened { channel }),
+            ChannelStanding::Reported(report) => checked(report).map(|()| channel),
+        }
     }
 
     /// Fails where no process holds the connection of a channel, or it cannot be made.
@@ -171,16 +206,7 @@ impl Proxy {
         let report = running(reports)
             .into_iter()
             .find(|report| report.channel == channel);
-        match report {
-            None => Err(Unreached::NoServer { channel }),
-            Some(report) => match report.state {
-                ChannelState::Connecting | ChannelState::Connected => Ok(()),
-                ChannelState::Failed => Err(Unreached::Disconnected {
-                    channel,
-                    reason: report.error.unwrap_or_else(|| "it says not why".to_owned()),
-                }),
-            },
-        }
+        report.map_or(Err(Unreached::NoServer { channel }), checked)
     }
 
     /// Waits until a question is on its channel.
@@ -223,16 +249,37 @@ impl Proxy {
     }
 }
 
-/// Withdraws a question whose call was cancelled before it got there.
-struct Kept<'a> {
-    proxy: &'a Proxy,
-    id: Option<WorkflowId>,
+/// Fails where the connection of a channel cannot be made.
+fn checked(report: ChannelReport) -> Result<(), Unreached> {
+    match report.state {
+        ChannelState::Connecting | ChannelState::Connected => Ok(()),
+        ChannelState::Failed => Err(Unreached::Disconnected {
+            channel: report.channel,
+            reason: report.error.unwrap_or_else(|| "it says not why".to_owned()),
+        }),
+    }
 }
 
-impl Drop for Kept<'_> {
+/// A question on its way to a channel; withdrawn where this is dropped before it arrived.
+struct AskedOnChannel {
+    proxy: Proxy,
+    workflow: Workflow,
+    reach: Reach,
+}
+
+/// How far a question got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// It may not be there.
+    Unknown,
+    /// It is there, or was before.
+    Arrived,
+}
+
+impl Drop for AskedOnChannel {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
-            self.proxy.withdraw_later(id);
+        if self.reach == Reach::Unknown {
+            self.proxy.withdraw_later(self.workflow.id);
         }
     }
 }
@@ -257,6 +304,7 @@ mod tests {
             Unreached::Nobody { channel: Slack },
             Unreached::MayNot { channel: Slack },
             Unreached::NoServer { channel: Slack },
+            Unreached::NotOpened { channel: Slack },
             Unreached::Disconnected {
                 channel: Slack,
                 reason: reason(),
@@ -282,9 +330,10 @@ mod tests {
                 "nobody is paired with `slack`: its list of people is empty",
                 "`slack` may not be used to answer: `may` does not say \"answer\"",
                 "`slack` is not connected: `pml serve` does not run, or does not know it yet",
+                "`slack` is not connected: `pml serve` runs, and has not opened it within 5 seconds",
                 "`slack` is not connected: Slack refuses: invalid_auth",
                 "the question was not sent by `slack`: Slack refuses: invalid_auth",
-                "`slack` did not send the question within 20 seconds",
+                "`slack` did not send the question within 5 seconds",
             ]
         );
     }

@@ -110,6 +110,11 @@ impl Notifier {
         })
     }
 
+    /// Returns the user's state directory.
+    pub(super) fn state(&self) -> &Path {
+        &self.state
+    }
+
     /// Takes note of a new ask; where no program is declared that is all.
     pub(super) fn announce(self: &Arc<Self>, ask: WorkflowId, command: Option<&NotifyCommand>) {
         let Some(command) = command else { return };

@@ -1,7 +1,7 @@
-//! Open surfaces: whether some process of the user shows the asks at this moment.
+//! Open surfaces: whether some process of the user shows the asks at this moment, and whether one connects the channels.
 //!
-//! Each of them holds a shared lock on one file, which goes with the process however that ends. Nobody looks at the asks
-//! while the lock can be had alone. All of it blocks.
+//! Each of them holds a shared lock on a file, which goes with the process however that ends. Where the lock can be had
+//! alone, no process holds it. All of it blocks.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -20,6 +20,10 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct OpenSurface(#[expect(dead_code, reason = "the open file holds the lock")] File);
 
+/// The right to say that this process connects the channels of the user, for as long as it is kept.
+#[derive(Debug)]
+pub struct ChannelKeeper(#[expect(dead_code, reason = "the open file holds the lock")] File);
+
 /// Whether the asks are shown anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SurfaceState {
@@ -32,23 +36,49 @@ pub(super) enum SurfaceState {
 impl OpenSurface {
     /// Takes note of a surface; `None` where a process that looks does not go on.
     pub(super) fn register(state: &Path) -> io::Result<Option<Self>> {
-        let file = disk::open_lock(&lock_file(state))?;
-        Ok(tried(|| file.try_lock_shared())?.then(|| Self(file)))
+        Ok(shared(&lock_file(state))?.map(Self))
     }
+}
+
+impl ChannelKeeper {
+    /// Takes note that this process connects the channels; `None` where a process that looks does not go on.
+    ///
+    /// It is said before a channel is opened, so that an agent that asks meanwhile waits a moment for it.
+    pub fn register(state: &Path) -> io::Result<Option<Self>> {
+        Ok(shared(&keeper_file(state))?.map(Self))
+    }
+}
+
+/// Tells whether a process connects the channels.
+pub(super) fn channels_are_kept(state: &Path) -> io::Result<bool> {
+    is_held(&keeper_file(state))
 }
 
 /// Tells whether a surface is open.
 pub(super) fn surface_state(state: &Path) -> io::Result<SurfaceState> {
-    let file = disk::open_lock(&lock_file(state))?;
-    Ok(if tried(|| file.try_lock())? {
-        SurfaceState::Closed
-    } else {
+    Ok(if is_held(&lock_file(state))? {
         SurfaceState::Open
+    } else {
+        SurfaceState::Closed
     })
+}
+
+fn shared(path: &Path) -> io::Result<Option<File>> {
+    let file = disk::open_lock(path)?;
+    Ok(tried(|| file.try_lock_shared())?.then_some(file))
+}
+
+fn is_held(path: &Path) -> io::Result<bool> {
+    let file = disk::open_lock(path)?;
+    Ok(!tried(|| file.try_lock())?)
 }
 
 fn lock_file(state: &Path) -> PathBuf {
     state.join("surfaces.lock")
+}
+
+fn keeper_file(state: &Path) -> PathBuf {
+    state.join("channels.lock")
 }
 
 /// Tries a lock a few times; tells whether it is held now.
@@ -82,6 +112,17 @@ mod tests {
         assert_eq!(look(), SurfaceState::Open);
         drop(second);
         assert_eq!(look(), SurfaceState::Closed);
+    }
+
+    #[test]
+    fn the_channels_are_kept_as_long_as_their_process_says_so_and_are_no_surface() {
+        let state = tempfile::tempdir().unwrap();
+        assert!(!channels_are_kept(state.path()).unwrap());
+        let keeper = ChannelKeeper::register(state.path()).unwrap().unwrap();
+        assert!(channels_are_kept(state.path()).unwrap());
+        assert_eq!(surface_state(state.path()).unwrap(), SurfaceState::Closed);
+        drop(keeper);
+        assert!(!channels_are_kept(state.path()).unwrap());
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! Channels through the whole binary: `pml serve` holds them, agents ask by `pml stdio`.
 
-mod injections;
+mod corpus;
+pub(crate) mod injections;
 mod named;
+mod notifications;
+mod proxies;
+mod slow;
 mod telegram;
 mod whatsapp;
 

@@ -2,6 +2,7 @@
 
 mod api;
 mod chromium;
+mod own_server;
 mod real;
 
 use std::io::Write as _;

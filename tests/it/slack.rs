@@ -1,6 +1,9 @@
 //! Slack: the one of the tests is Slack for the official Bolt, and what pml sends is judged by the models of the official
 //! SDK.
 
+mod commands;
+mod injections;
+mod seed_001;
 mod serve;
 
 use std::io::{BufRead as _, BufReader};

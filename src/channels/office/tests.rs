@@ -8,9 +8,10 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::card::Card;
 use crate::channels::channel::{
-    About, Channel, ChannelError, Heard, MessageRef, Pending, Picked, ReplyTo, Sender, SenderKind,
-    Unsupported, Utterance,
+    About, Channel, ChannelError, Heard, MessageRef, OutcomeNotice, Pending, Picked, ReplyTo, Sender,
+    SenderKind, Unsupported, Utterance,
 };
 use crate::channels::notice::{Notice, Standing};
 use crate::channels::press::{Button, Press};
@@ -26,12 +27,16 @@ struct FakeChannel {
     updated: Mutex<Vec<(Value, String)>>,
     replied: Mutex<Vec<String>>,
     errors: Mutex<VecDeque<ChannelError>>,
+    update_errors: Mutex<VecDeque<ChannelError>>,
+    outcomes: OutcomeNotice,
+    /// Held while nothing is to get through.
+    gate: tokio::sync::Mutex<()>,
     say: mpsc::UnboundedSender<Heard>,
     said: tokio::sync::Mutex<mpsc::UnboundedReceiver<Heard>>,
 }
 
 impl FakeChannel {
-    fn new(name: ChannelName) -> Arc<Self> {
+    fn new(name: ChannelName, outcomes: OutcomeNotice) -> Arc<Self> {
         let (say, said) = mpsc::unbounded_channel();
         Arc::new(Self {
             name,
@@ -39,6 +44,9 @@ impl FakeChannel {
             updated: Mutex::default(),
             replied: Mutex::default(),
             errors: Mutex::default(),
+            update_errors: Mutex::default(),
+            outcomes,
+            gate: tokio::sync::Mutex::default(),
             say,
             said: tokio::sync::Mutex::new(said),
         })
@@ -109,7 +117,14 @@ impl Channel for FakeChannel {
         }
         self.sent.lock().unwrap().push((to.to_owned(), notice.clone()));
         let message = MessageRef(json!({ "to": to, "code": notice.card.code.as_str() }));
-        Box::pin(std::future::ready(Ok(message)))
+        Box::pin(async move {
+            let _open = self.gate.lock().await;
+            Ok(message)
+        })
+    }
+
+    fn outcome_notice(&self) -> OutcomeNotice {
+        self.outcomes
     }
 
     fn update<'a>(&'a self, at: &'a MessageRef, notice: &'a Notice) -> Pending<'a, ()> {
@@ -117,6 +132,9 @@ impl Channel for FakeChannel {
             panic!("an open message is not edited")
         };
         self.updated.lock().unwrap().push((at.0.clone(), line.clone()));
+        if let Some(error) = self.update_errors.lock().unwrap().pop_front() {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -182,8 +200,13 @@ impl Home {
     }
 
     fn open(&self) -> Working {
-        let slack = FakeChannel::new(ChannelName::Slack);
-        let telegram = FakeChannel::new(ChannelName::Telegram);
+        self.open_with(OutcomeNotice::EditedMessage)
+    }
+
+    /// Opens channels that tell outcomes in a way.
+    fn open_with(&self, outcomes: OutcomeNotice) -> Working {
+        let slack = FakeChannel::new(ChannelName::Slack, outcomes);
+        let telegram = FakeChannel::new(ChannelName::Telegram, outcomes);
         let ending = CancellationToken::new();
         let mut office = Office::new(
             self.desk.clone(),
@@ -208,7 +231,7 @@ impl Home {
         }
     }
 
-    async fn ask_for(&self, question: &str, time_to_live: Duration) -> Workflow {
+    async fn ask_on(&self, channel: ChannelName, question: &str, time_to_live: Duration) -> Workflow {
         let program = AskingProgram {
             asker: Asker::random(),
             project: self.directory.path().to_owned(),
@@ -216,10 +239,12 @@ impl Home {
             client: AskingClient::default(),
         };
         let question = pick(question, &["pg", "sqlite"]);
-        let asked = self
-            .desk
-            .ask_on(ChannelName::Slack, program, question, time_to_live);
+        let asked = self.desk.ask_on(channel, program, question, time_to_live);
         asked.await.unwrap()
+    }
+
+    async fn ask_for(&self, question: &str, time_to_live: Duration) -> Workflow {
+        self.ask_on(ChannelName::Slack, question, time_to_live).await
     }
 
     /// Asks on Slack, where two people are.
@@ -293,6 +318,7 @@ async fn a_restart_sends_nothing_twice_and_a_press_on_the_old_message_counts() {
     let second = home.open();
     second.slack.press(&old, "U2", 1);
     until("both edits", async || second.slack.updated().len() == 2).await;
+    until("the reply", async || second.slack.replied().len() == 1).await;
     assert_eq!(second.slack.sent().len(), 0);
     let edited: Vec<Value> = second
         .slack
@@ -499,7 +525,7 @@ async fn a_person_who_is_let_in_while_it_works_is_heard() {
     until("the code", async || working.telegram.replied().len() == 1).await;
     let (code, now) = (working.telegram.replied()[0].clone(), now());
     let code = code.rsplit(' ').next().unwrap();
-    let stranger = crate::channels::pairing::find(home.locations.state(), code, now).unwrap();
+    let stranger = crate::channels::pairing_codes::find(home.locations.state(), code, now).unwrap();
     assert_eq!(
         (stranger.channel, stranger.id.as_str()),
         (ChannelName::Telegram, "7")
@@ -519,5 +545,220 @@ async fn a_person_who_is_let_in_while_it_works_is_heard() {
             .any(|reply| reply == "you are paired: asks come here")
     })
     .await;
+    working.end().await;
+}
+
+fn refused() -> ChannelError {
+    ChannelError::Refused {
+        channel: "Slack",
+        reason: "message_not_found".to_owned(),
+    }
+}
+
+fn unreachable() -> ChannelError {
+    ChannelError::Unreachable {
+        channel: "Slack",
+        reason: "it answers with status 503".to_owned(),
+    }
+}
+
+fn too_fast(seconds: u64) -> ChannelError {
+    ChannelError::TooFast {
+        channel: "Slack",
+        after: Duration::from_secs(seconds),
+    }
+}
+
+impl Home {
+    /// Answers on the page, so that no person of a channel has said it; then its agent takes the answer.
+    async fn answer(&self, ask: &Workflow) {
+        let said = crate::card::Said::answers([crate::card::SaidAnswer {
+            labels: vec!["pg".to_owned()],
+            text: None,
+        }]);
+        let by = Provenance::of(Road::Web, "Firefox");
+        self.desk.say(ask.id, said, by).await.unwrap();
+    }
+
+    async fn take(&self, ask: &Workflow) {
+        self.desk.question_status(ask.id).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_outcome_that_is_a_message_of_its_own_is_told_once() {
+    let home = Home::new("{}");
+    let working = home.open_with(OutcomeNotice::OwnMessage);
+    let ask = home.ask("Which db?").await;
+    until("the records", async || {
+        home.states(&ask).await == [DeliveryState::Sent; 2]
+    })
+    .await;
+    working.slack.press(&notice_to(&working.slack, "U1"), "U1", 0);
+    until("both are told", async || {
+        home.states(&ask).await == [DeliveryState::Closed; 2]
+    })
+    .await;
+    home.take(&ask).await;
+    // What comes after it is told after it: nothing more is said of the first one.
+    let other = home.ask("Which way?").await;
+    home.desk.withdraw(other.id).await.unwrap();
+    until("the other is over", async || {
+        home.states(&other)
+            .await
+            .iter()
+            .all(|state| *state == DeliveryState::Closed)
+    })
+    .await;
+    let of_first = |(at, _): &(Value, String)| at["code"] == ask.code.as_str();
+    let told: Vec<_> = working.slack.updated().into_iter().filter(of_first).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(
+        working.slack.replied(),
+        Vec::<String>::new(),
+        "nor twice to who answered"
+    );
+    working.end().await;
+}
+
+#[tokio::test]
+async fn an_outcome_of_its_own_is_sent_again_only_where_it_cannot_have_arrived() {
+    let home = Home::new("{}");
+    let working = home.open_with(OutcomeNotice::OwnMessage);
+    let silent = ChannelError::Silent { channel: "Slack" };
+    working
+        .slack
+        .update_errors
+        .lock()
+        .unwrap()
+        .extend([unreachable(), silent]);
+    let ask = home.ask("Which db?").await;
+    until("the records", async || {
+        home.states(&ask).await == [DeliveryState::Sent; 2]
+    })
+    .await;
+    home.answer(&ask).await;
+    until("both are over", async || {
+        home.states(&ask).await == [DeliveryState::Closed; 2]
+    })
+    .await;
+    // To one it was not sent and is sent again; the other may have it.
+    assert_eq!(working.slack.updated().len(), 3);
+    working.end().await;
+}
+
+#[tokio::test]
+async fn an_edit_is_tried_again_until_it_is_there_unless_it_never_can_be() {
+    let home = Home::new("{}");
+    let working = home.open();
+    let ask = home.ask("Which db?").await;
+    until("the records", async || {
+        home.states(&ask).await == [DeliveryState::Sent; 2]
+    })
+    .await;
+    working
+        .slack
+        .update_errors
+        .lock()
+        .unwrap()
+        .extend([refused(), unreachable(), unreachable()]);
+    home.answer(&ask).await;
+    until("one is given up, the other is edited", async || {
+        let deliveries = home.desk.deliveries_of(ask.id).await.unwrap();
+        deliveries[0].state == DeliveryState::Closed && deliveries[1].standing == ShownStanding::Answered
+    })
+    .await;
+    let given_up = &home.desk.deliveries_of(ask.id).await.unwrap()[0];
+    assert_eq!(
+        given_up.error.as_deref(),
+        Some("Slack refuses: message_not_found")
+    );
+    let to = |person: &str| {
+        let updated = working.slack.updated();
+        updated.iter().filter(|(at, _)| at["to"] == person).count()
+    };
+    assert_eq!((to("U1"), to("U2")), (1, 3));
+    // The next change is told where it can be, and nothing is tried where it cannot.
+    home.take(&ask).await;
+    until("it is over", async || {
+        home.states(&ask).await == [DeliveryState::Closed; 2]
+    })
+    .await;
+    assert_eq!((to("U1"), to("U2")), (1, 4));
+    working.end().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_named_its_channel_does_not_wait_for_a_service_that_wants_to_be_waited_for() {
+    let home = Home::new("{}");
+    let working = home.open();
+    working.slack.errors.lock().unwrap().push_back(too_fast(600));
+    for question in ["Which db?", "Which way?"] {
+        let ask = home.ask(question).await;
+        until("it is told", async || {
+            home.states(&ask).await == [DeliveryState::Failed; 2]
+        })
+        .await;
+        for delivery in home.desk.deliveries_of(ask.id).await.unwrap() {
+            let error = delivery.error.unwrap();
+            assert!(error.starts_with("Slack wants pml to wait for "), "{error}");
+        }
+    }
+    // The service was asked once, and left alone then.
+    assert_eq!(working.slack.errors.lock().unwrap().len(), 0);
+    assert_eq!(working.slack.sent().len(), 0);
+    working.end().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_service_is_closed_at_once_where_its_ask_is_withdrawn() {
+    let home = Home::new(r#"{ "default": ["slack"] }"#);
+    let working = home.open();
+    working.slack.errors.lock().unwrap().push_back(too_fast(600));
+    let program = AskingProgram {
+        asker: Asker::random(),
+        project: home.directory.path().to_owned(),
+        config: home.directory.path().join(".pml.json"),
+        client: AskingClient::default(),
+    };
+    let question = pick("Which db?", &["pg", "sqlite"]);
+    let ask = home.desk.ask(program, question).await.unwrap();
+    until("one waits", async || {
+        home.states(&ask).await.contains(&DeliveryState::Queued)
+    })
+    .await;
+    home.desk.withdraw(ask.id).await.unwrap();
+    until("nothing waits", async || {
+        let states = home.states(&ask).await;
+        states.iter().all(|state| *state == DeliveryState::Closed)
+    })
+    .await;
+    assert_eq!(working.slack.sent().len(), 0);
+    working.end().await;
+}
+
+#[tokio::test]
+async fn an_ask_that_ends_while_its_message_is_on_its_way_is_edited_when_that_arrives() {
+    let home = Home::new("{}");
+    let working = home.open();
+    let slow = working.slack.gate.lock().await;
+    let ask = home.ask("Which db?").await;
+    until("the first is on its way", async || {
+        working.slack.sent().len() == 1
+    })
+    .await;
+    home.desk.withdraw(ask.id).await.unwrap();
+    // Another ask shows that the office has looked since.
+    home.ask_on(ChannelName::Telegram, "Which way?", Duration::from_mins(5))
+        .await;
+    until("the other is sent", async || working.telegram.sent().len() == 1).await;
+    drop(slow);
+    until("all is told", async || {
+        home.states(&ask).await == [DeliveryState::Closed; 2]
+    })
+    .await;
+    let of_ask = |(at, _): &(Value, String)| at["code"] == ask.code.as_str();
+    let told: Vec<_> = working.slack.updated().into_iter().filter(of_ask).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
     working.end().await;
 }

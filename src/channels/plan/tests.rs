@@ -8,6 +8,7 @@ struct Desk {
     cards: BTreeMap<WorkflowId, Card>,
     deliveries: HashMap<DeliveryKey, Delivery>,
     under_way: HashSet<DeliveryKey>,
+    pauses: Pauses,
     settings: ChannelSettings,
 }
 
@@ -17,6 +18,7 @@ impl Desk {
             cards: BTreeMap::from([(card.id, card)]),
             deliveries: HashMap::new(),
             under_way: HashSet::new(),
+            pauses: Pauses::default(),
             settings: settings(route),
         }
     }
@@ -26,6 +28,8 @@ impl Desk {
             cards: &self.cards,
             deliveries: &self.deliveries,
             under_way: &self.under_way,
+            pauses: &self.pauses,
+            instant: Instant::now(),
             settings: &self.settings,
             home: None,
             moment: LocalMoment {

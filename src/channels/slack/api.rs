@@ -10,10 +10,13 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio::time::{Instant, sleep_until};
 
 use super::blocks::Message;
+use super::token::Token;
 use super::{TITLE, words};
 use crate::channels::channel::ChannelError;
-use crate::config::Environment;
-use crate::http_client::{self, ClientError, is_loopback, root};
+use crate::channels::open_error::OpenError;
+use crate::channels::service::Settings;
+use crate::config::{ChannelName, Environment, SlackSettings};
+use crate::http_client::{self, is_loopback, root};
 use crate::protocol::Secrets;
 
 /// Where Slack answers.
@@ -60,6 +63,18 @@ pub(super) enum Method {
 }
 
 impl Method {
+    fn token(self) -> Token {
+        match self {
+            Self::ConnectionsOpen => Token::App,
+            Self::AuthTest
+            | Self::ConversationsOpen
+            | Self::PostMessage
+            | Self::Update
+            | Self::PostEphemeral
+            | Self::ViewsOpen => Token::Bot,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::AuthTest => "auth.test",
@@ -92,38 +107,29 @@ pub(super) struct Api {
 }
 
 impl Api {
-    /// Takes the tokens and the address; nothing is sent.
-    pub(super) fn new(
-        app_token: &str,
-        bot_token: &str,
-        address: Option<&str>,
-        environment: &Environment,
-    ) -> Result<Self, ChannelError> {
-        let unusable = |reason: &str| ChannelError::Refused {
-            channel: TITLE,
-            reason: reason.to_owned(),
-        };
-        let base = address.unwrap_or(USUAL).trim_end_matches('/');
-        let base = Url::parse(base).map_err(|_malformed| unusable("`apiUrl` is no address"))?;
-        let stays_secret = base.scheme() == "https" || (base.scheme() == "http" && is_loopback(&base));
-        if !stays_secret {
-            return Err(unusable(
-                "`apiUrl` must begin with https:// or lead to this machine",
-            ));
-        }
-        let header = |name: &str, token: &str| {
-            let is_token = !token.is_empty() && token.bytes().all(|letter| letter.is_ascii_graphic());
-            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+    /// Expands the tokens and takes the address; nothing is sent.
+    pub(super) fn new(settings: &SlackSettings, environment: &Environment) -> Result<Self, OpenError> {
+        let channel = ChannelName::Slack;
+        let mut expanded = Settings::of(channel, environment);
+        let mut header = |key: &'static str, written: &str| {
+            let token = expanded.secret(key, written)?;
+            let is_token = token.bytes().all(|letter| letter.is_ascii_graphic());
+            let value = HeaderValue::from_str(&format!("Bearer {token}"));
+            let mut value = value
                 .ok()
                 .filter(|_| is_token)
-                .ok_or_else(|| unusable(&format!("`{name}` is empty or no token")))?;
+                .ok_or(OpenError::NoToken { channel, key })?;
             value.set_sensitive(true);
             Ok(value)
         };
+        let app = header("appToken", &settings.app_token)?;
+        let bot = header("botToken", &settings.bot_token)?;
+        let address = settings.basics.api_url.as_deref().unwrap_or(USUAL);
+        let base = expanded.address(address.trim_end_matches('/'))?;
         Ok(Self {
-            app: header("appToken", app_token)?,
-            bot: header("botToken", bot_token)?,
-            secrets: Secrets::new([("appToken", app_token), ("botToken", bot_token)]),
+            app,
+            bot,
+            secrets: expanded.secrets(),
             base,
             environment: environment.clone(),
             client: OnceCell::new(),
@@ -253,12 +259,7 @@ impl Api {
             return Err(too_fast(*until - now));
         }
         let called = tokio::time::timeout(LIMIT, self.call_slowly(method, body)).await;
-        let answer = called.unwrap_or_else(|_elapsed| {
-            Err(ChannelError::Unreachable {
-                channel: TITLE,
-                reason: format!("no answer within {} seconds", LIMIT.as_secs()),
-            })
-        });
+        let answer = called.unwrap_or(Err(ChannelError::Silent { channel: TITLE }));
         if let Err(ChannelError::TooFast { after, .. }) = answer {
             self.waits.lock().await.insert(method, Instant::now() + after);
         }
@@ -273,14 +274,9 @@ impl Api {
         let mut url = self.base.clone();
         let path = format!("{}/{}", url.path().trim_end_matches('/'), method.name());
         url.set_path(&path);
-        let token = match method {
-            Method::ConnectionsOpen => &self.app,
-            Method::AuthTest
-            | Method::ConversationsOpen
-            | Method::PostMessage
-            | Method::Update
-            | Method::PostEphemeral
-            | Method::ViewsOpen => &self.bot,
+        let token = match method.token() {
+            Token::App => &self.app,
+            Token::Bot => &self.bot,
         };
         let (kind, body) = match body {
             Some(body) => ("application/json; charset=utf-8", body.to_string()),
@@ -292,10 +288,10 @@ impl Api {
             .header(CONTENT_TYPE, HeaderValue::from_static(kind))
             .body(body);
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
-        self.answer(response).await
+        self.answer(response, method.token()).await
     }
 
-    async fn answer(&self, mut response: Response) -> Result<Value, ChannelError> {
+    async fn answer(&self, mut response: Response, token: Token) -> Result<Value, ChannelError> {
         let status = response.status();
         let after = response.headers().get(RETRY_AFTER).and_then(wait);
         if status == StatusCode::TOO_MANY_REQUESTS {
@@ -322,7 +318,7 @@ impl Api {
         match (answer["ok"].as_bool(), answer["error"].as_str()) {
             (Some(true), _) => Ok(answer),
             (Some(false), Some("ratelimited" | "rate_limited")) => Err(too_fast(after.unwrap_or(WAIT))),
-            (Some(false), Some(word)) => Err(words::refusal(word, answer["needed"].as_str())),
+            (Some(false), Some(word)) => Err(words::refusal(word, answer["needed"].as_str(), token)),
             _ => Err(unreadable("the answer says neither yes nor no")),
         }
     }
@@ -331,12 +327,9 @@ impl Api {
     pub(super) async fn client_for(&self, url: &Url) -> Result<Client, ChannelError> {
         http_client::to(url, &self.environment)
             .await
-            .map_err(|error| match error {
-                ClientError::Settings(error) => self.unreachable(error),
-                ClientError::Tls => ChannelError::Unreachable {
-                    channel: TITLE,
-                    reason: "TLS cannot be set up".to_owned(),
-                },
+            .map_err(|error| ChannelError::Unreachable {
+                channel: TITLE,
+                reason: error.reason(&self.secrets),
             })
     }
 }

@@ -10,13 +10,13 @@ use tokio_util::sync::CancellationToken;
 use super::api::Api;
 use super::link::{Leaving, Link, Said};
 use super::pace::Pace;
-use super::seen::Seen;
+use super::seen_events::SeenEvents;
 use super::socket::{Socket, lost};
 use crate::channels::channel::ChannelError;
 
 /// Keeps a connection until it is dropped; goes on after a failure only when `wanted` says that something is waited for.
 pub(super) async fn keep(api: Arc<Api>, pace: Pace, heard: mpsc::Sender<Said>, wanted: Arc<Notify>) {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SeenEvents::default());
     let mut links = JoinSet::new();
     let mut current: Option<CancellationToken> = None;
     let mut failures = 0;
@@ -71,6 +71,7 @@ pub(super) async fn keep(api: Arc<Api>, pace: Pace, heard: mpsc::Sender<Said>, w
         let pause = match failed {
             ChannelError::TooFast { after, .. } => after.max(pace.pause_after(failures)),
             ChannelError::Unreachable { .. }
+            | ChannelError::Silent { .. }
             | ChannelError::Refused { .. }
             | ChannelError::Contested { .. }
             | ChannelError::Unreadable { .. } => pace.pause_after(failures),
@@ -97,7 +98,7 @@ async fn greeted(
     api: &Arc<Api>,
     pace: Pace,
     heard: &mpsc::Sender<Said>,
-    seen: &Arc<Seen>,
+    seen: &Arc<SeenEvents>,
     links: &mut JoinSet<()>,
 ) -> Result<Greeted, ChannelError> {
     let address = api.socket_address().await?;

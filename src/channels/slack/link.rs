@@ -11,7 +11,7 @@ use super::api::Api;
 use super::blocks;
 use super::envelope::{self, FormWish, Frame, Incoming};
 use super::pace::Pace;
-use super::seen::Seen;
+use super::seen_events::SeenEvents;
 use super::socket::{Read, Socket, lost};
 use super::words;
 use crate::channels::channel::{ChannelError, Heard};
@@ -37,7 +37,7 @@ pub(super) struct Link {
     pub socket: Socket,
     pub pace: Pace,
     pub heard: mpsc::Sender<Said>,
-    pub seen: Arc<Seen>,
+    pub seen: Arc<SeenEvents>,
     /// Is told how many connections there are, once this one is ready.
     pub ready: oneshot::Sender<u64>,
     /// Is told that another connection is needed.

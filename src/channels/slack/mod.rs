@@ -2,7 +2,7 @@
 //!
 //! `blocks` and `envelope` are pure: a notice as Block Kit, and what comes in as something that was said. `api` speaks to
 //! the Web API, `connection` keeps a socket open in a task of its own, so that what comes in is acknowledged within the
-//! three seconds that Slack gives, whatever the reader of [`Channel::heard`] is doing.
+//! three seconds that Slack gives, also while the reader of [`Channel::heard`] is busy.
 
 mod api;
 mod blocks;
@@ -11,10 +11,11 @@ mod envelope;
 mod link;
 mod manifest;
 mod pace;
-mod seen;
+mod seen_events;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod token;
 mod words;
 
 use std::sync::Arc;
@@ -30,8 +31,9 @@ use self::pace::Pace;
 use self::socket::lost;
 use super::channel::{Channel, ChannelError, Heard, MessageRef, Pending, ReplyTo, Unsupported};
 use super::notice::Notice;
+use super::open_error::OpenError;
 use crate::card::Card;
-use crate::config::{ChannelName, Environment, SlackSettings, expand};
+use crate::config::{ChannelName, Environment, SlackSettings};
 
 /// The channel as people write it.
 const TITLE: &str = "Slack";
@@ -55,23 +57,12 @@ struct Listening {
 
 impl Slack {
     /// Expands the tokens; no request is made before something is sent or listened for.
-    pub(crate) fn open(settings: &SlackSettings, environment: &Environment) -> Result<Self, ChannelError> {
+    pub(crate) fn open(settings: &SlackSettings, environment: &Environment) -> Result<Self, OpenError> {
         Self::paced(settings, environment, Pace::USUAL)
     }
 
-    fn paced(settings: &SlackSettings, environment: &Environment, pace: Pace) -> Result<Self, ChannelError> {
-        let token = |key: &str, written: &str| {
-            expand(written, environment)
-                .map(|expanded| expanded.text)
-                .map_err(|problem| ChannelError::Refused {
-                    channel: TITLE,
-                    reason: format!("`{key}` cannot be used: {problem}"),
-                })
-        };
-        let app_token = token("appToken", &settings.app_token)?;
-        let bot_token = token("botToken", &settings.bot_token)?;
-        let api_url = settings.basics.api_url.as_deref();
-        let api = Api::new(&app_token, &bot_token, api_url, environment)?;
+    fn paced(settings: &SlackSettings, environment: &Environment, pace: Pace) -> Result<Self, OpenError> {
+        let api = Api::new(settings, environment)?;
         Ok(Self {
             api: Arc::new(api),
             pace,

@@ -202,7 +202,10 @@ async fn a_refusal_has_its_reason_from_a_form() {
     let ts = send(&slack, samples::install()).await;
     let pressed = fake.press("U1", &ts, "reason", &Filled::nothing());
     until("the form is opened", || fake.requests("views.open").len() == 1).await;
-    assert!(fake.happened(&format!("ack {pressed} on 1")));
+    until("it is acknowledged", || {
+        fake.happened(&format!("ack {pressed} on 1"))
+    })
+    .await;
     fake.submit("U1", "not on a Friday");
     let said = heard(&slack).await.unwrap();
     let reason = Some("not on a Friday".to_owned());
@@ -411,7 +414,10 @@ async fn an_event_that_is_delivered_again_is_acknowledged_and_heard_once() {
         heard(&slack).await.unwrap().utterance,
         Utterance::Text("two".to_owned())
     );
-    assert!(fake.happened(&format!("ack {again} on 1")));
+    until("it is acknowledged", || {
+        fake.happened(&format!("ack {again} on 1"))
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -482,7 +488,7 @@ async fn each_trouble_has_its_own_words_and_none_tells_a_token() {
     for (trouble, expected) in [
         (
             Trouble::Word("invalid_auth", none.clone()),
-            "Slack refuses: `invalid_auth`: the token is wrong or was revoked",
+            "copy it from `OAuth & Permissions` of the app",
         ),
         (
             Trouble::Word("account_inactive", none.clone()),
@@ -502,7 +508,7 @@ async fn each_trouble_has_its_own_words_and_none_tells_a_token() {
         ),
         (
             Trouble::Word("not_allowed_token_type", none.clone()),
-            "is one in the place of the other?",
+            "`botToken` must be the one that begins with xoxb-",
         ),
         (Trouble::Word("messages_tab_disabled", none.clone()), "App Home"),
         (
@@ -675,13 +681,15 @@ fn tokens_leave_this_machine_by_https_only() {
         let opened = open(&settings(url.map(str::to_owned)));
         assert_eq!(opened.is_ok(), fine, "{url:?}: {opened:?}");
     }
-    for token in ["", "xoxb 1", "xoxb-1\n", "xoxb-\u{e4}"] {
+    for (token, wrong) in [
+        ("", "is empty or has several lines"),
+        ("xoxb-1\nx", "is empty or has several lines"),
+        ("xoxb 1", "is no token"),
+        ("xoxb-\u{e4}", "is no token"),
+    ] {
         let mut settings = settings(None);
         token.clone_into(&mut settings.bot_token);
-        assert_eq!(
-            open(&settings),
-            Err("Slack refuses: `botToken` is empty or no token".to_owned())
-        );
+        assert_eq!(open(&settings), Err(format!("`botToken` of `slack` {wrong}")));
     }
 }
 
@@ -694,7 +702,14 @@ fn tokens_are_expanded_where_the_channel_is_opened() {
     };
     assert_eq!(
         error.to_string(),
-        "Slack refuses: `appToken` cannot be used: the environment variable `SLACK_APP_TOKEN` is not set"
+        "`appToken` of `slack` cannot be used: the environment variable `SLACK_APP_TOKEN` is not set"
+    );
+    assert_eq!(
+        crate::report::Hint::hint(&error).as_deref(),
+        Some(
+            "set `SLACK_APP_TOKEN` in the environment in which `pml serve` is started, and start that again: \
+             SLACK_APP_TOKEN=… pml serve"
+        )
     );
     let environment = environment().with("SLACK_APP_TOKEN", APP_TOKEN);
     assert!(Slack::open(&settings, &environment).is_ok());

@@ -3,17 +3,23 @@
 use std::fmt::Write as _;
 
 use super::TITLE;
+use super::token::Token;
 use crate::channels::channel::{ChannelError, ReplyTo};
 
 /// The longest word that Slack has for an error.
 const WORD: usize = 64;
 
 /// Tells what an error of the Web API means.
-pub(super) fn refusal(word: &str, needed: Option<&str>) -> ChannelError {
+pub(super) fn refusal(word: &str, needed: Option<&str>, token: Token) -> ChannelError {
     let word = sanitized(word);
     if matches!(
         word.as_str(),
-        "internal_error" | "fatal_error" | "service_unavailable" | "request_timeout" | "team_added_to_org"
+        "internal_error"
+            | "fatal_error"
+            | "service_unavailable"
+            | "request_timeout"
+            | "team_added_to_org"
+            | "update_failed"
     ) {
         return ChannelError::Unreachable {
             channel: TITLE,
@@ -24,7 +30,7 @@ pub(super) fn refusal(word: &str, needed: Option<&str>) -> ChannelError {
     if let (Some(needed), "missing_scope") = (needed, word.as_str()) {
         let _ = write!(reason, " ({})", sanitized(needed));
     }
-    if let Some(advice) = advice(&word) {
+    if let Some(advice) = advice_on_token(&word, token).or_else(|| advice(&word)) {
         let _ = write!(reason, ": {advice}");
     }
     ChannelError::Refused {
@@ -33,21 +39,42 @@ pub(super) fn refusal(word: &str, needed: Option<&str>) -> ChannelError {
     }
 }
 
-/// Says what to do about an error.
+/// Says what to do about an error of the token itself: which one it is, where it is made, and how it is tried.
+fn advice_on_token(word: &str, token: Token) -> Option<&'static str> {
+    Some(match (word, token) {
+        ("invalid_auth" | "not_authed" | "token_revoked" | "token_expired", Token::App) => {
+            "`appToken` is wrong or was revoked: make one by `Basic Information`, `App-Level Tokens`, with the scope \
+             `connections:write`, start `pml serve` again, and try it: pml channels test slack"
+        }
+        ("invalid_auth" | "not_authed" | "token_revoked" | "token_expired", Token::Bot) => {
+            "`botToken` is wrong or was revoked: copy it from `OAuth & Permissions` of the app, start `pml serve` again, \
+             and try it: pml channels test slack"
+        }
+        ("not_allowed_token_type", Token::App) => {
+            "`appToken` must be the one that begins with xapp-, of `Basic Information`, `App-Level Tokens`; is that of \
+             the bot in its place?"
+        }
+        ("not_allowed_token_type", Token::Bot) => {
+            "`botToken` must be the one that begins with xoxb-, of `OAuth & Permissions`; is that of the app in its place?"
+        }
+        ("missing_scope" | "no_permission" | "accesslimited", Token::App) => {
+            "`appToken` lacks the scope `connections:write`: make another by `Basic Information`, `App-Level Tokens`, and \
+             start `pml serve` again"
+        }
+        ("missing_scope" | "no_permission" | "accesslimited", Token::Bot) => {
+            "the app lacks a permission: compare it with what `pml channels slack manifest` prints, install it again, and \
+             start `pml serve` again"
+        }
+        ("account_inactive" | "team_access_not_granted" | "org_login_required", _) => {
+            "the app was removed from the workspace: install it again, copy its `botToken`, and start `pml serve` again"
+        }
+        _ => return None,
+    })
+}
+
+/// Says what to do about any other error.
 fn advice(word: &str) -> Option<&'static str> {
     Some(match word {
-        "invalid_auth" | "not_authed" | "token_revoked" | "token_expired" => {
-            "the token is wrong or was revoked; copy it again from the page of the app"
-        }
-        "not_allowed_token_type" => {
-            "`appToken` begins with xapp- and `botToken` with xoxb-; is one in the place of the other?"
-        }
-        "account_inactive" | "team_access_not_granted" | "org_login_required" => {
-            "the app was removed from the workspace; install it again and copy its token"
-        }
-        "missing_scope" | "no_permission" | "accesslimited" => {
-            "the app lacks a permission; compare it with `pml channels slack manifest` and install it again"
-        }
         "not_in_channel" | "channel_not_found" | "is_archived" => {
             "the conversation with the person is gone; let them write to the app once"
         }
@@ -56,7 +83,7 @@ fn advice(word: &str) -> Option<&'static str> {
         }
         "user_disabled" | "cannot_dm_bot" => "only people with an account in this workspace can be asked",
         "messages_tab_disabled" => "switch on the messages tab in `App Home` of the app",
-        "message_not_found" | "cant_update_message" | "edit_window_closed" | "update_failed" => {
+        "message_not_found" | "cant_update_message" | "edit_window_closed" => {
             "the message is gone or may not be edited any more"
         }
         "msg_too_long" | "msg_blocks_too_long" => "answer it in the inbox: `pml inbox`",
@@ -157,7 +184,7 @@ mod tests {
         for (word, told) in [
             (
                 "invalid_auth",
-                "Slack refuses: `invalid_auth`: the token is wrong",
+                "Slack refuses: `invalid_auth`: `botToken` is wrong or was revoked: copy it from",
             ),
             ("not_in_channel", "let them write to the app once"),
             ("account_inactive", "install it again"),
@@ -169,13 +196,35 @@ mod tests {
                 "Slack cannot be reached: it has trouble of its own",
             ),
         ] {
-            let error = refusal(word, None).to_string();
+            let error = refusal(word, None, Token::Bot).to_string();
             assert!(error.contains(told), "{error}");
         }
-        let scope = refusal("missing_scope", Some("im:write")).to_string();
+        let scope = refusal("missing_scope", Some("im:write"), Token::Bot).to_string();
         assert!(
-            scope.starts_with("Slack refuses: `missing_scope` (im:write): "),
+            scope.starts_with("Slack refuses: `missing_scope` (im:write): the app lacks a permission"),
             "{scope}"
+        );
+    }
+
+    #[test]
+    fn an_error_of_a_token_names_the_token_its_place_and_what_to_run() {
+        for word in ["invalid_auth", "not_allowed_token_type", "missing_scope"] {
+            for (token, own, other) in [
+                (Token::App, "App-Level Tokens", "OAuth"),
+                (Token::Bot, "bot", "App-Level"),
+            ] {
+                let told = refusal(word, None, token).to_string();
+                let is_of_app = word == "missing_scope" && token == Token::Bot;
+                assert!(told.contains(own) || is_of_app, "{told}");
+                assert!(!told.contains(other), "{told}");
+                // It stands in a line that is kept.
+                assert_eq!(crate::workflow::kept_error(&told), told);
+            }
+        }
+        let app = refusal("missing_scope", Some("connections:write"), Token::App).to_string();
+        assert!(
+            app.contains("`appToken` lacks the scope `connections:write`"),
+            "{app}"
         );
     }
 }

@@ -11,7 +11,7 @@ use super::message::Message;
 use super::update::{Place, Received};
 use super::without_previews;
 use crate::channels::channel::ChannelError;
-use crate::channels::opening::OpenError;
+use crate::channels::open_error::OpenError;
 use crate::channels::service::{ANSWER_LIMIT, REQUEST_LIMIT, Service, ServiceAnswer, Settings};
 use crate::config::{ChannelName, Environment, TelegramSettings};
 

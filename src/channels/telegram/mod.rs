@@ -23,7 +23,7 @@ use super::channel::{
     About, Channel, ChannelError, Heard, MessageRef, Pending, ReplyTo, SenderKind, Unsupported,
 };
 use super::notice::{Notice, Standing};
-use super::opening::OpenError;
+use super::open_error::OpenError;
 use crate::card::Card;
 use crate::config::{ChannelName, Environment, TelegramSettings};
 

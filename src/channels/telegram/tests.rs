@@ -1,7 +1,7 @@
 //! Telegram against a service in the tests: what is sent, what is heard, and what goes wrong.
 
-mod drawing;
 mod interop;
+mod messages;
 
 use serde_json::{Value, json};
 
@@ -295,7 +295,7 @@ async fn groups_and_bots_are_no_person_and_press_nothing() {
     group["message"]["chat"] = json!({ "id": -100, "type": "supergroup" });
     let mut bot = message(2, "yes");
     bot["message"]["from"]["is_bot"] = json!(true);
-    // Written in a private chat of somebody else, which Telegram does not do.
+    // Written in the private chat of another person, which Telegram does not do.
     let mut other = message(3, "yes");
     other["message"]["from"]["id"] = json!(5);
     let mut press = callback(4, &keyboard, &data_of(&keyboard, "a"));

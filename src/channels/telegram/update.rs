@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::keyboard::Keyboard;
 use crate::channels::channel::{Heard, MessageRef, ReplyTo, Sender, SenderKind};
-use crate::channels::typed;
+use crate::channels::chat_command;
 
 /// Where a message stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -147,7 +147,7 @@ fn said(message: Value) -> Option<Incoming> {
         chat: message.chat.id,
         message: replied.message_id,
     });
-    let (about, utterance) = typed::read(&text, replied.map(Place::reference));
+    let (about, utterance) = chat_command::read(&text, replied.map(Place::reference));
     Some(Incoming::Said(Heard {
         sender,
         about,
@@ -183,7 +183,7 @@ fn pressed(callback: Value) -> Option<Incoming> {
     }))
 }
 
-/// Tells who said something: a person, where no program did and nobody else reads it.
+/// Tells who said something: a person, where no program did and no other person reads it.
 fn sender(user: &User, chat: &Chat) -> Sender {
     let is_alone = chat.kind == "private" && chat.id == user.id;
     Sender {

@@ -17,9 +17,11 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use self::receipt::{Incoming, Receipts};
 use self::template::Templates;
-use super::channel::{About, Channel, ChannelError, Heard, MessageRef, Pending, ReplyTo, Unsupported};
+use super::channel::{
+    About, Channel, ChannelError, Heard, MessageRef, OutcomeNotice, Pending, ReplyTo, Unsupported,
+};
 use super::notice::{Notice, Standing};
-use super::opening::OpenError;
+use super::open_error::OpenError;
 use super::service::{ANSWER_LIMIT, REQUEST_LIMIT, Service, Settings};
 use crate::card::Card;
 use crate::config::{ChannelName, Environment, WhatsappSettings};
@@ -286,6 +288,10 @@ impl Channel for Whatsapp {
 
     fn send<'a>(&'a self, notice: &'a Notice, to: &'a str) -> Pending<'a, MessageRef> {
         Box::pin(self.send_notice(notice, to))
+    }
+
+    fn outcome_notice(&self) -> OutcomeNotice {
+        OutcomeNotice::OwnMessage
     }
 
     fn update<'a>(&'a self, at: &'a MessageRef, notice: &'a Notice) -> Pending<'a, ()> {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::Sender as Handing;
 
 use crate::channels::channel::{About, Heard, MessageRef, ReplyTo, Sender, SenderKind, Utterance};
 use crate::channels::press::{Button, Press};
-use crate::channels::{channel::Picked, typed};
+use crate::channels::{channel::Picked, chat_command};
 use crate::protocol::hook::HookReply;
 
 /// Meta delivers at most 3 MB; a message of a person has some kilobytes.
@@ -49,7 +49,7 @@ pub(super) enum Incoming {
 pub(super) struct Receipts {
     phone_number_id: String,
     signing: hmac::Key,
-    /// The verify token, signed: comparing signatures takes the same time whatever they are.
+    /// The verify token, signed: comparing signatures takes the same time for all of them.
     verify_token: hmac::Tag,
     seen: Mutex<Seen>,
 }
@@ -301,15 +301,15 @@ fn said(message: ReceivedMessage) -> Option<Heard> {
     let reply = interactive.and_then(|interactive| interactive.button_reply.or(interactive.list_reply));
     let (about, utterance) = match (reply, text, button, kind.as_str()) {
         (Some(reply), ..) => pressed(&reply.id, replied),
-        (None, Some(text), ..) => typed::read(&text.body, replied),
-        (None, None, Some(button), _) => typed::read(&button.text, replied),
+        (None, Some(text), ..) => chat_command::read(&text.body, replied),
+        (None, None, Some(button), _) => chat_command::read(&button.text, replied),
         // A picture or a voice is told to be no answer, rather than passed over in silence.
         (
             None,
             None,
             None,
             "image" | "audio" | "video" | "document" | "sticker" | "location" | "contacts",
-        ) => typed::read("", replied),
+        ) => chat_command::read("", replied),
         (None, None, None, _) => return None,
     };
     Some(Heard {

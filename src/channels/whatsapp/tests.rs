@@ -1,7 +1,7 @@
 //! WhatsApp against a service in the tests: what is sent, what comes to the webhook, and what goes wrong.
 
-mod drawing;
 mod hook;
+mod messages;
 
 use serde_json::{Value, json};
 

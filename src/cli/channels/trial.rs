@@ -11,7 +11,9 @@ use super::super::{CommandContext, output};
 use super::settings;
 use crate::config::ChannelName;
 use crate::protocol::question::{Choice, Question, Selection};
-use crate::proxy::{AskingProgram, ChannelState, Delivery, DeliveryState, State, Workflow, process_name};
+use crate::proxy::{
+    AskingProgram, ChannelStanding, ChannelState, Delivery, DeliveryState, State, Workflow, process_name,
+};
 use crate::workflow::{Asker, AskingClient};
 
 /// How often it is looked what came.
@@ -43,17 +45,22 @@ pub(super) fn run(context: &CommandContext, arguments: &TestArguments) -> anyhow
         return Err(refused).hint("write to the bot, then run: pml channels pair CODE");
     }
     let inbox = TerminalDesk::open(context)?;
-    let reports = inbox.wait_for(inbox.desk().channel_reports())?;
-    match reports.iter().find(|report| report.channel == channel) {
-        None => {
+    match inbox.wait_for(inbox.desk().channel_standing(channel))? {
+        ChannelStanding::NoServer => {
             let refused = Refused(format!("`{channel}` is not connected: `pml serve` does not run"));
             return Err(refused).hint("in another terminal: pml serve");
         }
-        Some(report) if report.state == ChannelState::Failed => {
+        ChannelStanding::Unopened => {
+            let refused = Refused(format!(
+                "`{channel}` is not connected: `pml serve` has not opened it yet"
+            ));
+            return Err(refused).hint("to see how it stands: pml channels");
+        }
+        ChannelStanding::Reported(report) if report.state == ChannelState::Failed => {
             let reason = report.error.as_deref().unwrap_or("it says not why");
             return Err(Refused(format!("`{channel}` is not connected: {reason}")).into());
         }
-        Some(_) => {}
+        ChannelStanding::Reported(_) => {}
     }
     let patience = Duration::from_secs(arguments.wait);
     let file = context.files().project;

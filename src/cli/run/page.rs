@@ -6,8 +6,11 @@ use tokio_util::sync::CancellationToken;
 use super::console::Console;
 use crate::cli::CommandContext;
 use crate::cli::browser;
+use crate::config::{self, ChannelName, Files};
 use crate::host::{RunId, Runs};
-use crate::inbox::web::{Claim, OnlyServer, ServeError, ServeOptions, Server, StreamTokens, fresh_key};
+use crate::inbox::web::{
+    Claim, OnlyServer, ServeError, ServeOptions, Server, ServerCommand, StreamTokens, fresh_key,
+};
 use crate::proxy::Desk;
 
 /// The page of a run.
@@ -15,6 +18,8 @@ pub(super) struct RunPage {
     /// The address for the person; it holds a key where no browser has used that up.
     url: String,
     opened: bool,
+    /// The channels of the user, which this process does not connect.
+    unconnected: Vec<ChannelName>,
     server: Option<OwnServer>,
 }
 
@@ -45,6 +50,7 @@ impl RunPage {
                 let options = ServeOptions {
                     port: 0,
                     allowed_host: None,
+                    command: ServerCommand::Run,
                 };
                 let server = Server::open(desk.clone(), only, tokens, runs, &options).await?;
                 let base = server.running().url.clone();
@@ -54,6 +60,10 @@ impl RunPage {
                 (base, with_key, Some(OwnServer { ending, serving }))
             }
         };
+        let unconnected = match &server {
+            Some(_) => configured_channels(context).await,
+            None => Vec::new(),
+        };
         let page = format!("{base}runs/{run}");
         let key = with_key.split_once('?').map_or("", |(_, key)| key);
         let with_key = format!("{page}?{key}");
@@ -62,6 +72,7 @@ impl RunPage {
             // A key that the browser uses is used up.
             url: if opened { page } else { with_key },
             opened,
+            unconnected,
             server,
         })
     }
@@ -72,6 +83,17 @@ impl RunPage {
             console.note("no browser could be started; open the address by hand");
         }
         console.line(&self.url);
+        if !self.unconnected.is_empty() {
+            let names: Vec<&str> = self.unconnected.iter().map(|name| name.title()).collect();
+            console.note(&format!(
+                "{} not connected: channels are while `pml serve` runs, and this page is served by the run itself; start \
+                 `pml serve` before a run that shall ask there",
+                match names.as_slice() {
+                    [only] => format!("{only} is"),
+                    several => format!("{} are", several.join(", ")),
+                }
+            ));
+        }
     }
 
     /// Ends a server of this process.
@@ -80,5 +102,15 @@ impl RunPage {
             ending.cancel();
             let _ = serving.await;
         }
+    }
+}
+
+/// Lists the channels of the user's file; a file that cannot be read is complained about elsewhere.
+async fn configured_channels(context: &CommandContext) -> Vec<ChannelName> {
+    let files = Files::new(context.locations.user_config(), &context.locations);
+    let read = tokio::task::spawn_blocking(move || config::read(&files));
+    match read.await {
+        Ok(Ok(config)) => config.channels.configured().collect(),
+        Ok(Err(_)) | Err(_) => Vec::new(),
     }
 }

@@ -33,6 +33,6 @@ mod streams;
 pub use app::WhatsappHook;
 pub use client::fresh_key;
 pub use error::ServeError;
-pub use only_server::{Claim, OnlyServer, RunningServer};
+pub use only_server::{Claim, OnlyServer, RunningServer, ServerCommand};
 pub use server::{ServeOptions, Server};
 pub use streams::{StreamToken, StreamTokens};

@@ -44,6 +44,20 @@ pub struct RunningServer {
     pub port: u16,
     /// Its process.
     pub pid: u32,
+    /// The command that it runs; one before this was told is `pml serve`.
+    #[serde(default)]
+    pub command: ServerCommand,
+}
+
+/// The command that serves the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerCommand {
+    /// `pml serve`, which connects the channels and resumes answered runs as well.
+    #[default]
+    Serve,
+    /// `pml run --web`: the page alone, for as long as its run lasts.
+    Run,
 }
 
 impl RunningServer {
@@ -178,6 +192,7 @@ mod tests {
             url: "http://127.0.0.1:1/".to_owned(),
             port: 1,
             pid: 2,
+            command: ServerCommand::Run,
         };
         let secret = Secret::random();
         own.announce(&running, &secret).unwrap();

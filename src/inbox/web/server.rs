@@ -13,7 +13,7 @@ use super::connections::{BoundedListener, ConnectionHandle};
 use super::error::ServeError;
 use super::hosts::Hosts;
 use super::limits::Limits;
-use super::only_server::{OnlyServer, RunningServer};
+use super::only_server::{OnlyServer, RunningServer, ServerCommand};
 use super::routes::routes;
 use super::stream_questions::StreamQuestions;
 use super::streams::StreamTokens;
@@ -33,6 +33,8 @@ pub struct ServeOptions {
     pub port: u16,
     /// The name of the user's own TLS proxy before it.
     pub allowed_host: Option<String>,
+    /// The command that serves.
+    pub command: ServerCommand,
 }
 
 /// A server that listens and answers nothing yet.
@@ -80,6 +82,7 @@ impl Server {
             url: format!("http://127.0.0.1:{port}/"),
             port,
             pid: std::process::id(),
+            command: options.command,
         };
         let (token, told) = (app.access.token().clone(), running.clone());
         let announced = tokio::task::spawn_blocking(move || only.announce(&told, &token).map(|()| only));

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::AdvisoryError;
 use crate::config::{AdvisorySettings, Environment};
-use crate::http_client::{self, ClientError, root};
+use crate::http_client::{self, root};
 use crate::loader::plan::{Address, SecretCollector};
 use crate::pins::{Advisory, PackageVersion, is_advisory_id, osv_ecosystem};
 use crate::protocol::Secrets;
@@ -93,13 +93,7 @@ impl Osv {
         let origin = address.origin();
         let client = http_client::to(address.url(), environment)
             .await
-            .map_err(|error| {
-                let reason = match error {
-                    ClientError::Tls => "TLS cannot be set up".to_owned(),
-                    ClientError::Settings(error) => root(error, &secrets),
-                };
-                unreachable(origin.clone(), reason)
-            })?;
+            .map_err(|error| unreachable(origin.clone(), error.reason(&secrets)))?;
         Ok(Self {
             client,
             url: settings.url.clone(),

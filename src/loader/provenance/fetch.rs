@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT, HeaderValue};
 use url::Url;
 
 use crate::config::Environment;
-use crate::http_client::{self, ClientError, root};
+use crate::http_client::{self, root};
 use crate::protocol::Secrets;
 
 /// Registries answer within a second or two; whoever resolves a package waits for this.
@@ -64,10 +64,7 @@ impl Fetcher<'_> {
         let unreachable = |error| FetchError::Unreachable(root(error, self.secrets));
         let client = http_client::to(url, self.environment)
             .await
-            .map_err(|error| match error {
-                ClientError::Settings(error) => unreachable(error),
-                ClientError::Tls => FetchError::Unreachable("TLS cannot be set up".to_owned()),
-            })?;
+            .map_err(|error| FetchError::Unreachable(error.reason(self.secrets)))?;
         let request = client
             .get(url.clone())
             .header(ACCEPT, HeaderValue::from_static(accept));

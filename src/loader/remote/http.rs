@@ -61,11 +61,18 @@ impl Http {
         let client = match http_client::to(address.url(), environment).await {
             Ok(client) => client,
             Err(ClientError::Settings(error)) => return Err(unreachable(&address, error, &secrets)),
-            Err(ClientError::Tls) => {
+            Err(error @ ClientError::Tls) => {
                 return Err(EndReason::Unreachable {
                     origin: address.origin(),
                     cause: UnreachableCause::Tls,
-                    reason: "TLS cannot be set up".to_owned(),
+                    reason: error.reason(&secrets),
+                });
+            }
+            Err(error @ ClientError::Proxy { .. }) => {
+                return Err(EndReason::Unreachable {
+                    origin: address.origin(),
+                    cause: UnreachableCause::Other,
+                    reason: error.reason(&secrets),
                 });
             }
         };

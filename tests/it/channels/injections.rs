@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::{ME, card, closed, stands, world_on};
 use crate::serve::Served;
 use crate::support::fake_telegram::FakeTelegram;
-use crate::support::world::texts;
+use crate::support::world::{Client, texts};
 
 /// What a model might write.
-const INJECTIONS: [&str; 13] = [
+pub(crate) const INJECTIONS: [&str; 13] = [
     "<!channel> <@U0123> @everyone @BotFather",
     "[free](https://evil.example/x) and https://evil.example/y",
     "evil.example, www.evil.example and mail@evil.example",
@@ -25,6 +25,40 @@ const INJECTIONS: [&str; 13] = [
     "☑ chosen ◉ Sure: yes",
     "\u{1b}[31mred\u{7}",
 ];
+
+/// A text of 100 kB that would call everyone on its way.
+fn long() -> String {
+    "<!channel> @everyone https://evil.example/x *bold* ".repeat(2_000)
+}
+
+/// Asks about a command of 100 kB, with the tool by which a client asks permission; its call waits.
+pub(crate) fn ask_long(client: &mut Client) {
+    let arguments = json!({ "tool_name": "Bash", "input": { "command": long() }, "tool_use_id": "toolu_1" });
+    client.send(
+        "tools/call",
+        &json!({ "name": "approval_prompt", "arguments": arguments }),
+    );
+}
+
+/// Fails where a service was told a sign that hides or turns round what stands beside it.
+pub(crate) fn assert_nothing_hidden(told: &Value) {
+    match told {
+        Value::String(text) => assert!(!text.contains(HIDDEN), "{text:?}"),
+        Value::Array(values) => values.iter().for_each(assert_nothing_hidden),
+        Value::Object(members) => members.values().for_each(assert_nothing_hidden),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Fails where an app that makes links and mentions of texts would make one of this.
+pub(crate) fn assert_no_link(text: &str) {
+    assert!(!text.contains("://") && !text.contains(".example"), "{text}");
+    let mention = text
+        .split('@')
+        .skip(1)
+        .any(|after| after.starts_with(char::is_alphanumeric));
+    assert!(!mention, "{text}");
+}
 
 /// What no app gets to see of it: directions, what has no width, controls.
 const HIDDEN: [char; 8] = [

@@ -14,12 +14,15 @@ use serde_json::{Value, json};
 use super::{standing, stands, write_user_file};
 use crate::serve::Served;
 use crate::support::fake_telegram::FakeTelegram;
-use crate::support::world::{World, json_of, state, stderr, texts};
+use crate::support::world::{Client, World, json_of, state, stderr, texts};
 use crate::support::{DEADLINE, eventually};
 
-/// How long an agent may be kept: much more than it takes, and less than the 20 seconds for which a slow service is
-/// waited for; a person would be waited for ten minutes.
-const AT_ONCE: Duration = Duration::from_secs(12);
+/// How many times as long as another refusal of the same conversation such an error may take. Both read files and the
+/// store; neither waits for a service or a person, which is what would take thousands of times as long.
+const RATIO: u32 = 25;
+
+/// How often both are measured; the fastest counts, as other processes slow some down.
+const ROUNDS: u32 = 5;
 
 /// What runs beside the agent, and how it stands when the agent asks.
 #[derive(Clone, Copy)]
@@ -150,14 +153,12 @@ fn told(case: &Case) -> String {
         Beside::Failed => stands(&world, channel, "failed"),
     }
     let mut client = world.legacy();
-    let begin = Instant::now();
-    let result = client.call(
-        "ask_user",
-        &json!({ "question": case.question, "channel": case.channel }),
-    );
-    let taken = begin.elapsed();
+    let asking = json!({ "question": case.question, "channel": case.channel });
+    let result = client.call("ask_user", &asking);
     let place = format!("{}: {result}", case.told);
-    assert!(taken < AT_ONCE, "{taken:?}: {place}");
+    if let Leaves::Nothing = case.leaves {
+        assert_at_once(&mut client, &asking, &place);
+    }
     assert_eq!(result["isError"], true, "{place}");
     let told = texts(&result);
     // What is wrong with a file begins with its path, and some reasons end with a number.
@@ -187,6 +188,24 @@ fn told(case: &Case) -> String {
         );
     }
     said
+}
+
+/// Checks that an error comes as fast as one that has nothing to do with channels.
+fn assert_at_once(client: &mut Client, asking: &Value, place: &str) {
+    let other = json!({ "continue_workflow": { "workflow_id": uuid::Uuid::new_v4() } });
+    let mut took = |arguments: &Value| {
+        let begin = Instant::now();
+        let result = client.call("ask_user", arguments);
+        assert_eq!(result["isError"], true, "{place}: {result}");
+        begin.elapsed()
+    };
+    let measured = (0..ROUNDS).map(|_| (took(&other), took(asking)));
+    let (others, errors): (Vec<Duration>, Vec<Duration>) = measured.unzip();
+    let (other, error) = (others.iter().min().unwrap(), errors.iter().min().unwrap());
+    assert!(
+        *error < *other * RATIO,
+        "{error:?} is not in the class of {other:?}: {place}"
+    );
 }
 
 /// Checks cases, a few at a time: each of them is three processes.
@@ -226,11 +245,31 @@ fn a_pml_serve_that_was_killed_holds_no_channel() {
     stands(&world, "telegram", "connected");
     served.end(Signal::KILL);
     let mut client = world.legacy();
-    let begin = Instant::now();
     let result = client.call("ask_user", &json!({ "question": "Why?", "channel": "telegram" }));
-    assert!(begin.elapsed() < AT_ONCE);
     assert_eq!(result["isError"], true);
     assert!(texts(&result)[0].starts_with("`telegram` is not connected: `pml serve` does not run"));
     assert_eq!(asks(&world), Vec::<String>::new());
     assert_eq!(telegram.requests("sendMessage"), Vec::<Value>::new());
+}
+
+#[test]
+fn a_channel_that_cannot_be_used_is_refused_before_any_service_is_spoken_to() {
+    let telegram = FakeTelegram::start();
+    let world = super::world_on(&telegram);
+    let _served = Served::start(&world);
+    stands(&world, "telegram", "connected");
+    let mut client = world.legacy();
+    for (channel, told) in [
+        ("irc", "`irc` is no channel"),
+        ("slack", "`slack` is not configured; there is `telegram`"),
+    ] {
+        let asking = json!({ "question": "Why?", "channel": channel });
+        let result = client.call("ask_user", &asking);
+        assert!(texts(&result)[0].starts_with(told), "{result}");
+        assert_at_once(&mut client, &asking, told);
+    }
+    assert_eq!(asks(&world), Vec::<String>::new());
+    let spoken: BTreeSet<String> = telegram.methods().into_iter().collect();
+    // What a channel does that no agent asks on.
+    assert_eq!(spoken, ["getMe", "getUpdates"].map(str::to_owned).into());
 }

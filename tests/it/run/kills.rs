@@ -233,22 +233,21 @@ fn an_answer_reaches_the_model_exactly_once_when_its_host_or_its_agent_is_killed
     });
 }
 
-/// Has an agent go on that was killed after it had its answer; returns the exit code of the run.
-fn go_on(scene: &Scene, round: &Round, number: u64) -> Option<i32> {
-    let mut run = scene.start(&["--resume", &scene.id(), "go on"]);
-    seldom("the run asks, or ends", || scene.is("asking") || run.has_ended());
-    if !run.has_ended() {
-        // Killed between the approval and the result, the agent knows nothing of its call any more, and may make it again:
-        // its person is asked again.
-        let last = scene.api.last_messages();
-        assert_eq!(
-            round.what,
-            What::Permission,
-            "{number}: {round:?} asks again: {last:#?}"
-        );
-        scene.say(&["refuse", &scene.code()]);
+/// Waits until processes of the run have ended; returns their exit codes.
+///
+/// An approval that was used lets nothing more run: where it is not known whether the call ran, its person is asked again.
+fn ended<const COUNT: usize>(scene: &Scene, round: &Round, mut runs: [Running; COUNT]) -> Vec<Option<i32>> {
+    let mut have_ended = || runs.iter_mut().all(Running::has_ended);
+    while !have_ended() {
+        seldom("the run asks, or ends", || scene.is("asking") || have_ended());
+        // Nothing waits where the agent is about to be told an answer that is there.
+        if let [asked] = &scene.pending()[..] {
+            let last = scene.api.last_messages();
+            assert_eq!(round.what, What::Permission, "{round:?} asks again: {last:#?}");
+            scene.say(&["refuse", asked["code"].as_str().unwrap()]);
+        }
     }
-    run.ended().code
+    runs.map(|run| run.ended().code).into()
 }
 
 /// Kills, resumes by two processes at once until nothing is left to do, and checks what came of it.
@@ -268,16 +267,17 @@ fn one_round(scene: &Scene, seed: u64, number: u64) -> String {
             break;
         }
         assert!(codes.len() < 10, "{number}: {round:?}, exits {codes:?}");
-        let (one, other) = (
-            scene.start(&["--resume", id.as_str()]),
-            scene.start(&["--resume", id.as_str()]),
-        );
-        codes.extend([one.ended().code, other.ended().code]);
+        let resume = || scene.start(&["--resume", id.as_str()]);
+        codes.extend(ended(scene, &round, [resume(), resume()]));
     }
     let state = scene.record().state;
     if state.word() != "done" {
         // The agent has the answer, and was killed before it could do anything with it.
-        codes.push(go_on(scene, &round, number));
+        codes.extend(ended(
+            scene,
+            &round,
+            [scene.start(&["--resume", id.as_str(), "go on"])],
+        ));
     }
     let (times, runs) = (told(scene, &answer), ran(scene, number));
     let summary = format!(

@@ -11,7 +11,7 @@ use crate::support::world::{Client, World, texts};
 use crate::support::{DEADLINE, eventually};
 
 /// A world whose person is asked in a Slack, and whose questions hold their call.
-fn world(slack: &FakeSlack) -> World {
+pub(super) fn world(slack: &FakeSlack) -> World {
     let world = World::new();
     world.set("SLACK_APP_TOKEN", APP_TOKEN);
     world.set("SLACK_BOT_TOKEN", BOT_TOKEN);
@@ -31,14 +31,14 @@ fn world(slack: &FakeSlack) -> World {
     world
 }
 
-fn connected(slack: &FakeSlack, connection: u64) {
+pub(super) fn connected(slack: &FakeSlack, connection: u64) {
     eventually("pml is connected", DEADLINE, || {
         slack.happened(&format!("hello {connection}"))
     });
 }
 
 /// Asks something, and waits for its message.
-fn asked(client: &mut Client, slack: &FakeSlack, messages: usize) -> (u64, String) {
+pub(super) fn asked(client: &mut Client, slack: &FakeSlack, messages: usize) -> (u64, String) {
     let arguments = json!({
         "question": "Which colour? <!channel>", "options": [{ "label": "Red" }, { "label": "Blue" }],
     });
@@ -54,7 +54,7 @@ fn asked(client: &mut Client, slack: &FakeSlack, messages: usize) -> (u64, Strin
 }
 
 /// Waits until a message has no button, and returns its text.
-fn edited(slack: &FakeSlack, ts: &str) -> String {
+pub(super) fn edited(slack: &FakeSlack, ts: &str) -> String {
     eventually("the message is edited", DEADLINE, || {
         !slack.message(ts).to_string().contains("\"button\"")
     });
@@ -62,7 +62,7 @@ fn edited(slack: &FakeSlack, ts: &str) -> String {
 }
 
 /// What a person was told beside a message.
-fn told(slack: &FakeSlack, count: usize) -> Value {
+pub(super) fn told(slack: &FakeSlack, count: usize) -> Value {
     eventually("the person is told", DEADLINE, || {
         slack.requests("chat.postEphemeral").len() == count
     });

@@ -24,6 +24,10 @@ struct State {
     presses: HashSet<String>,
     /// What methods are refused with: the code, and the word for it.
     refusals: HashMap<&'static str, (u16, &'static str)>,
+    /// The methods that are too much at the moment, with the seconds that are to be waited.
+    delays: HashMap<&'static str, u64>,
+    /// The methods that are not answered for now.
+    held: HashSet<&'static str>,
     broken_limits: Vec<String>,
 }
 
@@ -61,6 +65,12 @@ impl FakeTelegram {
         let state = self.state();
         let of_method = state.requests.iter().filter(|(found, _)| found == method);
         of_method.map(|(_, body)| body.clone()).collect()
+    }
+
+    /// The methods of all requests, in order.
+    pub(crate) fn methods(&self) -> Vec<String> {
+        let state = self.state();
+        state.requests.iter().map(|(method, _)| method.clone()).collect()
     }
 
     /// The bodies of all requests.
@@ -112,6 +122,22 @@ impl FakeTelegram {
     /// Refuses a method from now on.
     pub(crate) fn refuse(&self, method: &'static str, code: u16, word: &'static str) {
         self.state().refusals.insert(method, (code, word));
+    }
+
+    /// Answers a method from now on that it was called too often.
+    pub(crate) fn delay(&self, method: &'static str, seconds: u64) {
+        self.state().delays.insert(method, seconds);
+    }
+
+    /// Answers a method no more, until it is released.
+    pub(crate) fn hold(&self, method: &'static str) {
+        self.state().held.insert(method);
+    }
+
+    /// Answers a method again, and what was asked meanwhile.
+    pub(crate) fn release(&self, method: &'static str) {
+        self.state().held.remove(method);
+        self.shared.changed.notify_all();
     }
 
     /// Presses the button of a message that shows a text, as a person in a chat; returns the id of the press.
@@ -177,6 +203,16 @@ impl Shared {
         let body = &request.body;
         let mut state = self.state.lock().unwrap();
         state.requests.push((method.to_owned(), body.clone()));
+        while state.held.contains(method) {
+            state = self.changed.wait(state).unwrap();
+        }
+        if let Some(seconds) = state.delays.get(method) {
+            let body = json!({
+                "ok": false, "error_code": 429, "description": format!("Too Many Requests: retry after {seconds}"),
+                "parameters": { "retry_after": seconds },
+            });
+            return Answer::Whole(429, Vec::new(), body.to_string());
+        }
         if let Some((code, word)) = state.refusals.get(method) {
             return refused(*code, word);
         }

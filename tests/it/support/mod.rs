@@ -2,6 +2,7 @@
 
 pub(crate) mod browser;
 pub(crate) mod claude;
+pub(crate) mod fake_ntfy;
 pub(crate) mod fake_slack;
 pub(crate) mod fake_telegram;
 #[cfg(target_os = "linux")]

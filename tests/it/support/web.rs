@@ -16,6 +16,8 @@ pub(crate) struct Request {
     pub(crate) headers: BTreeMap<String, String>,
     /// `null` where there is none.
     pub(crate) body: Value,
+    /// The body as it was written.
+    pub(crate) text: String,
 }
 
 impl Request {
@@ -217,5 +219,6 @@ pub(crate) fn read(reader: &mut BufReader<&TcpStream>) -> Option<Request> {
         path,
         headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
+        text: String::from_utf8_lossy(&body).into_owned(),
     })
 }

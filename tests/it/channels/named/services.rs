@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Beside, Case, Leaves, SEE, case, telegram_at, whatsapp_at};
 use crate::channels::ME;
-use crate::support::fake_slack::{BOT_TOKEN, FakeSlack};
+use crate::support::fake_slack::{APP_TOKEN, BOT_TOKEN, FakeSlack, Trouble};
 use crate::support::fake_telegram::{FakeTelegram, TOKEN};
 use crate::support::web::{Answer, Request, Web};
 
@@ -145,17 +145,41 @@ pub(super) fn of_others() -> Vec<Case> {
     let closed = json!({ "error": { "code": 131_047, "message": "Re-engagement message" } });
     let meta = posting(Answer::Whole(400, Vec::new(), closed.to_string()));
     let slack = FakeSlack::start();
-    let slack_settings = json!({ "slack": {
-        "appToken": "${SLACK_APP_TOKEN}", "botToken": "${SLACK_BOT_TOKEN}", "people": ["U1"], "apiUrl": slack.api_url(),
-    } });
+    let slack_at = |slack: &FakeSlack| {
+        json!({ "slack": {
+            "appToken": "${SLACK_APP_TOKEN}", "botToken": "${SLACK_BOT_TOKEN}", "people": ["U1"], "apiUrl": slack.api_url(),
+        } })
+    };
+    let unscoped = FakeSlack::start();
+    // For as long as it is tried.
+    for _ in 0..100 {
+        let needed = json!({ "needed": "connections:write" });
+        unscoped.trouble("apps.connections.open", Trouble::Word("missing_scope", needed));
+    }
     vec![
         case(
             "slack",
-            slack_settings,
-            "`slack` is not connected: Slack refuses: `invalid_auth`: the token is wrong",
+            slack_at(&slack),
+            "`slack` is not connected: Slack refuses: `invalid_auth`: `appToken` is wrong or was revoked: make one by `Basic Information`, `App-Level Tokens`, with the scope `connections:write`, start `pml serve` again, and try it: pml channels test slack. Nobody was asked.",
             SEE,
         )
         .with(&[("SLACK_APP_TOKEN", "xapp-wrong"), ("SLACK_BOT_TOKEN", BOT_TOKEN)])
+        .beside(Beside::Failed, Leaves::Nothing),
+        case(
+            "slack",
+            slack_at(&slack),
+            "`slack` is not connected: Slack refuses: `invalid_auth`: `botToken` is wrong or was revoked: copy it from `OAuth & Permissions` of the app, start `pml serve` again, and try it: pml channels test slack. Nobody was asked.",
+            SEE,
+        )
+        .with(&[("SLACK_APP_TOKEN", APP_TOKEN), ("SLACK_BOT_TOKEN", "xoxb-wrong")])
+        .beside(Beside::Failed, Leaves::Nothing),
+        case(
+            "slack",
+            slack_at(&unscoped),
+            "`slack` is not connected: Slack refuses: `missing_scope` (connections:write): `appToken` lacks the scope `connections:write`: make another by `Basic Information`, `App-Level Tokens`, and start `pml serve` again. Nobody was asked.",
+            SEE,
+        )
+        .with(&[("SLACK_APP_TOKEN", APP_TOKEN), ("SLACK_BOT_TOKEN", BOT_TOKEN)])
         .beside(Beside::Failed, Leaves::Nothing),
         case(
             "whatsapp",

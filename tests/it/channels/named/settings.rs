@@ -87,14 +87,14 @@ pub(super) fn of_opening() -> Vec<Case> {
         failed(case(
             "telegram",
             json!({ "telegram": known() }),
-            "`telegram` is not connected: `token` of `telegram` cannot be used: the environment variable `TELEGRAM_TOKEN` is not set; set `TELEGRAM_TOKEN` where your client starts pml, or write a default: ${TELEGRAM_TOKEN:-default}. Nobody was asked.",
+            "`telegram` is not connected: `token` of `telegram` cannot be used: the environment variable `TELEGRAM_TOKEN` is not set; set `TELEGRAM_TOKEN` in the environment in which `pml serve` is started, and start that again: TELEGRAM_TOKEN=… pml serve. Nobody was asked.",
             SEE,
         )),
         failed(
             case(
                 "telegram",
                 json!({ "telegram": known() }),
-                "`telegram` is not connected: `token` of `telegram` is empty or has several lines. Nobody was asked.",
+                "`telegram` is not connected: `token` of `telegram` is empty or has several lines; what a variable holds is read when `pml serve` is started: docs/CHANNELS.md says where it comes from. Nobody was asked.",
                 SEE,
             )
             .with(&[("TELEGRAM_TOKEN", " ")]),
@@ -107,6 +107,27 @@ pub(super) fn of_opening() -> Vec<Case> {
                 SEE,
             )
             .with(&[("TELEGRAM_TOKEN", TOKEN)]),
+        ),
+        failed(case(
+            "slack",
+            json!({ "slack": { "appToken": "${SLACK_APP_TOKEN}", "botToken": "${SLACK_BOT_TOKEN}", "people": ["U1"] } }),
+            "`slack` is not connected: `appToken` of `slack` cannot be used: the environment variable `SLACK_APP_TOKEN` is not set; set `SLACK_APP_TOKEN` in the environment in which `pml serve` is started, and start that again: SLACK_APP_TOKEN=… pml serve. Nobody was asked.",
+            SEE,
+        )),
+        failed(case(
+            "webhook",
+            json!({ "webhook": { "url": "https://example.org/pml", "secret": "${HOOK_SECRET}" } }),
+            "`webhook` is not connected: `secret` of `webhook` cannot be used: the environment variable `HOOK_SECRET` is not set; set `HOOK_SECRET` in the environment in which `pml serve` is started, and start that again: HOOK_SECRET=… pml serve. Nobody was asked.",
+            SEE,
+        )),
+        failed(
+            case(
+                "webhook",
+                json!({ "webhook": { "url": "https://example.org/pml", "secret": "${HOOK_SECRET}" } }),
+                "`webhook` is not connected: the webhook cannot be spoken to: `HTTPS_PROXY` is not the address of a proxy that begins with http:// or https://. Nobody was asked.",
+                SEE,
+            )
+            .with(&[("HOOK_SECRET", "canary"), ("HTTPS_PROXY", "socks5://canary@proxy.example:1080")]),
         ),
         failed(case(
             "whatsapp",

@@ -163,6 +163,11 @@ impl FakeSlack {
         self.envelope("interactive", &envelopes::press(&message, person, action, filled))
     }
 
+    /// Presses a button of a message as it stood once, which is what a person sees who has not reloaded.
+    pub(crate) fn press_old(&self, person: &str, message: &Value, action: &str, filled: &Filled) -> String {
+        self.envelope("interactive", &envelopes::press(message, person, action, filled))
+    }
+
     /// Toggles a choice without sending it.
     pub(crate) fn toggle(&self, person: &str, ts: &str) -> String {
         let message = self.message(ts);

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::channel::{About, Channel, ChannelError, Heard, Sender, SenderKind, Utterance};
+use super::channel::{About, Channel, ChannelError, Heard, OutcomeNotice, Sender, SenderKind, Utterance};
 use super::connection::Connection;
 use super::local_time::LocalTime;
 use super::press::Press;
-use super::{backoff, closing, pairing, reading};
+use super::{backoff, interpretation, outcome, pairing_codes};
 use crate::card::{Card, CardState};
 use crate::config::{ChannelBasics, ChannelName, ChannelSettings};
-use crate::proxy::{Desk, Provenance, Refusal, Road, WorkflowId, now};
+use crate::proxy::{Delivery, DeliveryState, Desk, Provenance, Refusal, Road, WorkflowId, now};
 
 /// After how long without an error a channel counts as connected: what waits for words says nothing until there are some.
 const CALM: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ const STRANGER_EVERY: Duration = Duration::from_secs(30);
 const STRANGERS: usize = 100;
 
 /// The hearing of a channel.
-pub(super) struct Hearing {
+pub(super) struct Listener {
     pub(super) channel: Arc<dyn Channel>,
     pub(super) desk: Desk,
     pub(super) settings: watch::Receiver<Arc<ChannelSettings>>,
@@ -43,7 +43,7 @@ pub(super) struct Hearing {
     pub(super) ending: CancellationToken,
 }
 
-impl Hearing {
+impl Listener {
     /// Hears until the end.
     pub(super) async fn run(self) {
         let (mut failures, mut strangers) = (0, Strangers::default());
@@ -97,29 +97,28 @@ impl Hearing {
             return self.greet(channel, &heard.sender, strangers).await;
         }
         if heard.utterance == Utterance::Greeting {
-            return Some(reading::Misreading::Greeting.to_string());
+            return Some(interpretation::Misreading::Greeting.to_string());
         }
-        let said = match self.find(&heard).await {
+        match self.find(&heard).await {
             Ok((card, utterance)) => self.say(card, &basics, &heard.sender, &utterance).await,
-            Err(reason) => reason,
-        };
-        Some(said)
+            Err(reason) => Some(reason),
+        }
     }
 
-    /// Records what a person said to an ask, and returns what came of it.
+    /// Records what a person said to an ask, and returns what they are told of it here.
     async fn say(
         &self,
         card: Card,
         basics: &ChannelBasics,
         sender: &Sender,
         utterance: &Utterance,
-    ) -> String {
+    ) -> Option<String> {
         if let Some(line) = self.over(&card) {
-            return line;
+            return Some(line);
         }
-        let said = match reading::read(&card, basics, utterance) {
+        let said = match interpretation::read(&card, basics, utterance) {
             Ok(said) => said,
-            Err(misread) => return misread.to_string(),
+            Err(misread) => return Some(misread.to_string()),
         };
         let who = format!("{}:{}", self.channel.name(), sender.recorded);
         match self
@@ -127,9 +126,23 @@ impl Hearing {
             .say(card.id, said, Provenance::of(Road::Chat, &who))
             .await
         {
-            Ok(card) => self.over(&card).unwrap_or_default(),
-            Err(refusal) => self.refused(card.id, &refusal).await,
+            Ok(card) if self.is_told_by_outbox(card.id, sender).await => None,
+            Ok(card) => self.over(&card),
+            Err(refusal) => Some(self.refused(card.id, &refusal).await),
         }
+    }
+
+    /// Tells whether a message of the outbox will say the same to the same person: twice would be once too often.
+    async fn is_told_by_outbox(&self, id: WorkflowId, sender: &Sender) -> bool {
+        if self.channel.outcome_notice() == OutcomeNotice::EditedMessage {
+            return false;
+        }
+        let told = |delivery: &Delivery| {
+            delivery.key.workflow == id
+                && matches!(delivery.state, DeliveryState::Sent | DeliveryState::Closed)
+        };
+        let sent = self.sent_to(sender).await;
+        sent.is_ok_and(|sent| sent.iter().any(told))
     }
 
     /// Says why something was not recorded: what stands now counts more than the reason.
@@ -140,7 +153,7 @@ impl Hearing {
 
     /// Says what became of an ask that is over; `None` while it waits.
     fn over(&self, card: &Card) -> Option<String> {
-        closing::line(card, &|at| self.time.time(at))
+        outcome::line(card, &|at| self.time.time(at))
     }
 
     async fn card(&self, id: WorkflowId) -> Option<Card> {
@@ -191,7 +204,7 @@ impl Hearing {
         Ok(card)
     }
 
-    async fn sent_to(&self, sender: &Sender) -> Result<Vec<crate::proxy::Delivery>, String> {
+    async fn sent_to(&self, sender: &Sender) -> Result<Vec<Delivery>, String> {
         let sent = self.desk.deliveries_to(self.channel.name(), &sender.id).await;
         sent.map_err(|refusal| told(&refusal))
     }
@@ -218,7 +231,8 @@ impl Hearing {
             return None;
         }
         let (state, id) = (self.state.clone(), sender.id.clone());
-        let offered = tokio::task::spawn_blocking(move || pairing::offer(&state, channel, &id, now())).await;
+        let offered =
+            tokio::task::spawn_blocking(move || pairing_codes::offer(&state, channel, &id, now())).await;
         let unknown = "this pml does not know you, and nothing was changed";
         Some(match offered {
             Ok(Ok(Some(code))) => {
@@ -269,7 +283,9 @@ fn only(mut waiting: Vec<Card>, utterance: Utterance) -> Result<(Card, Utterance
 fn pause(error: &ChannelError, failures: u32) -> Duration {
     let usual = backoff::wait(failures, backoff::chance());
     match error {
-        ChannelError::Unreachable { .. } | ChannelError::Unreadable { .. } => usual,
+        ChannelError::Unreachable { .. } | ChannelError::Silent { .. } | ChannelError::Unreadable { .. } => {
+            usual
+        }
         ChannelError::TooFast { after, .. } => backoff::wanted(*after),
         ChannelError::Refused { .. } | ChannelError::Contested { .. } => LONG_PAUSE + usual,
     }

@@ -1,7 +1,7 @@
-//! Pairing: a sender whom pml does not know gets a code, and a person at a terminal lets them in by it.
+//! Pairing codes: a sender whom pml does not know gets one, and a person at a terminal lets them in by it.
 //!
 //! The codes that wait are a small file of the state directory: `pml serve` adds to it, `pml channels pair` takes from it.
-//! A code lets nobody in by itself; it only names who would be. All of it blocks.
+//! A code alone lets no person in; it only names who would be. All of it blocks.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const FILE: &str = "waiting.json";
 /// The most of that file that is read.
 const SIZE: u64 = 64 * 1024;
 
-/// Somebody who wrote to a channel and is not known.
+/// A sender who wrote to a channel and is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stranger {
     /// What they were told.
@@ -92,7 +92,7 @@ pub fn forget(state: &Path, code: &str, now: Timestamp) -> Result<(), DiskError>
     write(&locked, &waiting)
 }
 
-/// Reads who still waits; a file that cannot be read holds nobody.
+/// Reads who still waits; a file that cannot be read holds none.
 fn read(directory: &Path, now: Timestamp) -> Vec<Stranger> {
     let path = directory.join(FILE);
     if path.metadata().map_or(true, |found| found.len() > SIZE) {

@@ -8,9 +8,9 @@ const EVENTS: usize = 256;
 
 /// The events that were handed on already.
 #[derive(Debug, Default)]
-pub(super) struct Seen(Mutex<VecDeque<String>>);
+pub(super) struct SeenEvents(Mutex<VecDeque<String>>);
 
-impl Seen {
+impl SeenEvents {
     /// Takes note of an event; tells whether it is new.
     pub(super) fn is_first(&self, event: String) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn an_event_is_new_once_and_few_are_remembered() {
-        let seen = Seen::default();
+        let seen = SeenEvents::default();
         assert!(seen.is_first("Ev1".to_owned()));
         assert!(!seen.is_first("Ev1".to_owned()));
         for number in 0..2 * EVENTS {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::channel::Channel;
 use super::ntfy::Ntfy;
-use super::opening::OpenError;
+use super::open_error::OpenError;
 use super::slack::Slack;
 use super::telegram::Telegram;
 use super::webhook::Webhook;
@@ -14,15 +14,23 @@ use crate::config::{ChannelName, ChannelSettings, Environment};
 use crate::report::Hint as _;
 
 /// A channel that is being opened.
-pub(super) type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Channel>, String>> + Send>>;
+pub(super) type PendingChannel = Pin<Box<dyn Future<Output = Result<Arc<dyn Channel>, String>> + Send>>;
 
 /// What opens a channel; tests bring their own.
-pub(super) type Opener = Arc<dyn Fn(ChannelName, ChannelSettings, Environment) -> Opening + Send + Sync>;
+pub(super) type Opener =
+    Arc<dyn Fn(ChannelName, ChannelSettings, Environment) -> PendingChannel + Send + Sync>;
 
 /// Returns what opens the channels of services.
 pub(super) fn opener() -> Opener {
     Arc::new(|channel, settings, environment| {
-        Box::pin(async move { open(channel, &settings, &environment).await })
+        Box::pin(async move {
+            let opened = open(channel, &settings, &environment).await;
+            // The state of a channel is one line.
+            opened.map_err(|error| match error.hint() {
+                Some(hint) => format!("{error}; {hint}"),
+                None => error.to_string(),
+            })
+        })
     })
 }
 
@@ -31,30 +39,24 @@ async fn open(
     channel: ChannelName,
     settings: &ChannelSettings,
     environment: &Environment,
-) -> Result<Arc<dyn Channel>, String> {
-    let missing = || format!("`{channel}` is not configured");
-    // The state of a channel is one line.
-    let said = |error: OpenError| match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    };
+) -> Result<Arc<dyn Channel>, OpenError> {
+    let missing = || OpenError::NotConfigured { channel };
     Ok(match channel {
         ChannelName::Slack => {
             let settings = settings.slack.as_ref().ok_or_else(missing)?;
-            let slack = Slack::open(settings, environment).map_err(|error| error.to_string())?;
-            Arc::new(slack)
+            Arc::new(Slack::open(settings, environment)?)
         }
         ChannelName::Telegram => {
             let settings = settings.telegram.as_ref().ok_or_else(missing)?;
-            Arc::new(Telegram::open(settings, environment).await.map_err(said)?)
+            Arc::new(Telegram::open(settings, environment).await?)
         }
         ChannelName::Whatsapp => {
             let settings = settings.whatsapp.as_ref().ok_or_else(missing)?;
-            Arc::new(Whatsapp::open(settings, environment).await.map_err(said)?)
+            Arc::new(Whatsapp::open(settings, environment).await?)
         }
         ChannelName::Ntfy => {
             let settings = settings.ntfy.as_ref().ok_or_else(missing)?;
-            Arc::new(Ntfy::open(settings, environment).await.map_err(said)?)
+            Arc::new(Ntfy::open(settings, environment).await?)
         }
         ChannelName::Webhook => {
             let settings = settings.webhook.as_ref().ok_or_else(missing)?;
