@@ -36,7 +36,7 @@ use crate::loader::advisories::Verdicts;
 use crate::loader::plan::{Package, Plan, Resolved, Scripts};
 use crate::loader::store::{Manifest, PYTHON, PackageIdentity, PackageStore, StartMethod};
 use crate::pins::PackagePin;
-use crate::protocol::Shown;
+use crate::protocol::{Digest, Shown};
 
 /// A package in the store, ready to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct Installed {
     pub leading: Vec<OsString>,
     /// The directory of the installation.
     pub root: PathBuf,
+    /// The digest of the lock that it was made from, as its own description says.
+    pub(in crate::loader) made_from: Digest,
     /// Files of the package that run at every start before the server itself, escaped.
     pub at_start: Vec<String>,
     /// What a person should know of an installation that was just made.
@@ -129,6 +131,8 @@ impl Packages {
         let lock = resolved.lock.clone();
         // An older pml kept no lock apart from the installation.
         let lock = lock.or_else(|| Some(read_lock(package, &resolved.version, &root)?.0.digest));
+        // Without any, what it was made from is what it is.
+        let lock = lock.or_else(|| Some(manifest.lock.clone()));
         self.open(package, &manifest, root, Resolved { lock, ..resolved })
     }
 
@@ -177,6 +181,7 @@ impl Packages {
         self.refuse_malicious(plan).await?;
         if let Some(installed) = self.installed(plan)? {
             expected.check(&package.spec(), &installed.resolved)?;
+            installed.refuse_other_lock(plan)?;
             self.demand_of_installed(package, &installed.resolved).await?;
             self.refuse_changed_files(plan, &installed).await?;
             self.freeze_installed(plan, &installed).await?;
@@ -199,6 +204,7 @@ impl Packages {
             .clone()?;
         let installed = self.installed(plan)?.ok_or_else(|| no_executable(package))?;
         expected.check(&package.spec(), &installed.resolved)?;
+        installed.refuse_other_lock(plan)?;
         // Minutes may have passed, and another process may have installed it.
         self.refuse_malicious(plan).await?;
         self.demand_of_installed(package, &installed.resolved).await?;
@@ -255,6 +261,7 @@ impl Packages {
             program,
             leading,
             root,
+            made_from: manifest.lock.clone(),
             at_start: manifest
                 .at_start
                 .iter()
