@@ -236,3 +236,38 @@ fn an_installation_of_another_lock_than_the_kept_one_does_not_run_although_a_per
     let (_, answered) = called(&world);
     assert_eq!(dependency(&answered), "1.1.0");
 }
+
+/// Makes a JSON file megabytes long without another word in it.
+fn pad(path: &std::path::Path) {
+    let mut text = std::fs::read_to_string(path).unwrap();
+    text.extend(std::iter::repeat_n("\n ", 6_000_000));
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn what_is_known_of_a_server_is_read_beside_the_thread_that_answers() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    let world = approved(&registry);
+    let folder = data(&world).join("frozen");
+    let lock = folder.join(files_below(&folder).remove(0));
+    let mut kept: Value = serde_json::from_str(&std::fs::read_to_string(&lock).unwrap()).unwrap();
+    let blanks = "\n".repeat(3_000_000);
+    kept["text"] = format!("{}{blanks}", kept["text"].as_str().unwrap()).into();
+    std::fs::write(&lock, kept.to_string()).unwrap();
+    let catalog = world.home().join(".cache/pml/catalog");
+    for file in files_below(&catalog) {
+        pad(&catalog.join(file));
+    }
+    // A stall of the runtime thread fails the world at its end.
+    let mut client = world.legacy();
+    assert!(client.tools().contains(&"hello__look".to_owned()));
+    let ran = client.call("hello__look", &json!({}));
+    assert_eq!(dependency(&ran), "1.0.0", "{ran}");
+    client.close();
+    let mut client = world.legacy();
+    let ran = client.call("hello__look", &json!({}));
+    assert_eq!(dependency(&ran), "1.0.0", "{ran}");
+}

@@ -114,6 +114,12 @@ impl Packages {
         self.store.record(package)
     }
 
+    /// Tells whether [`Packages::resolved`] would read nothing.
+    #[must_use]
+    pub fn is_read(&self, package: &Package) -> bool {
+        self.store.is_read(package)
+    }
+
     /// Returns the installation of a plan's package, if there is a whole one; reads two small files.
     pub fn installed(&self, plan: &Plan) -> Result<Option<Installed>, InstallError> {
         let package = package_of(plan)?;
