@@ -588,6 +588,9 @@ fn a_version_that_lost_its_provenance_and_one_of_another_repository_differ_from_
     let elsewhere = registry(&["1.1.0"]);
     let document = fixture("npm-1.1.0-other-repository.json");
     elsewhere.attest("hello", "1.1.0", Body::Whole(document));
+    let anew = registry(&["1.1.0"]);
+    let document = fixture("npm-1.1.0-new-repository.json");
+    anew.attest("hello", "1.1.0", Body::Whole(document));
     for (registry, said) in [
         (
             lost,
@@ -596,6 +599,10 @@ fn a_version_that_lost_its_provenance_and_one_of_another_repository_differ_from_
         (
             elsewhere,
             "this version was built by github.com/someone/else; the one before by github.com/owner/hello",
+        ),
+        (
+            anew,
+            "this version was built by a new repository of the name github.com/owner/hello (number 2); the one before by number 1",
         ),
     ] {
         let now = pinned(&registry, "npm:hello@1.1.0");
