@@ -2,7 +2,7 @@
 
 mod prompts;
 mod questions;
-mod screen;
+pub(crate) mod screen;
 
 use std::process::Output;
 
