@@ -165,7 +165,7 @@ const CASES: [Case; 15] = [
             words(&["untrust"])
         },
         is_done: |world| !is_trusted(world),
-        again: 1,
+        again: 0,
     },
     Case {
         name: "history prune",
