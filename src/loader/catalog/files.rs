@@ -25,8 +25,23 @@ const LONGEST_FILE: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Catalog {
     directory: PathBuf,
-    /// What was read, which is nothing of a file that cannot be.
-    read: Mutex<HashMap<PathBuf, (Stamp, Option<Arc<Known>>)>>,
+    read: Mutex<HashMap<PathBuf, ReadFile>>,
+}
+
+/// A file as it was read.
+#[derive(Debug)]
+struct ReadFile {
+    stamp: Stamp,
+    /// Nothing of a file that cannot be read.
+    known: Option<Arc<Known>>,
+}
+
+/// What is in memory of a file.
+enum InMemory {
+    /// What it says as it is now, which may be nothing.
+    Current(Option<Arc<Known>>),
+    /// It is to be read.
+    Stale,
 }
 
 impl Catalog {
@@ -53,36 +68,43 @@ impl Catalog {
     /// Tells whether [`Catalog::find`] would read nothing; costs a look at two files.
     #[must_use]
     pub fn is_read(&self, key: &Digest, offer: Option<&Digest>) -> bool {
-        let Some(last) = self.read_before(&self.path(key), Stamp::of(&self.path(key))) else {
+        let path = self.path(key);
+        let InMemory::Current(last) = self.read_before(&path, Stamp::of(&path)) else {
             return false;
         };
         let other = offer.filter(|offer| last.is_some_and(|last| last.offer.as_ref() != Some(offer)));
         other.is_none_or(|offer| {
             let own = self.aside(key, offer);
             let stamp = Stamp::of(&own);
-            self.read_before(&own, stamp).is_some()
+            matches!(self.read_before(&own, stamp), InMemory::Current(_))
         })
     }
 
-    /// Returns what was read of a file before, which may be nothing, if the file is still the same.
-    fn read_before(&self, path: &Path, stamp: Stamp) -> Option<Option<Arc<Known>>> {
+    /// Returns what was read of a file before, if the file is still the same.
+    fn read_before(&self, path: &Path, stamp: Stamp) -> InMemory {
         let Stamp::Present { .. } = stamp else {
-            return Some(None);
+            return InMemory::Current(None);
         };
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let (seen, known) = read.get(path)?;
-        (*seen == stamp).then(|| known.clone())
+        match read.get(path) {
+            Some(read) if read.stamp == stamp => InMemory::Current(read.known.clone()),
+            Some(_) | None => InMemory::Stale,
+        }
     }
 
     fn read(&self, path: &Path) -> Option<Arc<Known>> {
         let stamp = Stamp::of(path);
-        if let Some(known) = self.read_before(path, stamp) {
+        if let InMemory::Current(known) = self.read_before(path, stamp) {
             return known;
         }
         let known = read_file(path, stamp);
         // What cannot be read is not tried again before it changes.
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.insert(path.to_owned(), (stamp, known.clone()));
+        let file = ReadFile {
+            stamp,
+            known: known.clone(),
+        };
+        read.insert(path.to_owned(), file);
         known
     }
 

@@ -17,12 +17,13 @@ pub use verification::{VerifiedFiles, VerifiedInstallation};
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
+use super::background::off_thread;
 use super::content::Content;
 use super::error::InstallError;
 use super::executables::choose;
@@ -218,6 +219,20 @@ impl Packages {
         Ok(Installed { notes, ..installed })
     }
 
+    /// Returns the lock of the first installation, beside the runtime's thread; a damaged one counts as none.
+    async fn frozen(
+        &self,
+        package: &Package,
+        identity: &PackageIdentity,
+        known: &Resolved,
+    ) -> Option<(CheckedLock, String)> {
+        let (store, package, identity) = (self.store.clone(), package.clone(), identity.clone());
+        let known = known.clone();
+        off_thread(move || frozen_in(&store, &package, &identity, &known))
+            .await
+            .flatten()
+    }
+
     /// Joins the running installation of the same order, or starts one.
     fn flight(
         &self,
@@ -301,6 +316,15 @@ fn frozen_in(
     let integrity = known.integrity.as_deref()?;
     store.manifest(identity, integrity)?;
     read_lock(package, &known.version, &store.directory(identity, integrity))
+}
+
+/// Reads and checks the lock that a recipe left in a directory, beside the runtime's thread.
+async fn made_lock(package: &Package, version: &str, directory: &Path) -> Option<(CheckedLock, String)> {
+    let (package, version) = (package.clone(), version.to_owned());
+    let directory = directory.to_owned();
+    off_thread(move || read_lock(&package, &version, &directory))
+        .await
+        .flatten()
 }
 
 fn package_pin(package: &Package, resolved: Resolved, contents: Option<CheckedLock>) -> PackagePin {

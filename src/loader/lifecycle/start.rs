@@ -66,7 +66,8 @@ impl Loader {
         };
         let mut startup = match found {
             Found::Running(started) => {
-                self.demand_of(plan, &started).await?;
+                // Boxed: it may ask a registry, and every call would carry its size along.
+                Box::pin(self.demand_of(plan, &started)).await?;
                 return checked(expected, plan, started);
             }
             Found::Starting(startup) => startup,

@@ -46,6 +46,14 @@ pub(super) struct ReadRecord {
     resolved: Option<Resolved>,
 }
 
+/// What is in memory of a record.
+enum InMemory {
+    /// What it says as it is now, which may be nothing.
+    Current(Option<Box<Resolved>>),
+    /// It is to be read.
+    Stale,
+}
+
 impl PackageStore {
     /// Returns what a spec was resolved to; an unreadable record counts as none and is written anew.
     ///
@@ -53,14 +61,14 @@ impl PackageStore {
     pub(in crate::loader) fn record(&self, package: &Package) -> Option<Resolved> {
         let path = self.record_path(package);
         match self.read_before(&path) {
-            Some(known) => known,
-            None => self.read_record(package, path),
+            InMemory::Current(known) => known.map(|known| *known),
+            InMemory::Stale => self.read_record(package, path),
         }
     }
 
     /// Tells whether [`PackageStore::record`] would read nothing; costs a look at two files.
     pub(in crate::loader) fn is_read(&self, package: &Package) -> bool {
-        self.read_before(&self.record_path(package)).is_some()
+        matches!(self.read_before(&self.record_path(package)), InMemory::Current(_))
     }
 
     fn read_record(&self, package: &Package, path: PathBuf) -> Option<Resolved> {
@@ -98,16 +106,21 @@ impl PackageStore {
     }
 
     /// Returns what was read before, if its files are still the same.
-    fn read_before(&self, path: &Path) -> Option<Option<Resolved>> {
+    fn read_before(&self, path: &Path) -> InMemory {
         let stamp = Stamp::of(path);
         if stamp == Stamp::Missing {
-            return Some(None);
+            return InMemory::Current(None);
         }
         let records = self.records();
-        let read = records.get(path)?;
         let is_current = |seen: &Stamp, now: Stamp| now != Stamp::Unknown && *seen == now;
-        let lock_stands = { read.lock.iter() }.all(|(seen, path)| is_current(seen, Stamp::of(path)));
-        (is_current(&read.stamp, stamp) && lock_stands).then(|| read.resolved.clone())
+        let stands = |read: &&ReadRecord| {
+            let lock_stands = { read.lock.iter() }.all(|(seen, path)| is_current(seen, Stamp::of(path)));
+            is_current(&read.stamp, stamp) && lock_stands
+        };
+        match records.get(path).filter(stands) {
+            Some(read) => InMemory::Current(read.resolved.clone().map(Box::new)),
+            None => InMemory::Stale,
+        }
     }
 
     /// Has every record read again: what pml itself writes may look like what was there, within a tick of the clock.

@@ -78,8 +78,7 @@ fn assert_verified(world: &World, told: &str) {
 
 /// Runs a command from one moment on again and again, each time with another write failing, and has the state checked.
 fn sweep(moment: &Moment<'_>, root: &Path, arguments: &[&str], check: impl Fn(&Output, &str)) {
-    let mut met = 0;
-    for nth in (1..CALLS).step_by(STEP) {
+    for (met, nth) in (1..CALLS).step_by(STEP).enumerate() {
         moment.go_back();
         let errno: Option<Errno> = FAULTS[usize::try_from(nth).unwrap() / STEP % FAULTS.len()];
         let mut command = moment.world.command(arguments);
@@ -90,7 +89,6 @@ fn sweep(moment: &Moment<'_>, root: &Path, arguments: &[&str], check: impl Fn(&O
             assert!(met > 2, "{met} writes failed");
             return;
         };
-        met += 1;
         let told = format!(
             "{arguments:?} met {errno:?} at call {nth} ({}), {}: {}",
             call.trim_end(),
