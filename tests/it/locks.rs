@@ -237,10 +237,10 @@ fn an_installation_of_another_lock_than_the_kept_one_does_not_run_although_a_per
     assert_eq!(dependency(&answered), "1.1.0");
 }
 
-/// Makes a JSON file megabytes long without another word in it.
+/// Makes a JSON file as long as one that is read may be, without another word in it.
 fn pad(path: &std::path::Path) {
     let mut text = std::fs::read_to_string(path).unwrap();
-    text.extend(std::iter::repeat_n("\n ", 6_000_000));
+    text.extend(std::iter::repeat_n("\n ", 28_000_000));
     std::fs::write(path, text).unwrap();
 }
 
@@ -254,7 +254,7 @@ fn what_is_known_of_a_server_is_read_beside_the_thread_that_answers() {
     let folder = data(&world).join("frozen");
     let lock = folder.join(files_below(&folder).remove(0));
     let mut kept: Value = serde_json::from_str(&std::fs::read_to_string(&lock).unwrap()).unwrap();
-    let blanks = "\n".repeat(3_000_000);
+    let blanks = "\n".repeat(20_000_000);
     kept["text"] = format!("{}{blanks}", kept["text"].as_str().unwrap()).into();
     std::fs::write(&lock, kept.to_string()).unwrap();
     let catalog = world.home().join(".cache/pml/catalog");

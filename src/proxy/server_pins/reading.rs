@@ -47,6 +47,13 @@ impl Proxy {
         let _ = reading.await;
     }
 
+    /// Reads what is known of every server before a conversation begins.
+    pub async fn read_ahead(&self) {
+        if let Ok(view) = self.view() {
+            self.read_known(&view).await;
+        }
+    }
+
     /// Tells whether the tools of a server were compared as they are now; reads nothing that has a length.
     pub(in crate::proxy) fn is_compared(&self, view: &View, server: &Server, plan: &Plan) -> bool {
         let is_known = self

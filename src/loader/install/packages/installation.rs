@@ -275,7 +275,9 @@ impl Packages {
         let package = package_of(plan)?;
         let version = &installed.resolved.version;
         let identity = PackageIdentity::new(package, version, plan.scripts());
-        if self.store.frozen(&identity).is_some() {
+        let (store, wanted) = (self.store.clone(), identity.clone());
+        let is_kept = off_thread(move || store.frozen(&wanted).is_some()).await;
+        if is_kept.unwrap_or(true) {
             return Ok(());
         }
         let Some((found, text)) = made_lock(package, version, &installed.root).await else {
