@@ -45,7 +45,11 @@ fn negative(cause: &(dyn Error + 'static)) -> bool {
         )
         || matches!(
             install,
-            Some(InstallError::Malicious { .. } | InstallError::ChangedFiles { .. })
+            Some(
+                InstallError::Malicious { .. }
+                    | InstallError::ChangedFiles { .. }
+                    | InstallError::OtherLock { .. }
+            )
         )
         || cause.is::<super::person::NotAPerson>()
         || matches!(

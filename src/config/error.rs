@@ -24,6 +24,12 @@ pub enum ConfigError {
         /// The path.
         path: PathBuf,
     },
+    /// The path is a link to what is not there: what the file forbids would be forgotten if it counted as none.
+    #[error("`{}` is a link that leads nowhere", Shown::path(path))]
+    Dangling {
+        /// The link.
+        path: PathBuf,
+    },
     /// The file is not the user's alone: another user could decide what runs.
     #[error("`{}` is not obeyed: {}", Shown::path(path), distrust(unowned))]
     NotObeyed {
@@ -70,6 +76,10 @@ impl Hint for ConfigError {
                 _ => None,
             },
             Self::NotAFile { path } => Some(format!("to see what it is: ls -ld {}", shell::path(path))),
+            Self::Dangling { path } => Some(format!(
+                "put back what it leads to (ls -l {0}), or take the link away: rm {0}",
+                shell::path(path)
+            )),
             Self::NotObeyed { path, unowned } => Some(mend(&shell::path(path), unowned)),
             Self::Read { .. } | Self::TooLarge { .. } => None,
         }

@@ -3,7 +3,7 @@
 use std::fs::{Metadata, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jsonc_parser::ast::{Object, Value};
@@ -82,7 +82,9 @@ fn read(
     match path.metadata() {
         Ok(found) if !found.is_file() => return Err(not_a_file()),
         Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return dangling(path).map_or(Ok(None), |path| Err(ConfigError::Dangling { path }));
+        }
         Err(error) => return Err(failed(error)),
     }
     // What counts is the file that was opened: another may stand there since the look.
@@ -118,6 +120,16 @@ fn read(
         }
     })?;
     Ok(Some(text))
+}
+
+/// Returns the link by which a path leads nowhere: itself, or a folder above it.
+fn dangling(path: &Path) -> Option<PathBuf> {
+    let mut there = path.ancestors().filter(|path| path.symlink_metadata().is_ok());
+    // What is there and leads nowhere is a link.
+    there
+        .next()
+        .filter(|path| path.metadata().is_err())
+        .map(Path::to_owned)
 }
 
 /// Adds what `text` declares on top of `config`; returns what it declares and wants, in words.

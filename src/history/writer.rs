@@ -250,8 +250,10 @@ impl<'a> Opened<'a> {
         for part in self.parts.drain(..count) {
             disk::remove_file(&part.path).map_err(DiskError::step("remove", &part.path))?;
         }
-        disk::sync_directory(self.directory)
-            .map_err(DiskError::step("sync the directory", self.directory))?;
+        disk::sync_directory(self.directory).map_err(|source| DiskError::Unconfirmed {
+            path: self.directory.to_owned(),
+            source,
+        })?;
         Ok(pruned)
     }
 

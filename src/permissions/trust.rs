@@ -12,24 +12,45 @@ const TEXTS: usize = 20;
 
 /// Says why it could not be recorded that a file is accepted, or no longer is.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write `{}`", Shown::path(path))]
-pub struct TrustError {
-    path: PathBuf,
-    #[source]
-    source: std::io::Error,
+pub enum TrustError {
+    /// A file could not be written or removed: what counted before counts still.
+    #[error("cannot write `{}`", Shown::path(path))]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file is no longer accepted, but that may not last.
+    #[error(
+        "it is no longer accepted, but the disk did not confirm the change in `{}`: a power cut may undo it",
+        Shown::path(path)
+    )]
+    Unconfirmed {
+        /// The directory of what is accepted.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
 }
 
 /// Records that the user accepted a text; the oldest texts of the same file beyond a few are forgotten.
 pub fn accept(marks: &TrustMarks, mark: &TrustMark) -> Result<(), TrustError> {
     let path = marks.path_of(&mark.content);
-    let failed = |source| TrustError {
+    let failed = |source| TrustError::Write {
         path: path.clone(),
         source,
     };
     disk::create_private_directory(marks.directory()).map_err(failed)?;
     let text = serde_json::to_string_pretty(mark).map_err(|error| failed(error.into()))?;
     disk::replace(&path, format!("{text}\n").as_bytes()).map_err(failed)?;
-    disk::sync_directory(marks.directory()).map_err(failed)?;
+    if let Err(source) = disk::sync_directory(marks.directory()) {
+        // What the disk does not confirm does not count: the person is told that it does not.
+        disk::remove_file(&path).map_err(failed)?;
+        return Err(failed(source));
+    }
     let marked = marks.list().into_iter().map(|accepted| accepted.mark);
     let of_file = marked.filter(|other| other.file == mark.file);
     for old in of_file.skip(TEXTS) {
@@ -45,13 +66,15 @@ pub fn revoke(marks: &TrustMarks, file: &Path) -> Result<usize, TrustError> {
     let marked = marks.list().into_iter().map(|accepted| accepted.mark);
     for mark in marked.filter(|mark| mark.file == file) {
         let path = marks.path_of(&mark.content);
-        disk::remove_file(&path).map_err(|source| TrustError { path, source })?;
+        disk::remove_file(&path).map_err(|source| TrustError::Write { path, source })?;
         revoked += 1;
     }
-    disk::sync_directory(marks.directory()).map_err(|source| TrustError {
-        path: marks.directory().to_owned(),
-        source,
-    })?;
+    if revoked > 0 {
+        disk::sync_directory(marks.directory()).map_err(|source| TrustError::Unconfirmed {
+            path: marks.directory().to_owned(),
+            source,
+        })?;
+    }
     Ok(revoked)
 }
 

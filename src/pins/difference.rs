@@ -401,6 +401,7 @@ mod tests {
         let mut before = package("1.0.0", &[("x@1.0.0", "a"), ("y@1.0.0", "b"), ("z@1.0.0", "c")]);
         before.provenance = ProvenanceFinding::Proven(Provenance {
             repository: "github.com/a/b".to_owned(),
+            repository_id: None,
             workflow: "release.yml".to_owned(),
             commit: None,
         });
@@ -452,6 +453,7 @@ mod tests {
         // The provenance of one version may be found later: only another version can lose it.
         now.provenance = ProvenanceFinding::Proven(Provenance {
             repository: "github.com/a/b".to_owned(),
+            repository_id: None,
             workflow: "release.yml".to_owned(),
             commit: None,
         });

@@ -110,6 +110,7 @@ mod tests {
     fn findings() -> [ProvenanceFinding; 3] {
         let proven = Provenance {
             repository: "github.com/a/b".to_owned(),
+            repository_id: None,
             workflow: "release.yml".to_owned(),
             commit: None,
         };

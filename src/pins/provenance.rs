@@ -12,6 +12,10 @@ use crate::protocol::Shown;
 pub struct Provenance {
     /// The repository, such as `github.com/owner/name`.
     pub repository: String,
+    /// The number that its host gave the repository, where the attestation names it: one that is made anew under an old
+    /// name has another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository_id: Option<String>,
     /// The workflow in it that built the package, with the ref it ran at.
     pub workflow: String,
     /// The commit it was built from.
@@ -20,9 +24,15 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// Tells whether both name the same repository; the hosts of repositories do not tell the case of letters apart.
-    fn is_same_repository(&self, other: &Self) -> bool {
+    /// Tells whether both name a repository alike; the hosts of repositories do not tell the case of letters apart.
+    fn is_same_name(&self, other: &Self) -> bool {
         self.repository.eq_ignore_ascii_case(&other.repository)
+    }
+
+    /// Tells whether both are of repositories with other numbers; the oldest attestations name none.
+    fn is_other_id(&self, other: &Self) -> bool {
+        let both = self.repository_id.as_ref().zip(other.repository_id.as_ref());
+        both.is_some_and(|(one, two)| one != two)
     }
 
     /// Returns the file of the workflow: every version is built at another ref.
@@ -150,6 +160,13 @@ pub enum ProvenanceChange {
         /// What built this one.
         now: Provenance,
     },
+    /// A repository of the same name with another number built this one: the one before is gone, or was moved away.
+    NewRepository {
+        /// What built the one before.
+        before: Provenance,
+        /// What built this one.
+        now: Provenance,
+    },
     /// Another workflow of the same repository built this one.
     OtherWorkflow {
         /// What built the one before.
@@ -176,8 +193,10 @@ impl ProvenanceChange {
             },
             (Proven(before), Proven(now)) => {
                 let (before, now) = (before.clone(), now.clone());
-                if !before.is_same_repository(&now) {
+                if !before.is_same_name(&now) {
                     Self::OtherRepository { before, now }
+                } else if before.is_other_id(&now) {
+                    Self::NewRepository { before, now }
                 } else if before.workflow_file() != now.workflow_file() {
                     Self::OtherWorkflow { before, now }
                 } else {
@@ -195,6 +214,7 @@ impl ProvenanceChange {
             Self::Lost { .. }
             | Self::Unknown { .. }
             | Self::OtherRepository { .. }
+            | Self::NewRepository { .. }
             | Self::OtherWorkflow { .. } => true,
         }
     }
@@ -205,6 +225,10 @@ impl fmt::Display for ProvenanceChange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let built = |provenance: &Provenance| Shown::line(&provenance.repository).to_string();
         let workflow = |provenance: &Provenance| Shown::line(&provenance.workflow).to_string();
+        let number = |provenance: &Provenance| {
+            let number = provenance.repository_id.as_deref();
+            Shown::line(number.unwrap_or_default()).to_string()
+        };
         match self {
             Self::Same => formatter.write_str("the provenance is that of the version before"),
             Self::Gained { now } => write!(
@@ -229,6 +253,13 @@ impl fmt::Display for ProvenanceChange {
                 built(now),
                 built(before)
             ),
+            Self::NewRepository { before, now } => write!(
+                formatter,
+                "this version was built by a new repository of the name {} (number {}); the one before by number {}",
+                built(now),
+                number(now),
+                number(before)
+            ),
             Self::OtherWorkflow { before, now } => write!(
                 formatter,
                 "this version was built by another workflow of {}: {}; the one before by {}",
@@ -247,9 +278,43 @@ mod tests {
     fn built(repository: &str, workflow: &str) -> ProvenanceFinding {
         ProvenanceFinding::Proven(Provenance {
             repository: repository.to_owned(),
+            repository_id: None,
             workflow: workflow.to_owned(),
             commit: None,
         })
+    }
+
+    fn numbered(repository: &str, number: &str) -> ProvenanceFinding {
+        let ProvenanceFinding::Proven(built) = built(repository, "release.yml@refs/tags/v1") else {
+            unreachable!()
+        };
+        ProvenanceFinding::Proven(Provenance {
+            repository_id: Some(number.to_owned()),
+            ..built
+        })
+    }
+
+    #[test]
+    fn a_repository_that_was_renamed_or_made_anew_asks() {
+        let before = numbered("github.com/a/b", "1");
+        assert_eq!(
+            ProvenanceChange::of(&before, &numbered("github.com/A/b", "1")),
+            ProvenanceChange::Same
+        );
+        let renamed = "this version was built by github.com/a/c; the one before by github.com/a/b";
+        assert_eq!(
+            change(&before, &numbered("github.com/a/c", "1")),
+            (true, renamed.to_owned())
+        );
+        let anew = "this version was built by a new repository of the name github.com/a/b (number 2); the one before by number 1";
+        assert_eq!(
+            change(&before, &numbered("github.com/a/b", "2")),
+            (true, anew.to_owned())
+        );
+        // The oldest attestations name none.
+        let older = built("github.com/a/b", "release.yml@refs/tags/v1");
+        assert_eq!(ProvenanceChange::of(&older, &before), ProvenanceChange::Same);
+        assert_eq!(ProvenanceChange::of(&before, &older), ProvenanceChange::Same);
     }
 
     fn unknown() -> ProvenanceFinding {

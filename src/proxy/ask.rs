@@ -141,6 +141,7 @@ impl Proxy {
                 dependency: plan.dependency().clone(),
                 source: Arc::new(error.into()),
             })?;
+            self.read_known(view).await;
             dependency = self.0.loader.shown(plan);
         }
         self.learn_approvals().await;

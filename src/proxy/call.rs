@@ -82,13 +82,13 @@ impl Proxy {
             Ok(view) => view,
             Err(error) => return Outcome::Refused(Refusal::Config(error)),
         };
+        self.read_known(&view).await;
         let target = match self.target(&view, requested) {
             Ok(target) => target,
             Err(unknown) => return Outcome::Unknown(unknown),
         };
-        let mut changed = Refusal::Changed {
-            tool: target.tool.clone(),
-        };
+        let tool = target.tool.clone();
+        let mut changed = Refusal::Changed { tool };
         for _ in 0..ROUNDS {
             // Read again each time: while a server is installed and started, the rules may change.
             let view = match self.view() {

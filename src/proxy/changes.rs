@@ -1,7 +1,7 @@
 //! Compares what runs with what may run whenever the configuration or an approval changes, and stops the rest.
 //!
-//! A server may run while it is declared, enabled and not denied, while what let it start still stands, and while nothing
-//! that it contains is known to be malicious. The files are watched from the first start on; where the system cannot watch
+//! A server may run while it is declared, enabled and not denied, while what let it start still stands, while nothing
+//! that it contains is known to be malicious, and while its package has the provenance that the user demands. The files are watched from the first start on; where the system cannot watch
 //! them, they are compared when a call looks at them.
 
 use std::sync::atomic::Ordering;
@@ -73,6 +73,7 @@ impl Proxy {
         }
         // Whatever the rules say, and also where they cannot be read.
         self.0.loader.stop_malicious().await;
+        self.0.loader.stop_unproven().await;
         self.learn_approvals().await;
         let occupied = self.0.loader.occupied();
         // A file that cannot be read refuses every call; what runs is not stopped for a typing error.

@@ -32,19 +32,18 @@ pub(super) type EnabledServer = (DependencyName, Option<Arc<Known>>);
 const APPROVALS_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Proxy {
-    /// Tells whether every list of this kind is known as it is now.
+    /// Tells whether every list of this kind is known as it is now, so that listing it reads and compares nothing.
     #[must_use]
     pub fn is_fresh(&self, kind: ListKind) -> bool {
         // A list of tools says which of them may ask, and so depends on what was approved.
         let decided = kind != ListKind::Tools || self.0.workflows.known_approvals().is_some();
         decided
             && self.view().is_ok_and(|view| {
-                view.config
-                    .servers
-                    .iter()
-                    .filter(|(_, server)| !server.disabled)
-                    .filter_map(|(name, server)| view.plan(name, server, &self.0.environment).ok())
-                    .all(|plan| self.0.loader.is_fresh(&plan, kind))
+                view.enabled(&self.0.environment).all(|(server, plan)| {
+                    self.0.loader.is_fresh(&plan, kind)
+                        && self.0.loader.is_read(&plan)
+                        && (kind != ListKind::Tools || self.is_compared(&view, server, &plan))
+                })
             })
     }
 
@@ -55,12 +54,10 @@ impl Proxy {
             let _ = tokio::time::timeout(APPROVALS_PATIENCE, self.learn_approvals()).await;
         }
         let Ok(view) = self.view() else { return };
+        self.read_known(&view).await;
         let plans: Vec<_> = view
-            .config
-            .servers
-            .iter()
-            .filter(|(_, server)| !server.disabled)
-            .filter_map(|(name, server)| view.plan(name, server, &self.0.environment).ok())
+            .enabled(&self.0.environment)
+            .map(|(_, plan)| plan)
             .filter(|plan| !self.0.loader.is_fresh(plan, kind))
             .collect();
         // Each is waited for, but none waits for another.
@@ -189,14 +186,8 @@ impl Proxy {
 
     /// Returns what is known of every server that could run.
     pub(super) fn offerings(&self, view: &View) -> Vec<EnabledServer> {
-        view.config
-            .servers
-            .iter()
-            .filter(|(_, server)| !server.disabled)
-            .filter_map(|(name, server)| {
-                let plan = view.plan(name, server, &self.0.environment).ok()?;
-                Some((name.clone(), self.0.loader.known(&plan)))
-            })
+        view.enabled(&self.0.environment)
+            .map(|(_, plan)| (plan.dependency().clone(), self.0.loader.known(&plan)))
             .collect()
     }
 }

@@ -125,6 +125,7 @@ impl Proxy {
     pub async fn simply_runs(&self, requested: RequestedItem<'_>) -> bool {
         self.learn_approvals().await;
         let Ok(view) = self.view() else { return false };
+        self.read_known(&view).await;
         let Ok(target) = self.target(&view, requested) else {
             return false;
         };

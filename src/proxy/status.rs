@@ -93,6 +93,7 @@ impl Proxy {
         match self.view() {
             Err(error) => status.problem = Some(error.to_string()),
             Ok(view) => {
+                self.read_known(&view).await;
                 status.servers = view
                     .config
                     .servers

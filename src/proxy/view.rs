@@ -84,6 +84,15 @@ impl View {
         self.config.servers.get(name)
     }
 
+    /// Returns the enabled servers that can be planned, each with what would be run.
+    pub(crate) fn enabled<'a>(
+        &'a self,
+        environment: &'a Environment,
+    ) -> impl Iterator<Item = (&'a Server, Arc<Plan>)> {
+        let enabled = self.config.servers.iter().filter(|(_, server)| !server.disabled);
+        enabled.filter_map(|(name, server)| Some((server, self.plan(name, server, environment).ok()?)))
+    }
+
     /// Splits a wire name that did not have to change into its server, which must be declared, and what it has there.
     pub(crate) fn split(&self, wire: &str) -> Option<ToolName> {
         let (dependency, name) = wire.split_once("__")?;

@@ -54,6 +54,8 @@ pub async fn serve(
     let announcing = tasks.spawn(conversation.subscriptions().clone().announce_lists());
     let mut reader = LineReader::new(source, proxy.line_limit());
     let reading = async {
+        // The first answer tells what servers offer, in the reader's own turn.
+        proxy.read_ahead().await;
         while let Ok(Some(line)) = next_line(&mut reader).await {
             conversation.receive(line, reader.batch());
             // Who does not read its answers is not read from either.

@@ -149,8 +149,10 @@ fn always_says_when_it_could_not_be_written_and_the_call_runs_all_the_same() {
         json!({ "mcpServers": { "fake": world.fake(&[]) } }).to_string(),
     )
     .unwrap();
-    // The project's file would have to be created where nobody can create anything.
-    std::os::unix::fs::symlink("/proc/nowhere/pml.json", world.path(".pml.json")).unwrap();
+    // The project's file is a link that pml does not write through.
+    let outside = world.home().join("outside.json");
+    std::fs::write(&outside, "{}").unwrap();
+    std::os::unix::fs::symlink(outside, world.path(".pml.json")).unwrap();
     let mut client = world.legacy();
     let asked = client.call("fake__echo", &json!({}));
     let result = client.proceed("fake__echo", &asked, &json!({ "approved": true, "always": true }));

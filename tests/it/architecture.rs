@@ -193,6 +193,34 @@ mod tests { use super::super::stdio::serve; use super::near; }
 }
 
 #[test]
+fn every_record_of_the_history_is_in_the_table() {
+    let read =
+        |name: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let (records, table) = (read("src/history/record.rs"), read("ARCHITECTURE.md"));
+    let (_, records) = records.split_once("pub enum Record {\n").unwrap();
+    let (records, _) = records.split_once("\n}\n").unwrap();
+    let names = records.lines().filter_map(|line| {
+        let name = line.strip_prefix("    ")?.strip_suffix(" {")?;
+        name.starts_with(char::is_uppercase).then(|| name.to_lowercase())
+    });
+    let names: Vec<String> = names.collect();
+    assert!(names.len() > 10, "{names:?}");
+    let (_, table) = table.split_once("| record | is written where |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    for name in names {
+        let first_column = |line: &&str| {
+            line.split('|')
+                .nth(1)
+                .is_some_and(|cell| cell.contains(&format!("`{name}`")))
+        };
+        assert!(
+            table.lines().any(|line| first_column(&line)),
+            "`{name}` is not in the table"
+        );
+    }
+}
+
+#[test]
 fn no_file_is_longer_than_four_hundred_lines_without_its_tests() {
     let sources = sources();
     let tests: BTreeSet<PathBuf> = sources.iter().flat_map(Source::test_modules).collect();

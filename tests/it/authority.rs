@@ -68,6 +68,15 @@ fn an_agent_installs_nothing_where_only_a_person_may() {
             "{said}"
         );
     }
+    let before = world.read(".pml.json");
+    let add = ["add", "--yes", "other", "--", "npx", "-y", "hello@1.0.0"];
+    for arguments in [&add[..], &["upgrade", "--yes", "hello"]] {
+        let output = world.run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let told = format!("`pml {}` is for a person", arguments[0]);
+        assert!(stderr(&output).contains(&told), "{output:?}");
+    }
+    assert_eq!(world.read(".pml.json"), before);
     assert_nothing_fetched(&world, &registry);
 }
 

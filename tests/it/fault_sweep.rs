@@ -5,6 +5,7 @@
 
 mod conversation;
 mod installation;
+mod upgrade;
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
@@ -27,7 +28,7 @@ use serde_json::Value;
 
 use crate::support::faults::inject_nth;
 use crate::support::packages::files_below;
-use crate::support::world::{World, approvals, stderr};
+use crate::support::world::{World, approvals, json_of, stderr};
 use crate::support::{fake_server, have};
 
 /// How a call can fail; nothing is SIGKILL.
@@ -133,7 +134,49 @@ fn is_approved(world: &World) -> bool {
     answered
 }
 
-const CASES: [Case; 12] = [
+/// Makes the configuration the repository's, so that it needs a person's trust.
+fn track(world: &World) {
+    for arguments in [&["init", "-q"][..], &["add", ".pml.json"]] {
+        let done = world.program(Path::new("git")).args(arguments).status();
+        assert!(done.unwrap().success());
+    }
+}
+
+fn is_trusted(world: &World) -> bool {
+    let listed = json_of(&world.run(&["trust", "--list", "--json"]));
+    !listed["accepted"].as_array().unwrap().is_empty()
+}
+
+const CASES: [Case; 15] = [
+    Case {
+        name: "trust",
+        prepare: |world| {
+            track(world);
+            words(&["trust", "--yes"])
+        },
+        is_done: is_trusted,
+        again: 0,
+    },
+    Case {
+        name: "untrust",
+        prepare: |world| {
+            track(world);
+            assert!(world.run(&["trust", "--yes"]).status.success());
+            words(&["untrust"])
+        },
+        is_done: |world| !is_trusted(world),
+        again: 0,
+    },
+    Case {
+        name: "history prune",
+        prepare: |world| {
+            assert!(world.run(&["deny", "some:rule"]).status.success());
+            world.write(".pml.json", RULES);
+            words(&["history", "prune", "--older", "0d"])
+        },
+        is_done: |world| world.recorded("rule").is_empty(),
+        again: 0,
+    },
     Case {
         name: "allow",
         prepare: |_| words(&["allow", "new:rule"]),

@@ -2,13 +2,13 @@
 
 mod prompts;
 mod questions;
-mod screen;
+pub(crate) mod screen;
 
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::world::{Client, World, expire_workflows, json_of, stderr, stdout, texts};
+use crate::support::world::{Client, World, approvals, expire_workflows, json_of, stderr, stdout, texts};
 
 /// A world whose server asks before its first start, and where `by` may approve.
 fn asking(by: &str) -> World {
@@ -333,6 +333,105 @@ fn an_agent_without_a_terminal_cannot_grant_anything() {
         world.run(&["refuse", &code]).status.success(),
         "a refusal grants nothing"
     );
+}
+
+/// What a command may do where an agent runs it and only a person counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ForAnAgent {
+    /// Nothing: it is for a person.
+    Refused,
+    /// It shows, narrows or takes away, or asks as a client does.
+    Free,
+}
+
+/// Every command with arguments that make it do what it does; `…` stands for the code of an ask.
+const COMMANDS: &[(&[&str], ForAnAgent)] = {
+    use ForAnAgent::{Free, Refused};
+    &[
+        (&["import", "--yes"], Refused),
+        (&["add", "--yes", "other", "--", "./other"], Refused),
+        (&["install", "--yes"], Refused),
+        (&["lock"], Refused),
+        (&["upgrade", "--yes", "fake"], Refused),
+        (&["allow", "other"], Refused),
+        (&["ask", "other"], Refused),
+        (&["forget", "*"], Refused),
+        (&["approve", "…"], Refused),
+        (&["approve", "--always", "…"], Refused),
+        (&["answer", "…", "--text", "yes"], Refused),
+        (&["history", "prune", "--older", "0d"], Refused),
+        (&["serve"], Refused),
+        (&["run", "--web", "do it"], Refused),
+        (&["channels", "pair", "ABCDEF"], Refused),
+        (&["init"], Free),
+        (&["doctor"], Free),
+        (&["list"], Free),
+        (&["outdated"], Free),
+        (&["diff", "fake"], Free),
+        (&["audit", "--offline"], Free),
+        (&["sbom"], Free),
+        (&["verify"], Free),
+        (&["check", "fake:echo"], Free),
+        (&["rules"], Free),
+        (&["inbox"], Free),
+        (&["pending"], Free),
+        (&["runs"], Free),
+        (&["schema"], Free),
+        (&["completions", "bash"], Free),
+        (&["help"], Free),
+        (&["stdio"], Free),
+        (&["call", "fake:echo"], Free),
+        (&["demo", "--help"], Free),
+        // Where there is something to accept, it is refused: tests/it/project_trust.rs.
+        (&["trust", "--yes"], Free),
+        (&["untrust"], Free),
+        (&["gc"], Free),
+        (&["deny", "other"], Free),
+        (&["uninstall", "fake"], Free),
+        (&["refuse", "…"], Free),
+        (&["remove", "fake"], Free),
+    ]
+};
+
+#[test]
+fn no_command_that_an_agent_runs_widens_anything_where_only_a_person_counts() {
+    let help = stdout(&asking("human").run(&["help"]));
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| !line.is_empty());
+    for line in listed {
+        // A description that goes on in the next line is indented further.
+        if let Some(command) = line.strip_prefix("  ").filter(|line| !line.starts_with(' ')) {
+            let command = command.split(' ').next().unwrap();
+            let is_covered = COMMANDS.iter().any(|(arguments, _)| arguments[0] == command);
+            assert!(is_covered, "`pml {command}` is not in the table");
+        }
+    }
+    for (arguments, expected) in COMMANDS {
+        let world = asking("human");
+        world.legacy().call("fake__echo", &json!({}));
+        let code = code(&world);
+        let arguments: Vec<&str> = { arguments.iter() }
+            .map(|word| if *word == "…" { code.as_str() } else { word })
+            .collect();
+        let allowed = |world: &World| {
+            let config: Value = serde_json::from_str(&world.read(".pml.json")).unwrap();
+            config["permissions"]["allow"].clone()
+        };
+        let before = (world.read(".pml.json"), allowed(&world));
+        world.set("CLAUDECODE", "1");
+        let output = world.command(&arguments).stdin(Stdio::null()).output().unwrap();
+        let said = format!("{arguments:?}: {}{}", stdout(&output), stderr(&output));
+        if *expected == ForAnAgent::Refused {
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.contains("is for a person"), "{said}");
+            assert_eq!(world.read(".pml.json"), before.0, "{said}");
+        }
+        assert_eq!(allowed(&world), before.1, "{said}");
+        assert_eq!(approvals(&world), Vec::<Value>::new(), "{said}");
+        assert_eq!(world.recorded("trust").len(), 0, "{said}");
+        assert_eq!(world.recorded("start").len(), 0, "{said}");
+        assert_eq!(world.recorded("fetch").len(), 0, "{said}");
+    }
 }
 
 #[test]

@@ -131,6 +131,31 @@ fn a_server_that_exits_at_once_or_never_answers_says_so() {
 }
 
 #[test]
+fn ten_thousand_calls_of_a_server_that_exits_at_once_are_answered_and_start_it_a_few_times() {
+    // A first start and five further tries, then it rests for minutes, after which a single one is allowed; each is made
+    // in both eras, because a server that ends at once may have ended over the first words of one of them.
+    const STARTS: usize = 2 * 7;
+    // As many as may be under way at once.
+    const WAVE: usize = 1_000;
+    let world = World::with_fake(&allowed(), &["--started", "started", "--exit-at-once", "7"]);
+    let mut client = world.legacy();
+    let params = json!({ "name": "fake__echo", "arguments": {} });
+    for _ in 0..10_000 / WAVE {
+        let calls: Vec<u64> = (1..WAVE).map(|_| client.send("tools/call", &params)).collect();
+        // Others are not held up by it.
+        let answer = client.request("ping", &json!({}));
+        assert_eq!(answer["result"], json!({}), "{answer}");
+        for call in calls {
+            let answer = client.answer(call);
+            assert_eq!(answer["result"]["isError"], true, "{answer}");
+        }
+    }
+    assert!((1..=STARTS).contains(&starts(&world)), "{}", starts(&world));
+    let answered_twice = client.aside.iter().any(|line| line.get("id").is_some());
+    assert!(!answered_twice, "{:?}", client.aside);
+}
+
+#[test]
 fn a_missing_program_is_named() {
     let world = World::new();
     world.configure(&json!({

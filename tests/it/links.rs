@@ -71,9 +71,10 @@ fn a_link_to_nothing_outside_creates_nothing() {
     let world = World::new();
     let outside = world.home().join("new/outside.json");
     symlink(&outside, world.path(".pml.json")).unwrap();
-    let said = stderr(&world.run(&["allow", "a:b"]));
-    assert!(said.contains("leads out of its directory"), "{said}");
-    assert!(!said.contains("created"), "{said}");
+    let output = world.run(&["allow", "a:b"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("is a link that leads nowhere"), "{said}");
     assert!(!outside.parent().unwrap().exists());
 }
 
@@ -95,9 +96,11 @@ fn always_does_not_write_through_a_link_and_says_so() {
 #[test]
 fn a_link_within_the_project_is_followed_and_the_real_file_is_named() {
     let world = World::new();
+    std::fs::create_dir(world.path("settings")).unwrap();
+    world.write("settings/real.json", "{}");
     symlink("settings/real.json", world.path(".pml.json")).unwrap();
     let said = stderr(&world.run(&["allow", "a:b"]));
-    assert_eq!(said, "created settings/real.json: allow `a:b`\n");
+    assert_eq!(said, "changed settings/real.json: allow `a:b`\n");
     let said = stderr(&world.run(&["allow", "c:d"]));
     assert_eq!(said, "changed settings/real.json: allow `c:d`\n");
     assert!(world.path(".pml.json").symlink_metadata().unwrap().is_symlink());
@@ -109,9 +112,11 @@ fn the_users_own_file_may_be_a_link_and_the_real_file_is_named() {
     let real = world.home().join("dotfiles/pml.json");
     let user = world.home().join(".config/pml/pml.json");
     std::fs::create_dir_all(user.parent().unwrap()).unwrap();
+    std::fs::create_dir(real.parent().unwrap()).unwrap();
+    std::fs::write(&real, "{}").unwrap();
     symlink(&real, &user).unwrap();
     let output = world.run(&["allow", "--user", "a:b"]);
-    assert_eq!(stderr(&output), "created ~/dotfiles/pml.json: allow `a:b`\n");
+    assert_eq!(stderr(&output), "changed ~/dotfiles/pml.json: allow `a:b`\n");
     let done = json_of(&world.run(&["allow", "--user", "--json", "c:d"]));
     assert_eq!(done["file"], real.to_str().unwrap());
     assert!(user.symlink_metadata().unwrap().is_symlink());
@@ -124,4 +129,42 @@ fn a_directory_under_the_temporary_name_blocks_no_rule() {
     let output = world.run(&["allow", "a:b"]);
     assert_eq!(stderr(&output), "created .pml.json: allow `a:b`\n");
     assert_eq!(names(&world.project()), [".pml.json", ".pml.json.tmp"]);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_refused_at_once_and_never_counts_as_no_file() {
+    for (name, text) in [
+        ("project/.pml.json", None),
+        ("project/.pml.lock", Some(r#"{"version":1,"servers":{}}"#)),
+        (
+            ".config/pml/pml.json",
+            Some(r#"{"permissions":{"deny":["other"]}}"#),
+        ),
+    ] {
+        let world = World::with_fake(&json!({ "allow": ["fake"] }), &[]);
+        let path = world.home().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let real = world.home().join("real");
+        match text {
+            Some(text) => std::fs::write(&real, text).unwrap(),
+            None => std::fs::rename(&path, &real).unwrap(),
+        }
+        symlink(&real, &path).unwrap();
+        // As where the disk is gone that it leads to: its denies must not be gone with it.
+        let gone = world.home().join("gone");
+        std::fs::rename(&real, &gone).unwrap();
+        let told = format!("`{}` is a link that leads nowhere", path.display());
+        let refused = world.legacy().call("fake__echo", &json!({}));
+        let text = texts(&refused).concat();
+        assert!(is_error(&refused) && text.contains(&told), "{name}: {refused}");
+        let hint = format!("rm {}", path.display());
+        assert!(text.contains(&hint), "{name}: {refused}");
+        std::fs::rename(&gone, &real).unwrap();
+        let ran = world.legacy().call("fake__echo", &json!({}));
+        assert!(!is_error(&ran), "{name}: {ran}");
+    }
+}
+
+fn is_error(result: &serde_json::Value) -> bool {
+    result["isError"] == true
 }

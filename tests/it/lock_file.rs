@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::have;
-use crate::support::packages::SERVER_JS;
+use crate::support::packages::{SERVER_JS, files_below};
 use crate::support::registry::Registry;
 use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
 
@@ -259,4 +259,50 @@ fn a_lock_takes_every_server_to_its_newest_version_without_fetching_one() {
         "its tools were never seen"
     );
     assert_eq!(registry.hits(&Registry::tarball("hello", "1.1.0")), 0);
+}
+
+#[test]
+fn an_agent_neither_upgrades_a_server_nor_adds_another_in_its_place() {
+    let Some((registry, world)) = upgradable() else {
+        return;
+    };
+    let state = |world: &World| {
+        let store = files_below(&world.home().join(".local/share/pml/store"));
+        let pins = files_below(&world.home().join(".local/state/pml/pins"));
+        (world.read(".pml.json"), world.read(".pml.lock"), store, pins)
+    };
+    let before = state(&world);
+    world.set("CLAUDECODE", "1");
+    let replacing = [
+        "add",
+        "--yes",
+        "--replace",
+        "hello",
+        "--",
+        "npx",
+        "-y",
+        "hello@1.1.0",
+    ];
+    for arguments in [
+        &["upgrade", "hello"][..],
+        &["upgrade", "--yes", "hello"],
+        &["upgrade", "--yes", "hello", "--to", "1.1.0"],
+        &["upgrade", "--yes", "--now", "hello"],
+        &replacing,
+    ] {
+        let refused = world.run(arguments);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {refused:?}");
+        let told = format!("`pml {}` is for a person, and an agent runs it", arguments[0]);
+        assert!(stderr(&refused).contains(&told), "{arguments:?}: {refused:?}");
+        assert_eq!(state(&world), before, "{arguments:?}");
+    }
+    assert_eq!(registry.hits(&Registry::tarball("hello", "1.1.0")), 0);
+    assert_eq!(world.recorded("accept").len(), 1, "only what was added first");
+
+    // A person is let through.
+    world.set("CLAUDECODE", "");
+    let replaced = world.run(&replacing);
+    assert!(replaced.status.success(), "{replaced:?}");
+    let upgraded = world.run(&["upgrade", "--yes", "hello", "--to", "1.0.0"]);
+    assert!(upgraded.status.success(), "{upgraded:?}");
 }

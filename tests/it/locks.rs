@@ -196,3 +196,78 @@ fn a_damaged_lock_is_not_installed_from() {
     assert!(asks(&asked), "{asked}");
     assert_eq!(dependency(&answered), "1.1.0");
 }
+
+#[test]
+fn an_installation_of_another_lock_than_the_kept_one_does_not_run_although_a_person_agrees() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    let world = approved(&registry);
+    publish_dependency(&registry, "1.1.0");
+    let kept = |world: &World| {
+        let folder = data(world).join("frozen");
+        let file = files_below(&folder).remove(0);
+        folder.join(file)
+    };
+    let other = self::world(&registry, &["npx", "hello@1.0.0"]);
+    called(&other);
+    std::fs::copy(kept(&other), kept(&world)).unwrap();
+
+    let (asked, answered) = called(&world);
+    let lines = &asked["approval_context"]["dependency"]["change"]["lines"];
+    assert!(lines.to_string().contains("dep@1.1.0"), "{asked}");
+    let refused = texts(&answered).concat();
+    for wanted in [
+        "`hello` was not installed from the lock that is kept for it",
+        "pml verify hello",
+        "pml uninstall hello, then pml install hello",
+    ] {
+        assert!(refused.contains(wanted), "{wanted:?} is not in {refused}");
+    }
+    let installed = world.run(&["install", "hello"]);
+    assert_eq!(installed.status.code(), Some(1), "{installed:?}");
+
+    // The commands that it names.
+    for command in [&["uninstall", "hello"][..], &["install", "--yes", "hello"]] {
+        let output = world.run(command);
+        assert!(output.status.success(), "{command:?}: {output:?}");
+    }
+    let (_, answered) = called(&world);
+    assert_eq!(dependency(&answered), "1.1.0");
+}
+
+/// Makes a JSON file as long as one that is read may be, without another word in it.
+fn pad(path: &std::path::Path) {
+    let mut text = std::fs::read_to_string(path).unwrap();
+    text.extend(std::iter::repeat_n("\n ", 28_000_000));
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn what_is_known_of_a_server_is_read_beside_the_thread_that_answers() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let registry = Registry::start();
+    let world = approved(&registry);
+    let folder = data(&world).join("frozen");
+    let lock = folder.join(files_below(&folder).remove(0));
+    let mut kept: Value = serde_json::from_str(&std::fs::read_to_string(&lock).unwrap()).unwrap();
+    let blanks = "\n".repeat(20_000_000);
+    kept["text"] = format!("{}{blanks}", kept["text"].as_str().unwrap()).into();
+    std::fs::write(&lock, kept.to_string()).unwrap();
+    let catalog = world.home().join(".cache/pml/catalog");
+    for file in files_below(&catalog) {
+        pad(&catalog.join(file));
+    }
+    // A stall of the runtime thread fails the world at its end.
+    let mut client = world.legacy();
+    assert!(client.tools().contains(&"hello__look".to_owned()));
+    let ran = client.call("hello__look", &json!({}));
+    assert_eq!(dependency(&ran), "1.0.0", "{ran}");
+    client.close();
+    let mut client = world.legacy();
+    let ran = client.call("hello__look", &json!({}));
+    assert_eq!(dependency(&ran), "1.0.0", "{ran}");
+}

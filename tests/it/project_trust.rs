@@ -1,12 +1,14 @@
 //! A project's file that came with a repository declares and forbids; it widens nothing until a person accepts it.
 
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::world::{Client, World, asks, json_of, stderr, stdout, texts};
+use crate::support::packages::files_below;
+use crate::support::world::{Client, World, approvals, asks, json_of, stderr, stdout, texts};
 use crate::support::{DEADLINE, eventually};
 
 /// Longer than pml takes for a person's shortest reading time.
@@ -340,23 +342,69 @@ fn no_byte_of_a_trusted_file_can_change_unseen() {
     assert!(!asks(&client.call("fake__echo", &json!({}))));
     client.close();
     let ran = starts(&world);
-    // Every byte takes too long with a process each; the unit test of the configuration goes through all of them.
-    for at in (0..trusted.len()).step_by(trusted.len() / 12) {
+    let before = snapshot(&world);
+    let flip = |at: usize, bit: usize| {
         let mut flipped = trusted.clone().into_bytes();
-        flipped[at] ^= 1;
-        std::fs::write(world.path(".pml.json"), &flipped).unwrap();
+        flipped[at] ^= 1 << bit;
+        // In place of the old file: one that is written again within a tick of the clock looks the same.
+        std::fs::write(world.path("next"), &flipped).unwrap();
+        std::fs::rename(world.path("next"), world.path(".pml.json")).unwrap();
         git(&world, &["add", ".pml.json"]);
-        let result = world.legacy().call("fake__echo", &json!({}));
-        assert!(
-            asks(&result) || result["isError"] == true,
-            "byte {at} was changed, and the call ran: {result}"
-        );
-        assert_eq!(starts(&world), ran, "byte {at}");
+    };
+    let assert_held = |client: &mut Client, told: &str| {
+        let params = json!({ "name": "fake__echo", "arguments": {} });
+        let answer = client.request("tools/call", &params);
+        let result = &answer["result"];
+        // Where the server has another name, there is no such tool.
+        let is_held = answer.get("error").is_some() || asks(result) || result["isError"] == true;
+        assert!(is_held, "{told} was changed, and the call ran: {answer}");
+        assert_eq!(starts(&world), ran, "{told}");
+    };
+    // One client lives through a flip of every byte; each bit of them has its turn.
+    let mut client = world.legacy();
+    for at in 0..trusted.len() {
+        flip(at, at % 8);
+        assert_held(&mut client, &format!("bit {} of byte {at}", at % 8));
     }
+    client.close();
+    // Every byte takes too long with a process each; the unit test of the configuration goes through all of them.
+    for at in (0..trusted.len()).step_by(trusted.len() / 24) {
+        flip(at, 0);
+        assert_held(&mut world.legacy(), &format!("byte {at}"));
+    }
+    assert_eq!(snapshot(&world), before, "what is not pml's own was written");
 }
 
-/// One hostile configuration of many, and whether it is one.
-fn hostile_configurations(world: &World) -> Vec<Value> {
+/// Every file of a user and their project with its content, but for what pml itself keeps and what the tests change.
+fn snapshot(world: &World) -> Vec<(String, Vec<u8>)> {
+    let own = [
+        ".local/state/pml/",
+        ".cache/pml/",
+        "project/.git/",
+        "project/.pml.json",
+        "started",
+    ];
+    let files = files_below(world.home()).into_iter();
+    let files = files.filter(|file| !own.iter().any(|own| file.starts_with(own)));
+    let mut files: Vec<_> = files
+        .map(|file| {
+            let content = std::fs::read(world.home().join(&file)).unwrap();
+            (file, content)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Configurations by which a repository would have its server run, or reached, without a question.
+fn hostile_configurations(world: &World, address: SocketAddr) -> Vec<Value> {
+    let remote = |extra: Value| {
+        let mut server = json!({ "url": format!("http://{address}/mcp") });
+        if let (Value::Object(server), Value::Object(extra)) = (&mut server, extra) {
+            server.extend(extra);
+        }
+        server
+    };
     let server = |extra: Value| {
         let mut server = hostile(world)["mcpServers"]["fake"].clone();
         server.as_object_mut().unwrap().remove("env");
@@ -377,13 +425,17 @@ fn hostile_configurations(world: &World) -> Vec<Value> {
         json!([]),
     ] {
         for ask in [json!([]), json!(["*"]), json!(["other"])] {
-            for extra in [
-                json!({}),
-                json!({ "env": { "A": "${HOME}" } }),
-                json!({ "allowScripts": true }),
-                json!({ "cwd": "/" }),
-                json!({ "protocol": "2026-07-28" }),
-                json!({ "startTimeoutSeconds": 3600 }),
+            for declared in [
+                server(json!({})),
+                server(json!({ "env": { "A": "${HOME}" } })),
+                server(json!({ "allowScripts": true })),
+                server(json!({ "cwd": "/" })),
+                server(json!({ "protocol": "2026-07-28" })),
+                server(json!({ "startTimeoutSeconds": 3600 })),
+                remote(json!({})),
+                remote(json!({ "startup": "eager" })),
+                remote(json!({ "headers": { "Authorization": "Bearer ${HOME}" } })),
+                remote(json!({ "protocol": "2026-07-28" })),
             ] {
                 for settings in [
                     json!({}),
@@ -396,7 +448,7 @@ fn hostile_configurations(world: &World) -> Vec<Value> {
                 ] {
                     let mut config = json!({
                         "permissions": { "allow": allow, "ask": ask },
-                        "mcpServers": { "fake": server(extra.clone()) },
+                        "mcpServers": { "fake": declared },
                     });
                     if let (Value::Object(config), Value::Object(settings)) = (&mut config, settings) {
                         config.extend(settings);
@@ -413,10 +465,13 @@ fn hostile_configurations(world: &World) -> Vec<Value> {
 fn a_thousand_hostile_configurations_run_nothing() {
     let world = World::new();
     git(&world, &["init", "-q"]);
-    let configurations = hostile_configurations(&world);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let configurations = hostile_configurations(&world, listener.local_addr().unwrap());
     assert!(configurations.len() >= 1000, "{}", configurations.len());
     world.configure(&configurations[0]);
     git(&world, &["add", ".pml.json"]);
+    let before = snapshot(&world);
     // One client lives through all of them: each is noticed by the next call.
     let mut client = world.legacy();
     for config in &configurations {
@@ -430,6 +485,37 @@ fn a_thousand_hostile_configurations_run_nothing() {
     }
     client.close();
     assert_eq!(starts(&world), 0);
+    assert_eq!(snapshot(&world), before, "what is not pml's own was written");
+    assert_eq!(approvals(&world), Vec::<Value>::new());
+    let connected = listener.accept().map_err(|error| error.kind());
+    assert_eq!(connected.map(drop), Err(std::io::ErrorKind::WouldBlock));
+    let trusted = json_of(&world.run(&["trust", "--list", "--json"]));
+    assert_eq!(trusted["accepted"], json!([]));
+    // The traps work: a person who accepts the last two kinds of them has them start, and connect.
+    for (config, sprung) in [
+        (hostile(&world), (1, Err(std::io::ErrorKind::WouldBlock))),
+        (
+            json!({
+                "permissions": { "allow": ["*"] },
+                "mcpServers": { "fake": { "url": format!("http://{}/mcp", listener.local_addr().unwrap()) } },
+            }),
+            (1, Ok(())),
+        ),
+    ] {
+        commit(&world, &config);
+        assert!(world.run(&["trust", "--yes"]).status.success());
+        let mut client = world.legacy();
+        let call = client.send("tools/call", &json!({ "name": "fake__echo", "arguments": {} }));
+        let mut connected = Err(std::io::ErrorKind::WouldBlock);
+        eventually("the trap is sprung", DEADLINE, || {
+            let accepted = listener.accept();
+            connected = accepted.map(drop).map_err(|error| error.kind());
+            (starts(&world), connected) == sprung
+        });
+        if connected.is_err() {
+            client.answer(call);
+        }
+    }
 }
 
 #[test]

@@ -395,6 +395,66 @@ fn a_demand_counts_for_what_is_installed_already() {
     assert!(!world.home().join("marker").exists());
 }
 
+/// Tells whether a process of the package runs.
+fn is_serving(world: &World) -> bool {
+    let store = world.home().join(".local/share/pml/store");
+    let store = store.to_str().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    { processes }.any(|process| {
+        let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(store)
+    })
+}
+
+#[test]
+fn a_demand_stops_what_runs_already_and_refuses_its_next_call() {
+    if !have(&["npm", "node"]) {
+        return;
+    }
+    let registry = registry(&["1.0.0"]);
+    let world = world(&registry, &allowed(), NPM);
+    let mut client = world.legacy();
+    let ran = client.call("hello:look", &json!({}));
+    assert_eq!(texts(&ran)[0], "looked", "{ran}");
+    // A call on the way that is known by now.
+    let ran = client.call("hello:look", &json!({}));
+    assert_eq!(texts(&ran), ["looked"], "{ran}");
+
+    demand(&world, &json!({ "requireProvenance": ["hel*"] }));
+    // At once, without waiting for the file to be noticed.
+    let refused = client.call("hello:look", &json!({}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    let again = client.call("hello:look", &json!({}));
+    let text = texts(&again).concat();
+    assert!(text.contains("it has no provenance, and `hel*` in"), "{text}");
+    let server = || is_serving(&world);
+    eventually("the server is stopped", DEADLINE, || !server());
+
+    // It runs again as soon as the demand is taken back, and is stopped without a call where one is made.
+    demand(&world, &json!({}));
+    let ran = client.call("hello:look", &json!({}));
+    assert_eq!(texts(&ran), ["looked"], "{ran}");
+    assert!(server());
+    demand(&world, &json!({ "requireProvenance": ["*"] }));
+    eventually("the server is stopped without a call", DEADLINE, || !server());
+}
+
+#[test]
+fn what_runs_with_the_provenance_that_is_demanded_goes_on() {
+    if !have(&["npm", "node"]) {
+        return;
+    }
+    let registry = attested();
+    let world = world(&registry, &allowed(), NPM);
+    let mut client = world.legacy();
+    client.call("hello:look", &json!({}));
+    demand(&world, &json!({ "requireProvenance": ["*"] }));
+    for _ in 0..3 {
+        let ran = client.call("hello:look", &json!({}));
+        assert_eq!(texts(&ran), ["looked"], "{ran}");
+    }
+}
+
 #[test]
 fn a_project_decides_neither_what_is_demanded_nor_by_which_keys() {
     for (key, value) in [
@@ -528,6 +588,9 @@ fn a_version_that_lost_its_provenance_and_one_of_another_repository_differ_from_
     let elsewhere = registry(&["1.1.0"]);
     let document = fixture("npm-1.1.0-other-repository.json");
     elsewhere.attest("hello", "1.1.0", Body::Whole(document));
+    let anew = registry(&["1.1.0"]);
+    let document = fixture("npm-1.1.0-new-repository.json");
+    anew.attest("hello", "1.1.0", Body::Whole(document));
     for (registry, said) in [
         (
             lost,
@@ -536,6 +599,10 @@ fn a_version_that_lost_its_provenance_and_one_of_another_repository_differ_from_
         (
             elsewhere,
             "this version was built by github.com/someone/else; the one before by github.com/owner/hello",
+        ),
+        (
+            anew,
+            "this version was built by a new repository of the name github.com/owner/hello (number 2); the one before by number 1",
         ),
     ] {
         let now = pinned(&registry, "npm:hello@1.1.0");

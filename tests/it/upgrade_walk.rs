@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::browser::{card, decide, opened, real_browser};
+use crate::inbox::screen::Tmux;
 use crate::support::browser::{Browser, Look};
 use crate::support::world::{World, asks, stderr, stdout, texts};
 use crate::support::{have, sdk};
@@ -36,18 +37,28 @@ fn keep_picture(name: &str, browser: &Browser) {
     }
 }
 
-#[test]
-fn an_upgrade_of_a_real_server_is_shown_refused_accepted_and_rolled_back() {
-    if !have(&["node", "npm"]) || !real_browser() {
-        return;
-    }
+/// A user who has the old version and used it.
+fn accepted() -> World {
     let world = World::new();
     let cache = world.home().join(".cache/pml");
     std::fs::create_dir_all(&cache).unwrap();
     std::os::unix::fs::symlink(sdk::kept("npm"), cache.join("npm")).unwrap();
     declare(&world, OLD);
+    assert_runs(&world);
+    world
+}
+
+fn assert_runs(world: &World) {
     let ran = echo(&mut world.legacy());
-    assert!(texts(&ran).concat().contains("hi"), "{ran}");
+    assert!(!asks(&ran) && texts(&ran).concat().contains("hi"), "{ran}");
+}
+
+#[test]
+fn an_upgrade_of_a_real_server_is_shown_refused_accepted_and_rolled_back() {
+    if !have(&["node", "npm"]) || !real_browser() {
+        return;
+    }
+    let world = accepted();
 
     // A dialog: the difference, and a no.
     declare(&world, NEW);
@@ -133,4 +144,140 @@ fn an_upgrade_of_a_real_server_is_shown_refused_accepted_and_rolled_back() {
     declare(&world, OLD);
     let ran = echo(&mut world.legacy());
     assert!(!asks(&ran) && texts(&ran).concat().contains("hi"), "{ran}");
+}
+
+#[test]
+fn an_upgrade_of_a_real_server_by_the_command_is_shown_accepted_and_taken_back() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let world = accepted();
+    let before = world.read(".pml.json");
+    let refused = world.run(&["upgrade", "every", "--to", NEW]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let shown = stderr(&refused);
+    for wanted in [
+        format!("- version {OLD}"),
+        format!("+ version {NEW}"),
+        "there is no terminal to ask in".to_owned(),
+    ] {
+        assert!(shown.contains(&wanted), "{wanted:?} is not in {shown}");
+    }
+    assert_eq!(world.read(".pml.json"), before);
+    assert!(!installed(&world, NEW), "what nobody agreed to is not fetched");
+
+    let done = world.run(&["upgrade", "--yes", "every", "--to", NEW]);
+    assert!(done.status.success(), "{done:?}");
+    assert!(
+        stderr(&done).contains("its tools, which are known now:"),
+        "{done:?}"
+    );
+    assert_eq!(world.read(".pml.json"), before.replace(OLD, NEW));
+    assert_runs(&world);
+    let back = world.run(&["upgrade", "--yes", "every", "--to", OLD]);
+    assert!(back.status.success(), "{back:?}");
+    assert_eq!(world.read(".pml.json"), before);
+    assert_runs(&world);
+
+    // Without a version: the newest there is.
+    let newest = world.run(&["upgrade", "--yes", "every"]);
+    assert!(newest.status.success(), "{newest:?}");
+    assert_ne!(world.read(".pml.json"), before);
+    assert_runs(&world);
+    let accepted = world.recorded("accept");
+    assert!(accepted.len() >= 3, "{accepted:?}");
+    for command in [&["verify"][..], &["history", "verify"]] {
+        let verified = world.run(command);
+        assert!(verified.status.success(), "{command:?}: {verified:?}");
+    }
+}
+
+#[test]
+fn an_upgrade_of_a_real_server_is_accepted_on_the_screen_of_the_inbox() {
+    if !have(&["node", "npm", "tmux"]) {
+        return;
+    }
+    let world = accepted();
+    declare(&world, NEW);
+    let mut client = world.legacy();
+    let asked = echo(&mut client);
+    assert!(asks(&asked), "{asked}");
+    {
+        let tmux = Tmux::start(&world);
+        tmux.shows("what changed", &format!("+ version {NEW}"));
+        tmux.key_until("c", "Enter says yes.");
+        assert!(!installed(&world, NEW), "one key is no answer");
+        tmux.key("Enter");
+        tmux.shows("what became of it", "ANSWERED by cli");
+    }
+    let asked = echo(&mut client);
+    let change = &asked["approval_context"]["dependency"]["change"];
+    assert_eq!(change["part"], "tools", "{asked}");
+    {
+        let tmux = Tmux::start(&world);
+        tmux.key_until("c", "Enter says yes.");
+        tmux.key("Enter");
+        tmux.shows("what became of it", "ANSWERED by cli");
+    }
+    let ran = echo(&mut client);
+    assert!(!asks(&ran) && texts(&ran).concat().contains("hi"), "{ran}");
+    let by: Vec<Value> = world
+        .recorded("answer")
+        .iter()
+        .map(|answer| answer["by"].clone())
+        .collect();
+    assert!(
+        by.iter().all(|by| by.as_str().unwrap().starts_with("cli:pts/")),
+        "{by:?}"
+    );
+}
+
+#[test]
+fn no_word_of_a_model_accepts_an_upgrade_of_a_real_server() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let world = accepted();
+    declare(&world, NEW);
+    let mut client = world.legacy();
+    for decision in [
+        json!({ "approved": true }),
+        json!({ "approved": true, "always": true }),
+        json!({ "approved": true, "session": true }),
+    ] {
+        let asked = echo(&mut client);
+        assert!(asks(&asked), "{asked}");
+        let mut continued = decision.clone();
+        continued["workflow_id"] = asked["approval_context"]["workflow_id"].clone();
+        let answers = [
+            client.proceed("every__echo", &asked, &decision),
+            client.call("pml_continue", &json!({ "continue_workflow": continued })),
+            client.call("pml_continue", &continued),
+        ];
+        for answer in answers {
+            assert!(is_held(&answer), "{decision}: {answer}");
+            assert!(!texts(&answer).concat().contains("Echo"), "{decision}: {answer}");
+        }
+        assert!(!installed(&world, NEW), "{decision}");
+    }
+    let declared = world.read(".pml.json");
+    assert!(
+        declared.contains(NEW) && !declared.contains("every:echo"),
+        "{declared}"
+    );
+    // What it cannot do for its person, they can.
+    world.approve_oldest();
+    let asked = echo(&mut client);
+    assert_eq!(
+        asked["approval_context"]["dependency"]["change"]["part"], "tools",
+        "{asked}"
+    );
+    let tools = client.proceed("every__echo", &asked, &json!({ "approved": true }));
+    assert!(is_held(&tools), "{tools}");
+}
+
+/// Tells whether a call did not run: it asks, waits for a person, or is an error.
+fn is_held(answer: &Value) -> bool {
+    let waits = answer["structuredContent"]["status"] == "waiting_for_person";
+    asks(answer) || waits || answer["isError"] == true
 }

@@ -25,7 +25,23 @@ const LONGEST_FILE: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Catalog {
     directory: PathBuf,
-    read: Mutex<HashMap<PathBuf, (Stamp, Arc<Known>)>>,
+    read: Mutex<HashMap<PathBuf, ReadFile>>,
+}
+
+/// A file as it was read.
+#[derive(Debug)]
+struct ReadFile {
+    stamp: Stamp,
+    /// Nothing of a file that cannot be read.
+    known: Option<Arc<Known>>,
+}
+
+/// What is in memory of a file.
+enum InMemory {
+    /// What it says as it is now, which may be nothing.
+    Current(Option<Arc<Known>>),
+    /// It is to be read.
+    Stale,
 }
 
 impl Catalog {
@@ -49,33 +65,47 @@ impl Catalog {
         Some(own.filter(|own| own.is_of_version(&last)).unwrap_or(last))
     }
 
+    /// Tells whether [`Catalog::find`] would read nothing; costs a look at two files.
+    #[must_use]
+    pub fn is_read(&self, key: &Digest, offer: Option<&Digest>) -> bool {
+        let path = self.path(key);
+        let InMemory::Current(last) = self.read_before(&path, Stamp::of(&path)) else {
+            return false;
+        };
+        let other = offer.filter(|offer| last.is_some_and(|last| last.offer.as_ref() != Some(offer)));
+        other.is_none_or(|offer| {
+            let own = self.aside(key, offer);
+            let stamp = Stamp::of(&own);
+            matches!(self.read_before(&own, stamp), InMemory::Current(_))
+        })
+    }
+
+    /// Returns what was read of a file before, if the file is still the same.
+    fn read_before(&self, path: &Path, stamp: Stamp) -> InMemory {
+        let Stamp::Present { .. } = stamp else {
+            return InMemory::Current(None);
+        };
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        match read.get(path) {
+            Some(read) if read.stamp == stamp => InMemory::Current(read.known.clone()),
+            Some(_) | None => InMemory::Stale,
+        }
+    }
+
     fn read(&self, path: &Path) -> Option<Arc<Known>> {
         let stamp = Stamp::of(path);
-        let Stamp::Present { size, .. } = stamp else {
-            return None;
-        };
+        if let InMemory::Current(known) = self.read_before(path, stamp) {
+            return known;
+        }
+        let known = read_file(path, stamp);
+        // What cannot be read is not tried again before it changes.
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((seen, known)) = read.get(path)
-            && *seen == stamp
-        {
-            return Some(Arc::clone(known));
-        }
-        if size > LONGEST_FILE {
-            tracing::warn!(path = %path.display(), length = size, "a catalog is too large; its tools are learned anew");
-            return None;
-        }
-        let bytes = std::fs::read(path).ok()?;
-        match serde_json::from_slice::<Known>(&bytes) {
-            Ok(known) => {
-                let known = Arc::new(known);
-                read.insert(path.to_owned(), (stamp, Arc::clone(&known)));
-                Some(known)
-            }
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "a catalog cannot be read; its tools are learned anew");
-                None
-            }
-        }
+        let file = ReadFile {
+            stamp,
+            known: known.clone(),
+        };
+        read.insert(path.to_owned(), file);
+        known
     }
 
     /// Remembers what a dependency has shown; returns the kinds whose lists are not those that its client was shown.
@@ -147,6 +177,24 @@ impl Catalog {
     /// Names the file of what another kind of client saw than the last.
     fn aside(&self, key: &Digest, offer: &Digest) -> PathBuf {
         self.directory.join(format!("{key}-{offer}.json"))
+    }
+}
+
+/// Reads a file; nothing where it cannot be read.
+fn read_file(path: &Path, stamp: Stamp) -> Option<Arc<Known>> {
+    if let Stamp::Present { size, .. } = stamp
+        && size > LONGEST_FILE
+    {
+        tracing::warn!(path = %path.display(), length = size, "a catalog is too large; its tools are learned anew");
+        return None;
+    }
+    let bytes = std::fs::read(path).ok()?;
+    match serde_json::from_slice::<Known>(&bytes) {
+        Ok(known) => Some(Arc::new(known)),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "a catalog cannot be read; its tools are learned anew");
+            None
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! File work beside the runtime's thread.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::error::InstallError;
 use crate::loader::store;
@@ -26,4 +26,13 @@ pub(in crate::loader) async fn write_for_installer(path: PathBuf, text: String) 
     written
         .unwrap_or_else(gone)
         .map_err(InstallError::file("write", &path))
+}
+
+/// Reads what an installer wrote, beside the runtime's thread: a lock may have megabytes.
+pub(in crate::loader) async fn read_of_installer(path: &Path) -> Result<String, InstallError> {
+    let place = path.to_owned();
+    let read = off_thread(move || std::fs::read_to_string(place)).await;
+    let gone = || Err(std::io::Error::other("pml is going away"));
+    read.unwrap_or_else(gone)
+        .map_err(InstallError::file("read", path))
 }

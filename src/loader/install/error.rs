@@ -280,6 +280,12 @@ pub enum InstallError {
         /// Some of the files that were changed or removed, escaped.
         files: String,
     },
+    /// An installation was made from another lock than the one that is kept for it.
+    #[error("`{dependency}` was not installed from the lock that is kept for it")]
+    OtherLock {
+        /// The server.
+        dependency: DependencyName,
+    },
     /// It brings install scripts that a person has not accepted as they are; none of them ran.
     #[error("the install scripts of `{package}` are not what was accepted")]
     Scripts {

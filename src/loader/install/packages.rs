@@ -17,12 +17,13 @@ pub use verification::{VerifiedFiles, VerifiedInstallation};
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OnceCell;
 
+use super::background::off_thread;
 use super::content::Content;
 use super::error::InstallError;
 use super::executables::choose;
@@ -36,7 +37,7 @@ use crate::loader::advisories::Verdicts;
 use crate::loader::plan::{Package, Plan, Resolved, Scripts};
 use crate::loader::store::{Manifest, PYTHON, PackageIdentity, PackageStore, StartMethod};
 use crate::pins::PackagePin;
-use crate::protocol::Shown;
+use crate::protocol::{Digest, Shown};
 
 /// A package in the store, ready to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub struct Installed {
     pub leading: Vec<OsString>,
     /// The directory of the installation.
     pub root: PathBuf,
+    /// The digest of the lock that it was made from, as its own description says.
+    pub(in crate::loader) made_from: Digest,
     /// Files of the package that run at every start before the server itself, escaped.
     pub at_start: Vec<String>,
     /// What a person should know of an installation that was just made.
@@ -112,6 +115,12 @@ impl Packages {
         self.store.record(package)
     }
 
+    /// Tells whether [`Packages::resolved`] would read nothing.
+    #[must_use]
+    pub fn is_read(&self, package: &Package) -> bool {
+        self.store.is_read(package)
+    }
+
     /// Returns the installation of a plan's package, if there is a whole one; reads two small files.
     pub fn installed(&self, plan: &Plan) -> Result<Option<Installed>, InstallError> {
         let package = package_of(plan)?;
@@ -129,6 +138,8 @@ impl Packages {
         let lock = resolved.lock.clone();
         // An older pml kept no lock apart from the installation.
         let lock = lock.or_else(|| Some(read_lock(package, &resolved.version, &root)?.0.digest));
+        // Without any, what it was made from is what it is.
+        let lock = lock.or_else(|| Some(manifest.lock.clone()));
         self.open(package, &manifest, root, Resolved { lock, ..resolved })
     }
 
@@ -177,6 +188,7 @@ impl Packages {
         self.refuse_malicious(plan).await?;
         if let Some(installed) = self.installed(plan)? {
             expected.check(&package.spec(), &installed.resolved)?;
+            installed.refuse_other_lock(plan)?;
             self.demand_of_installed(package, &installed.resolved).await?;
             self.refuse_changed_files(plan, &installed).await?;
             self.freeze_installed(plan, &installed).await?;
@@ -199,11 +211,26 @@ impl Packages {
             .clone()?;
         let installed = self.installed(plan)?.ok_or_else(|| no_executable(package))?;
         expected.check(&package.spec(), &installed.resolved)?;
+        installed.refuse_other_lock(plan)?;
         // Minutes may have passed, and another process may have installed it.
         self.refuse_malicious(plan).await?;
         self.demand_of_installed(package, &installed.resolved).await?;
         self.refuse_changed_files(plan, &installed).await?;
         Ok(Installed { notes, ..installed })
+    }
+
+    /// Returns the lock of the first installation, beside the runtime's thread; a damaged one counts as none.
+    async fn frozen(
+        &self,
+        package: &Package,
+        identity: &PackageIdentity,
+        known: &Resolved,
+    ) -> Option<(CheckedLock, String)> {
+        let (store, package, identity) = (self.store.clone(), package.clone(), identity.clone());
+        let known = known.clone();
+        off_thread(move || frozen_in(&store, &package, &identity, &known))
+            .await
+            .flatten()
     }
 
     /// Joins the running installation of the same order, or starts one.
@@ -255,6 +282,7 @@ impl Packages {
             program,
             leading,
             root,
+            made_from: manifest.lock.clone(),
             at_start: manifest
                 .at_start
                 .iter()
@@ -288,6 +316,15 @@ fn frozen_in(
     let integrity = known.integrity.as_deref()?;
     store.manifest(identity, integrity)?;
     read_lock(package, &known.version, &store.directory(identity, integrity))
+}
+
+/// Reads and checks the lock that a recipe left in a directory, beside the runtime's thread.
+async fn made_lock(package: &Package, version: &str, directory: &Path) -> Option<(CheckedLock, String)> {
+    let (package, version) = (package.clone(), version.to_owned());
+    let directory = directory.to_owned();
+    off_thread(move || read_lock(&package, &version, &directory))
+        .await
+        .flatten()
 }
 
 fn package_pin(package: &Package, resolved: Resolved, contents: Option<CheckedLock>) -> PackagePin {

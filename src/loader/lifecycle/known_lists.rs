@@ -10,7 +10,7 @@ use crate::loader::catalog::{Catalog, Known};
 use crate::loader::install::off_thread;
 use crate::loader::plan::Plan;
 use crate::loader::session::{Declared, LIST_PATIENCE};
-use crate::protocol::{Imitation, ListChanges, ListKind, Shown};
+use crate::protocol::{Digest, Imitation, ListChanges, ListKind, Shown};
 
 /// How many tools that imitate pml are named in the log: a list of nothing else must not fill a disk.
 const IMITATIONS_LOGGED: usize = 20;
@@ -64,10 +64,10 @@ impl Loader {
         if let Some(started) = self.running(plan) {
             return Some(started.known());
         }
-        let offer = lock(&self.own.declared)
-            .as_ref()
-            .map(|current| current.offer.clone());
-        let known = self.common.catalog.find(plan.catalog_key(), offer.as_ref())?;
+        let known = self
+            .common
+            .catalog
+            .find(plan.catalog_key(), self.offer().as_ref())?;
         let Some(resolved) = self.resolved(plan) else {
             // Nothing is resolved yet: an exact version is still the version that would run.
             let exact = plan
@@ -78,6 +78,31 @@ impl Loader {
         let same = known.version.as_deref() == Some(&resolved.version)
             && (resolved.integrity.is_none() || known.integrity == resolved.integrity);
         same.then_some(known)
+    }
+
+    fn offer(&self) -> Option<Digest> {
+        lock(&self.own.declared)
+            .as_ref()
+            .map(|current| current.offer.clone())
+    }
+
+    /// Tells whether what is known of a dependency is in memory as it is on the disk now; costs a look at some files.
+    #[must_use]
+    pub fn is_read(&self, plan: &Plan) -> bool {
+        let is_recorded = |package| self.common.packages.is_read(package);
+        let offer = self.offer();
+        self.is_running(plan)
+            || (plan.package().is_none_or(is_recorded)
+                && self.common.catalog.is_read(plan.catalog_key(), offer.as_ref()))
+    }
+
+    /// Reads what is known of a dependency into memory; blocks.
+    pub fn read(&self, plan: &Plan) {
+        let _ = self
+            .common
+            .catalog
+            .find(plan.catalog_key(), self.offer().as_ref());
+        let _ = self.resolved(plan);
     }
 
     /// Tells whether a list is as good as asked for now: nothing runs, or what runs says when it changes and has not.

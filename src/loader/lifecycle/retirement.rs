@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::error::LoadError;
 use super::loader::Loader;
 use super::mutex::lock;
 use super::running_server::Started;
 use super::slot::{Lease, Slot, SlotState};
 use crate::history::MaliciousOutcome;
-use crate::loader::install::MaliciousServer;
+use crate::loader::install::{InstallError, MaliciousServer};
 use crate::loader::plan::Plan;
 use crate::loader::process::Urgency;
 use crate::protocol::{DependencyName, Digest, Shown};
@@ -19,6 +20,9 @@ const RETIREMENT: Duration = Duration::from_mins(1);
 
 /// What a call is told whose server must go because of what it contains; its next call is told more.
 const MALICIOUS: &str = "one of its packages is known to be malicious";
+
+/// What a call is told whose server must go because the user has come to demand more of it; its next call is told more.
+const UNPROVEN: &str = "you demand a provenance of its package now";
 
 /// A dependency that runs or is being started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +101,44 @@ impl Loader {
                 .record_malicious(name, &package, &malicious.advisory, outcome)
                 .await;
         }
+    }
+
+    /// Stops every dependency of whose package the user demands a provenance that it is not known to have.
+    ///
+    /// A start judges that itself, asks the registry where it is not known, and says what is missing. Where the demands
+    /// cannot be read, nothing is stopped for it; starts are refused then.
+    pub async fn stop_unproven(&self) {
+        let slots = self.own.slots.iter();
+        let running = slots.filter_map(|slot| {
+            let resolved = slot.running()?.resolved?;
+            Some((Arc::clone(&slot.plan), *resolved))
+        });
+        match self.common.packages.unproven_among(running.collect()).await {
+            Ok(unproven) => {
+                for plan in unproven {
+                    tracing::warn!(dependency = %plan.dependency(), "stopped: a provenance is demanded of it");
+                    self.dismiss(plan.dependency(), plan.digest(), UNPROVEN);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(error = %crate::report::render_hinted(&error), "no package is started");
+            }
+        }
+    }
+
+    /// Refuses, and stops, what runs without a provenance that the user has come to demand since it was started.
+    pub(super) async fn demand_of(&self, plan: &Plan, started: &Started) -> Result<(), Arc<LoadError>> {
+        let Some(resolved) = &started.resolved else {
+            return Ok(());
+        };
+        let demanded = self.common.packages.demand_of_running(plan, resolved).await;
+        demanded.map_err(|refused| {
+            // A file that cannot be read refuses calls; what runs is not stopped for a typing error.
+            if let InstallError::Unproven { .. } = refused {
+                self.dismiss(plan.dependency(), plan.digest(), UNPROVEN);
+            }
+            Arc::new(refused.into())
+        })
     }
 
     /// Ends a dependency whose declaration changed: a start at once, what runs after the calls it works on.

@@ -27,6 +27,12 @@ const LEAVING: Duration = Duration::from_millis(800);
 /// Steps of a start, in words; told to a call that waits for it.
 pub type Steps = Box<dyn Fn(String) + Send + Sync>;
 
+/// What a call finds of the server it needs.
+enum Found {
+    Running(Started),
+    Starting(watch::Receiver<StartProgress>),
+}
+
 impl Loader {
     /// Returns the running dependency, installing and starting it first where that is needed.
     ///
@@ -42,21 +48,29 @@ impl Loader {
     ) -> Result<Started, Arc<LoadError>> {
         let slot = self.slot(plan);
         slot.rest_on(lease);
-        let mut startup = {
+        let found = {
             let mut state = lock(&slot.state);
             match &*state {
                 SlotState::Running(started) if started.session.ended().is_none() => {
                     // From here on it is in use, also before the call is sent.
                     started.session.touch();
-                    return checked(expected, plan, started.clone());
+                    Found::Running(started.clone())
                 }
-                SlotState::Starting(startup) => startup.clone(),
+                SlotState::Starting(startup) => Found::Starting(startup.clone()),
                 SlotState::Running(_) | SlotState::Idle => {
                     let startup = self.begin(&slot, plan, server, line_limit, expected);
                     *state = SlotState::Starting(startup.clone());
-                    startup
+                    Found::Starting(startup)
                 }
             }
+        };
+        let mut startup = match found {
+            Found::Running(started) => {
+                // Boxed: it may ask a registry, and every call would carry its size along.
+                Box::pin(self.demand_of(plan, &started)).await?;
+                return checked(expected, plan, started);
+            }
+            Found::Starting(startup) => startup,
         };
         loop {
             match startup.borrow_and_update().clone() {

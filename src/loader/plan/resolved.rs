@@ -97,6 +97,7 @@ mod tests {
     fn where_a_version_was_built_is_shown_escaped_and_only_where_something_is_known_of_it() {
         let hostile = Provenance {
             repository: "github.com/a/\u{202e}b".to_owned(),
+            repository_id: None,
             workflow: "x\u{1b}[2J@refs/tags/v1".to_owned(),
             commit: None,
         };

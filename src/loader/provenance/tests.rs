@@ -62,9 +62,10 @@ fn mock_root() -> TrustRoot {
     root(&document("root.json")).unwrap()
 }
 
-fn built(repository: &str, workflow: &str) -> Provenance {
+fn built(repository: &str, id: &str, workflow: &str) -> Provenance {
     Provenance {
         repository: repository.to_owned(),
+        repository_id: Some(id.to_owned()),
         workflow: workflow.to_owned(),
         commit: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
     }
@@ -77,17 +78,18 @@ fn a_provenance_names_its_repository_its_workflow_and_its_commit() {
     let root = mock_root();
     assert_eq!(
         outcome(&document("npm-1.0.0.json"), &hello(), &root),
-        Ok(built("github.com/owner/hello", RELEASE))
+        Ok(built("github.com/owner/hello", "1", RELEASE))
     );
     let next = npm::subject("hello", "1.1.0", &integrity("hello-1.1.0.tgz")).unwrap();
     assert_eq!(
         outcome(&document("npm-1.1.0-other-repository.json"), &next, &root),
-        Ok(built("github.com/someone/else", RELEASE))
+        Ok(built("github.com/someone/else", "2", RELEASE))
     );
     assert_eq!(
         outcome(&document("npm-gitlab.json"), &hello(), &root),
         Ok(built(
             "gitlab.com/group/sub/hello",
+            "1",
             ".gitlab-ci.yml@refs/heads/main"
         ))
     );
@@ -105,7 +107,7 @@ fn a_provenance_of_a_python_archive_is_read_as_pep_740_writes_it() {
     let subject = pypi::subject(&wheel).unwrap();
     assert_eq!(
         verify(&bundles[0], &subject, &mock_root()),
-        Ok(built("github.com/owner/hello", RELEASE))
+        Ok(built("github.com/owner/hello", "1", RELEASE))
     );
     // Tools spell the name of a file in more than one way.
     let spelled = Wheel {
@@ -150,6 +152,8 @@ fn a_real_provenance_verifies_with_the_keys_in_pml() {
     let root = TrustRoot::load(None).unwrap();
     let provenance = verify(&text, &subject, &root).unwrap();
     assert_eq!(provenance.repository, "github.com/sigstore/sigstore-js");
+    // What npm serves names the number, too.
+    assert_eq!(provenance.repository_id.as_deref(), Some("495574555"));
     assert_eq!(
         provenance.workflow,
         ".github/workflows/release.yml@refs/heads/main"

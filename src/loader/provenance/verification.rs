@@ -211,8 +211,11 @@ fn provenance(verified: &VerificationResult) -> Result<Provenance, ProvenanceErr
         .strip_prefix(&repository)
         .map_or(workflow.as_str(), |path| path.trim_start_matches('/'));
     let commit = claims.and_then(|claims| claims.source_repository_digest.clone());
-    if [&repository[..], workflow, commit.as_deref().unwrap_or_default()]
+    let repository_id = claims.and_then(|claims| claims.source_repository_identifier.clone());
+    let optional = [&commit, &repository_id].map(|name| name.as_deref().unwrap_or_default());
+    if [&repository[..], workflow]
         .iter()
+        .chain(&optional)
         .any(|name| name.len() > NAME)
     {
         return Err(unreadable(
@@ -222,6 +225,7 @@ fn provenance(verified: &VerificationResult) -> Result<Provenance, ProvenanceErr
     let bare = |uri: &str| uri.strip_prefix("https://").unwrap_or(uri).to_owned();
     Ok(Provenance {
         repository: bare(&repository),
+        repository_id,
         workflow: bare(workflow),
         commit,
     })

@@ -74,7 +74,9 @@ impl PackageStore {
         };
         let directory = self.root.join("frozen");
         create_directory(&directory)?;
-        replace(&path, &json(&frozen)).map_err(StoreError::file("write", &path))?;
+        let written = replace(&path, &json(&frozen)).map_err(StoreError::file("write", &path));
+        self.forget_records();
+        written?;
         sync_directory(&directory)
     }
 
@@ -90,10 +92,11 @@ impl PackageStore {
                 std::fs::remove_file(&path).map_err(StoreError::file("remove", &path))?;
             }
         }
+        self.forget_records();
         sync_directory(&directory)
     }
 
-    fn frozen_path(&self, identity: &PackageIdentity) -> std::path::PathBuf {
+    pub(super) fn frozen_path(&self, identity: &PackageIdentity) -> std::path::PathBuf {
         let name = identity.without_scripts().file_name("frozen");
         let ecosystem = identity.ecosystem.as_str();
         self.root.join("frozen").join(format!("{ecosystem}-{name}.json"))

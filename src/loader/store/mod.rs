@@ -25,20 +25,26 @@ pub(super) use kept_lock::KeptLockState;
 pub(super) use manifest::{Executable, Manifest, PYTHON, StartMethod, read_manifest};
 pub use written_files::WrittenFiles;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use self::identity::DIGEST_LENGTH;
+use self::records::ReadRecord;
 
 /// The files below the data directory.
 #[derive(Debug, Clone)]
 pub(super) struct PackageStore {
     root: PathBuf,
+    /// The records that were read, by their files.
+    records: Arc<Mutex<HashMap<PathBuf, ReadRecord>>>,
 }
 
 impl PackageStore {
     pub(super) fn new(data: &Path) -> Self {
         Self {
             root: data.to_owned(),
+            records: Arc::default(),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The records of what declared specs were resolved to.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +11,7 @@ use super::error::StoreError;
 use super::files::{create_directory, replace, sync_directory};
 use super::identity::{PackageIdentity, READABLE_LENGTH};
 use super::manifest::{FORMAT, json};
+use crate::disk::Stamp;
 use crate::loader::plan::{NewerVersion, Package, Resolved, Scripts};
 use crate::pins::{ProvenanceFinding, PublishedAt};
 use crate::protocol::Digest;
@@ -31,21 +34,102 @@ struct ResolutionRecord {
     left_out: Option<NewerVersion>,
 }
 
+/// More specs than any configuration declares.
+const RECORDS: usize = 1_000;
+
+/// A record as it was read, with the files that it was read from.
+#[derive(Debug)]
+pub(super) struct ReadRecord {
+    stamp: Stamp,
+    /// The lock of the package.
+    lock: Option<(Stamp, PathBuf)>,
+    resolved: Option<Resolved>,
+}
+
+/// What is in memory of a record.
+enum InMemory {
+    /// What it says as it is now, which may be nothing.
+    Current(Option<Box<Resolved>>),
+    /// It is to be read.
+    Stale,
+}
+
 impl PackageStore {
     /// Returns what a spec was resolved to; an unreadable record counts as none and is written anew.
+    ///
+    /// What was read is kept as long as its files are the same: the lock beside it may have megabytes.
     pub(in crate::loader) fn record(&self, package: &Package) -> Option<Resolved> {
-        let text = std::fs::read(self.record_path(package)).ok()?;
-        let record: ResolutionRecord = serde_json::from_slice(&text).ok()?;
-        let frozen = |version: &str| self.frozen(&PackageIdentity::new(package, version, Scripts::Off));
-        (record.format == FORMAT && record.package == package.to_string()).then(|| Resolved {
-            lock: frozen(&record.version).map(|frozen| frozen.digest),
-            version: record.version,
-            integrity: record.integrity,
-            withdrawn: record.withdrawn,
-            published: record.published,
-            provenance: record.provenance,
-            left_out: record.left_out,
-        })
+        let path = self.record_path(package);
+        match self.read_before(&path) {
+            InMemory::Current(known) => known.map(|known| *known),
+            InMemory::Stale => self.read_record(package, path),
+        }
+    }
+
+    /// Tells whether [`PackageStore::record`] would read nothing; costs a look at two files.
+    pub(in crate::loader) fn is_read(&self, package: &Package) -> bool {
+        matches!(self.read_before(&self.record_path(package)), InMemory::Current(_))
+    }
+
+    fn read_record(&self, package: &Package, path: PathBuf) -> Option<Resolved> {
+        // Looked at before they are read: what is written meanwhile is read again.
+        let stamp = Stamp::of(&path);
+        let text = std::fs::read(&path).ok();
+        let record = text.and_then(|text| serde_json::from_slice::<ResolutionRecord>(&text).ok());
+        let record = record.filter(|record| record.format == FORMAT && record.package == package.to_string());
+        let mut lock = None;
+        let resolved = record.map(|record| {
+            let identity = PackageIdentity::new(package, &record.version, Scripts::Off);
+            let kept = self.frozen_path(&identity);
+            lock = Some((Stamp::of(&kept), kept));
+            Resolved {
+                lock: self.frozen(&identity).map(|frozen| frozen.digest),
+                version: record.version,
+                integrity: record.integrity,
+                withdrawn: record.withdrawn,
+                published: record.published,
+                provenance: record.provenance,
+                left_out: record.left_out,
+            }
+        });
+        let mut records = self.records();
+        if records.len() >= RECORDS {
+            records.clear();
+        }
+        let read = ReadRecord {
+            stamp,
+            lock,
+            resolved: resolved.clone(),
+        };
+        records.insert(path, read);
+        resolved
+    }
+
+    /// Returns what was read before, if its files are still the same.
+    fn read_before(&self, path: &Path) -> InMemory {
+        let stamp = Stamp::of(path);
+        if stamp == Stamp::Missing {
+            return InMemory::Current(None);
+        }
+        let records = self.records();
+        let is_current = |seen: &Stamp, now: Stamp| now != Stamp::Unknown && *seen == now;
+        let stands = |read: &&ReadRecord| {
+            let lock_stands = { read.lock.iter() }.all(|(seen, path)| is_current(seen, Stamp::of(path)));
+            is_current(&read.stamp, stamp) && lock_stands
+        };
+        match records.get(path).filter(stands) {
+            Some(read) => InMemory::Current(read.resolved.clone().map(Box::new)),
+            None => InMemory::Stale,
+        }
+    }
+
+    /// Has every record read again: what pml itself writes may look like what was there, within a tick of the clock.
+    pub(super) fn forget_records(&self) {
+        self.records().clear();
+    }
+
+    fn records(&self) -> MutexGuard<'_, HashMap<PathBuf, ReadRecord>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers what a spec was resolved to; a record that is there already stays and is returned,
@@ -81,14 +165,18 @@ impl PackageStore {
             left_out: resolved.left_out.clone(),
         };
         create_directory(&self.root.join("resolved"))?;
-        replace(&path, &json(&record)).map_err(StoreError::file("write", &path))?;
+        let written = replace(&path, &json(&record)).map_err(StoreError::file("write", &path));
+        self.forget_records();
+        written?;
         Ok(resolved)
     }
 
     /// Forgets what a spec was resolved to.
     pub(in crate::loader) fn forget(&self, package: &Package) -> Result<(), StoreError> {
         let path = self.record_path(package);
-        match std::fs::remove_file(&path) {
+        let removed = std::fs::remove_file(&path);
+        self.forget_records();
+        match removed {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(StoreError::file("remove", &path)(error))
             }

@@ -117,7 +117,7 @@ impl Proxy {
             name: name.clone(),
             launch: plan.digest().clone(),
             words: server.launch.words(),
-            package: self.package_now(plan),
+            package: self.package_now(plan).await,
             known: Arc::clone(known),
             client,
             locked: locked.and_then(|locked| locked.tools),
@@ -208,7 +208,7 @@ impl Proxy {
                 if tools_digest(&tools) != change.content {
                     return Ok(());
                 }
-                let package = self.package_now(plan);
+                let package = self.package_now(plan).await;
                 self.update(server, plan, move |accepted| {
                     let own = accepted.of(&launch).cloned();
                     let mut own = own.unwrap_or_else(|| AcceptedLaunch::new(launch, words));
@@ -220,7 +220,7 @@ impl Proxy {
                 .await
             }
             ChangedPart::Package => {
-                let Some(now) = self.package_now(plan) else {
+                let Some(now) = self.package_now(plan).await else {
                     return Ok(());
                 };
                 // What the registry said since was not shown: the start is held to what was.

@@ -18,7 +18,7 @@ impl Locks {
     pub(super) fn read(&self, config: &Path) -> Result<Option<Arc<LockFile>>, PinError> {
         let path = lock_path(config);
         let stamp = Stamp::of(&path);
-        if stamp == Stamp::Missing {
+        if is_missing(&path, stamp) {
             return Ok(None);
         }
         if let Some(known) = self.known(&path, stamp) {
@@ -37,7 +37,7 @@ impl Locks {
     pub(super) fn is_known(&self, config: &Path) -> bool {
         let path = lock_path(config);
         let stamp = Stamp::of(&path);
-        stamp == Stamp::Missing || self.known(&path, stamp).is_some()
+        is_missing(&path, stamp) || self.known(&path, stamp).is_some()
     }
 
     fn known(&self, path: &Path, stamp: Stamp) -> Option<ReadLock> {
@@ -49,4 +49,9 @@ impl Locks {
     fn locked(&self) -> MutexGuard<'_, HashMap<PathBuf, (Stamp, ReadLock)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Tells whether no file stands at a path; a link that leads nowhere is read, and refused by that.
+fn is_missing(path: &Path, stamp: Stamp) -> bool {
+    stamp == Stamp::Missing && path.symlink_metadata().is_err()
 }

@@ -34,12 +34,12 @@ impl Proxy {
         &self,
         view: &View,
         server: &Server,
-        plan: &Plan,
+        plan: &Arc<Plan>,
     ) -> Result<Option<ShownChange>, Refusal> {
         if !self.has_other_package(server, plan)? {
             return Ok(None);
         }
-        let (Some(before), Some(now)) = (self.compared(server, plan)?, self.package_now(plan)) else {
+        let (Some(before), Some(now)) = (self.compared(server, plan)?, self.package_now(plan).await) else {
             return Ok(None);
         };
         let now = self.offered(server, plan, now)?;
@@ -169,14 +169,8 @@ impl Proxy {
         })
     }
 
-    /// Returns all that is known of the package that would run; `None` for what has no package.
-    pub(super) fn package_now(&self, plan: &Plan) -> Option<PackagePin> {
-        let known = self.0.loader.packages().pin(plan);
-        known.or_else(|| self.package_in_short(plan))
-    }
-
     /// Returns what tells the package that would run from another, without a look at everything that belongs to it.
-    fn package_in_short(&self, plan: &Plan) -> Option<PackagePin> {
+    pub(super) fn package_in_short(&self, plan: &Plan) -> Option<PackagePin> {
         let package = plan.package()?;
         let title = package.registry_title();
         if let Some(resolved) = self.0.loader.resolved(plan) {

@@ -7,24 +7,76 @@ use std::sync::Arc;
 
 use crate::config::Server;
 use crate::loader::Plan;
+use crate::pins::PackagePin;
 use crate::proxy::{Proxy, View};
 
 impl Proxy {
-    /// Reads what was accepted of a server and what its lock says, unless both are known as they are now.
+    /// Reads what was accepted of a server, what its lock says and what is known of it, unless that is in memory as it is now.
     ///
     /// What cannot be read is an error of the step that needs it.
-    pub(in crate::proxy) async fn read_pins(&self, server: &Server, plan: &Plan) {
+    pub(in crate::proxy) async fn read_pins(&self, server: &Server, plan: &Arc<Plan>) {
         let (file, name) = (&server.source.file, plan.dependency());
         let pins = &self.0.pins;
-        if pins.accepted.is_known(file, name) && pins.locks.is_known(file) {
+        let loader = &self.0.loader;
+        if pins.accepted.is_known(file, name) && pins.locks.is_known(file) && loader.is_read(plan) {
             return;
         }
         let (shared, file, name) = (Arc::clone(&self.0), file.clone(), name.clone());
+        let plan = Arc::clone(plan);
         let reading = tokio::task::spawn_blocking(move || {
             let _ = shared.pins.accepted.find(&file, &name);
             let _ = shared.pins.locks.read(&file);
+            shared.loader.read(&plan);
         });
         let _ = reading.await;
+    }
+
+    /// Reads what is known of every server, unless it is in memory as it is on the disk now.
+    pub(in crate::proxy) async fn read_known(&self, view: &View) {
+        let plans = view.enabled(&self.0.environment).map(|(_, plan)| plan);
+        let unread: Vec<Arc<Plan>> = plans.filter(|plan| !self.0.loader.is_read(plan)).collect();
+        if unread.is_empty() {
+            return;
+        }
+        let loader = self.0.loader.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            for plan in &unread {
+                loader.read(plan);
+            }
+        });
+        let _ = reading.await;
+    }
+
+    /// Reads what is known of every server before a conversation begins.
+    pub async fn read_ahead(&self) {
+        if let Ok(view) = self.view() {
+            self.read_known(&view).await;
+        }
+    }
+
+    /// Tells whether the tools of a server were compared as they are now; reads nothing that has a length.
+    pub(in crate::proxy) fn is_compared(&self, view: &View, server: &Server, plan: &Plan) -> bool {
+        let is_known = self
+            .0
+            .pins
+            .accepted
+            .is_known(&server.source.file, plan.dependency());
+        is_known
+            && self
+                .0
+                .loader
+                .known(plan)
+                .is_none_or(|known| self.found_tools(&view.config, server, plan, &known).is_some())
+    }
+
+    /// Returns all that is known of the package that would run, beside the runtime's thread: its lock may have megabytes.
+    pub(super) async fn package_now(&self, plan: &Arc<Plan>) -> Option<PackagePin> {
+        let (proxy, plan) = (self.clone(), Arc::clone(plan));
+        let reading = tokio::task::spawn_blocking(move || {
+            let known = proxy.0.loader.packages().pin(&plan);
+            known.or_else(|| proxy.package_in_short(&plan))
+        });
+        reading.await.ok().flatten()
     }
 
     /// Compares the tools of a server with those that were accepted, unless that was done before.

@@ -16,13 +16,13 @@ use crate::support::{DEADLINE, eventually, have, pml};
 use pml::protocol::question::Selection;
 
 /// A terminal in tmux in which a shell runs `pml inbox`, and tells afterwards how it ended.
-struct Tmux<'a> {
+pub(crate) struct Tmux<'a> {
     world: &'a World,
     socket: PathBuf,
 }
 
 impl<'a> Tmux<'a> {
-    fn start(world: &'a World) -> Self {
+    pub(crate) fn start(world: &'a World) -> Self {
         let tmux = Self {
             world,
             socket: world.home().join("tmux"),
@@ -71,12 +71,12 @@ impl<'a> Tmux<'a> {
         self.run(&["capture-pane", "-p"])
     }
 
-    fn key(&self, key: &str) {
+    pub(crate) fn key(&self, key: &str) {
         self.run(&["send-keys", key]);
     }
 
     /// Waits until one of the texts, separated by `|`, stands on the screen.
-    fn shows(&self, what: &str, texts: &str) {
+    pub(crate) fn shows(&self, what: &str, texts: &str) {
         let mut last = String::new();
         let begin = Instant::now();
         while !texts.split('|').any(|text| last.contains(text)) {
@@ -90,7 +90,7 @@ impl<'a> Tmux<'a> {
     }
 
     /// Presses a key until a text stands on the screen: a key in the grace does not count.
-    fn key_until(&self, key: &str, text: &str) {
+    pub(crate) fn key_until(&self, key: &str, text: &str) {
         let begin = Instant::now();
         while !self.picture().contains(text) {
             assert!(

@@ -26,7 +26,7 @@ impl Hint for InstallError {
                  to be rid of it: pml uninstall {dependency}, then pml remove {dependency}\n\
                  if the advisory was taken back: pml audit {dependency}"
             )),
-            Self::ChangedFiles { dependency, .. } => Some(format!(
+            Self::ChangedFiles { dependency, .. } | Self::OtherLock { dependency } => Some(format!(
                 "it was not started; all that differs: pml verify {dependency}\n\
                  to install and approve it anew: pml uninstall {dependency}, then pml install {dependency}"
             )),

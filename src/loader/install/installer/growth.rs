@@ -34,13 +34,18 @@ pub(super) struct Growth {
     limit: u64,
 }
 
+/// Returns how many bytes an installation may take: the bound here, or what the user named.
+pub(super) fn limit(environment: &Environment) -> u64 {
+    let named = environment.variable(MAX_INSTALL).and_then(|value| value.to_str());
+    let named = named.and_then(|value| value.parse::<u64>().ok());
+    named.map_or(LIMIT, |mib| mib.saturating_mul(MIB))
+}
+
 impl Growth {
     pub(super) fn of(directory: &Path, cache: &Path, environment: &Environment) -> Self {
-        let named = environment.variable(MAX_INSTALL).and_then(|value| value.to_str());
-        let named = named.and_then(|value| value.parse::<u64>().ok());
         Self {
             places: vec![directory.to_owned(), cache.to_owned()],
-            limit: named.map_or(LIMIT, |mib| mib.saturating_mul(MIB)),
+            limit: limit(environment),
         }
     }
 

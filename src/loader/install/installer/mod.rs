@@ -18,6 +18,7 @@ mod order;
 mod process;
 mod pypi;
 mod pypi_versions;
+mod read_budget;
 mod records;
 mod registries;
 mod tar_entries;

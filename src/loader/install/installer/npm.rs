@@ -18,7 +18,7 @@ use super::order::{InstallOrder, InstalledFiles, stays_below};
 use super::process::Program;
 use super::tools::Tools;
 use super::withdrawal;
-use crate::loader::install::background::{off_thread, write_for_installer};
+use crate::loader::install::background::{off_thread, read_of_installer, write_for_installer};
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::check_npm;
 use crate::loader::install::release_age::AgeLimit;
@@ -88,7 +88,7 @@ async fn write_lock(
     let locked = run(tools, npm, &spec, order.directory, arguments).await;
     locked.map_err(|error| order.young_dependency(error, &TOO_YOUNG))?;
     let path = order.directory.join(LOCK);
-    let text = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
+    let text = read_of_installer(&path).await?;
     let checked = check_npm(&text, order.package.name(), order.version);
     let checked = checked.map_err(|source| InstallError::Refused {
         package: spec,
@@ -150,7 +150,7 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
     }
 
     (order.progress)(InstallStep::Verifying);
-    let lock = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
+    let lock = read_of_installer(&path).await?;
     let integrity = checked(&lock)?;
     npm_archives::inspect(tools, order, &lock).await?;
 

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use serde_json::Value;
 
+use super::growth;
 use super::order::InstallOrder;
+use super::read_budget::{DEADLINE, ReadBudget};
 use super::tar_entries;
 use super::tools::Tools;
 use crate::loader::install::background::off_thread;
@@ -38,7 +40,9 @@ struct Fault {
 /// Refuses an installation whose archives hold what would lie outside of its package, or in place of another one.
 pub(super) async fn inspect(tools: &Tools, order: &InstallOrder<'_>, lock: &str) -> Result<(), InstallError> {
     let archives = archives(lock, &tools.cache("npm"));
-    let fault = off_thread(move || archives.iter().find_map(Archive::fault)).await;
+    // What npm has written is within the same bound; what it left out of an archive was not written.
+    let mut budget = ReadBudget::new(growth::limit(tools.environment()), DEADLINE);
+    let fault = off_thread(move || archives.iter().find_map(|archive| archive.fault(&mut budget))).await;
     match fault.flatten() {
         None => Ok(()),
         Some(Fault {
@@ -55,7 +59,7 @@ pub(super) async fn inspect(tools: &Tools, order: &InstallOrder<'_>, lock: &str)
 }
 
 impl Archive {
-    fn fault(&self) -> Option<Fault> {
+    fn fault(&self, budget: &mut ReadBudget) -> Option<Fault> {
         let fault = |entry: String, reason| Fault {
             archive: self.title.clone(),
             entry,
@@ -65,7 +69,7 @@ impl Archive {
             tracing::debug!(archive = self.title, "npm has not kept the archive");
             return None;
         };
-        let found = tar_entries::find(file, |entry| {
+        let found = tar_entries::find(file, budget, |entry| {
             let shadows = || {
                 let inner = entry.inner_package().filter(|inner| self.foreign.contains(inner));
                 inner.map(|_| "lies in place of a package that its lock names")
@@ -73,7 +77,13 @@ impl Archive {
             let reason = entry.fault().or_else(shadows)?;
             Some(fault(Shown::path(&entry.path), reason))
         });
-        found.unwrap_or_else(|_| Some(fault("package.json".to_owned(), "cannot be read")))
+        found.unwrap_or_else(|error| {
+            let (entry, reason) = match ReadBudget::exceeded(&error) {
+                Some(reason) => ("package/", reason),
+                None => ("package.json", "cannot be read"),
+            };
+            Some(fault(entry.to_owned(), reason))
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use super::tools::Tools;
 use super::uv::{COMPILE, TELL_SKIPPED, WANTED, run, run_with, write};
 use super::venv::{self, FreshVenv, VenvProblem};
 use super::{pypi_versions, records, withdrawal};
-use crate::loader::install::background::off_thread;
+use crate::loader::install::background::{off_thread, read_of_installer};
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::{CheckedLock, check_requirements};
 use crate::loader::install::step::InstallStep;
@@ -80,7 +80,7 @@ async fn locked(
 
     // Checked before anything is fetched: uv holds every archive to these hashes.
     let path = order.directory.join(LOCK);
-    let text = std::fs::read_to_string(&path).map_err(InstallError::file("read", &path))?;
+    let text = read_of_installer(&path).await?;
     let checked = check_requirements(&text, order.package.name(), Some(order.version)).map_err(refused)?;
     order.check(&checked)?;
     Ok(LockedEnvironment {

@@ -1,10 +1,10 @@
 //! Finds out everything that would be installed with a package, without fetching or running any of it.
 
-use super::{Packages, frozen_in, package_of, package_pin};
+use super::{Packages, made_lock, package_of, package_pin};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
-use crate::loader::install::installer::{self, InstallOrder, read_lock};
+use crate::loader::install::installer::{self, InstallOrder};
 use crate::loader::install::step::{InstallProgress, InstallStep};
 use crate::loader::plan::{Plan, Resolved};
 use crate::loader::store::{self, PackageIdentity};
@@ -23,7 +23,7 @@ impl Packages {
         let identity = PackageIdentity::new(package, &known.version, plan.scripts());
         let key = identity.key();
         let _held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
-        if let Some((lock, _)) = frozen_in(&self.store, package, &identity, &known) {
+        if let Some((lock, _)) = self.frozen(package, &identity, &known).await {
             return Ok(package_pin(package, known, Some(lock)));
         }
         if let Some(limit) = &limit {
@@ -48,7 +48,8 @@ impl Packages {
             progress,
         };
         let locked = installer::lock(&self.tools, &order).await;
-        let found = locked.map(|()| read_lock(package, &known.version, &workspace));
+        let found = made_lock(package, &known.version, &workspace).await;
+        let found = locked.map(|()| found);
         let directory = workspace.clone();
         off_thread(move || store::remove(&directory)).await;
         let unreadable =

@@ -5,13 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Installed, Packages, frozen_in, no_executable, package_of};
+use super::{Installed, Packages, made_lock, no_executable, package_of};
 use crate::history::{Record, Text};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::executables::is_whole;
-use crate::loader::install::installer::{self, InstallOrder, InstalledFiles, read_lock};
+use crate::loader::install::installer::{self, InstallOrder, InstalledFiles};
 use crate::loader::install::lock::CheckedLock;
 use crate::loader::install::step::{InstallProgress, InstallStep};
 use crate::loader::plan::{Package, Plan, Resolved, Scripts, VersionSpec};
@@ -33,7 +33,7 @@ impl Packages {
         let held = self.store.lock(&key, || progress(InstallStep::Waiting)).await?;
         // The last holder of the lock may have recorded more than was known before.
         let known = self.store.record(package).unwrap_or(known);
-        let frozen = frozen_in(&self.store, package, &identity, &known);
+        let frozen = self.frozen(package, &identity, &known).await;
         let known = Resolved {
             lock: frozen.as_ref().map(|(found, _)| found.digest.clone()),
             ..known
@@ -119,7 +119,8 @@ impl Packages {
     ) -> Result<Vec<String>, InstallError> {
         let unreadable =
             || InstallError::file("read the lock in", &workspace)(std::io::ErrorKind::InvalidData.into());
-        let (found, text) = read_lock(package, &known.version, &workspace).ok_or_else(unreadable)?;
+        let found = made_lock(package, &known.version, &workspace).await;
+        let (found, text) = found.ok_or_else(unreadable)?;
         let recorded = self.record_install(plan, package, &built.integrity, &found);
         if let Err(error) = recorded.await {
             off_thread(move || store::remove(&workspace)).await;
@@ -168,7 +169,7 @@ impl Packages {
         known: Resolved,
         workspace: &Path,
     ) -> Result<(), InstallError> {
-        let Some((found, text)) = read_lock(package, &known.version, workspace) else {
+        let Some((found, text)) = made_lock(package, &known.version, workspace).await else {
             return Ok(());
         };
         self.freeze(identity, found.digest, text).await?;
@@ -274,10 +275,12 @@ impl Packages {
         let package = package_of(plan)?;
         let version = &installed.resolved.version;
         let identity = PackageIdentity::new(package, version, plan.scripts());
-        if self.store.frozen(&identity).is_some() {
+        let (store, wanted) = (self.store.clone(), identity.clone());
+        let is_kept = off_thread(move || store.frozen(&wanted).is_some()).await;
+        if is_kept.unwrap_or(true) {
             return Ok(());
         }
-        let Some((found, text)) = read_lock(package, version, &installed.root) else {
+        let Some((found, text)) = made_lock(package, version, &installed.root).await else {
             return Ok(());
         };
         self.freeze(&identity, found.digest, text).await

@@ -1,13 +1,16 @@
 //! What must be known of where a package was built before it is installed or started.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use super::Packages;
 use super::resolution::resolving;
+use super::{Packages, package_of};
+use crate::loader::install::background::off_thread;
 use crate::loader::install::content::Content;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::installer::{AttestationLead, attest};
-use crate::loader::plan::{Package, Resolved};
+use crate::loader::plan::{Package, Plan, Resolved};
+use crate::loader::store::PackageStore;
 use crate::pins::ProvenanceFinding;
 use crate::protocol::Shown;
 
@@ -62,6 +65,45 @@ impl Packages {
         let found = self.attested(package, installed.clone()).await?;
         self.demand(package, &found).await?;
         self.record(package, found).await
+    }
+
+    /// Does the same of a server that runs: the user may have come to demand it since it was started.
+    pub(in crate::loader) async fn demand_of_running(
+        &self,
+        plan: &Plan,
+        running: &Resolved,
+    ) -> Result<(), InstallError> {
+        let package = package_of(plan)?;
+        let (store, wanted, running) = (self.store.clone(), package.clone(), running.clone());
+        let known = off_thread(move || latest_of(&store, &wanted, running)).await;
+        match known {
+            Some(known) => self.demand_of_installed(package, &known).await,
+            // The runtime is going away, and every server with it.
+            None => Ok(()),
+        }
+    }
+
+    /// Finds the running plans of whose packages the user demands a provenance that they are not known to have; asks no
+    /// registry.
+    pub(in crate::loader) async fn unproven_among(
+        &self,
+        running: Vec<(Arc<Plan>, Resolved)>,
+    ) -> Result<Vec<Arc<Plan>>, InstallError> {
+        if running.is_empty() {
+            return Ok(Vec::new());
+        }
+        let settings = self.tools.provenance_settings().await?;
+        let store = self.store.clone();
+        let found = off_thread(move || {
+            let unproven = running.into_iter().filter_map(|(plan, resolved)| {
+                let package = plan.package()?;
+                settings.requirement(package.ecosystem().as_str(), &package.registry_name())?;
+                let known = latest_of(&store, package, resolved);
+                known.provenance.proven().is_none().then_some(plan)
+            });
+            unproven.collect()
+        });
+        Ok(found.await.unwrap_or_default())
     }
 
     /// Refuses what must not be fetched, and returns what is known of a version with the content that must be found.
@@ -141,6 +183,14 @@ impl Packages {
             ..known
         })
     }
+}
+
+/// Returns what is known of a version that runs: where it was built may have been found out after it was started.
+fn latest_of(store: &PackageStore, package: &Package, running: Resolved) -> Resolved {
+    let is_same = |recorded: &Resolved| {
+        (&recorded.version, &recorded.integrity) == (&running.version, &running.integrity)
+    };
+    store.record(package).filter(is_same).unwrap_or(running)
 }
 
 /// Returns the package at this very version.

@@ -48,7 +48,7 @@ impl Packages {
         }
         let workspace = self.store.workspace(&key)?;
         let resolved = self.resolve_in(plan, package, &workspace, limit).await;
-        store::remove(&workspace);
+        off_thread(move || store::remove(&workspace)).await;
         resolved
     }
 
@@ -118,7 +118,7 @@ impl Packages {
             Ok((resolved, lead)) => self.attest_in(package, &workspace, resolved, lead).await,
             Err(error) => Err(error),
         };
-        store::remove(&workspace);
+        off_thread(move || store::remove(&workspace)).await;
         resolved
     }
 }

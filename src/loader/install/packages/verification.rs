@@ -116,6 +116,21 @@ impl Packages {
     }
 }
 
+impl Installed {
+    /// Refuses an installation that was made from another lock than the one that is kept for it.
+    ///
+    /// The kept lock is what a person is shown and what an answer names: what was made from another one would run under
+    /// an answer that was given to this one.
+    pub(super) fn refuse_other_lock(&self, plan: &Plan) -> Result<(), InstallError> {
+        match &self.resolved.lock {
+            Some(kept) if *kept == self.made_from => Ok(()),
+            Some(_) | None => Err(InstallError::OtherLock {
+                dependency: plan.dependency().clone(),
+            }),
+        }
+    }
+}
+
 fn verify_one(store: &PackageStore, place: &InstallationPlace) -> VerifiedInstallation {
     let directory = store.directory_at(place);
     let manifest = read_manifest(&directory);
