@@ -23,6 +23,7 @@ mod cells;
 mod changes;
 mod channels;
 mod client_kinds;
+mod client_roots;
 mod clients;
 mod completions;
 mod dead_client;
