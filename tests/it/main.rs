@@ -54,6 +54,7 @@ mod import;
 mod inbox;
 mod init;
 mod install;
+mod install_failures;
 mod install_scripts;
 #[cfg(target_os = "linux")]
 mod kills;

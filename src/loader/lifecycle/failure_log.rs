@@ -80,7 +80,8 @@ impl FailureLogs {
         let failed = match error {
             LoadError::Install(InstallError::Scripts { .. }) => false,
             LoadError::Install(_) => !error.is_about_age() && !error.is_changed_package(),
-            LoadError::Spawn(_)
+            LoadError::NativeModule { .. }
+            | LoadError::Spawn(_)
             | LoadError::Ended(_)
             | LoadError::NotReady { .. }
             | LoadError::Handshake(_) => true,

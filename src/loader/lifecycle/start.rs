@@ -227,7 +227,7 @@ impl Loader {
                 lock(&slot.restart).died(Instant::now(), jitter());
                 let end = error.end_reason().map_or(Ended::NotReady, ended);
                 self.record_exit(plan, end, ExitCause::Own).await;
-                Err(error)
+                Err(error.without_scripts(plan))
             }
         }
     }
