@@ -26,6 +26,7 @@ mod client_kinds;
 mod client_roots;
 mod clients;
 mod completions;
+mod context_cost;
 mod dead_client;
 mod demo;
 mod dialog_text;
