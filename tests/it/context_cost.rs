@@ -60,6 +60,7 @@ fn world(offered: &Value) -> World {
 }
 
 /// The bytes of the first model request of a client that `ask` runs, with every tool and with those that are offered.
+#[expect(clippy::print_stdout, reason = "the figure is what the documentation tells")]
 fn measure(client: &str, ask: fn(&World, &Recorder) -> Command) {
     let bytes = [Value::Null, json!(OFFERED)].map(|offered| {
         let (world, api) = (world(&offered), Recorder::start());

@@ -69,6 +69,7 @@ mod locks;
 mod long_lists;
 mod mid_call;
 mod newcomer;
+mod newcomer_path;
 mod notify;
 mod offered_tools;
 mod offers;

@@ -72,9 +72,8 @@ async fn read() -> anyhow::Result<Option<String>> {
         let Some(line) = typed("a number or your own words").await? else {
             return Ok(None);
         };
-        match answer_of(&line) {
-            Some(answer) => return Ok(Some(answer)),
-            None => continue,
+        if let Some(answer) = answer_of(&line) {
+            return Ok(Some(answer));
         }
     }
 }

@@ -78,18 +78,18 @@ impl FailureLogs {
     /// Keeps why a server could not be started; what was refused or put off is no failure of it.
     pub(super) async fn keep_failed_start(&self, plan: &Plan, error: &LoadError) {
         let failed = match error {
-            LoadError::Install(InstallError::Scripts { .. }) => false,
+            LoadError::Install(InstallError::Scripts { .. })
+            | LoadError::GivenUp(_)
+            | LoadError::Changed { .. }
+            | LoadError::History(_)
+            | LoadError::Dismissed { .. }
+            | LoadError::Closing => false,
             LoadError::Install(_) => !error.is_about_age() && !error.is_changed_package(),
             LoadError::NativeModule { .. }
             | LoadError::Spawn(_)
             | LoadError::Ended(_)
             | LoadError::NotReady { .. }
             | LoadError::Handshake(_) => true,
-            LoadError::GivenUp(_)
-            | LoadError::Changed { .. }
-            | LoadError::History(_)
-            | LoadError::Dismissed { .. }
-            | LoadError::Closing => false,
         };
         if failed {
             self.keep_failure(plan, report::render_hinted(error)).await;
