@@ -7,6 +7,7 @@ mod advisory_settings;
 mod channel_checks;
 mod channel_entries;
 mod channel_settings;
+mod client_folders;
 mod declared_parts;
 mod document;
 mod environment;
@@ -43,6 +44,7 @@ pub use channel_settings::{
     Permission, QuietHours, RouteSettings, SlackSettings, TelegramSettings, WebhookSettings,
     WhatsappSettings,
 };
+pub use client_folders::{find_in, is_outside_projects};
 pub use declared_parts::DeclaredParts;
 pub(crate) use document::dialect;
 pub use environment::Environment;

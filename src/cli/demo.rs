@@ -1,10 +1,11 @@
 //! `pml demo`: shows the main job in a terminal, without a client and without a network.
 //!
 //! It is a client of the real `pml stdio` and has no other road to what it shows: a call suspended, a person asked,
-//! the call continued. Everything happens in a temporary folder with a temporary home, so nothing of the person's
+//! the call continued; then a question of the model's. Everything happens in a temporary folder with a temporary home, so nothing of the person's
 //! is read or changed.
 
 mod client;
+mod question;
 mod stage;
 
 use std::io::Write as _;
@@ -15,7 +16,6 @@ use clap::{Args, ValueEnum};
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
-use tokio::io::AsyncBufReadExt as _;
 
 use self::client::{DemoClient, Wire};
 use self::stage::{DemoStage, Machine};
@@ -24,8 +24,14 @@ use crate::protocol::Shown;
 use crate::protocol::approval::{ApprovalContext, AskSubject};
 use crate::protocol::continuation::MEMBER;
 
-/// The tool that the demo calls, as a client spells it.
-const TOOL: &str = "sample__greet";
+/// The tool that the demo calls first: the one that is listed of a server that was never started.
+const TOOL: &str = "sample__connect";
+
+/// The tool that it calls once the server is known.
+const GREET: &str = "sample__greet";
+
+/// As many columns as a description takes behind a tool's name in a terminal of 80.
+const ABOUT: usize = 56;
 
 /// How to see the demo.
 #[derive(Debug, Args)]
@@ -71,6 +77,15 @@ impl DemoAnswer {
     }
 }
 
+/// Where the answers of the demo come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answering {
+    /// From the person at the terminal.
+    Typed,
+    /// From the demo itself.
+    Given,
+}
+
 /// Shows the demo: one answer of the person's, or all three where nobody can be asked.
 pub(crate) fn run(context: &CommandContext, arguments: &DemoArguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -95,8 +110,14 @@ async fn show(context: &CommandContext, wire: Wire, answer: Option<DemoAnswer>) 
         "pml demo".bold()
     ))?;
     match answer {
-        Some(answer) => play(context, wire, Some(answer)).await?,
-        None if rustix::termios::isatty(std::io::stdin()) => play(context, wire, None).await?,
+        Some(answer) => {
+            play(context, wire, Some(answer)).await?;
+            question::play(context, wire, Answering::Given).await?;
+        }
+        None if rustix::termios::isatty(std::io::stdin()) => {
+            play(context, wire, None).await?;
+            question::play(context, wire, Answering::Typed).await?;
+        }
         None => {
             output::data(
                 "Standard input is no terminal, so nobody can be asked: here are all three answers.",
@@ -106,6 +127,8 @@ async fn show(context: &CommandContext, wire: Wire, answer: Option<DemoAnswer>) 
                 output::data(&format!("\n{}", format!("=== {name} ===").bold()))?;
                 play(context, wire, Some(*answer)).await?;
             }
+            output::data(&format!("\n{}", "=== A question ===".bold()))?;
+            question::play(context, wire, Answering::Given).await?;
         }
     }
     next_steps(context)
@@ -123,9 +146,8 @@ async fn play(context: &CommandContext, wire: Wire, answer: Option<DemoAnswer>) 
     list(&mut client).await?;
     said("`sample` has not been started, so its own tools are not known yet.")?;
 
-    let arguments = json!({ "name": "world" });
-    heading(&format!("The model calls {TOOL} {arguments}"))?;
-    let result = client.call(TOOL, &arguments).await?;
+    heading(&format!("The model calls the tool that is listed: {TOOL}"))?;
+    let result = client.call(TOOL, &json!({})).await?;
     let asked = approval(&result)?;
     said("pml suspends the call and answers at once, so that nothing blocks:")?;
     if let Some(headline) = texts(&result).first() {
@@ -171,30 +193,27 @@ async fn play(context: &CommandContext, wire: Wire, answer: Option<DemoAnswer>) 
     client.close().await
 }
 
-/// After Continue: the server is approved, so another of its tools runs.
+/// After Continue: the server is approved, so its tools are listed and run.
 async fn approved(client: &mut DemoClient) -> anyhow::Result<()> {
-    let arguments = json!({ "a": 2, "b": 3 });
-    heading(&format!(
-        "The model calls another tool of it: sample__add {arguments}"
-    ))?;
-    results(&expect_result(&client.call("sample__add", &arguments).await?)?)?;
-    said("No question: this very command was approved. A changed command would ask again.")?;
     heading("The client lists the tools again")?;
-    list(client).await
+    list(client).await?;
+    let arguments = json!({ "name": "world" });
+    heading(&format!("The model calls one of them: {GREET} {arguments}"))?;
+    results(&expect_result(&client.call(GREET, &arguments).await?)?)?;
+    said("No question: this very command was approved. A changed command would ask again.")
 }
 
 /// After Always: the rule stands in the file, and decides also where nothing was ever approved.
 async fn allowed(stage: &DemoStage, before: &str, wire: Wire) -> anyhow::Result<()> {
     heading("What changed in .pml.json")?;
     indented(&difference(before, &stage.config()?))?;
-    let arguments = json!({ "name": "again" });
     heading(&format!(
-        "The same project on another machine (an empty home): {TOOL} {arguments}"
+        "The same project on another machine (an empty home): {TOOL}"
     ))?;
     let mut client = DemoClient::start(stage, Machine::Second, wire)?;
     client.open().await?;
-    results(&expect_result(&client.call(TOOL, &arguments).await?)?)?;
-    said("No question: the rule allows it. To take it back: pml forget sample:greet")?;
+    results(&expect_result(&client.call(TOOL, &json!({})).await?)?)?;
+    said("No question: the rule allows it. To take it back: pml forget sample:connect")?;
     client.close().await
 }
 
@@ -212,30 +231,56 @@ async fn list(client: &mut DemoClient) -> anyhow::Result<()> {
     let lines: Vec<String> = tools
         .iter()
         .map(|tool| {
-            let about = tool["description"].as_str().unwrap_or_default();
-            let about = about.split(['.', ';', ',']).next().unwrap_or_default();
+            let about = first_sentence(tool["description"].as_str().unwrap_or_default());
             let name = Shown::line(tool["name"].as_str().unwrap_or_default()).to_string();
-            format!("{name:<18} {}", Shown::line(about))
+            format!("{name:<18} {}", Shown::line(&about))
         })
         .collect();
     indented(&lines.join("\n"))
 }
 
+/// Returns the first sentence of a description; one that is too long for its line ends in an ellipsis behind a word.
+fn first_sentence(description: &str) -> String {
+    let sentence = description.split(". ").next().unwrap_or_default();
+    let sentence = sentence.trim().trim_end_matches('.');
+    if sentence.chars().count() <= ABOUT {
+        return sentence.to_owned();
+    }
+    let ends = sentence
+        .match_indices(' ')
+        .map(|(end, _)| sentence[..end].trim_end_matches([',', ';', ':']));
+    // One column is the ellipsis.
+    let fitting = ends.take_while(|cut| cut.chars().count() < ABOUT);
+    format!("{}…", fitting.last().unwrap_or_default())
+}
+
 /// Asks in the terminal until an answer can be read; the end of input is a no.
 async fn ask() -> anyhow::Result<DemoAnswer> {
-    let mut lines = tokio::io::BufReader::new(tokio::io::stdin()).lines();
     loop {
-        let mut out = anstream::stdout();
-        write!(out, "  Your answer (c, a or x, then Enter): ")?;
-        out.flush()?;
-        let Some(typed) = lines.next_line().await? else {
-            output::data("")?;
+        let Some(typed) = typed("c, a or x").await? else {
             return Ok(DemoAnswer::Abort);
         };
         if let Some(answer) = DemoAnswer::of(&typed) {
             return Ok(answer);
         }
     }
+}
+
+/// Reads one line of the terminal; `None` at the end of input.
+async fn typed(what: &str) -> anyhow::Result<Option<String>> {
+    let mut out = anstream::stdout();
+    write!(out, "  Your answer ({what}, then Enter): ")?;
+    out.flush()?;
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map(|_bytes| line)
+    });
+    let line = reading.await??;
+    if line.is_empty() {
+        output::data("")?;
+        return Ok(None);
+    }
+    Ok(Some(line))
 }
 
 /// Reads what a person is asked from an `approval_required` result.

@@ -19,10 +19,11 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-pub(super) use self::apply::{carry_out, own_program, print_for_person};
+pub(super) use self::apply::{carry_out, print_for_person};
 pub(super) use self::claude_program::ClaudeOrder;
 use self::survey::Survey;
-use super::failure::{Hinted as _, Refused};
+use super::failure::{Hinted as _, Refused, hinted};
+use super::own_program::own_program;
 use super::terminal::{self, TerminalReply};
 use super::{CommandContext, Haste, interruption, output, person};
 use crate::clients::{CLIENTS, Client, client};
@@ -186,6 +187,8 @@ pub(super) fn import(
     context: &CommandContext,
     order: &ImportOrder,
 ) -> anyhow::Result<(ImportEnd, serde_json::Value)> {
+    // Before a person reads and agrees: what clients start must stay where it is.
+    own_program().map_err(hinted)?;
     let Some(survey) = surveyed(context, order)? else {
         output::say("\ninterrupted; nothing was changed");
         return Ok((ImportEnd::Declined, json!(null)));

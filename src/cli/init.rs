@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
+use super::failure::hinted;
 use super::import::{self, ImportEnd, ImportOrder, client_named};
+use super::own_program::own_program;
 use super::registration::{self, Registration};
 use super::terminal;
 use super::{CommandContext, output};
@@ -63,6 +65,8 @@ pub(crate) fn run(context: &CommandContext, arguments: &InitArguments) -> anyhow
         None => context.environment.working_directory().join(PROJECT_FILE),
     };
     let places = places(context, arguments, &path);
+    // Where the program itself will not stay, nothing is written either.
+    own_program().map_err(hinted)?;
     // A client's file that cannot be read, or is a link to somewhere else, is told before anything is written.
     for place in &places {
         registration::check(place)?;

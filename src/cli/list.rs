@@ -14,10 +14,11 @@ use serde_json::json;
 
 use self::survey::{Access, ServerSurvey};
 use self::tool::Tool;
-use super::{CommandContext, forecast, output};
+use super::{CommandContext, forecast, gc, output};
 use crate::config::{self, Startup};
 use crate::permissions::ForecastOutcome;
 use crate::protocol::Shown;
+use crate::workflow::Timestamp;
 
 /// How to print them.
 #[derive(Debug, Args)]
@@ -69,6 +70,15 @@ pub(crate) fn run(context: &CommandContext, arguments: &ListArguments) -> anyhow
         for problem in server.problems.iter().chain(&server.notes) {
             output::note(&format!("`{}`: {problem}", server.name));
         }
+        if let Some(failure) = &server.last_failure {
+            output::note(&format!(
+                "`{}` failed on {}: {}\n  all of it: {}",
+                server.name,
+                Timestamp::from_millis(failure.at),
+                failure.what,
+                context.path(&failure.log)
+            ));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -101,6 +111,7 @@ fn table(context: &CommandContext, arguments: &ListArguments, listed: &[ServerSu
         "NAME",
         "VERSION",
         "INSTALLED",
+        "LAST RUN",
         "APPROVED",
         "CALLS",
         "TOOLS",
@@ -113,8 +124,8 @@ fn table(context: &CommandContext, arguments: &ListArguments, listed: &[ServerSu
         let cells = std::iter::once(&head).chain(&rows);
         cells.map(|row| row[column].chars().count()).max().unwrap_or(0)
     };
-    let widths: [usize; 8] = std::array::from_fn(width);
-    let line = |row: &[String; 8]| {
+    let widths: [usize; 9] = std::array::from_fn(width);
+    let line = |row: &[String; 9]| {
         let cells: Vec<_> = row
             .iter()
             .zip(widths)
@@ -138,7 +149,13 @@ fn table(context: &CommandContext, arguments: &ListArguments, listed: &[ServerSu
     lines.join("\n")
 }
 
-fn row(context: &CommandContext, server: &ServerSurvey) -> [String; 8] {
+/// Returns the day of a time, in UTC like every time that pml prints.
+fn day(at: Timestamp) -> String {
+    let text = at.to_string();
+    text.split('T').next().unwrap_or_default().to_owned()
+}
+
+fn row(context: &CommandContext, server: &ServerSurvey) -> [String; 9] {
     let none = || "-".to_owned();
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let startup = match (server.disabled, server.startup) {
@@ -149,7 +166,11 @@ fn row(context: &CommandContext, server: &ServerSurvey) -> [String; 8] {
     [
         server.name.to_string(),
         server.version.clone().unwrap_or_else(none),
-        server.installed.map_or_else(none, yes_or_no),
+        match (server.installed, server.bytes) {
+            (Some(true), Some(bytes)) => gc::megabytes(bytes),
+            (installed, _) => installed.map_or_else(none, yes_or_no),
+        },
+        server.last_run.map_or_else(none, day),
         match server.access {
             None => none(),
             Some(Access::Approved) => "yes".to_owned(),

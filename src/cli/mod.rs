@@ -39,6 +39,7 @@ mod log_filter;
 mod man;
 mod outdated;
 mod output;
+mod own_program;
 mod pending;
 mod person;
 mod pinned_servers;

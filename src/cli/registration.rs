@@ -1,6 +1,8 @@
 //! Registers pml in one client: shown, asked, written down in a journal, then written.
 
-use super::import::{ClaudeOrder, carry_out, own_program};
+use super::failure::hinted;
+use super::import::{ClaudeOrder, carry_out};
+use super::own_program::own_program;
 use super::terminal::{self, TerminalReply};
 use super::{CommandContext, output};
 use crate::clients::{
@@ -37,7 +39,7 @@ pub(super) fn register(
     yes: bool,
 ) -> anyhow::Result<Registration> {
     let file = ClientFile::read(place.clone())?;
-    let program = own_program()?;
+    let program = own_program().map_err(hinted)?;
     let title = place.client.title;
     let shown = context.path(&file.path);
     let standing = file.registration();

@@ -163,7 +163,8 @@ pub(super) struct ServerEntry {
     pub(super) headers: Option<BTreeMap<String, String>>,
     /// The tools that it offers; all of them by default. Patterns over its own names: `*`, `?`, `{a,b}`, `[a-z]`. What
     /// matches one is listed and may be called, but for what matches one with `!`; the order means nothing. Where both the
-    /// user's file and the project's have such a list, a tool must be on both.
+    /// user's file and the project's have such a list, a tool must be on both. Prompts and resources pass; a method that pml
+    /// does not know, such as `tasks/list`, counts by its name as a tool does and must be named, too.
     #[schemars(length(max = 256), inner(length(min = 1, max = 512)), extend("examples" = [["search", "read_*", "!read_secret"]]))]
     pub(super) tools: Option<Vec<String>>,
     /// The directory the server is started in, relative to this file's.

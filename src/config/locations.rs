@@ -96,6 +96,12 @@ impl Locations {
         self.state.join("history")
     }
 
+    /// Returns the directory of the last failure of each server.
+    #[must_use]
+    pub fn failures(&self) -> PathBuf {
+        self.state.join("failures")
+    }
+
     /// Returns the directory of what can be fetched again: catalogs, package caches.
     #[must_use]
     pub fn cache(&self) -> &Path {

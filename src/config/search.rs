@@ -55,6 +55,8 @@ pub enum Border {
     Repository(PathBuf),
     /// After the home of the user.
     Home(PathBuf),
+    /// Nowhere: the client works in several folders whose files differ.
+    Folders,
 }
 
 impl Files {
@@ -104,6 +106,10 @@ impl fmt::Display for Unreached {
                 "`{file}` does not count here: it lies outside the repository `{}`",
                 Shown::path(root)
             ),
+            Border::Folders => write!(
+                formatter,
+                "`{file}` does not count here: the client works in several folders with a file each"
+            ),
         }
     }
 }
@@ -136,13 +142,13 @@ fn start(environment: &Environment) -> PathBuf {
 }
 
 /// What the search upwards came to.
-enum SearchResult {
+pub(super) enum SearchResult {
     At(PathBuf),
     Nothing(Option<Unreached>),
 }
 
 /// Looks upwards from `start`; beyond the border only to tell which file does not count.
-fn search(start: &Path, home: Option<&Path>) -> SearchResult {
+pub(super) fn search(start: &Path, home: Option<&Path>) -> SearchResult {
     let mut border = None;
     // The working directory has no links in it where the variable may: both are looked at as they are and as they resolve.
     let real_home = home.and_then(|home| home.canonicalize().ok());
@@ -320,11 +326,13 @@ mod tests {
                 told(Border::Shared("/a".into())),
                 told(Border::Home("/a/b".into())),
                 told(Border::Repository("/a/c".into())),
+                told(Border::Folders),
             ],
             [
                 "`/a/.pml.json` does not count here: every user may write in `/a`",
                 "`/a/.pml.json` does not count here: it lies above your home `/a/b`",
                 "`/a/.pml.json` does not count here: it lies outside the repository `/a/c`",
+                "`/a/.pml.json` does not count here: the client works in several folders with a file each",
             ]
         );
     }

@@ -34,7 +34,9 @@ pub use install::{
     Content, InstallError, InstallProgress, InstallStep, Installed, LockError, MaliciousServer, Packages,
     Registries, ReleaseAge, StoredPackage, Tail, Uninstalled, Use, Used, VerifiedFiles, VerifiedInstallation,
 };
-pub use lifecycle::{Gate, GateAnswer, Lease, LoadError, Loader, Occupied, Started, Steps, restart};
+pub use lifecycle::{
+    Gate, GateAnswer, LastFailure, Lease, LoadError, Loader, Occupied, Started, Steps, restart,
+};
 pub use plan::{
     Address, AddressError, Ecosystem, NewerVersion, Package, PackageError, Plan, PlanError, PlanSource,
     Resolved, Scripts, VersionSpec, pin, plan, variables,

@@ -17,6 +17,17 @@ pub struct Introduction {
     pub instructions: Vec<(DependencyName, String)>,
 }
 
+impl Introduction {
+    /// Returns it for a client whose project is not known yet: servers that were never seen stand behind pml.
+    #[must_use]
+    pub fn before_the_project(self) -> Self {
+        Self {
+            capabilities: union(&[None]),
+            ..self
+        }
+    }
+}
+
 impl Proxy {
     /// Returns what a client is told at the start; nothing is started for it.
     #[must_use]

@@ -85,7 +85,7 @@ pub use crate::relay::RelayError;
 pub use crate::workflow::{Answer, Arguments, Ask, Provenance, Road, State, UseReach, Workflow, WorkflowId};
 pub use crate::workflow::{ChannelReport, ChannelState, Delivery, DeliveryKey, DeliveryState, ShownStanding};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -93,7 +93,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{ConfigError, Environment, Files, Locations, WatchedConfig};
+use crate::config::{self, ConfigError, Environment, FileChoice, Files, Locations, WatchedConfig};
 use crate::history::History;
 use crate::loader::Loader;
 use crate::protocol::{ListChanges, ListKind, ToolName};
@@ -123,6 +123,7 @@ pub struct Proxy(Arc<Shared>);
 
 struct Shared {
     environment: Environment,
+    locations: Locations,
     files: Files,
     view: Mutex<CachedView>,
     loader: Loader,
@@ -186,10 +187,40 @@ impl Proxy {
                 batch: None,
             }),
             environment,
+            locations: locations.clone(),
             files,
             tasks,
             withdrawals: TaskTracker::new(),
         }))
+    }
+
+    /// Tells whether pml was started where no project can be meant, and was given none.
+    #[must_use]
+    pub fn is_outside_projects(&self) -> bool {
+        self.0.files.chosen == FileChoice::Found && config::is_outside_projects(&self.0.environment)
+    }
+
+    /// Returns a proxy for a client that works in these folders, to be used instead of this one, which has run nothing.
+    pub async fn working_in(&self, folders: Vec<PathBuf>) -> Self {
+        let Shared {
+            environment,
+            locations,
+            tasks,
+            ..
+        } = &*self.0;
+        let (around, places) = (environment.clone(), locations.clone());
+        let searching = move || config::find_in(&folders, &around, &places);
+        let Ok(files) = tokio::task::spawn_blocking(searching).await else {
+            return self.clone();
+        };
+        if let Some(unreached) = &files.unreached {
+            tracing::warn!("{unreached}");
+        }
+        let environment = match files.project.parent() {
+            Some(directory) => environment.clone().in_project(directory),
+            None => environment.clone(),
+        };
+        Self::new(environment, locations, files, tasks.clone())
     }
 
     /// Returns a proxy for another client of the same process, to which nothing was granted and for which nothing runs.
@@ -197,6 +228,7 @@ impl Proxy {
     pub fn for_another_client(&self) -> Self {
         let Shared {
             environment,
+            locations,
             files,
             loader,
             workflows,
@@ -224,6 +256,7 @@ impl Proxy {
                 batch: None,
             }),
             environment: environment.clone(),
+            locations: locations.clone(),
             files: files.clone(),
             tasks: tasks.clone(),
             withdrawals: TaskTracker::new(),

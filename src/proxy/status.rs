@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{LateAnswer, Proxy, View, now};
-use crate::config::RuleList;
+use crate::config::{RuleList, Unreached};
 use crate::protocol::{DependencyName, ToolName};
 
 /// The status of pml.
@@ -13,6 +13,10 @@ use crate::protocol::{DependencyName, ToolName};
 pub struct Status {
     /// The project's file; `None` where there is none yet.
     pub file: Option<PathBuf>,
+    /// The directory of the project, or the one where pml was started.
+    pub directory: PathBuf,
+    /// The nearest file that does not count.
+    pub unreached: Option<Unreached>,
     /// Why the configuration cannot be read.
     pub problem: Option<String>,
     /// The declared servers.
@@ -84,6 +88,8 @@ impl Proxy {
             .collect();
         let mut status = Status {
             file: Some(self.0.files.project.clone()).filter(|file| file.exists()),
+            directory: self.project().to_owned(),
+            unreached: self.0.files.unreached.clone(),
             problem: None,
             servers: Vec::new(),
             pending,

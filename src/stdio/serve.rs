@@ -11,7 +11,9 @@ use crate::footprint;
 use crate::protocol::Line;
 use crate::proxy::{Proxy, Urgency};
 use crate::stdio::client::in_flight::Requests;
+use crate::stdio::client::link::Link;
 use crate::stdio::conversation::Conversation;
+use crate::stdio::conversation::opening::{self, Opened};
 use crate::stdio::streams::{Ends, Streams};
 use crate::wire::{DrainPolicy, LineReader, Outbox};
 
@@ -50,12 +52,30 @@ pub async fn serve(
     // The writer is tracked apart: it must outlive everything that may still write.
     let writing = TaskTracker::new();
     let outbox = Outbox::open(sink, DrainPolicy::UntilItStalls, &writing);
-    let conversation = Conversation::new(proxy.clone(), outbox.clone(), tasks.clone());
-    let announcing = tasks.spawn(conversation.subscriptions().clone().announce_lists());
+    let link = Link::new(outbox.clone(), tasks.clone());
     let mut reader = LineReader::new(source, proxy.line_limit());
+    tokio::pin!(signal);
+    let opened = tokio::select! {
+        opened = opening::open(&proxy, &link, &mut reader) => Ok(opened),
+        () = &mut signal => Err(Shutdown::Signal),
+        () = outbox.gone() => Err(Shutdown::ClientGone),
+        () = ends.output_unread() => Err(Shutdown::ClientGone),
+    };
+    let (Opened { proxy, held }, ended) = match opened {
+        Ok(opened) => (opened, None),
+        Err(ended) => (Opened::at_once(&proxy), Some(ended)),
+    };
+    let conversation = Conversation::new(proxy.clone(), link);
+    let announcing = tasks.spawn(conversation.subscriptions().clone().announce_lists());
     let reading = async {
+        if let Some(ended) = ended {
+            return ended;
+        }
         // The first answer tells what servers offer, in the reader's own turn.
         proxy.read_ahead().await;
+        for (line, batch) in held {
+            conversation.receive(line, batch);
+        }
         while let Ok(Some(line)) = next_line(&mut reader).await {
             conversation.receive(line, reader.batch());
             // Who does not read its answers is not read from either.
@@ -70,7 +90,6 @@ pub async fn serve(
         }
         Shutdown::EndOfInput
     };
-    tokio::pin!(signal);
     let shutdown = tokio::select! {
         shutdown = reading => shutdown,
         () = &mut signal => Shutdown::Signal,

@@ -545,3 +545,36 @@ fn the_help_names_every_client() {
     Exit code: 0 done, 1 refused or not all of it done, 2 error.
     ");
 }
+
+#[test]
+fn the_filters_of_a_client_hold_for_lists_and_calls_after_the_import() {
+    let world = World::new();
+    write(
+        &world,
+        ".codex/config.toml",
+        "[mcp_servers.one]\ncommand = \"FAKE\"\nenabled_tools = [\"echo\", \"wait\"]\ndisabled_tools = [\"wait\"]\n\n[mcp_servers.one.env]\nPML_TEST_MARK = \"MARK\"\n",
+    );
+    write(
+        &world,
+        ".codeium/windsurf/mcp_config.json",
+        "{\"mcpServers\":{\"two\":{\"command\":\"FAKE\",\"disabledTools\":[\"echo\"],\"env\":{\"PML_TEST_MARK\":\"MARK\"}}}}",
+    );
+    let done = world.run(&["import", "--yes", "codex", "windsurf"]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let mut client = world.legacy();
+    let tools = client.tools();
+    let of = |server: &str| -> Vec<String> {
+        let own = tools.iter().filter(|tool| tool.starts_with(server));
+        own.cloned().collect()
+    };
+    assert_eq!(of("one__"), ["one__echo"]);
+    assert!(
+        of("two__").len() > 5 && !of("two__").contains(&"two__echo".to_owned()),
+        "{tools:?}"
+    );
+    for tool in ["one__wait", "two__echo"] {
+        let refused = client.call(tool, &json!({}));
+        let said = refused["content"][0]["text"].as_str().unwrap();
+        assert!(said.contains("is not offered: `tools` of"), "{said}");
+    }
+}

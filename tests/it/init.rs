@@ -136,3 +136,46 @@ fn a_file_further_up_is_said_not_to_count_any_more() {
     );
     assert!(world.path(".pml.json").exists());
 }
+
+#[test]
+fn a_pml_that_runs_from_the_cache_of_a_runner_registers_itself_nowhere() {
+    let world = World::new();
+    let cache = world.home().join(".npm/_npx/0f1e/node_modules/pml-mcp-linux-x64");
+    std::fs::create_dir_all(&cache).unwrap();
+    let program = cache.join("pml");
+    if std::fs::hard_link(pml(), &program).is_err() {
+        std::fs::copy(pml(), &program).unwrap();
+    }
+    std::fs::create_dir(world.home().join(".cursor")).unwrap();
+    std::fs::write(
+        world.home().join(".cursor/mcp.json"),
+        r#"{"mcpServers":{"one":{"command":"/bin/true"}}}"#,
+    )
+    .unwrap();
+    let before = world.files();
+    for arguments in [
+        &["init", "--yes"][..],
+        &["init", "--client", "cursor", "--yes"],
+        &["import", "--yes"],
+    ] {
+        let refused = world.program(&program).args(arguments).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(
+            stderr(&refused),
+            format!(
+                "error: clients cannot be told to start `{}`: it lies in the cache of npx, which is emptied at any time\n\n\
+                 hint: nothing was changed; install it first, then run this again by `pml`: npm install --global pml-mcp\n",
+                program.canonicalize().unwrap().display()
+            )
+        );
+        assert_eq!(world.files(), before, "{arguments:?}");
+        assert!(!world.path(".pml.json").exists() && !world.path(".mcp.json").exists());
+    }
+    // A look is free.
+    let shown = world
+        .program(&program)
+        .args(["import", "--dry-run"])
+        .output()
+        .unwrap();
+    assert!(shown.status.success(), "{}", stderr(&shown));
+}

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::fake_server;
 use crate::support::world::{World, json_of, stderr, stdout};
+use crate::support::{DEADLINE, eventually, fake_server};
 
 #[test]
 fn without_servers_it_says_how_to_declare_one() {
@@ -37,13 +37,13 @@ fn every_server_has_a_line_and_every_problem_a_note() {
     assert_eq!(
         stdout(&output),
         "\
-NAME      VERSION  INSTALLED  APPROVED  CALLS      TOOLS  STARTUP   DECLARED IN
-floating  -        no         no        ask first  ?      lazy      .pml.json:11
-never     1.3.0    no         denied    never      ?      eager     .pml.json:18
-off       -        -          no        never      ?      disabled  .pml.json:25
-plain     -        -          by rule   run        ?      lazy      .pml.json:29
-secret    -        -          -         -          ?      lazy      .pml.json:32
-web       -        -          no        ask first  ?      lazy      .pml.json:38
+NAME      VERSION  INSTALLED  LAST RUN  APPROVED  CALLS      TOOLS  STARTUP   DECLARED IN
+floating  -        no         -         no        ask first  ?      lazy      .pml.json:11
+never     1.3.0    no         -         denied    never      ?      eager     .pml.json:18
+off       -        -          -         no        never      ?      disabled  .pml.json:25
+plain     -        -          -         by rule   run        ?      lazy      .pml.json:29
+secret    -        -          -         -         -          ?      lazy      .pml.json:32
+web       -        -          -         no        ask first  ?      lazy      .pml.json:38
 "
     );
     let said = stderr(&output);
@@ -141,5 +141,93 @@ fn a_file_that_does_not_parse_is_an_error_with_its_place() {
         stderr(&output).contains(".pml.json:2:3: unknown key `mcpServer`"),
         "{}",
         stderr(&output)
+    );
+}
+
+#[test]
+fn the_last_run_and_the_last_failure_of_a_server_are_told_with_its_log() {
+    let world = World::with_fake(&json!({ "allow": ["*"] }), &["--crash-on-call", "2"]);
+    let server = || json_of(&world.run(&["list", "--json"]))["servers"][0].clone();
+    let before = server();
+    assert_eq!(
+        (&before["lastRun"], &before["lastFailure"], &before["bytes"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
+    let began = i64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    let mut client = world.legacy();
+    client.call("fake__echo", &json!({}));
+    let ran = server();
+    assert!(ran["lastRun"].as_i64().unwrap() >= began, "{ran}");
+    assert_eq!(ran["lastFailure"], Value::Null);
+
+    let died = client.call("fake__echo", &json!({}));
+    assert_eq!(died["isError"], true, "{died}");
+    eventually("the failure is kept", DEADLINE, || {
+        !server()["lastFailure"].is_null()
+    });
+    client.close();
+    let failed = server()["lastFailure"].clone();
+    let log = world.home().join(".local/state/pml/failures/fake.log");
+    assert_eq!(
+        (&failed["what"], &failed["log"]),
+        (
+            &json!("it exited with code 3; the last lines it wrote"),
+            &json!(log)
+        )
+    );
+    // The clock of the disk may be a moment behind.
+    assert!(failed["at"].as_i64().unwrap() >= began - 1000, "{failed}");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let (_, told) = text.split_once('\n').unwrap();
+    assert!(
+        told.starts_with("it exited with code 3; the last lines it wrote:\n") && told.lines().count() > 1,
+        "{text}"
+    );
+    let listed = world.run(&["list"]);
+    assert!(
+        stderr(&listed).contains(": it exited with code 3; the last lines it wrote\n  all of it: ~/.local/state/pml/failures/fake.log\n"),
+        "{}",
+        stderr(&listed)
+    );
+    let day = stdout(&listed)
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split_whitespace()
+        .nth(3)
+        .unwrap()
+        .to_owned();
+    assert!(day.len() == "2026-11-19".len() && day.starts_with("20"), "{day}");
+
+    // What is declared otherwise is another server, which has neither run nor failed.
+    world.configure(&json!({ "mcpServers": { "fake": world.fake(&[]) } }));
+    let other = server();
+    assert_eq!(
+        (&other["lastRun"], &other["lastFailure"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn a_server_that_does_not_start_has_failed_and_one_that_was_refused_has_not() {
+    let world = World::with_fake(&json!({ "allow": ["*"] }), &["--exit-at-once", "7"]);
+    let server = || json_of(&world.run(&["list", "--json"]))["servers"][0].clone();
+    let mut client = world.legacy();
+    let refused = client.call("fake__connect", &json!({}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    let failed = server()["lastFailure"].clone();
+    assert!(
+        failed["what"]
+            .as_str()
+            .unwrap()
+            .starts_with("it exited with code 7"),
+        "{failed}"
+    );
+    let world = World::with_fake(&json!({ "deny": ["*"] }), &[]);
+    let mut client = world.legacy();
+    client.call("fake__connect", &json!({}));
+    assert_eq!(
+        json_of(&world.run(&["list", "--json"]))["servers"][0]["lastFailure"],
+        Value::Null
     );
 }

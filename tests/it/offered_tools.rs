@@ -265,3 +265,22 @@ fn a_condition_of_the_server_can_only_allow() {
     }
     assert!(!world.path(".pml.json").exists());
 }
+
+#[test]
+fn a_method_that_pml_does_not_know_counts_by_its_name_as_a_tool_does() {
+    for (tools, passes) in [
+        (Value::Null, true),
+        (json!(["echo"]), false),
+        (json!(["echo", "x/*"]), true),
+        (json!(["!x/list"]), false),
+    ] {
+        let world = world(&json!({ "allow": ["*"] }), &tools, &Value::Null);
+        let mut client = world.legacy();
+        client.call("fake__echo", &json!({}));
+        let answer = client.request("x/list", &json!({}));
+        let said = answer["error"]["message"].as_str().unwrap();
+        let refused = said.contains("`fake:x/list` is not offered: `tools` of `fake`");
+        // The server does not know it either, which it says itself.
+        assert_eq!(refused, !passes, "{tools}: {answer}");
+    }
+}

@@ -8,7 +8,7 @@ use std::path::Path;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::support::world::{Client, World, asks, forget_approvals, texts};
+use crate::support::world::{Client, World, asks, forget_approvals, stderr, texts};
 use crate::support::{have, sdk};
 
 const FILESYSTEM: &str = "npx -y @modelcontextprotocol/server-filesystem@2026.8.31 .";
@@ -401,4 +401,46 @@ fn expire(world: &World, id: &str) {
         [id],
     );
     assert_eq!(changed, Ok(1));
+}
+
+/// Adds a server by name as `docs/SERVERS.md` says, to a world whose downloads are kept; returns a client that may call it.
+fn added(name: &str, line: &str) -> (World, Client) {
+    let world = world(name, line);
+    std::fs::remove_file(world.path(".pml.json")).unwrap();
+    let words: Vec<&str> = line.split(' ').collect();
+    let added = world.run(&[&["add", "--yes", name, "--"][..], &words].concat());
+    assert!(added.status.success(), "{}", stderr(&added));
+    let client = world.legacy();
+    (world, client)
+}
+
+#[test]
+fn the_memory_server_is_added_by_one_command_and_remembers() {
+    if !have(&["npm", "node"]) {
+        return;
+    }
+    let (_world, mut client) = added("memory", "npx -y @modelcontextprotocol/server-memory@2026.8.31");
+    let entity = json!({ "name": "pml", "entityType": "program", "observations": ["asks"] });
+    let created = client.call("memory__create_entities", &json!({ "entities": [entity] }));
+    assert!(!asks(&created) && created["isError"] != true, "{created}");
+    let graph = client.call("memory__read_graph", &json!({}));
+    assert!(texts(&graph)[0].contains("\"asks\""), "{graph}");
+}
+
+#[test]
+fn the_git_server_is_added_by_one_command_and_tells_the_status() {
+    if !have(&["uv", "git"]) {
+        return;
+    }
+    let (world, mut client) = added("git", "uvx mcp-server-git==2026.10.19");
+    let made = world
+        .program(Path::new("git"))
+        .args(["init", "--quiet"])
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let repository = json!({ "repo_path": world.project() });
+    let status = client.call("git__git_status", &repository);
+    assert!(!asks(&status) && status["isError"] != true, "{status}");
+    assert!(texts(&status)[0].contains("a.txt"), "{status}");
 }

@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 use super::claude_program::{ClaudeOrder, ClaudeProgram};
 use super::survey::{FoundFile, Survey, kind};
 use super::{ImportOrder, Originals};
+use crate::cli::failure::hinted;
+use crate::cli::own_program::own_program;
 use crate::cli::{CommandContext, interruption, output};
 use crate::clients::{
     ClaudeChange, ConfigurationChange, Edit, FileChange, Handover, Journal, NeededVariable, OWN_NAME, Scope,
@@ -49,15 +51,9 @@ struct Prepared<'a> {
     to_set: Vec<String>,
 }
 
-/// Returns the program that clients start from now on.
-pub(crate) fn own_program() -> std::io::Result<PathBuf> {
-    // A wrapper of a package starts this very file; the client starts it without the wrapper.
-    std::env::current_exe()?.canonicalize()
-}
-
 /// Does all of it; an error means that nothing was done.
 pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder) -> anyhow::Result<Applied> {
-    let program = own_program()?;
+    let program = own_program().map_err(hinted)?;
     let mut prepared = Vec::new();
     for found in &survey.found {
         if found.behind_pml().next().is_some() {

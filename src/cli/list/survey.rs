@@ -8,12 +8,13 @@ use tokio_util::task::TaskTracker;
 use super::super::{CommandContext, Haste, forecast};
 use super::tool::{Outlook, Tool};
 use crate::config::{Config, FilePosition, Server, Startup};
-use crate::loader::{Known, Loader, Package, Plan, PlanError, VersionSpec, plan};
+use crate::history::last_runs;
+use crate::loader::{Known, LastFailure, Loader, Package, Plan, PlanError, VersionSpec, plan};
 use crate::permissions::{CONNECT, Forecast, ForecastOutcome, Policy, Ruling};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Imitation, LaunchApproval, Shown, ToolName};
 use crate::report::render_hinted;
-use crate::workflow::{Approvals, Place, WorkflowError};
+use crate::workflow::{Approvals, Place, Timestamp, WorkflowError};
 
 /// One declared server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,12 @@ pub(super) struct ServerSurvey {
     pub(super) version: Option<String>,
     /// Whether its package is in the store; `None` where there is nothing to install.
     pub(super) installed: Option<bool>,
+    /// How much of the disk its installation takes.
+    pub(super) bytes: Option<u64>,
+    /// When it ran last, as it is declared.
+    pub(super) last_run: Option<Timestamp>,
+    /// Why it failed last, as it is declared.
+    pub(super) last_failure: Option<LastFailure>,
     /// Whether a call of it needs a person; `None` if it cannot be called at all.
     pub(super) access: Option<Access>,
     /// The approval that covers it as it is declared and installed.
@@ -89,6 +96,13 @@ impl ServerSurvey {
             "withdrawn": shown.and_then(|shown| shown.installation.withdrawn.as_deref()),
             "provenance": shown.and_then(|shown| shown.installation.provenance.as_ref()),
             "installed": self.installed,
+            "bytes": self.bytes,
+            "lastRun": self.last_run,
+            "lastFailure": self.last_failure.as_ref().map(|failure| json!({
+                "at": failure.at,
+                "what": failure.what,
+                "log": failure.log.to_string_lossy(),
+            })),
             "approved": self.access == Some(Access::Approved),
             "access": self.access.map(|access| match access {
                 Access::Approved => "approved",
@@ -128,11 +142,15 @@ pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSu
         TaskTracker::new(),
     );
     let approvals = Place::of(&context.locations).approvals();
+    let runs = last_runs(&context.locations.history());
     let mut listed: Vec<_> = config
         .servers
         .iter()
         .map(|(name, server)| match plan(name, server, &context.environment) {
-            Ok(plan) => planned(server, &plan, &loader, &policy, &approvals),
+            Ok(plan) => ServerSurvey {
+                last_run: runs.get(plan.digest()).map(|at| Timestamp::from_millis(*at)),
+                ..planned(server, &plan, &loader, &policy, &approvals)
+            },
             Err(error) => unplanned(name, server, &error),
         })
         .collect();
@@ -153,6 +171,9 @@ fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> Serve
         name: name.clone(),
         version: None,
         installed: None,
+        bytes: None,
+        last_run: None,
+        last_failure: None,
         access: None,
         approval: None,
         next: None,
@@ -209,6 +230,9 @@ fn planned(
         name: name.clone(),
         version: shown.version.clone(),
         installed,
+        bytes: plan.package().and_then(|package| loader.packages().size(package)),
+        last_run: None,
+        last_failure: loader.last_failure(plan),
         access: Some(access),
         next: Some(next),
         approval,
@@ -351,6 +375,9 @@ mod tests {
             name,
             version: None,
             installed: None,
+            bytes: None,
+            last_run: None,
+            last_failure: None,
             access: None,
             approval: None,
             next: None,

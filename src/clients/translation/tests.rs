@@ -62,6 +62,26 @@ fn each_client_is_read_in_its_own_words() {
             json!({ "type": "http", "url": "https://e.com" }),
         ),
         (
+            "windsurf",
+            json!({ "command": "a", "disabledTools": ["x", "y"], "disabled": false }),
+            json!({ "command": "a", "tools": ["*", "!x", "!y"] }),
+        ),
+        (
+            "copilot",
+            json!({ "type": "local", "command": "a", "tools": ["x"] }),
+            json!({ "command": "a", "tools": ["x"] }),
+        ),
+        (
+            "amp",
+            json!({ "command": "a", "includeTools": ["x*"] }),
+            json!({ "command": "a", "tools": ["x*"] }),
+        ),
+        (
+            "gemini",
+            json!({ "command": "a", "includeTools": ["x", "y"], "excludeTools": ["y"] }),
+            json!({ "command": "a", "tools": ["x", "y", "!y"] }),
+        ),
+        (
             "copilot",
             json!({ "type": "local", "command": "a", "args": [], "tools": ["*"] }),
             json!({ "command": "a" }),

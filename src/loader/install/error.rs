@@ -41,6 +41,28 @@ pub enum InstallError {
         #[source]
         source: Tail,
     },
+    /// The registry does not have something that it depends on.
+    #[error("`{package}` cannot be installed: the registry has no `{missing}`, which it needs")]
+    MissingDependency {
+        /// The package.
+        package: String,
+        /// What is missing, as the installer names it; escaped.
+        missing: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
+    /// The Python that its environment is made from is not there and could not be fetched.
+    #[error("`{package}` needs Python {version}, which is not on this machine and could not be fetched")]
+    Python {
+        /// The package.
+        package: String,
+        /// The version that was asked for.
+        version: String,
+        /// What the installer said.
+        #[source]
+        source: Tail,
+    },
     /// The registry did not answer.
     #[error("cannot reach the registry for `{package}`")]
     Unreachable {

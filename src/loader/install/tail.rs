@@ -12,7 +12,8 @@ const LINES: usize = 20;
 const LINE_LENGTH: usize = 500;
 
 /// Lines of npm and uv that say nothing about the failure.
-const NOISE: [&str; 5] = [
+const NOISE: [&str; 6] = [
+    "npm http ",
     "npm warn Unknown",
     "npm error A complete log",
     "npm error Log files were not written",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::restart::GivenUpError;
 use crate::history::HistoryError;
 use crate::loader::install::InstallError;
+use crate::loader::plan::{Ecosystem, Plan, Scripts};
 use crate::loader::process::SpawnError;
 use crate::loader::session::{EndReason, Ended, HandshakeError, HandshakeRefusal, LastLines};
 use crate::pins::InstallScripts;
@@ -27,6 +28,14 @@ pub enum LoadError {
     /// It ended before it was ready.
     #[error("it {0}")]
     Ended(Arc<Ended>),
+    /// It ended before it was ready, because a part is missing that an install script would have built.
+    #[error("a part of it is missing that its install scripts build, and they did not run: it {ended}")]
+    NativeModule {
+        /// The dependency.
+        dependency: DependencyName,
+        /// How it ended.
+        ended: Arc<Ended>,
+    },
     /// It did not get ready in time.
     #[error("it was not ready within {} seconds{}", .after.as_secs(), LastLines(.stderr))]
     NotReady {
@@ -85,6 +94,21 @@ impl LoadError {
         }
     }
 
+    /// Words the end of a server whose package has parts that only its install scripts make.
+    pub(super) fn without_scripts(self, plan: &Plan) -> Self {
+        let skipped = plan
+            .package()
+            .is_some_and(|package| package.ecosystem() == Ecosystem::Npm)
+            && plan.scripts() == Scripts::Off;
+        match self {
+            Self::Ended(ended) if skipped && misses_native_module(&ended.stderr) => Self::NativeModule {
+                dependency: plan.dependency().clone(),
+                ended,
+            },
+            error => error,
+        }
+    }
+
     /// Tells whether it was not installed because something was published too short a time ago.
     #[must_use]
     pub fn is_about_age(&self) -> bool {
@@ -97,7 +121,7 @@ impl LoadError {
     #[must_use]
     pub fn end_reason(&self) -> Option<&EndReason> {
         match self {
-            Self::Ended(ended) => Some(&ended.reason),
+            Self::Ended(ended) | Self::NativeModule { ended, .. } => Some(&ended.reason),
             Self::Handshake(refusal) => refusal.cause.as_ref(),
             Self::Install(_)
             | Self::Spawn(_)
@@ -111,6 +135,22 @@ impl LoadError {
     }
 }
 
+/// Tells by the words of the usual loaders of native modules whether one is missing. They are no interface: what is not
+/// known here is told without a hint.
+fn misses_native_module(stderr: &str) -> bool {
+    let words = [
+        "Could not locate the bindings file",
+        "No native build was found",
+        "was compiled against a different Node.js version",
+    ];
+    let unfound = stderr
+        .lines()
+        .any(|line| line.contains("Cannot find module") && line.contains(".node'"));
+    unfound
+        || words.iter().any(|word| stderr.contains(word))
+        || stderr.contains("node_modules/bindings/bindings.js")
+}
+
 impl Hint for LoadError {
     fn hint(&self) -> Option<String> {
         match self {
@@ -121,6 +161,10 @@ impl Hint for LoadError {
             Self::NotReady { .. } => {
                 Some("raise \"startTimeoutSeconds\" of this server in .pml.json".to_owned())
             }
+            Self::NativeModule { dependency, .. } => Some(format!(
+                "to see each of these scripts and decide: pml add --allow-scripts {dependency} -- …, or, where it is declared, \
+                 \"allowScripts\": true in its entry and pml install {dependency}"
+            )),
             Self::Changed { dependency, .. } => Some(format!(
                 "to start over with a new approval: pml uninstall {dependency}"
             )),

@@ -193,6 +193,7 @@ fn spawn(opening: &LaunchRequest<'_>) -> Result<OpenServer, LoadError> {
             urgent,
             asked: AtomicBool::new(false),
             end,
+            stderr: stderr.clone(),
         },
         stderr,
         changes,

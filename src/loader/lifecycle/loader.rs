@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::failure_log::{FailureLogs, LastFailure};
 use super::running_server::Started;
 use super::slot::{Lease, Slot};
 use crate::config::{Environment, Locations};
@@ -58,6 +59,8 @@ pub(super) struct Common {
     /// Where starts and ends are recorded.
     pub(super) history: History,
     pub(super) catalog: Catalog,
+    /// Where the last failure of each server is kept.
+    pub(super) failures: FailureLogs,
     /// The plans whose packages are being resolved.
     resolving: DashSet<Digest>,
     pub(super) environment: Environment,
@@ -100,6 +103,7 @@ impl Loader {
             },
             history,
             catalog: Catalog::new(locations),
+            failures: FailureLogs::new(locations),
             resolving: DashSet::new(),
             environment: environment.clone(),
             tasks,
@@ -123,6 +127,12 @@ impl Loader {
     #[must_use]
     pub fn closing(&self) -> &CancellationToken {
         &self.own.closing
+    }
+
+    /// Returns the last failure of a server as it is declared now.
+    #[must_use]
+    pub fn last_failure(&self, plan: &Plan) -> Option<LastFailure> {
+        self.common.failures.read(plan)
     }
 
     /// Returns the store of packages.

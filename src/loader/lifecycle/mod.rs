@@ -1,6 +1,7 @@
 //! The life of servers: started once for all calls that wait, found while they run, retired, restarted, ended with pml.
 
 mod error;
+mod failure_log;
 mod history_record;
 mod known_lists;
 mod launch;
@@ -16,6 +17,7 @@ mod tests;
 mod transport;
 
 pub use error::LoadError;
+pub use failure_log::LastFailure;
 pub use loader::{Gate, GateAnswer, Loader};
 pub use retirement::Occupied;
 pub use running_server::Started;

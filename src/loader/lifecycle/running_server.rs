@@ -12,8 +12,8 @@ use super::mutex::lock;
 use super::transport::end_of;
 use crate::loader::catalog::Known;
 use crate::loader::plan::Resolved;
-use crate::loader::process::Urgency;
-use crate::loader::session::{EndReason, IntroducedSession, Session};
+use crate::loader::process::{Stderr, Urgency};
+use crate::loader::session::{EndReason, Ended, IntroducedSession, Session};
 use crate::protocol::{ListChanges, ListKind};
 
 /// A dependency that runs and has shown what it offers.
@@ -38,7 +38,7 @@ pub struct Started {
 /// How a dependency went.
 #[derive(Debug, Clone)]
 pub(super) struct ServerEnd {
-    pub(super) reason: EndReason,
+    pub(super) ended: Ended,
     pub(super) asked_for: bool,
 }
 
@@ -47,6 +47,7 @@ pub(super) struct ProcessHandle {
     pub(super) urgent: CancellationToken,
     pub(super) asked: AtomicBool,
     pub(super) end: watch::Receiver<Option<EndReason>>,
+    pub(super) stderr: Stderr,
 }
 
 impl ProcessHandle {
@@ -120,7 +121,10 @@ impl Started {
     pub(super) async fn gone(&self) -> ServerEnd {
         let reason = self.process.end().await;
         ServerEnd {
-            reason,
+            ended: Ended {
+                reason,
+                stderr: self.process.stderr.tail(),
+            },
             asked_for: self.process.asked.load(Ordering::Relaxed),
         }
     }

@@ -146,6 +146,9 @@ impl Loader {
                 reason = slot.dismissal() => Err(LoadError::Dismissed { reason }),
                 outcome = starting => outcome,
             };
+            if let Err(error) = &outcome {
+                loader.common.failures.keep_failed_start(&plan, error).await;
+            }
             let outcome = slot.settle(outcome);
             if let Ok(started) = &outcome {
                 if let Some(client) = loader.own.client.get().and_then(Weak::upgrade) {
@@ -238,7 +241,7 @@ impl Loader {
                 lock(&slot.restart).died(Instant::now(), jitter());
                 let end = error.end_reason().map_or(Ended::NotReady, ended);
                 self.record_exit(plan, end, ExitCause::Own).await;
-                Err(error)
+                Err(error.without_scripts(plan))
             }
         }
     }
@@ -271,7 +274,7 @@ impl Loader {
             if died.asked_for {
                 lock(&slot.restart).stopped(Instant::now());
             } else {
-                tracing::warn!(dependency = %name, reason = %died.reason, "died");
+                tracing::warn!(dependency = %name, reason = %died.ended.reason, "died");
                 lock(&slot.restart).died(Instant::now(), jitter());
             }
             slot.leave(&started);
@@ -280,7 +283,10 @@ impl Loader {
             } else {
                 ExitCause::Own
             };
-            loader.record_exit(&plan, ended(&died.reason), cause).await;
+            if cause == ExitCause::Own {
+                loader.common.failures.keep_death(&plan, &died.ended).await;
+            }
+            loader.record_exit(&plan, ended(&died.ended.reason), cause).await;
         });
     }
 }

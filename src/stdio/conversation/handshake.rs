@@ -20,7 +20,12 @@ const INSTRUCTIONS: &str = "pml stands in front of other MCP servers. A tool nam
 const INSTRUCTIONS_LIMIT: usize = 2048;
 
 /// Opens a Legacy conversation with what `initialize` says of the client, and answers it.
-pub(super) fn open(proxy: &Proxy, link: &Link, params: Option<&Payload<'_>>) -> ResponseBody {
+pub(super) fn open(
+    proxy: &Proxy,
+    link: &Link,
+    params: Option<&Payload<'_>>,
+    behind: &Introduction,
+) -> ResponseBody {
     let params = params.and_then(Payload::object);
     let raw = |name: &str| params.and_then(|params| params.value(name)).map(Json::get);
     let requested = params.and_then(|params| params.text("protocolVersion"));
@@ -40,7 +45,7 @@ pub(super) fn open(proxy: &Proxy, link: &Link, params: Option<&Payload<'_>>) -> 
     };
     proxy.declare(opening.declared.clone());
     link.open(opening);
-    initialize(requested.as_deref(), &proxy.introduction())
+    initialize(requested.as_deref(), behind)
 }
 
 /// Answers `initialize`.

@@ -4,6 +4,7 @@ mod ambiguity;
 mod dispatch;
 mod handshake;
 mod malformed;
+pub(super) mod opening;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use rmcp::model::ProtocolVersion;
 use serde_json::json;
-use tokio_util::task::TaskTracker;
 
 use crate::protocol::{EnvelopeError, Json, Line, Message, Payload, Remains, Shown, elements};
 use crate::proxy::{Client, Proxy};
@@ -29,7 +29,6 @@ use crate::stdio::own_tools;
 use crate::stdio::own_tools::prompts::{self, Prompt};
 use crate::stdio::subscriptions::Subscriptions;
 use crate::stdio::translation::request::{Continuing, Method, Request};
-use crate::wire::Outbox;
 
 /// One client's conversation; clones share it.
 #[derive(Clone)]
@@ -51,9 +50,8 @@ struct Shared {
 }
 
 impl Conversation {
-    /// Opens a conversation whose answers go to `outbox`.
-    pub(super) fn new(proxy: Proxy, outbox: Outbox, tasks: TaskTracker) -> Self {
-        let link = Link::new(outbox, tasks);
+    /// Begins the conversation with the client at the other end of `link`.
+    pub(super) fn new(proxy: Proxy, link: Link) -> Self {
         let subscriptions = Subscriptions::new(proxy.clone(), link.clone());
         let output_schemas = Arc::<OutputSchemas>::default();
         let ladder = Arc::new(Ladder::new(proxy.clone(), link.clone()));
@@ -170,8 +168,10 @@ impl Conversation {
                 Err(fault) => fault.into(),
             },
             // Before a conversation is opened these two carry no envelope; with one, they are no methods.
-            ("initialize", Ok(Era::Legacy)) => handshake::open(proxy, link, params),
-            ("initialize", Err(_)) if era::is_bare(params) => handshake::open(proxy, link, params),
+            ("initialize", Ok(Era::Legacy)) => handshake::open(proxy, link, params, &proxy.introduction()),
+            ("initialize", Err(_)) if era::is_bare(params) => {
+                handshake::open(proxy, link, params, &proxy.introduction())
+            }
             ("ping", Ok(Era::Legacy)) => own_result(json!({}), Era::Legacy),
             ("ping", Err(_)) if era::is_bare(params) => own_result(json!({}), Era::Legacy),
             (method, Ok(Era::Modern)) if Method::is_legacy_only(method) => RpcError::unknown_method().into(),

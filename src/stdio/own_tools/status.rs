@@ -35,9 +35,14 @@ pub(super) async fn status(proxy: &Proxy) -> Value {
             })
         })
         .collect();
-    let note = status.file.is_none().then_some(
-        "there is no .pml.json for this directory; a person writes one by `pml init` or `pml add`",
-    );
+    let note = match (&status.file, &status.unreached) {
+        (_, Some(unreached)) => Some(unreached.to_string()),
+        (None, None) => Some(format!(
+            "there is no .pml.json for `{}`; a person writes one by `pml init` or `pml add`",
+            Shown::path(&status.directory)
+        )),
+        (Some(_), None) => None,
+    };
     let structured = json!({
         "config": { "file": status.file, "problem": status.problem, "note": note },
         "servers": servers,

@@ -1,91 +1,12 @@
 //! The real Claude Code, Codex and Gemini CLI after an import: each shows the tools of pml to its model.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
 
 use super::{filled, read, write};
 use crate::support::claude::{claude_environment, claude_program};
-use crate::support::world::{World, stderr};
-use crate::support::{have, sdk};
-
-const CODEX: &str = "@openai/codex@0.166.0";
-
-const GEMINI: &str = "@google/gemini-cli@0.61.0";
-
-/// An API that keeps what it is asked and has no answer.
-struct Recorder {
-    url: String,
-    bodies: Arc<Mutex<Vec<String>>>,
-}
-
-impl Recorder {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let bodies: Arc<Mutex<Vec<String>>> = Arc::default();
-        let kept = Arc::clone(&bodies);
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let kept = Arc::clone(&kept);
-                std::thread::spawn(move || {
-                    let mut seen = Vec::new();
-                    let mut chunk = vec![0; 65_536];
-                    let (head, length) = loop {
-                        let Ok(count) = stream.read(&mut chunk) else {
-                            return;
-                        };
-                        if count == 0 {
-                            return;
-                        }
-                        seen.extend_from_slice(&chunk[..count]);
-                        let text = String::from_utf8_lossy(&seen).to_lowercase();
-                        if let Some(head) = text.find("\r\n\r\n") {
-                            let length = text[..head].split("content-length:").nth(1);
-                            let length =
-                                length.and_then(|rest| rest.split("\r\n").next()?.trim().parse().ok());
-                            break (head + 4, length.unwrap_or(0_usize));
-                        }
-                    };
-                    while seen.len() < head + length {
-                        match stream.read(&mut chunk) {
-                            Ok(count) if count > 0 => seen.extend_from_slice(&chunk[..count]),
-                            _ => break,
-                        }
-                    }
-                    kept.lock()
-                        .unwrap()
-                        .push(String::from_utf8_lossy(&seen).into_owned());
-                    let body = r#"{"type":"error","error":{"type":"invalid_request_error","code":400,"message":"no","status":"INVALID_ARGUMENT"}}"#;
-                    let _ = write!(
-                        stream,
-                        "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-                        body.len()
-                    );
-                });
-            }
-        });
-        Self { url, bodies }
-    }
-
-    fn has(&self, text: &str) -> bool {
-        self.bodies.lock().unwrap().iter().any(|body| body.contains(text))
-    }
-
-    fn told(&self) -> String {
-        let bodies = self.bodies.lock().unwrap();
-        bodies
-            .iter()
-            .map(|body| body.chars().take(2_000).collect::<String>())
-            .collect()
-    }
-}
-
-fn program(name: &str, package: &str, below: &str) -> Option<PathBuf> {
-    have(&["npm", "node"]).then(|| sdk::npm(name, &[package]).join("node_modules").join(below))
-}
+use crate::support::recorder::{Recorder, codex_program, gemini_program};
+use crate::support::world::{World, stderr, stdout};
 
 fn ran(mut command: Command) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap();
@@ -97,15 +18,11 @@ fn imported(world: &World, client: &str) {
     assert!(done.status.success(), "{}", stderr(&done));
 }
 
-#[test]
-fn claude_code_offers_the_tools_of_pml_after_an_import_of_its_own_file() {
-    let Some(claude) = claude_program() else { return };
-    let world = World::new();
-    let api = Recorder::start();
-    // Its own program is found as the user has it: on the `PATH`.
+/// Its own program is found as the user has it: on the `PATH`.
+fn have_claude(world: &World, claude: &Path, api: &Recorder) {
     let bin = world.home().join("bin");
     std::fs::create_dir(&bin).unwrap();
-    std::os::unix::fs::symlink(&claude, bin.join("claude")).unwrap();
+    std::os::unix::fs::symlink(claude, bin.join("claude")).unwrap();
     for (name, value) in claude_environment(world.home(), &api.url) {
         world.set(name, &value);
     }
@@ -113,6 +30,14 @@ fn claude_code_offers_the_tools_of_pml_after_an_import_of_its_own_file() {
         "PATH",
         &format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()),
     );
+}
+
+#[test]
+fn claude_code_offers_the_tools_of_pml_after_an_import_of_its_own_file() {
+    let Some(claude) = claude_program() else { return };
+    let world = World::new();
+    let api = Recorder::start();
+    have_claude(&world, &claude, &api);
     write(
         &world,
         ".claude.json",
@@ -134,8 +59,52 @@ fn claude_code_offers_the_tools_of_pml_after_an_import_of_its_own_file() {
 }
 
 #[test]
+fn claude_codes_servers_of_one_project_come_behind_pml_and_go_back() {
+    let Some(claude) = claude_program() else { return };
+    let world = World::new();
+    let api = Recorder::start();
+    have_claude(&world, &claude, &api);
+    // As `claude mcp add` without a scope writes it: below the path of the project, beside those of other projects.
+    let project = world.project().canonicalize().unwrap();
+    let entry = serde_json::json!({ "type": "stdio", "command": crate::support::fake_server(), "env": { "PML_TEST_MARK": world.mark() } });
+    let before = serde_json::json!({
+        "hasCompletedOnboarding": true,
+        "projects": {
+            (project.to_string_lossy().into_owned()): { "mcpServers": { "local-one": entry }, "hasTrustDialogAccepted": true },
+            "/elsewhere": { "mcpServers": { "not-here": entry } },
+        },
+    });
+    std::fs::write(world.home().join(".claude.json"), before.to_string()).unwrap();
+    let shown = world.run(&["import", "--dry-run", "claude"]);
+    let told = format!("{}{}", stdout(&shown), stderr(&shown));
+    assert!(told.contains("local-one") && !told.contains("not-here"), "{told}");
+
+    imported(&world, "claude");
+    let servers = |place: &str| -> Vec<String> {
+        let own: serde_json::Value = serde_json::from_str(&read(&world, ".claude.json")).unwrap();
+        let listed = own["projects"][place]["mcpServers"].as_object();
+        listed
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect()
+    };
+    assert_eq!(servers(&project.to_string_lossy()), ["pml"]);
+    assert_eq!(servers("/elsewhere"), ["not-here"]);
+    let mut asked = world.program(&claude);
+    asked.args(["-p", "go", "--output-format", "stream-json", "--verbose"]);
+    let told = ran(asked);
+    assert!(told.contains("mcp__pml__local-one__echo"), "{told}");
+
+    let undone = world.run(&["import", "--undo", "--yes"]);
+    assert!(undone.status.success(), "{}", stderr(&undone));
+    assert_eq!(servers(&project.to_string_lossy()), ["local-one"]);
+    assert_eq!(servers("/elsewhere"), ["not-here"]);
+}
+
+#[test]
 fn codex_offers_the_tools_of_pml_after_an_import() {
-    let Some(codex) = program("codex", CODEX, "@openai/codex/bin/codex.js") else {
+    let Some(codex) = codex_program() else {
         return;
     };
     let world = World::new();
@@ -167,14 +136,11 @@ fn codex_offers_the_tools_of_pml_after_an_import() {
 
 #[test]
 fn gemini_offers_the_tools_of_pml_after_an_import() {
-    let Some(gemini) = program("gemini", GEMINI, "@google/gemini-cli") else {
+    let Some(script) = gemini_program() else {
         return;
     };
     let world = World::new();
     let api = Recorder::start();
-    let manifest = std::fs::read_to_string(gemini.join("package.json")).unwrap();
-    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
-    let script = gemini.join(manifest["bin"]["gemini"].as_str().unwrap());
     write(
         &world,
         ".gemini/settings.json",

@@ -238,3 +238,46 @@ fn an_agent_does_not_approve_its_own_call() {
     assert!(tried.text.contains("is for a person"), "{results:#?}");
     assert_eq!(scene.pending().len(), 1, "it still waits");
 }
+
+/// What Claude Code takes for harmless by itself (`git status`) and what it does not (`touch`): the rule covers the very
+/// words, and a command that goes on behind them is asked about.
+#[test]
+fn a_rule_by_its_words_covers_the_command_and_nothing_behind_it() {
+    for (rule, command, more) in [
+        ("client:Bash(git status)", "git status", "git status; rm precious"),
+        (
+            "client:Bash(touch made)",
+            "touch made",
+            "touch made && rm precious",
+        ),
+    ] {
+        let script = [bash(command), bash(more), Turn::text("One of them.")];
+        let Some(scene) = Scene::scripted(script) else {
+            return;
+        };
+        let scene = scene.permissions(&json!({ "allow": [rule], "ask": ["*"] }));
+        let made = scene
+            .world
+            .program("git".as_ref())
+            .args(["init", "--quiet"])
+            .status()
+            .unwrap();
+        assert!(made.success());
+        scene.world.write("precious", "");
+        let run = scene.start(&["go on"]);
+        let code = scene.asking();
+        let shown = stdout(&scene.world.run(&["pending", &code]));
+        assert!(shown.contains(more), "{shown}");
+        let results = scene.api.tool_results();
+        assert_eq!(
+            results.len(),
+            1,
+            "the command of the rule ran unasked: {results:#?}"
+        );
+        assert!(!results[0].is_error, "{results:#?}");
+        scene.say(&["refuse", &code]);
+        run.ended().with(0);
+        assert!(scene.world.path("precious").exists(), "{more}");
+        assert_eq!(scene.world.path("made").exists(), command == "touch made");
+    }
+}

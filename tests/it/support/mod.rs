@@ -11,6 +11,7 @@ pub(crate) mod hostile;
 pub(crate) mod messages_api;
 pub(crate) mod osv;
 pub(crate) mod packages;
+pub(crate) mod recorder;
 pub(crate) mod registry;
 pub(crate) mod sdk;
 pub(crate) mod stalls;

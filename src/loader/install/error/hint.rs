@@ -56,6 +56,13 @@ impl Hint for InstallError {
             Self::Refused { source: LockError::Absent { .. } | LockError::Name { .. }, .. } => {
                 Some("nothing of it was run; check the registry of your .npmrc, uv.toml or pip.conf".to_owned())
             }
+            Self::MissingDependency { .. } => Some(
+                "take another version of it, or a registry that has all of it: the one of your .npmrc, uv.toml or pip.conf"
+                    .to_owned(),
+            ),
+            Self::Python { version, .. } => Some(format!(
+                "to install it: uv python install {version}, which fetches it from github.com; or leave out `--python {version}`"
+            )),
             Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
             Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),
             Self::Changed { .. } => Some(

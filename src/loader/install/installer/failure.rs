@@ -132,7 +132,14 @@ pub(super) fn failure(
             source,
         }
     } else if says(&ABSENT) {
-        InstallError::NotFound { package, source }
+        match absent_dependency(&text, &package) {
+            Some(missing) => InstallError::MissingDependency {
+                package,
+                missing,
+                source,
+            },
+            None => InstallError::NotFound { package, source },
+        }
     } else if says(&UNREACHABLE) {
         InstallError::Unreachable { package, source }
     } else {
@@ -143,6 +150,33 @@ pub(super) fn failure(
             source,
         }
     }
+}
+
+/// Finds what the registry does not have, if it is something else than the package itself; escaped.
+fn absent_dependency(text: &str, package: &str) -> Option<String> {
+    let named = [
+        // npm: `404  'name@^1.0.0' is not in this registry.`, or, of the same, `The requested resource …`; `notarget No matching version found for name@^9.0.0.`
+        between(text, "404  '", "' is not in this registry")
+            .or_else(|| between(text, "The requested resource '", "' could not be found"))
+            .or_else(|| between(text, "No matching version found for ", ".\n")),
+        // uv: `Because name was not found in the package registry and …`, `Because there is no version of name==9 and …`
+        between(text, "Because ", " was not found in the package registry")
+            .or_else(|| between(text, "there is no version of ", " and"))
+            .or_else(|| between(text, "there are no versions of ", " and")),
+    ];
+    let missing = named.into_iter().flatten().next()?;
+    // npm's own slip where one version of the package itself is not there.
+    let is_slip = name_of(missing) == "undefined";
+    (!is_slip && name_of(missing) != name_of(package)).then(|| Shown::line(missing).to_string())
+}
+
+/// Returns the name in a spec of either ecosystem, as registries compare names.
+fn name_of(spec: &str) -> String {
+    let scope = usize::from(spec.starts_with('@'));
+    let is_of_a_name = |found: char| found.is_ascii_alphanumeric() || matches!(found, '.' | '_' | '-' | '/');
+    let end = spec[scope..].find(|found| !is_of_a_name(found));
+    let name = end.map_or(spec, |end| &spec[..scope + end]);
+    name.to_ascii_lowercase().replace(['_', '.'], "-")
 }
 
 /// Finds the dependency that comes from no registry in what a loud npm says of each: `placeDep PLACE NAME@ … want: SPEC`.
@@ -166,4 +200,62 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(before)?;
     let found = rest.split_once(after)?.0;
     (!found.is_empty() && found.len() < 200 && !found.contains('\n')).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_unless_it_is_the_package_itself() {
+        let missing = |text: &str| absent_dependency(text, "hello@1.0.0");
+        for (text, named) in [
+            (
+                "npm error 404  'he-re@^1.0.0' is not in this registry.",
+                Some("he-re@^1.0.0"),
+            ),
+            ("npm error 404  '@s/x@1' is not in this registry.", Some("@s/x@1")),
+            (
+                "npm error notarget No matching version found for dep@^9.0.0.\n",
+                Some("dep@^9.0.0"),
+            ),
+            (
+                "Because gone-dep was not found in the package registry and hello==1.0.0 depends on it",
+                Some("gone-dep"),
+            ),
+            (
+                "Because there is no version of dep==9 and hello==1.0.0 depends on dep==9",
+                Some("dep==9"),
+            ),
+            ("npm error 404  'hello@1.0.0' is not in this registry.", None),
+            (
+                "npm error 404  The requested resource 'undefined@1.0.0' could not be found",
+                None,
+            ),
+            ("Because Hello was not found in the package registry", None),
+            (
+                "Because there is no version of hello==1.0.0 and you require hello==1.0.0",
+                None,
+            ),
+            ("npm error 404", None),
+        ] {
+            assert_eq!(missing(text).as_deref(), named, "{text}");
+        }
+        assert_eq!(
+            absent_dependency("404  '@s/x@2' is not in this registry", "@s/x@2"),
+            None
+        );
+    }
+
+    #[test]
+    fn names_are_compared_as_registries_do() {
+        for (spec, name) in [
+            ("a@1", "a"),
+            ("@s/a@^1", "@s/a"),
+            ("A_b.c[x]>=1", "a-b-c"),
+            ("a", "a"),
+        ] {
+            assert_eq!(name_of(spec), name);
+        }
+    }
 }

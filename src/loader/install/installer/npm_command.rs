@@ -21,5 +21,12 @@ pub(super) async fn run(
     arguments.insert(1, cache);
     // Its log of every run would keep the credentials of registries, and pml reports what npm says anyway.
     arguments.insert(2, "--logs-max=0".into());
+    if !arguments
+        .iter()
+        .any(|argument| argument.to_string_lossy().starts_with("--loglevel"))
+    {
+        // It tells of each attempt that failed: of a registry that does not answer nothing else is heard for a minute.
+        arguments.insert(3, "--loglevel=http".into());
+    }
     tools.run(npm, spec, directory, arguments, []).await
 }

@@ -42,9 +42,12 @@ impl InstallOrder<'_> {
     /// Tells whether an installer failed because only versions that are too young would do.
     pub(super) fn young_dependency(&self, error: InstallError, says: &[&str]) -> InstallError {
         match (error, &self.limit) {
-            (InstallError::NotFound { source, .. } | InstallError::Installer { source, .. }, Some(limit))
-                if says.iter().any(|reason| source.as_str().contains(reason)) =>
-            {
+            (
+                InstallError::NotFound { source, .. }
+                | InstallError::MissingDependency { source, .. }
+                | InstallError::Installer { source, .. },
+                Some(limit),
+            ) if says.iter().any(|reason| source.as_str().contains(reason)) => {
                 InstallError::YoungDependency {
                     dependency: self.dependency.clone(),
                     package: self.spec(),

@@ -15,13 +15,16 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 use super::growth::Growth;
-use crate::protocol::Secrets;
+use crate::protocol::{Secrets, Shown};
 
 /// The answer of `npm view` for a range of many versions is the longest one that is read.
 const STDOUT_LIMIT: usize = 16 * 1024 * 1024;
 
 /// What is kept of the end of stderr; a person sees its last lines.
 const STDERR_LIMIT: usize = 64 * 1024;
+
+/// Longer than the address of a package with what is said of it; in bytes.
+const ATTEMPT: usize = 500;
 
 /// After the group is killed its pipes close at once; only a process that left the group holds them open.
 const PIPE_GRACE: Duration = Duration::from_secs(1);
@@ -131,7 +134,10 @@ impl InstallerRun<'_> {
         let (output, errors) = (child.stdout.take(), child.stderr.take());
         let ending = {
             let reading = async {
-                tokio::join!(keep_start(output, &mut stdout), keep_end(errors, &mut stderr));
+                tokio::join!(
+                    keep_start(output, &mut stdout),
+                    keep_end(errors, &mut stderr, &self.secrets)
+                );
             };
             tokio::pin!(reading);
             let deadline = tokio::time::sleep(self.limit);
@@ -197,14 +203,35 @@ async fn keep_start(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) 
     .await;
 }
 
-async fn keep_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+async fn keep_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>, secrets: &Secrets) {
     each_chunk(source, |chunk| {
+        tell_attempts(chunk, secrets);
         kept.extend_from_slice(chunk);
         if kept.len() > 2 * STDERR_LIMIT {
             kept.drain(..kept.len() - STDERR_LIMIT);
         }
     })
     .await;
+}
+
+/// Tells a person of each request that npm will make again: it waits for up to a minute in between.
+fn tell_attempts(chunk: &[u8], secrets: &Secrets) {
+    // npm writes each line at once; one that is cut all the same is not told.
+    for line in String::from_utf8_lossy(chunk).lines() {
+        if let Some(attempt) = attempt_of(line) {
+            let attempt = secrets.hide(attempt);
+            tracing::warn!(
+                "the registry does not answer, it is asked again: {}",
+                Shown::line(&attempt)
+            );
+        }
+    }
+}
+
+/// Returns what npm says of a failed attempt: `GET ADDRESS attempt 1 failed with ECONNREFUSED`.
+fn attempt_of(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("npm http fetch ")?;
+    (rest.contains(" attempt ") && rest.contains(" failed with ") && rest.len() < ATTEMPT).then_some(rest)
 }
 
 /// Reads to the end: an installer must never block on a full pipe.
@@ -246,6 +273,19 @@ mod tests {
         let variables = mib.map(|mib| (crate::loader::install::size_limit::MAX_INSTALL, mib));
         let environment = crate::config::Environment::new(variables, "/");
         Growth::of(directory, Path::new("/nowhere"), &environment)
+    }
+
+    #[test]
+    fn what_npm_tells_of_a_failed_attempt_is_found() {
+        let line = "npm http fetch GET http://127.0.0.1:9/a attempt 1 failed with ECONNREFUSED";
+        assert_eq!(attempt_of(line), line.strip_prefix("npm http fetch "));
+        for other in [
+            "npm http fetch GET 200 http://127.0.0.1:9/a 5ms",
+            "npm error attempt 1 failed with x",
+            "",
+        ] {
+            assert_eq!(attempt_of(other), None);
+        }
     }
 
     #[test]

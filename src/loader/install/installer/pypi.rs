@@ -60,7 +60,9 @@ async fn locked(
         arguments.extend(["--python", version]);
     }
     arguments.push(ENVIRONMENT);
-    run(tools, uv, &spec, order.directory, arguments).await?;
+    run(tools, uv, &spec, order.directory, arguments)
+        .await
+        .map_err(|error| about_python(error, order.package.python()))?;
     let environment = order.directory.join(ENVIRONMENT);
     let fresh = FreshVenv::read(&environment).map_err(InstallError::file("read", &environment))?;
     if is_in_project(&fresh.python, tools.environment()) {
@@ -88,6 +90,21 @@ async fn locked(
         lock: checked,
         withdrawn,
     })
+}
+
+/// Words the failure to make an environment: nothing is fetched for one but a Python that was asked for.
+fn about_python(error: InstallError, version: Option<&str>) -> InstallError {
+    match (error, version) {
+        (
+            InstallError::Installer { package, source, .. } | InstallError::Unreachable { package, source },
+            Some(version),
+        ) => InstallError::Python {
+            package,
+            version: version.to_owned(),
+            source,
+        },
+        (error, _) => error,
+    }
 }
 
 pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<InstalledFiles, InstallError> {
