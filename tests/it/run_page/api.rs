@@ -40,7 +40,7 @@ fn runs_are_told_newest_first_and_without_arguments_prompt_or_transcript() {
     let one = served.script("GET", &newer.path("")).send().json();
     let expected = json!({
         "id": newer.id(), "title": "write the\\u{202e}docs", "project": "/home/me/shop", "state": "running",
-        "driven": true, "model": "claude-opus-5", "cost": 0.0421, "asks": [],
+        "driven": true, "model": "claude-opus-5", "cost": 0.0421, "trouble": null, "asks": [],
         "createdAt": newer.record.created_at, "changedAt": newer.record.changed_at,
     });
     assert_eq!(one, expected);
