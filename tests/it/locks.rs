@@ -144,6 +144,39 @@ fn another_version_of_a_python_dependency_does_not_run_under_an_old_approval() {
 }
 
 #[test]
+fn what_is_wanted_beside_a_python_package_is_installed_with_it_and_as_fixed() {
+    if !have(&["uv", "python3"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish_python(&registry, &["1.0"]);
+    // The package itself knows nothing of the other one.
+    let hello = wheel("hello", "1.0", &[], &[("hello.py", SERVER_PY)]);
+    publish_wheels(&registry, "hello", &[("1.0", &hello)]);
+    let world = world(&registry, &["uvx", "--with", "dep>=1", "hello==1.0"]);
+    let (asked, answered) = called(&world);
+    let shown = &asked["approval_context"]["dependency"]["install"];
+    assert_eq!(shown, "uvx --with 'dep>=1' hello==1.0", "{asked}");
+    assert_eq!(dependency(&answered), "1.0");
+
+    publish_python(&registry, &["1.0", "1.1"]);
+    publish_wheels(&registry, "hello", &[("1.0", &hello)]);
+    std::fs::remove_dir_all(data(&world).join("store")).unwrap();
+    forget_downloads(&world);
+    assert_runs_unasked(&world, "1.0");
+
+    // Without it, it is another installation, and a change to agree to.
+    world.configure(&json!({
+        "permissions": { "ask": ["*"] },
+        "mcpServers": { "hello": { "command": "uvx", "args": ["hello==1.0"] } },
+    }));
+    let (asked, changed) = called(&world);
+    assert!(asks(&asked), "{asked}");
+    let lines = &changed["approval_context"]["dependency"]["change"]["lines"];
+    assert_eq!(*lines, json!(["- 1 package less: dep@1.0"]), "{changed}");
+}
+
+#[test]
 fn an_approval_that_says_nothing_of_dependencies_is_completed_at_its_next_use() {
     if !have(&["node", "npm"]) {
         return;

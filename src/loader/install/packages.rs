@@ -240,7 +240,8 @@ impl Packages {
         scripts: Scripts,
         expected: &Content,
     ) -> (Arc<SharedInstallation>, bool) {
-        let key = format!("{package} {scripts:?} {:?} {expected:?}", package.python());
+        let around = (package.python(), package.beside());
+        let key = format!("{package} {scripts:?} {around:?} {expected:?}");
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.retain(|_, flight| flight.strong_count() > 0);
         if let Some(flight) = flights.get(&key).and_then(Weak::upgrade) {

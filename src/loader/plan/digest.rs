@@ -85,6 +85,9 @@ pub(super) fn catalog_key(package: &Package, arguments: &[String], server: &Serv
         package.executable().unwrap_or_default(),
         count.as_str(),
     ]);
+    // Without any the key is that of earlier versions.
+    let beside = package.beside().iter().map(String::as_str);
+    let parts = parts.chain(beside.flat_map(|requirement| ["beside", requirement]));
     Digest::of(
         parts
             .chain(arguments.iter().map(String::as_str))

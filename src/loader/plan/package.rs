@@ -127,6 +127,8 @@ pub struct Package {
     version: VersionSpec,
     executable: Option<String>,
     python: Option<String>,
+    /// What is installed into the same environment, as requirements; sorted.
+    beside: Vec<String>,
 }
 
 impl Package {
@@ -214,6 +216,7 @@ impl Package {
             version,
             executable: None,
             python: None,
+            beside: Vec::new(),
         }
     }
 
@@ -245,6 +248,28 @@ impl Package {
         Ok(Self {
             python: Some(version.to_owned()),
             ..self
+        })
+    }
+
+    /// Names one more PyPI package that is installed into the same environment.
+    pub fn with_beside(mut self, text: &str) -> Result<Self, PackageError> {
+        let other = Self::pypi(text)?;
+        let requirement = match &other.version {
+            VersionSpec::Floating(range) if range == "latest" => other.name_with_extras(),
+            VersionSpec::Exact(_) | VersionSpec::Floating(_) => other.spec(),
+        };
+        if let Err(place) = self.beside.binary_search(&requirement) {
+            self.beside.insert(place, requirement);
+        }
+        Ok(self)
+    }
+
+    /// Returns it at an exact version, with the same Python and the same packages beside it.
+    pub fn exact(&self, version: &str) -> Result<Self, PackageError> {
+        Ok(Self {
+            python: self.python.clone(),
+            beside: self.beside.clone(),
+            ..Self::explicit(&self.exactly(version))?
         })
     }
 
@@ -297,6 +322,12 @@ impl Package {
     #[must_use]
     pub fn python(&self) -> Option<&str> {
         self.python.as_deref()
+    }
+
+    /// Returns the requirements of what is installed into the same environment.
+    #[must_use]
+    pub fn beside(&self) -> &[String] {
+        &self.beside
     }
 
     /// Returns the name with its extras: `name[extra]`.

@@ -55,6 +55,7 @@ enum OptionMeaning {
     Nothing,
     Package,
     Python,
+    Beside,
 }
 
 impl PackageRunner {
@@ -96,6 +97,9 @@ impl PackageRunner {
         if let Some(version) = package.python() {
             line.extend(["--python".to_owned(), version.to_owned()]);
         }
+        for requirement in package.beside() {
+            line.extend(["--with".to_owned(), requirement.clone()]);
+        }
         match (self, package.executable()) {
             (Self::Npx | Self::Uvx | Self::UvToolRun | Self::Pipx, None) => line.push(spec),
             (Self::NpmExec, None) => line.extend(["--".to_owned(), spec]),
@@ -124,6 +128,7 @@ impl PackageRunner {
         let mut index = own;
         let mut package: Option<(usize, &str)> = None;
         let mut python: Option<(usize, &str)> = None;
+        let mut beside: Vec<(usize, &str)> = Vec::new();
         let mut ended = false;
         loop {
             let word = words.get(index).ok_or(RunnerError::Missing)?;
@@ -139,7 +144,7 @@ impl PackageRunner {
                 Some((option, value)) if option.starts_with("--") => (option, Some(value)),
                 _ => (word.as_str(), None),
             };
-            let place = match (self.meaning(option), attached) {
+            let meaning = match (self.meaning(option), attached) {
                 (None, _) | (Some(OptionMeaning::Nothing), Some(_)) => {
                     return Err(RunnerError::Option { word: index });
                 }
@@ -147,8 +152,7 @@ impl PackageRunner {
                     index += 1;
                     continue;
                 }
-                (Some(OptionMeaning::Package), _) => &mut package,
-                (Some(OptionMeaning::Python), _) => &mut python,
+                (Some(meaning), _) => meaning,
             };
             let value = if let Some(value) = attached {
                 (index, value)
@@ -157,7 +161,15 @@ impl PackageRunner {
                 let value = words.get(index).ok_or(RunnerError::Value { word: index - 1 })?;
                 (index, value.as_str())
             };
-            if place.replace(value).is_some() {
+            let before = match meaning {
+                OptionMeaning::Package => package.replace(value),
+                OptionMeaning::Python => python.replace(value),
+                OptionMeaning::Beside | OptionMeaning::Nothing => {
+                    beside.push(value);
+                    None
+                }
+            };
+            if before.is_some() {
                 return Err(RunnerError::Packages { word: index });
             }
             index += 1;
@@ -175,6 +187,9 @@ impl PackageRunner {
         };
         if let Some((word, version)) = python {
             found = found.with_python(version).map_err(at(word))?;
+        }
+        for (word, requirement) in beside {
+            found = found.with_beside(requirement).map_err(at(word))?;
         }
         Ok(RunnerLine {
             runner: self,
@@ -212,6 +227,7 @@ impl PackageRunner {
             (Self::Uvx | Self::UvToolRun, "-p" | "--python") | (Self::Pipx, "--python") => {
                 Some(OptionMeaning::Python)
             }
+            (Self::Uvx | Self::UvToolRun, "-w" | "--with") => Some(OptionMeaning::Beside),
             _ => None,
         }
     }

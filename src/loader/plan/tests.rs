@@ -183,7 +183,8 @@ fn what_is_not_understood_is_an_error_and_never_a_guess() {
         "npx git+https://a.test/x",
         "npx serena@npm:other@1",
         "npm exec serena --x",
-        "uvx --with other serena",
+        "uvx --with ./other serena",
+        "uvx --with",
         "uvx --from git+https://a.test/x serena",
         "uvx --python /bin/sh serena",
         "pipx run server.py",
@@ -223,8 +224,10 @@ fn what_is_not_understood_is_an_error_and_never_a_guess() {
       `serena` names no package that pml can install; caused by: `serena@npm:other@1` is not a package of a registry
     npm exec serena --x
       `serena`: pml does not know the option `--x` of `npm exec`
-    uvx --with other serena
-      `serena`: pml does not know the option `--with` of `uvx`
+    uvx --with ./other serena
+      `serena` names no package that pml can install; caused by: `./other` is not a package of a registry
+    uvx --with
+      `serena`: the option `--with` of `uvx` has no value
     uvx --from git+https://a.test/x serena
       `serena` names no package that pml can install; caused by: `git+https://a.test/x` is not a package of a registry
     uvx --python /bin/sh serena
@@ -238,6 +241,17 @@ fn what_is_not_understood_is_an_error_and_never_a_guess() {
     npx ${UNSET}
       cannot expand the declaration of `serena`; caused by: the environment variable `UNSET` is not set
     ");
+}
+
+#[test]
+fn what_is_installed_beside_a_package_is_part_of_it() {
+    let shown = |line: &str| planned(&command(line)).unwrap().shown(None, 0).install;
+    let expected = "uvx --with 'a[x]>=1,<2' --with b serena==1 --verbose";
+    let line = "uvx -w b --with a[x]>=1,<2 --with=b@latest serena==1 --verbose";
+    assert_eq!(shown(line), expected);
+    let key = |line: &str| planned(&command(line)).unwrap().catalog_key().clone();
+    assert_ne!(key("uvx --with b serena==1"), key("uvx serena==1"));
+    assert_eq!(key("uvx --with b serena==1"), key("uvx --with b serena==2"));
 }
 
 #[test]

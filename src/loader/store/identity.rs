@@ -20,6 +20,8 @@ pub(in crate::loader) struct PackageIdentity {
     pub(super) version: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     python: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<String>,
     scripts: Scripts,
 }
 
@@ -36,6 +38,7 @@ impl PackageIdentity {
             },
             version: version.to_owned(),
             python: package.python().map(str::to_owned),
+            beside: package.beside().to_vec(),
             // PyPI packages are installed from wheels, which have no scripts.
             scripts: match package.ecosystem() {
                 Ecosystem::Npm => scripts,
@@ -96,7 +99,8 @@ impl PackageIdentity {
         } else {
             ""
         };
-        let digest = Digest::of(parts.into_iter().chain([scripts]));
+        let beside = self.beside.iter().map(String::as_str);
+        let digest = Digest::of(parts.into_iter().chain([scripts]).chain(beside));
         format!("{readable}-{}{scripts}", &digest.as_str()[..DIGEST_LENGTH])
     }
 

@@ -75,7 +75,10 @@ async fn locked(
     if let Some(text) = order.frozen {
         write(order.directory, LOCK, text.trim_end()).await?;
     } else {
-        write(order.directory, WANTED, &spec).await?;
+        let wanted: Vec<&str> = std::iter::once(spec.as_str())
+            .chain(order.package.beside().iter().map(String::as_str))
+            .collect();
+        write(order.directory, WANTED, &wanted.join("\n")).await?;
         let finished = resolve_dependencies(tools, uv, order).await?;
         withdrawn = withdrawal::yanked(&finished.stderr, order.package.name(), order.version);
     }

@@ -135,7 +135,7 @@ impl Packages {
         if !known.provenance.is_unknown() {
             return Ok(known);
         }
-        let Some(exact) = exact(package, &known.version) else {
+        let Ok(exact) = package.exact(&known.version) else {
             return Ok(known);
         };
         let key = resolving(package);
@@ -191,13 +191,4 @@ fn latest_of(store: &PackageStore, package: &Package, running: Resolved) -> Reso
         (&recorded.version, &recorded.integrity) == (&running.version, &running.integrity)
     };
     store.record(package).filter(is_same).unwrap_or(running)
-}
-
-/// Returns the package at this very version.
-fn exact(package: &Package, version: &str) -> Option<Package> {
-    let exact = Package::explicit(&package.exactly(version)).ok()?;
-    match package.python() {
-        Some(python) => exact.with_python(python).ok(),
-        None => Some(exact),
-    }
 }
