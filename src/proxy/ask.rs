@@ -1,9 +1,10 @@
 //! Suspends a call that a person must decide about.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use std::sync::Arc;
+use tokio::sync::oneshot;
 
 use super::ask_reason::AskReason;
 use super::authority::{PersonalRoad, policy_for, stricter};
@@ -172,11 +173,28 @@ impl Proxy {
 
     /// Puts an ask into the store; one that is new is told to a person whom nothing shows it to.
     pub(super) async fn suspend(&self, view: &View, new: NewWorkflow) -> Result<Suspension, WorkflowError> {
-        let suspension = self.0.workflows.create(new).await?;
+        let suspension = self.created(new).await?;
         if let Suspension::New(workflow) = &suspension {
             self.0.notifier.announce(workflow.id, view.config.notify.as_ref());
         }
         Ok(suspension)
+    }
+
+    /// Creates an ask in a task of its own: a call that is cancelled while the store or the history writes leaves none behind.
+    async fn created(&self, new: NewWorkflow) -> Result<Suspension, WorkflowError> {
+        let (give, taken) = oneshot::channel();
+        let proxy = self.clone();
+        self.0.withdrawals.spawn(async move {
+            let created = proxy.0.workflows.create(new).await;
+            // Where the call is gone, this goes as well, and takes along what was asked.
+            let _ = give.send(created.map(|suspension| UnclaimedAsk {
+                proxy: proxy.clone(),
+                suspension: Some(suspension),
+            }));
+        });
+        let mut created = taken.await.map_err(|_| self.0.workflows.stopped())??;
+        let suspension = created.suspension.take();
+        suspension.ok_or_else(|| self.0.workflows.stopped())
     }
 
     /// Names the conversation that asks, and the configuration it asks under.
@@ -273,5 +291,19 @@ impl Proxy {
             claim: None,
             ownership: AskOwnership::OfThisCall,
         })
+    }
+}
+
+/// An ask on its way to the call that wants it; one that is new is withdrawn where this is dropped before.
+struct UnclaimedAsk {
+    proxy: Proxy,
+    suspension: Option<Suspension>,
+}
+
+impl Drop for UnclaimedAsk {
+    fn drop(&mut self) {
+        if let Some(Suspension::New(workflow)) = &self.suspension {
+            self.proxy.withdraw_later(workflow.id);
+        }
     }
 }

@@ -356,7 +356,9 @@ impl Workflows {
         })
     }
 
-    fn stopped(&self) -> WorkflowError {
+    /// Says that the store of this process does not go on.
+    #[must_use]
+    pub fn stopped(&self) -> WorkflowError {
         WorkflowError::Stopped {
             path: self.shared.place.path().to_owned(),
         }

@@ -44,12 +44,12 @@ fn row(scene: &Scene) -> Value {
     serde_json::from_str(&state.unwrap()).unwrap()
 }
 
-fn assert_answered(scene: &Scene, message: &str, standing: &str) {
+fn assert_answered(scene: &Scene, message: &str) {
     assert!(message.contains("Answered in Slack: pg"), "{message}");
     let state = row(scene);
     assert_eq!(
         json!([state["state"], state["by"], state["answer"]["answers"]]),
-        json!([standing, "chat:slack:T1/U1", [{ "labels": ["pg"] }]])
+        json!(["taken", "chat:slack:T1/U1", [{ "labels": ["pg"] }]])
     );
     assert_eq!(scene.pending(), Vec::<Value>::new());
     nothing_is_left_of(&scene.record().id);
@@ -75,7 +75,7 @@ fn a_press_in_slack_resumes_a_run_that_was_put_aside_with_the_answer_as_its_resu
         !results[0].is_error && results[0].text.contains(r#""Which database?"="pg""#),
         "{results:#?}"
     );
-    assert_answered(&scene, &message, "taken");
+    assert_answered(&scene, &message);
 }
 
 #[test]
@@ -100,6 +100,5 @@ fn a_press_in_slack_resumes_a_run_whose_agent_was_killed_with_the_answer_as_a_me
         said.contains("You previously asked: Which database? The user answered: pg.\nContinue."),
         "{said}"
     );
-    // It was told, not taken by a call: the call was gone.
-    assert_answered(&scene, &message, "answered");
+    assert_answered(&scene, &message);
 }
