@@ -172,6 +172,7 @@ fn until_the_dialog<'a>(world: &'a World, claude: &Path) -> (Terminal<'a>, Vec<(
 }
 
 #[test]
+#[ignore = "a measurement; run it alone on a quiet machine"]
 fn six_servers_in_three_clients_lead_to_an_approved_call() {
     let Some((world, claude, api)) = newcomer() else {
         return;

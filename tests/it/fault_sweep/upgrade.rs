@@ -17,7 +17,7 @@ use crate::support::registry::Registry;
 use crate::support::world::{World, asks, stderr, stdout, texts};
 
 /// Prime to the number of kinds of failure, so that each meets other calls.
-const STEP: usize = 8;
+const STEP: usize = 16;
 
 /// A user at one moment, to whom a test can go back: paths are part of what was accepted.
 struct Moment<'a> {

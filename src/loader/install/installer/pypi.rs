@@ -134,7 +134,14 @@ pub(super) async fn install(tools: &Tools, order: &InstallOrder<'_>) -> Result<I
         "--requirements",
         LOCK,
     ];
-    let said = run_with(tools, &uv, &spec, order.directory, arguments, Some(TELL_SKIPPED)).await?;
+    let said = match run_with(tools, &uv, &spec, order.directory, arguments, Some(TELL_SKIPPED)).await {
+        Err(error @ InstallError::TooLarge { .. }) => {
+            // One archive may have been unpacked to its end in the moment in which it was found to be too large.
+            forget_archives(tools, &uv, order, &lock).await;
+            return Err(error);
+        }
+        said => said?,
+    };
     if let Some(file) = skipped(&said.stderr) {
         forget_archives(tools, &uv, order, &lock).await;
         return Err(InstallError::Misplaced {
