@@ -13,7 +13,7 @@ use crate::proxy::{Proxy, Urgency};
 use crate::stdio::client::in_flight::Requests;
 use crate::stdio::client::link::Link;
 use crate::stdio::conversation::Conversation;
-use crate::stdio::conversation::opening::{self, Opened};
+use crate::stdio::conversation::client_project::{self, Opened};
 use crate::stdio::streams::{Ends, Streams};
 use crate::wire::{DrainPolicy, LineReader, Outbox};
 
@@ -56,7 +56,7 @@ pub async fn serve(
     let mut reader = LineReader::new(source, proxy.line_limit());
     tokio::pin!(signal);
     let opened = tokio::select! {
-        opened = opening::open(&proxy, &link, &mut reader) => Ok(opened),
+        opened = client_project::open(&proxy, &link, &mut reader) => Ok(opened),
         () = &mut signal => Err(Shutdown::Signal),
         () = outbox.gone() => Err(Shutdown::ClientGone),
         () = ends.output_unread() => Err(Shutdown::ClientGone),

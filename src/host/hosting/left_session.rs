@@ -4,7 +4,7 @@
 //! goes on like one.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
@@ -58,6 +58,8 @@ fn found(
         let Some(Ok(session)) = client.session.as_deref().map(str::parse::<Uuid>) else {
             continue;
         };
+        // The person was shown the project, and nothing is begun elsewhere for their answer.
+        let is_in_project = Path::new(directory).starts_with(&workflow.project);
         let is_answered = matches!(
             workflow.state,
             State::Answered {
@@ -66,6 +68,7 @@ fn found(
             }
         );
         if !is_answered
+            || !is_in_project
             || !workflow.is_live_at(now)
             || !is_left_by_its_owner(workflow, now)
             || presence(client.process) == Presence::Running
@@ -170,6 +173,7 @@ mod tests {
             by: Road::Web.into(),
             at: samples::NOON,
         };
+        workflow.project = "/work".into();
         workflow.origin.client.session = Some(SESSION.to_string());
         workflow.origin.client.directory = Some("/work".to_owned());
         workflow
@@ -200,6 +204,8 @@ mod tests {
         of_run.origin.client.run = Some("abcde".to_owned());
         let mut without_session = workflow.clone();
         without_session.origin.client.session = None;
+        let mut elsewhere = workflow.clone();
+        elsewhere.origin.client.directory = Some("/works".to_owned());
         let mut open = workflow.clone();
         open.state = State::Pending;
         let mut refused = workflow.clone();
@@ -208,7 +214,7 @@ mod tests {
             by: Road::Web.into(),
             at: samples::NOON,
         };
-        for other in [of_run, without_session, open, refused] {
+        for other in [of_run, without_session, elsewhere, open, refused] {
             assert_eq!(found_for(other, &[], Presence::Gone), []);
         }
         let adopted = RunRecord {

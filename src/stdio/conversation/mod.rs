@@ -1,10 +1,10 @@
 //! The conversation with one client: reads its lines, and answers or dispatches each request.
 
 mod ambiguity;
+pub(super) mod client_project;
 mod dispatch;
 mod handshake;
 mod malformed;
-pub(super) mod opening;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
