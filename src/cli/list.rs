@@ -111,7 +111,7 @@ fn table(context: &CommandContext, arguments: &ListArguments, listed: &[ServerSu
         "NAME",
         "VERSION",
         "INSTALLED",
-        "LAST RUN",
+        "LAST USE",
         "APPROVED",
         "CALLS",
         "TOOLS",
@@ -170,7 +170,7 @@ fn row(context: &CommandContext, server: &ServerSurvey) -> [String; 9] {
             (Some(true), Some(bytes)) => gc::megabytes(bytes),
             (installed, _) => installed.map_or_else(none, yes_or_no),
         },
-        server.last_run.map_or_else(none, day),
+        server.last_use.map_or_else(none, day),
         match server.access {
             None => none(),
             Some(Access::Approved) => "yes".to_owned(),

@@ -102,6 +102,12 @@ impl Locations {
         self.state.join("failures")
     }
 
+    /// Returns the directory that tells when each server was called last.
+    #[must_use]
+    pub fn uses(&self) -> PathBuf {
+        self.state.join("uses")
+    }
+
     /// Returns the directory of what can be fetched again: catalogs, package caches.
     #[must_use]
     pub fn cache(&self) -> &Path {

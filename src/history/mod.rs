@@ -12,7 +12,6 @@
 mod chain;
 mod error;
 mod handle;
-mod last_runs;
 mod parts;
 mod record;
 mod refusals;
@@ -24,7 +23,6 @@ mod writer;
 pub use chain::{Link, hash};
 pub use error::HistoryError;
 pub use handle::{Clock, History};
-pub use last_runs::last_runs;
 pub use parts::{PART_BYTES, PARTS, TOTAL_BYTES};
 pub use record::{AnswerShape, Ended, MaliciousOutcome, Record, RuleChange, Sandbox, Text};
 pub use verification::{Fault, Head, Verdict, Verifier};

@@ -37,7 +37,7 @@ fn every_server_has_a_line_and_every_problem_a_note() {
     assert_eq!(
         stdout(&output),
         "\
-NAME      VERSION  INSTALLED  LAST RUN  APPROVED  CALLS      TOOLS  STARTUP   DECLARED IN
+NAME      VERSION  INSTALLED  LAST USE  APPROVED  CALLS      TOOLS  STARTUP   DECLARED IN
 floating  -        no         -         no        ask first  ?      lazy      .pml.json:11
 never     1.3.0    no         -         denied    never      ?      eager     .pml.json:18
 off       -        -          -         no        never      ?      disabled  .pml.json:25
@@ -145,20 +145,24 @@ fn a_file_that_does_not_parse_is_an_error_with_its_place() {
 }
 
 #[test]
-fn the_last_run_and_the_last_failure_of_a_server_are_told_with_its_log() {
+fn the_last_call_and_the_last_failure_of_a_server_are_told_with_its_log() {
     let world = World::with_fake(&json!({ "allow": ["*"] }), &["--crash-on-call", "2"]);
     let server = || json_of(&world.run(&["list", "--json"]))["servers"][0].clone();
     let before = server();
     assert_eq!(
-        (&before["lastRun"], &before["lastFailure"], &before["bytes"]),
+        (&before["lastUse"], &before["lastFailure"], &before["bytes"]),
         (&Value::Null, &Value::Null, &Value::Null)
     );
     let began = i64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
     let mut client = world.legacy();
+    client.call("fake__connect", &json!({}));
+    assert_eq!(server()["lastUse"], Value::Null, "started, but not used yet");
     client.call("fake__echo", &json!({}));
-    let ran = server();
-    assert!(ran["lastRun"].as_i64().unwrap() >= began, "{ran}");
-    assert_eq!(ran["lastFailure"], Value::Null);
+    eventually("the call is noted", DEADLINE, || !server()["lastUse"].is_null());
+    let used = server();
+    // The clock of the disk may be a moment behind.
+    assert!(used["lastUse"].as_i64().unwrap() >= began - 1000, "{used}");
+    assert_eq!(used["lastFailure"], Value::Null);
 
     let died = client.call("fake__echo", &json!({}));
     assert_eq!(died["isError"], true, "{died}");
@@ -203,7 +207,7 @@ fn the_last_run_and_the_last_failure_of_a_server_are_told_with_its_log() {
     world.configure(&json!({ "mcpServers": { "fake": world.fake(&[]) } }));
     let other = server();
     assert_eq!(
-        (&other["lastRun"], &other["lastFailure"]),
+        (&other["lastUse"], &other["lastFailure"]),
         (&Value::Null, &Value::Null)
     );
 }

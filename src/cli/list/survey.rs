@@ -8,7 +8,6 @@ use tokio_util::task::TaskTracker;
 use super::super::{CommandContext, Haste, forecast};
 use super::tool::{Outlook, Tool};
 use crate::config::{Config, FilePosition, Server, Startup};
-use crate::history::last_runs;
 use crate::loader::{Known, LastFailure, Loader, Package, Plan, PlanError, VersionSpec, plan};
 use crate::permissions::{CONNECT, Forecast, ForecastOutcome, Policy, Ruling};
 use crate::protocol::approval::ShownDependency;
@@ -26,8 +25,8 @@ pub(super) struct ServerSurvey {
     pub(super) installed: Option<bool>,
     /// How much of the disk its installation takes.
     pub(super) bytes: Option<u64>,
-    /// When it ran last, as it is declared.
-    pub(super) last_run: Option<Timestamp>,
+    /// When it was called last, as it is declared.
+    pub(super) last_use: Option<Timestamp>,
     /// Why it failed last, as it is declared.
     pub(super) last_failure: Option<LastFailure>,
     /// Whether a call of it needs a person; `None` if it cannot be called at all.
@@ -97,7 +96,7 @@ impl ServerSurvey {
             "provenance": shown.and_then(|shown| shown.installation.provenance.as_ref()),
             "installed": self.installed,
             "bytes": self.bytes,
-            "lastRun": self.last_run,
+            "lastUse": self.last_use,
             "lastFailure": self.last_failure.as_ref().map(|failure| json!({
                 "at": failure.at,
                 "what": failure.what,
@@ -142,15 +141,11 @@ pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSu
         TaskTracker::new(),
     );
     let approvals = Place::of(&context.locations).approvals();
-    let runs = last_runs(&context.locations.history());
     let mut listed: Vec<_> = config
         .servers
         .iter()
         .map(|(name, server)| match plan(name, server, &context.environment) {
-            Ok(plan) => ServerSurvey {
-                last_run: runs.get(plan.digest()).map(|at| Timestamp::from_millis(*at)),
-                ..planned(server, &plan, &loader, &policy, &approvals)
-            },
+            Ok(plan) => planned(server, &plan, &loader, &policy, &approvals),
             Err(error) => unplanned(name, server, &error),
         })
         .collect();
@@ -172,7 +167,7 @@ fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> Serve
         version: None,
         installed: None,
         bytes: None,
-        last_run: None,
+        last_use: None,
         last_failure: None,
         access: None,
         approval: None,
@@ -231,7 +226,7 @@ fn planned(
         version: shown.version.clone(),
         installed,
         bytes: plan.package().and_then(|package| loader.packages().size(package)),
-        last_run: None,
+        last_use: loader.last_use(plan).map(Timestamp::from_millis),
         last_failure: loader.last_failure(plan),
         access: Some(access),
         next: Some(next),
@@ -376,7 +371,7 @@ mod tests {
             version: None,
             installed: None,
             bytes: None,
-            last_run: None,
+            last_use: None,
             last_failure: None,
             access: None,
             approval: None,

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::failure_log::{FailureLogs, LastFailure};
+use super::last_use::LastUses;
 use super::running_server::Started;
 use super::slot::{Lease, Slot};
 use crate::config::{Environment, Locations};
@@ -61,6 +62,8 @@ pub(super) struct Common {
     pub(super) catalog: Catalog,
     /// Where the last failure of each server is kept.
     pub(super) failures: FailureLogs,
+    /// Where it is kept when each server was called last.
+    pub(super) uses: LastUses,
     /// The plans whose packages are being resolved.
     resolving: DashSet<Digest>,
     pub(super) environment: Environment,
@@ -104,6 +107,7 @@ impl Loader {
             history,
             catalog: Catalog::new(locations),
             failures: FailureLogs::new(locations),
+            uses: LastUses::new(locations),
             resolving: DashSet::new(),
             environment: environment.clone(),
             tasks,
@@ -133,6 +137,12 @@ impl Loader {
     #[must_use]
     pub fn last_failure(&self, plan: &Plan) -> Option<LastFailure> {
         self.common.failures.read(plan)
+    }
+
+    /// Returns when a server was called last as it is declared now, in milliseconds since 1970.
+    #[must_use]
+    pub fn last_use(&self, plan: &Plan) -> Option<i64> {
+        self.common.uses.read(plan)
     }
 
     /// Returns the store of packages.

@@ -4,6 +4,7 @@ mod error;
 mod failure_log;
 mod history_record;
 mod known_lists;
+mod last_use;
 mod launch;
 mod loader;
 mod mutex;

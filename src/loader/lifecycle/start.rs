@@ -262,8 +262,13 @@ impl Loader {
         ))
     }
 
-    /// Watches a running server: notes its death, and stops it when no call uses it.
+    /// Watches a running server: notes its calls and its death, and stops it when no call uses it.
     fn keep(&self, slot: &Arc<Slot>, plan: &Arc<Plan>, server: &Server, started: Started) {
+        let (loader, called) = (self.clone(), (Arc::clone(plan), started.clone()));
+        self.common.tasks.spawn(async move {
+            let (plan, started) = called;
+            loader.common.uses.keep(&plan, &started).await;
+        });
         let (slot, idle, name) = (Arc::clone(slot), server.idle, plan.dependency().clone());
         let (loader, plan) = (self.clone(), Arc::clone(plan));
         self.common.tasks.spawn(async move {

@@ -69,6 +69,8 @@ pub(in crate::loader) struct SessionState {
     pub(in crate::loader) next_id: AtomicU64,
     pub(in crate::loader) ended: OnceLock<Arc<Ended>>,
     pub(in crate::loader) used_at: Mutex<Instant>,
+    /// Rings when a client's call is sent.
+    pub(in crate::loader) called: Notify,
     /// How often one of its lists was learned anew and was another.
     pub(in crate::loader) list_changes: AtomicU64,
     pub(in crate::loader) era: OnceLock<Era>,
@@ -120,6 +122,7 @@ impl Session {
             next_id: AtomicU64::new(1),
             ended: OnceLock::new(),
             used_at: Mutex::new(Instant::now()),
+            called: Notify::new(),
             list_changes: AtomicU64::new(0),
             era: OnceLock::new(),
             client,
@@ -221,8 +224,19 @@ impl Session {
         id
     }
 
+    /// Waits for a client's call; one that was made before counts once.
+    pub(in crate::loader) async fn called(&self) {
+        self.0.called.notified().await;
+    }
+
+    /// Sends a client's call that was registered under `id`.
+    pub fn send_call(&self, id: u64, method: &str, params: impl IntoIterator<Item = Bytes>) {
+        self.0.called.notify_one();
+        self.send(id, method, params);
+    }
+
     /// Sends the request that was registered under `id`.
-    pub fn send(&self, id: u64, method: &str, params: impl IntoIterator<Item = Bytes>) {
+    pub(in crate::loader) fn send(&self, id: u64, method: &str, params: impl IntoIterator<Item = Bytes>) {
         let mut digits = itoa::Buffer::new();
         let id = digits.format(id);
         let method = escaped(method);

@@ -135,7 +135,7 @@ impl OpenCall {
             meta,
         };
         let params = to_server::params(&self.request.params, object, &address);
-        session.send(id, self.request.method.name(), params);
+        session.send_call(id, self.request.method.name(), params);
     }
 
     /// Leaves the call to the dependency, which has its whole time for it: nobody else's time counts.
