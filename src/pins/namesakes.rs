@@ -209,7 +209,54 @@ mod tests {
                 assert_eq!(look_alike(found), Some(expected), "{found}");
             }
         }
-        assert_eq!(look_alike('\u{1d7cf}'), Some('1'));
+        assert_eq!(look_alike('\u{24d1}'), Some('b'));
+        for (offset, digit) in (0..50).zip("0123456789".chars().cycle()) {
+            let found = char::from_u32(0x1d7ce + offset).unwrap();
+            assert_eq!(look_alike(found), Some(digit), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_letter_of_another_script_is_taken_for_the_one_it_is_drawn_like() {
+        let drawn_alike = [
+            ('a', "аАαΑɑ"),
+            ('b', "вВΒβЬь"),
+            ('c', "сСϲϹⅽ"),
+            ('d', "ԁⅾ"),
+            ('e', "еЕΕεєЄҽ"),
+            ('g', "ɡց"),
+            ('h', "нНΗһҺհ"),
+            ('i', "іІιΙıⅰ"),
+            ('j', "јЈϳ"),
+            ('k', "кКκΚ"),
+            ('l', "ӏӀⅼǀ"),
+            ('m', "мМΜⅿ"),
+            ('n', "Νηո"),
+            ('o', "оОοΟσօ"),
+            ('p', "рРρΡ"),
+            ('q', "ԛԚ"),
+            ('r', "г"),
+            ('s', "ѕЅՏ"),
+            ('t', "тТτΤ"),
+            ('u', "υսμ"),
+            ('v', "νѵѴⅴ"),
+            ('w', "ԝԜωա"),
+            ('x', "хХχΧⅹ"),
+            ('y', "уУΥүҮγ"),
+            ('z', "Ζζ"),
+        ];
+        for (letter, others) in drawn_alike {
+            let known = namesakes(&[&format!("fs:read_{letter}")]);
+            for other in others.chars() {
+                let expected = format!("`fs:read_{letter}`");
+                assert_eq!(known.of(&format!("read_{other}")), Some(expected), "{other}");
+            }
+        }
+        // Between words a dash of any length may stand.
+        let known = namesakes(&["fs:read_file"]);
+        for dash in ["\u{2010}", "\u{2013}", "\u{2212}", "\u{a0}", ".", "/"] {
+            assert!(known.of(&format!("read{dash}file")).is_some(), "{dash:?}");
+        }
     }
 
     #[test]

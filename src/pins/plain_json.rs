@@ -52,9 +52,6 @@ fn end_of_string(rest: &[u8]) -> usize {
             Some(b'\\') => at += 2,
             Some(_) => at += 1,
         }
-        if at > rest.len() {
-            return rest.len();
-        }
     }
 }
 
@@ -71,6 +68,10 @@ mod tests {
         );
         for broken in ["\"", "\"\\", "/*", "//", "/", ",}", "[1,,]"] {
             assert_eq!(without_comments(broken).len(), broken.len(), "{broken}");
+        }
+        // A stroke alone is no comment, and an escaped quotation mark ends no string wherever it stands.
+        for text in ["[1 / 2]", "\"\\\"//\"", "\"a\\\"//\""] {
+            assert_eq!(without_comments(text), text);
         }
     }
 }
