@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::browser::{card, opened};
 use crate::support::browser::{Browser, Look};
 use crate::support::claude::{claude_environment, claude_program};
 use crate::support::messages_api::{MessagesApi, Turn};
@@ -227,6 +228,11 @@ fn draw(screen: &str, name: &str) {
     let browser = Browser::start(Look::Dark);
     browser.goto(&format!("file://{}", file.display()));
     browser.wait_for_element("pre");
+    keep(&browser, name);
+}
+
+/// Puts a picture of what a browser shows into the documentation.
+fn keep(browser: &Browser, name: &str) {
     let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
     std::fs::write(picture, browser.screenshot()).unwrap();
 }
@@ -245,4 +251,7 @@ fn pictures_for_the_documentation() {
     for (text, name) in [(dialog, "newcomer-dialog.png"), (screen, "newcomer-terminal.png")] {
         draw(&text.replace(&home, "~"), name);
     }
+    let (_server, browser) = opened(&world, Look::Dark);
+    browser.wait_for_element(&card("pending"));
+    keep(&browser, "newcomer-page.png");
 }
