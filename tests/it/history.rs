@@ -161,12 +161,12 @@ fn pruning_is_for_a_person_and_says_what_it_removed() {
     let young = world.run(&["history", "prune", "--older", "90d", "--json"]);
     assert_eq!(json_of(&young)["removedParts"], 0);
     world.set("CLAUDECODE", "1");
-    world.configure(&json!({ "approvals": { "by": "human" } }));
-    assert_eq!(
-        world.run(&["history", "prune", "--older", "0d"]).status.code(),
-        Some(1)
-    );
-    assert!(text(&world).contains("a:b"));
+    for by in ["client", "human"] {
+        world.configure(&json!({ "approvals": { "by": by } }));
+        let refused = world.run(&["history", "prune", "--older", "0d"]);
+        assert_eq!(refused.status.code(), Some(1), "{by}: {}", stderr(&refused));
+        assert!(text(&world).contains("a:b"), "{by}");
+    }
     world.set("CLAUDECODE", "");
     let old = world.run(&["history", "prune", "--older", "0d"]);
     assert!(
