@@ -91,7 +91,7 @@ fn put(world: &World, ask: Ask) -> Workflow {
         twin: 0,
         channel: None,
     };
-    store(world).create(new, now()).unwrap().workflow()
+    store(world).create(new, now()).unwrap().suspension.workflow()
 }
 
 fn put_install(world: &World) -> String {
