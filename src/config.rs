@@ -23,6 +23,7 @@ mod notices;
 mod notify_command;
 mod ownership;
 mod provenance_settings;
+mod regular_file;
 mod release_age;
 mod repository;
 mod run_settings;

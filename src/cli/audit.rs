@@ -11,6 +11,7 @@ use clap::Args;
 use self::report::Report;
 use super::failure::{Hinted as _, hinted};
 use super::pinned_servers::{self, Kept};
+use super::terminal::StepDisplay;
 use super::{CommandContext, Haste, output};
 use crate::config::{AdvisorySettings, AskedPackages};
 use crate::loader::{AdvisoryCache, AdvisoryError, KeptAnswers, Osv, Packages, Registries};
@@ -98,8 +99,10 @@ pub(crate) fn run(context: &CommandContext, arguments: &AuditArguments) -> anyho
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let asking = ask(context, settings, &asked, kept);
-        let (answers, kept) = runtime.block_on(asking).map_err(hinted)?;
+        let steps = StepDisplay::new();
+        let answered = runtime.block_on(ask(context, settings, &asked, kept, &steps));
+        steps.clear();
+        let (answers, kept) = answered.map_err(hinted)?;
         cache.write(kept);
         answers
     };
@@ -169,8 +172,10 @@ async fn ask(
     settings: &AdvisorySettings,
     asked: &BTreeSet<PackageVersion>,
     mut kept: KeptAnswers,
+    steps: &StepDisplay,
 ) -> Result<(Answers, KeptAnswers), AdvisoryError> {
     let osv = Osv::new(settings, &context.environment).await?;
+    steps.step(&format!("asking about {} packages", asked.len()));
     let found = osv.ask(asked).await?;
     let named: BTreeMap<&str, Option<&str>> = found
         .values()
@@ -188,6 +193,9 @@ async fn ask(
     for id in missing.iter().filter(|id| is_malicious(id)) {
         // That it was taken back counts as long as it is known to be so.
         kept.advisories.remove(id);
+    }
+    if !missing.is_empty() {
+        steps.step(&format!("asking about {} advisories", missing.len()));
     }
     kept.advisories.extend(osv.details(&missing).await);
     let now = now().millis();

@@ -36,20 +36,15 @@ pub(super) struct Newest {
 #[error("`{name}` stays as it is")]
 struct TooYoung {
     name: DependencyName,
-    /// The version that was asked for by its number.
-    version: Option<String>,
+    /// The command that takes it all the same, as it is typed after `pml`.
+    command: String,
     #[source]
     source: InstallError,
 }
 
 impl Hint for TooYoung {
     fn hint(&self) -> Option<String> {
-        let version = self.version.as_deref();
-        let version = version.map_or_else(String::new, |version| format!(" --to {}", shell::word(version)));
-        Some(format!(
-            "to take it all the same: pml upgrade --now {}{version}",
-            self.name
-        ))
+        Some(format!("to take it all the same: pml {}", self.command))
     }
 }
 
@@ -59,12 +54,18 @@ pub(super) fn unresolved(
     version: Option<&String>,
     source: InstallError,
 ) -> anyhow::Error {
+    let version = version.map_or_else(String::new, |version| format!(" --to {}", shell::word(version)));
+    too_young_for(name, format!("upgrade --now {name}{version}"), source)
+}
+
+/// Makes an error of a version that could not be resolved; where it is too young, `command` takes it all the same.
+pub(super) fn too_young_for(name: &DependencyName, command: String, source: InstallError) -> anyhow::Error {
     if !source.is_about_age() {
         return source.into();
     }
     hinted(TooYoung {
         name: name.clone(),
-        version: version.cloned(),
+        command,
         source,
     })
 }
@@ -206,20 +207,87 @@ fn changed_word(before: &Launch, after: &Launch) -> Option<(LaunchWord, String)>
     }
 }
 
-/// Tells whether a version is newer than another by its numbers; one that cannot be compared is.
+/// Tells whether a version is newer than another; one that cannot be compared is.
 fn is_newer(version: &str, than: &str) -> bool {
     if version == than {
         return false;
     }
-    let numbers = |version: &str| {
-        let release = version.split(['-', '+']).next().unwrap_or_default().to_owned();
-        let numbers = release.split('.').map(|part| part.parse::<u64>().ok());
-        numbers.collect::<Option<Vec<u64>>>()
-    };
-    match (numbers(version), numbers(than)) {
+    match (VersionOrder::of(version), VersionOrder::of(than)) {
         (Some(version), Some(than)) => version >= than,
         _ => true,
     }
+}
+
+/// The order of the versions of npm and PyPI, as far as one grammar reads both.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct VersionOrder {
+    numbers: Vec<u64>,
+    suffix: VersionSuffix,
+}
+
+/// What follows the numbers of a version: `-rc.1`, `rc1`, `.post1`.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum VersionSuffix {
+    /// It comes before the version without it.
+    Before(Vec<SuffixPart>),
+    /// There is none.
+    None,
+    /// It comes after.
+    After(Vec<SuffixPart>),
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SuffixPart {
+    Number(u64),
+    Word(String),
+}
+
+impl VersionOrder {
+    /// Reads a version; `None` where it does not begin with a number.
+    fn of(version: &str) -> Option<Self> {
+        // What names a build orders nothing.
+        let version = version.split('+').next().unwrap_or_default();
+        let mut numbers = Vec::new();
+        let mut rest = version;
+        loop {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let (number, after) = rest.split_at(digits);
+            numbers.push(number.parse().ok()?);
+            rest = after;
+            match after.strip_prefix('.') {
+                Some(next) if next.starts_with(|first: char| first.is_ascii_digit()) => rest = next,
+                _ => break,
+            }
+        }
+        let parts = suffix_parts(rest);
+        let suffix = match parts.first() {
+            None => VersionSuffix::None,
+            Some(SuffixPart::Word(word)) if word.eq_ignore_ascii_case("post") => VersionSuffix::After(parts),
+            Some(_) => VersionSuffix::Before(parts),
+        };
+        Some(Self { numbers, suffix })
+    }
+}
+
+/// Cuts what follows the numbers into numbers and words; `rc.10`, `rc10` and `-rc-10` are the same two.
+fn suffix_parts(text: &str) -> Vec<SuffixPart> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.bytes().next() {
+        let is_number = first.is_ascii_digit();
+        let is_word = |byte: u8| byte.is_ascii_alphabetic();
+        let alike = |byte: &u8| byte.is_ascii_digit() == is_number && is_word(*byte) == is_word(first);
+        let length = rest.bytes().take_while(alike).count();
+        let part = &rest[..length];
+        rest = &rest[length..];
+        match part.parse() {
+            Ok(number) => parts.push(SuffixPart::Number(number)),
+            Err(_) if is_word(first) || is_number => parts.push(SuffixPart::Word(part.to_ascii_lowercase())),
+            // What stands between two parts.
+            Err(_) => {}
+        }
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -234,6 +302,21 @@ mod tests {
             ("2026.8.31", "2025.12.18", true),
             ("1.0.0", "1.0.0", false),
             ("1.0.0", "1.0.0-beta.1", true),
+            ("1.0.0-rc.1", "1.0.0", false),
+            ("1.0.0rc1", "1.0.0", false),
+            ("1.0.0", "1.0.0rc1", true),
+            ("1.0.0", "2.0.0rc1", false),
+            ("1.1.0-rc.1", "1.0.0", true),
+            ("1.0.0-rc.2", "1.0.0-rc.1", true),
+            ("1.0.0-rc.1", "1.0.0-rc.2", false),
+            ("1.0.0-rc.10", "1.0.0-rc.9", true),
+            ("1.0.0rc10", "1.0.0rc9", true),
+            ("1.0.0-rc.1", "1.0.0-beta.9", true),
+            ("1.0.0-alpha", "1.0.0-alpha.1", false),
+            ("1.0.0.post1", "1.0.0", true),
+            ("1.0.0", "1.0.0.post1", false),
+            ("1.0.0+build.2", "1.0.0+build.1", true),
+            ("1.0.0-ü", "1.0.0", true),
             ("1.0", "latest", true),
         ] {
             assert_eq!(is_newer(version, than), newer, "{version} {than}");

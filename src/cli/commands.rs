@@ -131,6 +131,7 @@ Examples:
   pml lock --check                     changes nothing; exit code 1 if a lock is not up to date
   pml lock --upgrade time              its newest version, in the configuration and the lock; installs nothing
   pml lock --all                       the same for every server
+  pml lock --now --upgrade time        also if it was published too short a time ago
 
 Exit code: 0 done, 1 not up to date or refused, 2 error.")]
     Lock(lock::LockArguments),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::candidate::{Candidate, unresolved};
 use super::server_pins::lock_beside;
 use super::terminal::StepDisplay;
-use super::{CommandContext, Haste, install, interruption, output};
+use super::{CommandContext, Haste, install, interruption, lock, output, person};
 use crate::config::{Config, Server};
 use crate::loader::process::supervisor;
 use crate::loader::{Catalog, InstallStep, Packages, plan};
@@ -25,6 +25,9 @@ pub(crate) struct DiffArguments {
     /// Compare with this version instead of what is declared, or the newest
     #[arg(long, value_name = "VERSION")]
     to: Option<String>,
+    /// Compare with it also if it was published too short a time ago ("minReleaseAgeDays")
+    #[arg(long)]
+    now: bool,
     /// Print the difference as JSON
     #[arg(long)]
     json: bool,
@@ -40,11 +43,13 @@ pub(crate) fn run(
     let Some(server) = config.servers.get(&arguments.name) else {
         return Ok(ExitCode::from(2));
     };
+    let haste = Haste::of(arguments.now);
+    person::required_for_haste(context, "diff", haste)?;
     let packages = Packages::new(
         &context.locations,
         &context.environment,
         context.history(),
-        context.release_age(Haste::None),
+        context.release_age(haste),
     )
     .supervised_by(supervisor::program()?);
     let compared = interruption::until_interrupted(compare(context, &packages, server, arguments))?;
@@ -66,6 +71,7 @@ pub(crate) fn run(
             "now": {
                 "version": version(&after),
                 "published": after.package.as_ref().and_then(|package| package.published),
+                "age": after.package.as_ref().and_then(lock::age),
                 "provenance": after.package.as_ref().and_then(|package| package.provenance.proven()),
             },
             "lines": lines,

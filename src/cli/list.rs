@@ -110,6 +110,7 @@ fn table(context: &CommandContext, arguments: &ListArguments, listed: &[ServerSu
     let head = [
         "NAME",
         "VERSION",
+        "PUBLISHED",
         "INSTALLED",
         "LAST USE",
         "APPROVED",
@@ -124,8 +125,8 @@ fn table(context: &CommandContext, arguments: &ListArguments, listed: &[ServerSu
         let cells = std::iter::once(&head).chain(&rows);
         cells.map(|row| row[column].chars().count()).max().unwrap_or(0)
     };
-    let widths: [usize; 9] = std::array::from_fn(width);
-    let line = |row: &[String; 9]| {
+    let widths: [usize; 10] = std::array::from_fn(width);
+    let line = |row: &[String; 10]| {
         let cells: Vec<_> = row
             .iter()
             .zip(widths)
@@ -155,7 +156,7 @@ fn day(at: Timestamp) -> String {
     text.split('T').next().unwrap_or_default().to_owned()
 }
 
-fn row(context: &CommandContext, server: &ServerSurvey) -> [String; 9] {
+fn row(context: &CommandContext, server: &ServerSurvey) -> [String; 10] {
     let none = || "-".to_owned();
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let startup = match (server.disabled, server.startup) {
@@ -166,6 +167,11 @@ fn row(context: &CommandContext, server: &ServerSurvey) -> [String; 9] {
     [
         server.name.to_string(),
         server.version.clone().unwrap_or_else(none),
+        server
+            .shown
+            .as_ref()
+            .and_then(|shown| shown.installation.age.clone())
+            .unwrap_or_else(none),
         match (server.installed, server.bytes) {
             (Some(true), Some(bytes)) => gc::megabytes(bytes),
             (installed, _) => installed.map_or_else(none, yes_or_no),

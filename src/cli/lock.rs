@@ -10,18 +10,20 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, too_young_for};
 use super::server_pins::lock_beside;
 use super::terminal::StepDisplay;
-use super::{CommandContext, Haste, install, interruption, output};
+use super::{CommandContext, Haste, install, interruption, output, person};
 use crate::config::{Config, Server};
 use crate::loader::process::supervisor;
 use crate::loader::{Packages, Plan, plan};
 use crate::pins::{PackagePin, Pin, lock_path};
 use crate::protocol::DependencyName;
+use crate::proxy::now;
 
 /// What to lock.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a word that can be typed")]
 pub(crate) struct LockArguments {
     /// The servers to lock; without a name, all of them
     #[arg(value_name = "NAME")]
@@ -32,6 +34,9 @@ pub(crate) struct LockArguments {
     /// Give every server its newest version
     #[arg(long, conflicts_with_all = ["names", "upgrade"])]
     all: bool,
+    /// Take versions also if they were published too short a time ago ("minReleaseAgeDays")
+    #[arg(long)]
+    now: bool,
     /// Change nothing; the exit code is 1 if a lock would change
     #[arg(long, conflicts_with_all = ["upgrade", "all"])]
     check: bool,
@@ -52,11 +57,13 @@ pub(crate) fn run(
         &arguments.upgrade
     };
     let names = install::selected(config, wanted)?;
+    let haste = Haste::of(arguments.now);
+    person::required_for_haste(context, "lock", haste)?;
     let packages = Packages::new(
         &context.locations,
         &context.environment,
         context.history(),
-        context.release_age(Haste::None),
+        context.release_age(haste),
     )
     .supervised_by(supervisor::program()?);
     let done = interruption::until_interrupted(lock_all(context, arguments, &packages, &names))?;
@@ -102,7 +109,9 @@ async fn lock_all(
             }
             (true | false, _) => (server, found),
         };
-        let pin = pin_of(context, packages, &server, &plan, &steps).await;
+        let upgrade = if chosen.is_some() { "--upgrade " } else { "" };
+        let all_the_same = format!("lock --now {upgrade}{name}");
+        let pin = pin_of(context, packages, &server, &plan, all_the_same, &steps).await;
         let pin = pin.inspect_err(|_| steps.clear())?;
         // Last: a version of which not everything is known is not declared.
         if let Some(candidate) = chosen {
@@ -162,6 +171,8 @@ fn report(
                     "name": name,
                     "package": package.map(|package| &package.name),
                     "version": package.map(|package| &package.version),
+                    "published": package.and_then(|package| package.published),
+                    "age": package.and_then(age),
                     "packages": package.map(|package| package.packages.len()),
                     "tools": pin.tools.as_ref().map(BTreeMap::len),
                 })
@@ -214,18 +225,22 @@ fn report(
 }
 
 /// Returns what a server is: its package as the registry has it, its tools as they were accepted or locked before.
+///
+/// `all_the_same` is the command that locks what is too young.
 async fn pin_of(
     context: &CommandContext,
     packages: &Packages,
     server: &Server,
     plan: &Plan,
+    all_the_same: String,
     steps: &StepDisplay,
 ) -> anyhow::Result<Pin> {
     let name = plan.dependency();
     let package = match plan.package() {
         Some(_) => {
             let step = |at: crate::loader::InstallStep| steps.step(&format!("{name}: {at}"));
-            Some(packages.lock(plan, &step).await?)
+            let locked = packages.lock(plan, &step).await;
+            Some(locked.map_err(|source| too_young_for(name, all_the_same, source))?)
         }
         None => None,
     };
@@ -246,6 +261,11 @@ async fn pin_of(
         tools,
     };
     Ok(pin.shared())
+}
+
+/// Says how long ago a version was published, where the registry tells.
+pub(super) fn age(package: &PackagePin) -> Option<String> {
+    package.published.map(|published| published.ago(now().millis()))
 }
 
 fn version(package: Option<&PackagePin>) -> Option<(&str, &str)> {

@@ -1,11 +1,13 @@
 //! `pml verify [NAME…]`: compares what is installed with what was installed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::terminal::StepDisplay;
 use super::{CommandContext, Haste, install, output};
 use crate::loader::{Packages, Plan, VerifiedFiles, VerifiedInstallation, plan};
 use crate::protocol::{DependencyName, Shown};
@@ -66,12 +68,20 @@ pub(crate) fn run(context: &CommandContext, arguments: &VerifyArguments) -> anyh
         using.map(|plan| plan.dependency().clone()).collect()
     };
     let names = &arguments.names;
-    let wanted =
-        |directory: &Path| names.is_empty() || servers_of(directory).iter().any(|name| names.contains(name));
+    let steps = StepDisplay::new();
+    let wanted = |directory: &Path| {
+        let is_wanted = names.is_empty() || servers_of(directory).iter().any(|name| names.contains(name));
+        if is_wanted && !arguments.json {
+            steps.step(&format!("reading {}", context.path(directory)));
+        }
+        is_wanted
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let found = runtime.block_on(packages.verify(wanted))?;
+    let found = runtime.block_on(packages.verify(wanted));
+    steps.clear();
+    let found = found?;
     let verified: Vec<Verified> = found
         .into_iter()
         .map(|found| Verified {
@@ -97,7 +107,16 @@ pub(crate) fn run(context: &CommandContext, arguments: &VerifyArguments) -> anyh
         output::data(&lines.join("\n"))
     };
     if !is_intact && !arguments.json {
-        output::say("to install a server anew: pml uninstall NAME, then pml install NAME");
+        let broken = verified.iter().filter(|verified| !verified.found.is_intact());
+        let broken: BTreeSet<_> = broken.flat_map(|verified| &verified.servers).collect();
+        for name in broken {
+            output::say(&format!(
+                "to install it anew: pml uninstall {name}, then pml install {name}"
+            ));
+        }
+        for name in &absent {
+            output::say(&format!("to install it: pml install {name}"));
+        }
     }
     Ok(output::verdict(code, written)?)
 }

@@ -1,20 +1,19 @@
 //! One configuration file as a layer of a [`Config`]: read as bytes, parsed, then checked.
 
-use std::fs::{Metadata, OpenOptions};
+use std::fs::Metadata;
 use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged as _;
-use rustix::fs::OFlags;
 
 use super::document::{self, DocumentFault};
 use super::file::{
     ByEntry, DialogEntry, File, ModeEntry, PatternText, ProtocolEntry, Seconds, ServerEntry, StartupEntry,
 };
 use super::layer_kind::LayerKind;
+use super::regular_file::{self, OpenFault};
 use super::{
     AskUserMode, AskUserTools, By, Config, ConfigError, DialogMode, FilePosition, LineLimit, Problem, Rule,
     RuleList, Server, Startup, ToolFilter, launch, ownership, user_settings, wants,
@@ -75,28 +74,18 @@ fn read(
         path: path.to_owned(),
         source,
     };
-    let not_a_file = || ConfigError::NotAFile {
-        path: path.to_owned(),
-    };
-    // Opening a pipe would wait for its writer, and opening a device may do anything: look first.
-    match path.metadata() {
-        Ok(found) if !found.is_file() => return Err(not_a_file()),
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+    let (file, opened) = match regular_file::open(path) {
+        Ok(opened) => opened,
+        Err(OpenFault::NotAFile) => {
+            return Err(ConfigError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
+        Err(OpenFault::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
             return dangling(path).map_or(Ok(None), |path| Err(ConfigError::Dangling { path }));
         }
-        Err(error) => return Err(failed(error)),
-    }
-    // What counts is the file that was opened: another may stand there since the look.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)
-        .map_err(failed)?;
-    let opened = file.metadata().map_err(failed)?;
-    if !opened.is_file() {
-        return Err(not_a_file());
-    }
+        Err(OpenFault::Io(error)) => return Err(failed(error)),
+    };
     accept(&opened)?;
     let size = opened.len().min(limit);
     // One byte more, so that the end is seen without growing.

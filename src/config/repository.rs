@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
+use super::regular_file::{self, OpenFault};
+
 /// Stands in the root of a repository: a directory, or a file in a linked worktree or submodule.
 pub(super) const REPOSITORY: &str = ".git";
 
@@ -32,7 +34,7 @@ pub(super) enum RepositoryState {
     Changed,
     /// Git tracks it, and it is as git wrote it.
     Unchanged,
-    /// The index of the repository cannot be understood.
+    /// The index of the repository is no file, or cannot be understood.
     Unclear,
 }
 
@@ -100,11 +102,12 @@ fn tracked(file: &Path) -> Result<Option<IndexEntry>, Unclear> {
     };
     let git = git_directory(&root);
     let name = file.strip_prefix(&root).map_err(|_elsewhere| Unclear)?;
-    let index = match std::fs::File::open(git.join("index")) {
-        Ok(index) => index,
+    let index = match regular_file::open(&git.join("index")) {
+        Ok((index, _)) => index,
         // A new repository has none.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(_) => return Err(Unclear),
+        Err(OpenFault::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // An archive may bring a pipe in its place.
+        Err(OpenFault::Io(_) | OpenFault::NotAFile) => return Err(Unclear),
     };
     let mut bytes = Vec::new();
     let read = index.take(INDEX_LIMIT + 1).read_to_end(&mut bytes);
@@ -160,11 +163,8 @@ fn hash_of(git: &Path) -> ObjectHash {
 }
 
 fn small_file(path: &Path) -> Option<String> {
-    if !path.metadata().ok()?.is_file() {
-        return None;
-    }
+    let (file, _) = regular_file::open(path).ok()?;
     let mut text = String::new();
-    let file = std::fs::File::open(path).ok()?;
     file.take(SMALL_FILE_LIMIT).read_to_string(&mut text).ok()?;
     Some(text)
 }

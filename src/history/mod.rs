@@ -24,6 +24,8 @@ pub use chain::{Link, hash};
 pub use error::HistoryError;
 pub use handle::{Clock, History};
 pub use parts::{PART_BYTES, PARTS, TOTAL_BYTES};
-pub use record::{AnswerShape, Ended, MaliciousOutcome, Record, RuleChange, Sandbox, Text};
+pub use record::{
+    AnswerShape, ChangedContent, Ended, LapseReason, MaliciousOutcome, Record, RuleChange, Sandbox, Text,
+};
 pub use verification::{Fault, Head, Verdict, Verifier};
 pub use writer::{Pruned, append, prune, verify};

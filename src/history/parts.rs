@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 pub const PART_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The size of all parts: eight full ones, years of a person's work, verified within a second.
+///
+/// What a client can have written without a person is an ask and its lapse, one each and the second the shorter one: a
+/// client that asks without end fills them no more than twice as fast as by its asks alone.
 pub const TOTAL_BYTES: u64 = 8 * PART_BYTES;
 
 /// How long a part is written to, in milliseconds: 30 days, so that `prune` finds whole parts to remove where little

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::protocol::approval::ChangedPart;
 use crate::protocol::{Digest, Shown};
 
 /// The longest text of a record, in characters: the longest pattern is 512, most paths are shorter. It bounds a line to
@@ -55,6 +56,9 @@ pub enum Record {
         /// What the asking client calls itself.
         #[serde(skip_serializing_if = "Option::is_none")]
         client: Option<Text>,
+        /// What would be accepted, where something changed.
+        #[serde(flatten)]
+        change: Option<ChangedContent>,
     },
     /// An answer was recorded.
     Answer {
@@ -66,10 +70,20 @@ pub enum Record {
         tool: Text,
         /// What the answer is bound to.
         launch: Digest,
+        /// What was accepted or refused, where something changed.
+        #[serde(flatten)]
+        change: Option<ChangedContent>,
         /// What it was.
         answer: AnswerShape,
         /// The road, and who came on it.
         by: Text,
+    },
+    /// An ask ended unused: it had no answer, or no call took the one it had.
+    Lapse {
+        /// The id of the ask.
+        id: Text,
+        /// Why.
+        why: LapseReason,
     },
     /// A configuration file was changed by pml.
     Rule {
@@ -141,6 +155,11 @@ pub enum Record {
         /// The digest of everything that it depends on.
         lock: Digest,
     },
+    /// A package was taken out of the store.
+    Removed {
+        /// The package with its exact version.
+        package: Text,
+    },
     /// A server is about to be started or connected to.
     Start {
         /// The server.
@@ -194,6 +213,25 @@ pub enum Record {
         #[serde(skip_serializing_if = "is_zero")]
         unrecorded: u64,
     },
+}
+
+/// What a person is asked to accept of a server that changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangedContent {
+    /// Which part of it changed. Not written as `part`: the chain reads a number there.
+    pub of: ChangedPart,
+    /// Exactly what would be accepted.
+    pub content: Digest,
+}
+
+/// Why an ask ended unused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LapseReason {
+    /// Its time was over.
+    Expired,
+    /// What asked took it back.
+    Withdrawn,
 }
 
 /// What came of a server of which something is malicious.

@@ -18,6 +18,34 @@ fn refusal(text: &str) -> Record {
     }
 }
 
+#[test]
+fn what_a_record_says_of_a_change_is_not_taken_for_what_the_chain_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let digest = || crate::protocol::Digest::of(["x"]);
+    let change = Some(ChangedContent {
+        of: crate::protocol::approval::ChangedPart::Tools,
+        content: digest(),
+    });
+    let answered = Record::Answer {
+        id: Text::of("1"),
+        kind: "integrity",
+        tool: Text::of("a:b"),
+        launch: digest(),
+        change,
+        answer: AnswerShape::Once,
+        by: Text::of("cli"),
+    };
+    let lapsed = Record::Lapse {
+        id: Text::of("1"),
+        why: LapseReason::Expired,
+    };
+    append(directory.path(), NOON, &[answered, lapsed]).unwrap();
+    append(directory.path(), NOON, &[refusal("a:b")]).unwrap();
+    let verdict = verify(directory.path()).unwrap();
+    assert!(verdict.is_intact(), "{verdict:?}");
+    assert_eq!(verdict.lines, 4);
+}
+
 fn filled(directory: &Path, lines: usize) {
     for at in 0..lines {
         append(directory, NOON, &[refusal(&at.to_string())]).unwrap();

@@ -73,9 +73,47 @@ fn write(value: &JsonTree, depth: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// Returns what differs between two definitions, with what stands directly around it.
+/// Returns what differs between two definitions, with what stands directly around it; at least one line where they do.
 pub(super) fn text_difference(before: &ToolPin, now: &ToolPin) -> Vec<String> {
-    let (before, now) = (describe(before), describe(now));
+    if before == now {
+        return Vec::new();
+    }
+    let mut lines = compared(&describe(before), &describe(now));
+    let texts = |tool: &ToolPin| tool.tree().as_ref().map(without_blanks);
+    let same_words = match (texts(before), texts(now)) {
+        (Some(before), Some(now)) => before == now,
+        _ => false,
+    };
+    if lines.is_empty() && !same_words {
+        // A backslash in a text reads like an escape of it: as JSON the two are apart.
+        let written = |tool: &ToolPin| wrapped(tool.definition().get());
+        lines = compared(&written(before), &written(now));
+    }
+    if same_words || lines.is_empty() {
+        lines.insert(0, "!   only blanks or line breaks differ".to_owned());
+    }
+    lines
+}
+
+/// Returns a value whose texts have no blanks and no line breaks.
+fn without_blanks(value: &JsonTree) -> JsonTree {
+    match value {
+        JsonTree::Text(text) => JsonTree::Text(text.split_whitespace().collect()),
+        JsonTree::Array(elements) => JsonTree::Array(elements.iter().map(without_blanks).collect()),
+        JsonTree::Object(members) => {
+            let members = members.iter();
+            JsonTree::Object(
+                members
+                    .map(|(name, value)| (name.clone(), without_blanks(value)))
+                    .collect(),
+            )
+        }
+        JsonTree::Null | JsonTree::Bool(_) | JsonTree::Number(_) => value.clone(),
+    }
+}
+
+/// Returns the lines that differ, each with its sign, and those directly around them.
+fn compared(before: &[String], now: &[String]) -> Vec<String> {
     let before: Vec<&str> = before.iter().map(String::as_str).collect();
     let now: Vec<&str> = now.iter().map(String::as_str).collect();
     let difference = TextDiff::configure().diff_slices(&before, &now);
@@ -97,7 +135,8 @@ pub(super) fn text_difference(before: &ToolPin, now: &ToolPin) -> Vec<String> {
 fn sentences(text: &str) -> Vec<String> {
     let sentences = text.lines().flat_map(|line| line.split_inclusive(". "));
     sentences
-        .flat_map(|sentence| wrapped(sentence.trim_end()))
+        // Other blanks do not show, and are written out.
+        .flat_map(|sentence| wrapped(sentence.trim_end_matches([' ', '\t'])))
         .collect()
 }
 
@@ -139,6 +178,7 @@ fn wrapped(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::value::RawValue;
 
     fn tool(text: &str) -> ToolPin {
@@ -189,6 +229,68 @@ mod tests {
             tool(r#"{"description":"x","name":"a"}"#),
         );
         assert_eq!(text_difference(&one, &two), Vec::<String>::new());
+    }
+
+    #[test]
+    fn blanks_and_line_breaks_are_told_and_what_reads_like_an_escape_is_shown_as_json() {
+        let described = |text: &str| tool(&format!(r#"{{"name":"a","description":"{text}"}}"#));
+        let difference = |before: &str, now: &str| text_difference(&described(before), &described(now));
+        let blanks = "!   only blanks or line breaks differ";
+        for (before, now) in [
+            ("Reads it.", "Reads it. "),
+            ("Reads it. Stops.", r"Reads it.\nStops."),
+            (r"Reads it.\n", "Reads it.  "),
+            (r"Reads it.\r\n", r"Reads it.\n"),
+        ] {
+            assert_eq!(difference(before, now)[0], blanks, "{before:?} {now:?}");
+        }
+        assert_eq!(difference("Reads it.", "Reads it. "), [blanks]);
+        // A blank that is none of ASCII shows as what it is.
+        assert_eq!(
+            difference("Reads it.", r"Reads it.\u2003"),
+            [
+                blanks,
+                "-   description: Reads it.",
+                "+   description: Reads it.\\u{2003}",
+                "    name: \"a\"",
+            ]
+        );
+        assert_eq!(
+            difference(r"a\tb", r"a\\tb"),
+            [
+                r#"-   {"description":"a\tb","name":"a"}"#,
+                r#"+   {"description":"a\\tb","name":"a"}"#,
+            ]
+        );
+        let (text, number) = (tool(r#"{"description":"5"}"#), tool(r#"{"description":5}"#));
+        assert_eq!(
+            text_difference(&text, &number),
+            [r#"-   {"description":"5"}"#, r#"+   {"description":5}"#]
+        );
+    }
+
+    /// Pieces of definitions that read alike.
+    fn pieces() -> impl Strategy<Value = String> {
+        let piece = proptest::sample::select(vec![
+            " ", r"\n", r"\r", r"\t", ". ", "a", r"\\t", r"\u200b", r"\u2003", r"\ud800", r"\u2028", ": ",
+            "5",
+        ]);
+        proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn definitions_that_differ_have_a_line_that_says_so(
+            members in proptest::collection::vec((pieces(), pieces()), 2),
+            described in proptest::collection::vec(pieces(), 2),
+        ) {
+            let definition = |at: usize| {
+                let ((name, value), description) = (&members[at], &described[at]);
+                tool(&format!(r#"{{"{name}":"{value}","description":"{description}"}}"#))
+            };
+            let (before, now) = (definition(0), definition(1));
+            prop_assert_eq!(text_difference(&before, &now).is_empty(), before == now);
+        }
     }
 
     #[test]

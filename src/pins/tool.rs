@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::protocol::{Digest, Json, JsonTree, Shown, canonical};
+use crate::protocol::{Digest, Json, JsonTree, Shown, canonical, mended_json};
 
 /// A tool as its server defined it.
 ///
@@ -52,7 +52,11 @@ impl ToolPin {
     /// Returns how many characters of its texts do not show where they stand; those of emoji do not count.
     #[must_use]
     pub fn hidden_characters(&self) -> usize {
-        self.tree().as_ref().map_or(0, hidden_in)
+        // Read as it is listed to a model: half a surrogate pair must not take the rest out of sight.
+        let listed = mended_json(self.definition.get());
+        let tree = Json::parse(&listed).and_then(JsonTree::read);
+        tree.as_ref()
+            .map_or_else(|| Shown::hidden_characters(&listed), hidden_in)
     }
 
     /// Tells whether it says of itself that it only reads: `readOnlyHint` and not `destructiveHint`.
@@ -93,13 +97,14 @@ fn only<'a>(members: &'a [(String, JsonTree)], wanted: &str) -> Option<&'a JsonT
 
 /// Counts the characters of a value's strings that do not show where they stand.
 fn hidden_in(value: &JsonTree) -> usize {
-    let count = |text: &str| text.chars().filter(|found| Shown::hides(*found)).count();
     match value {
-        JsonTree::Text(text) => count(text),
+        JsonTree::Text(text) => Shown::hidden_characters(text),
         JsonTree::Array(elements) => elements.iter().map(hidden_in).sum(),
         JsonTree::Object(members) => {
             let members = members.iter();
-            members.map(|(name, value)| count(name) + hidden_in(value)).sum()
+            members
+                .map(|(name, value)| Shown::hidden_characters(name) + hidden_in(value))
+                .sum()
         }
         JsonTree::Null | JsonTree::Bool(_) | JsonTree::Number(_) => 0,
     }
@@ -152,6 +157,21 @@ mod tests {
             tool,
             pin(r#"{"name":"a","description":"Reads a file.","x":null}"#)
         );
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_takes_no_hidden_character_out_of_sight() {
+        let hidden = |text: &str| pin(text).hidden_characters();
+        assert_eq!(hidden(r#"{"name":"a","description":"x\u200b\ud83e\udd80"}"#), 1);
+        assert_eq!(
+            hidden(r#"{"name":"a","description":"x\u200b","title":"\ud800"}"#),
+            1
+        );
+        assert_eq!(
+            hidden("{\"name\":\"a\",\"description\":\"\\udc00x\\u200b\u{2060}\"}"),
+            2
+        );
+        assert_eq!(hidden(r#"{"\ud800\u200b":[1e999,{"a\u2060":"\u200d"}]}"#), 3);
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod output_schema;
 mod pattern;
 mod shape;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use self::shape::{Fallback, Member, Shape};
@@ -26,6 +28,12 @@ pub enum DefinitionKind {
     Resource,
     /// A template of resources.
     Template,
+}
+
+/// Returns a JSON text as clients are sent it: without halves of surrogate pairs and numbers beyond a double.
+#[must_use]
+pub fn mended_json(text: &str) -> Cow<'_, str> {
+    json_text::mended(text).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 /// What a schema of arguments says that takes anything.

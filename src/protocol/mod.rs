@@ -44,7 +44,7 @@ pub use json::{Json, escaped, quoted, text};
 pub use kind::{ListChanges, ListKind};
 pub use launch_approval::LaunchApproval;
 pub use line::{Line, LineDecoder};
-pub use mended_definition::{DefinitionKind, mended_definition};
+pub use mended_definition::{DefinitionKind, mended_definition, mended_json};
 pub use message_remains::{MessageSkim, Remains};
 pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
 pub use nearest::nearest;

@@ -287,6 +287,9 @@ pub enum Refusal {
         "the approval could not be recorded, so nothing was run; it still waits, and the same answer may be given again"
     )]
     NotRecorded(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A file was accepted by an answer that counts, and its mark could not be kept.
+    #[error("the answer stands, but that the file is accepted could not be written")]
+    TrustNotKept(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl From<PinError> for Refusal {
@@ -374,6 +377,7 @@ impl Hint for Refusal {
                 let server = error.downcast_ref::<WorkflowError>().and_then(Hint::hint);
                 server.or_else(|| error.downcast_ref::<RuleError>().and_then(Hint::hint))
             }
+            Self::TrustNotKept(_) => Some("to accept the file: pml trust".to_owned()),
             Self::Unfit { .. }
             | Self::Disabled { .. }
             | Self::Unusable { .. }

@@ -64,8 +64,8 @@ pub(super) async fn accept_answered(
     .await;
     match written {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Refusal::NotRecorded(Box::new(error))),
-        Err(panicked) => Err(Refusal::NotRecorded(panicked.into())),
+        Ok(Err(error)) => Err(Refusal::TrustNotKept(Box::new(error))),
+        Err(panicked) => Err(Refusal::TrustNotKept(panicked.into())),
     }
 }
 

@@ -1,10 +1,12 @@
-//! The records of asks and answers in the history: names and digests, never arguments, reasons or words.
+//! The records of asks, their answers and their lapses in the history: names and digests, never arguments, reasons or
+//! words.
 
-use crate::history::{AnswerShape, Record, Text};
+use crate::history::{AnswerShape, ChangedContent, LapseReason, Record, Text};
 use crate::protocol::continuation::Scope;
 
 use super::machine::{Answer, State};
-use super::record::Workflow;
+use super::record::{Ask, Workflow};
+use super::{SweepReport, WorkflowId};
 
 /// Records that a person was asked.
 pub(super) fn asked(workflow: &Workflow) -> Record {
@@ -15,6 +17,42 @@ pub(super) fn asked(workflow: &Workflow) -> Record {
         launch: workflow.call.launch.clone(),
         project: Text::path(&workflow.project),
         client: workflow.origin.client.name.as_deref().map(Text::of),
+        change: change(&workflow.ask),
+    }
+}
+
+/// Names what an ask would have accepted, where something changed.
+fn change(ask: &Ask) -> Option<ChangedContent> {
+    let Ask::Integrity { dependency } = ask else {
+        return None;
+    };
+    let change = dependency.installation.change.as_ref()?;
+    Some(ChangedContent {
+        of: change.part,
+        content: change.content.clone(),
+    })
+}
+
+/// Records that an ask ended unused; `None` where it did not.
+pub(super) fn lapsed(workflow: &Workflow) -> Option<Record> {
+    let why = match &workflow.state {
+        State::Expired => LapseReason::Expired,
+        State::Withdrawn => LapseReason::Withdrawn,
+        State::Pending | State::Answered { .. } | State::Taken { .. } => return None,
+    };
+    Some(lapse(workflow.id, why))
+}
+
+/// Records what a sweep ended. Only the process that ended an ask has it in its report, so that it is recorded once.
+pub(super) fn swept(report: &SweepReport) -> Vec<Record> {
+    let expired = report.expired.iter();
+    expired.map(|id| lapse(*id, LapseReason::Expired)).collect()
+}
+
+fn lapse(id: WorkflowId, why: LapseReason) -> Record {
+    Record::Lapse {
+        id: Text::of(&id.to_string()),
+        why,
     }
 }
 
@@ -29,6 +67,7 @@ pub(super) fn answered(workflow: &Workflow) -> Option<Record> {
         kind: workflow.ask.kind(),
         tool: Text::of(&workflow.call.tool.to_string()),
         launch: workflow.call.launch.clone(),
+        change: change(&workflow.ask),
         answer: match answer {
             Answer::Approve { scope: Scope::Once } => AnswerShape::Once,
             Answer::Approve {
@@ -56,13 +95,77 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
+    use crate::protocol::Digest;
+    use crate::protocol::approval::{ChangedPart, ShownChange};
     use crate::workflow::samples::{NOON, answers, new, question, workflow};
-    use crate::workflow::{Ask, Road, Timestamp};
+    use crate::workflow::{Road, Timestamp};
 
     fn in_state(state: State) -> Workflow {
         Workflow {
             state,
             ..workflow(new("{}").ask)
+        }
+    }
+
+    #[test]
+    fn what_would_be_accepted_of_a_changed_server_is_recorded_with_the_ask_and_with_its_answer() {
+        let mut dependency = new("{}").ask.dependency().unwrap().clone();
+        assert_eq!(
+            change(&Ask::Install {
+                dependency: dependency.clone()
+            }),
+            None
+        );
+        assert_eq!(
+            change(&Ask::Integrity {
+                dependency: dependency.clone()
+            }),
+            None
+        );
+        for part in [ChangedPart::Package, ChangedPart::Tools, ChangedPart::Scripts] {
+            let content = Digest::of([format!("{part:?}")]);
+            dependency.installation.change = Some(ShownChange {
+                part,
+                content: content.clone(),
+                lines: vec!["! a word of the server".to_owned()],
+                summary: Vec::new(),
+                missing: 0,
+            });
+            let ask = Ask::Integrity {
+                dependency: dependency.clone(),
+            };
+            let expected = Some(ChangedContent {
+                of: part,
+                content: content.clone(),
+            });
+            assert_eq!(change(&ask), expected);
+            let asking = workflow(ask);
+            let answering = Workflow {
+                state: answered_at_noon(Answer::Approve { scope: Scope::Once }),
+                ..asking.clone()
+            };
+            for record in [asked(&asking), answered(&answering).unwrap()] {
+                let written = serde_json::to_value(&record).unwrap();
+                assert_eq!(written["content"], content.as_str(), "{written}");
+                assert_eq!(written["of"], serde_json::to_value(part).unwrap(), "{written}");
+                assert!(!written.to_string().contains("a word of the server"), "{written}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_ended_unused_is_a_lapse() {
+        let id = Text::of(&uuid::Uuid::nil().to_string());
+        let approve = || Answer::Approve { scope: Scope::Once };
+        for (state, why) in [
+            (State::Expired, Some(LapseReason::Expired)),
+            (State::Withdrawn, Some(LapseReason::Withdrawn)),
+            (State::Pending, None),
+            (answered_at_noon(approve()), None),
+            (taken(approve(), NOON), None),
+        ] {
+            let expected = why.map(|why| Record::Lapse { id: id.clone(), why });
+            assert_eq!(lapsed(&in_state(state)), expected);
         }
     }
 
@@ -99,6 +202,7 @@ mod tests {
                 launch: asking.call.launch.clone(),
                 project: Text::path(&asking.project),
                 client: Some(Text::of("a client")),
+                change: None,
             }
         );
         let reason = Some("a word of the user".to_owned());
@@ -126,6 +230,7 @@ mod tests {
                         kind: "questions",
                         tool: tool.clone(),
                         launch: asking.call.launch.clone(),
+                        change: None,
                         answer: shape,
                         by: Text::of("cli"),
                     })

@@ -15,7 +15,9 @@ use super::deadlines::Deadlines;
 use super::store::HeldArguments;
 use super::{
     Clock, Moment, Place, State, Store, StoreChanges, Timestamp, Traces, Workflow, WorkflowError, WorkflowId,
+    history_record,
 };
+use crate::history::History;
 
 /// Who waits in this process, by workflow; a sender without receivers is a waiter that left.
 pub(super) type Waiters = DashMap<WorkflowId, watch::Sender<Option<Workflow>>>;
@@ -58,6 +60,8 @@ pub(super) struct Keeper {
     held: HeldArguments,
     /// Tells the newest revision to those who show asks.
     surfaces: watch::Sender<u64>,
+    /// Where it is recorded that an ask expired.
+    history: Option<History>,
     /// Dropped with the thread, which is how its end is seen.
     _end: oneshot::Sender<()>,
 }
@@ -97,6 +101,7 @@ impl Keeper {
         clock: Clock,
         waiters: Arc<Waiters>,
         surfaces: watch::Sender<u64>,
+        history: Option<History>,
     ) -> io::Result<Thread> {
         let (sender, jobs) = mpsc::channel();
         let (end, ended) = oneshot::channel();
@@ -111,6 +116,7 @@ impl Keeper {
             log: Log::Clean,
             held: HeldArguments::None,
             surfaces,
+            history,
             _end: end,
         };
         std::thread::Builder::new()
@@ -213,6 +219,9 @@ impl Keeper {
         match self.store.as_mut().map(|store| store.sweep(now.wall, &overdue)) {
             Some(Ok(swept)) => {
                 self.again_at = None;
+                if let Some(history) = &self.history {
+                    history.note_now(&history_record::swept(&swept));
+                }
                 if !swept.expired.is_empty() {
                     // They were live until now, also where this process has not known them.
                     self.log = Log::Erased;

@@ -45,8 +45,8 @@ pub use machine::{Answer, Event, Phase, State, TransitionError, transition};
 pub use place::Place;
 pub use provenance::{NoSuchRoad, Provenance, Road};
 pub use record::{
-    Arguments, Ask, AskAttendance, NewWorkflow, Origin, SuspendedCall, Suspension, SweepReport,
-    ToolExpectation, UseReach, Workflow,
+    Arguments, Ask, AskAttendance, CreationReport, NewWorkflow, Origin, SuspendedCall, Suspension,
+    SweepReport, ToolExpectation, UseReach, Workflow,
 };
 pub use store::{ChangedWorkflows, RecordedAnswer, Store, StoreChanges, Traces, is_left_by_its_owner};
 
@@ -79,7 +79,7 @@ struct Shared {
     approvals: Mutex<Option<Arc<Approvals>>>,
     /// The thread that owns the database; started by the first use.
     thread: Mutex<Option<Thread>>,
-    /// Where asks and answers are recorded.
+    /// Where asks, answers and lapses are recorded.
     history: Option<History>,
 }
 
@@ -99,7 +99,7 @@ impl Workflows {
         Self::open(place, clock, None)
     }
 
-    /// Describes where workflows are kept, and where asks and answers are recorded as well; touches nothing yet.
+    /// Describes where workflows are kept, and where asks, answers and lapses are recorded as well; touches nothing yet.
     #[must_use]
     pub fn with_history(place: Place, clock: Clock, history: History) -> Self {
         Self::open(place, clock, Some(history))
@@ -122,18 +122,22 @@ impl Workflows {
 
     /// Suspends a call, or returns the workflow that asks or has answered the very same; see [`Store::create`].
     pub async fn create(&self, new: NewWorkflow) -> Result<Suspension, WorkflowError> {
-        let created = self.run(move |store, now| store.create(new, now)).await?;
-        if let Suspension::New(workflow) = &created {
+        let CreationReport { suspension, expired } =
+            self.run(move |store, now| store.create(new, now)).await?;
+        self.note(expired.as_ref().and_then(history_record::lapsed)).await;
+        if let Suspension::New(workflow) = &suspension {
             self.note(Some(history_record::asked(workflow))).await;
         }
-        Ok(created)
+        Ok(suspension)
     }
 
     /// Moves a workflow by one event.
     ///
     /// Await a `Take` to its end: a caller that leaves early may have taken a call that never runs.
     pub async fn apply(&self, id: WorkflowId, event: Event) -> Result<Workflow, WorkflowError> {
-        self.run(move |store, now| store.apply(id, event, now)).await
+        let moved = self.run(move |store, now| store.apply(id, event, now)).await?;
+        self.note(history_record::lapsed(&moved)).await;
+        Ok(moved)
     }
 
     /// Answers a workflow and, if that is an approval, takes its call, all at once; see [`Store::answer_and_take`].
@@ -342,6 +346,7 @@ impl Workflows {
             clock,
             waiters,
             surfaces,
+            history,
             ..
         } = &*self.shared;
         Keeper::start(
@@ -349,6 +354,7 @@ impl Workflows {
             Arc::clone(clock),
             Arc::clone(waiters),
             surfaces.clone(),
+            history.clone(),
         )
         .map_err(|source| WorkflowError::Thread {
             path: place.path().to_owned(),

@@ -365,6 +365,15 @@ impl Suspension {
     }
 }
 
+/// The report of suspending a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreationReport {
+    /// Where the call stands.
+    pub suspension: Suspension,
+    /// The workflow that asked the same before, where its life was over and nothing had marked that yet.
+    pub expired: Option<Workflow>,
+}
+
 /// The tool that a continued workflow must belong to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolExpectation {

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use super::{
-    Answer, Approvals, ApprovedLaunch, ChannelReport, Delivery, Event, FoundContent, LastCheck, NewWorkflow,
-    Phase, Provenance, State, Suspension, SweepReport, Timestamp, ToolExpectation, Workflow, WorkflowError,
-    WorkflowId,
+    Answer, Approvals, ApprovedLaunch, ChannelReport, CreationReport, Delivery, Event, FoundContent,
+    LastCheck, NewWorkflow, Phase, Provenance, State, SweepReport, Timestamp, ToolExpectation, Workflow,
+    WorkflowError, WorkflowId,
 };
 use crate::config::ChannelName;
 use crate::protocol::{DependencyName, Digest, LaunchApproval, Shown};
@@ -60,7 +60,7 @@ pub trait Store: Send {
     /// Suspends a call, or returns the workflow that already asks the very same in this conversation.
     ///
     /// An identical call that was answered, and whose answer no call has taken, comes before both.
-    fn create(&mut self, new: NewWorkflow, now: Timestamp) -> Result<Suspension, WorkflowError>;
+    fn create(&mut self, new: NewWorkflow, now: Timestamp) -> Result<CreationReport, WorkflowError>;
 
     /// Moves a workflow by one event.
     ///

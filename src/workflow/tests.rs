@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, given, new, on_its_tool};
 use super::sqlite::SqliteStore;
 use super::*;
+use crate::config::{Environment, Files, Locations};
 use crate::report::Hint as _;
 
 /// Far longer than anything here takes, even on a machine that does something else.
@@ -300,6 +301,88 @@ fn what_expires_is_swept_without_anybody_asking() {
         while outside.find(id).unwrap().state != State::Expired {
             tokio::task::yield_now().await;
         }
+    });
+}
+
+/// A history that belongs to this directory, and the place of its first part.
+fn history_in(directory: &TempDir) -> (History, PathBuf) {
+    let environment = Environment::new([("HOME", directory.path())], directory.path());
+    let locations = Locations::of(&environment).unwrap();
+    let files = Files::new(directory.path().join(".pml.json"), &locations);
+    let part = locations.history().join("part-00000001.jsonl");
+    (History::new(&locations, files, || NOON.millis()), part)
+}
+
+/// The lapses that are recorded: the ids and why, in the order of the ids.
+fn lapses(part: &Path) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(part).unwrap_or_default();
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let lapses = lines.filter(|line| line["event"] == "lapse");
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let mut lapses: Vec<_> = lapses
+        .map(|line| (text(&line["id"]), text(&line["why"])))
+        .collect();
+    lapses.sort();
+    lapses
+}
+
+#[test]
+fn an_ask_that_ends_unused_is_recorded_once_among_processes_and_a_used_one_is_not() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let hands = Hands::at_noon();
+        let (history, part) = history_in(&directory);
+        let open = || Workflows::with_history(file(&directory), hands.clock(), history.clone());
+        let (here, there) = (open(), open());
+        let mut ids = Vec::new();
+        for number in 0..5 {
+            let asked = here.create(new(&number.to_string())).await.unwrap();
+            ids.push(asked.workflow().id);
+        }
+        let [unanswered, withdrawn, used, unused, refused] = ids[..] else {
+            panic!("{ids:?}");
+        };
+        there.apply(withdrawn, Event::Withdraw).await.unwrap();
+        assert!(here.apply(withdrawn, Event::Withdraw).await.is_err());
+        let expected = on_its_tool();
+        let by_hand = |answer| given(answer, Road::Cli.into());
+        there
+            .answer_and_take(used, expected, by_hand(APPROVE))
+            .await
+            .unwrap();
+        there.answer(unused, by_hand(APPROVE)).await.unwrap();
+        there.answer(refused, by_hand(REFUSE)).await.unwrap();
+        hands.pass(FIVE_MINUTES);
+        let (one, other) = tokio::join!(here.pending(), there.pending());
+        assert_eq!((one.unwrap(), other.unwrap()), (Vec::new(), Vec::new()));
+        open().pending().await.unwrap();
+        let mut expected = vec![
+            (unanswered.to_string(), "expired".to_owned()),
+            (withdrawn.to_string(), "withdrawn".to_owned()),
+            (unused.to_string(), "expired".to_owned()),
+        ];
+        expected.sort();
+        assert_eq!(lapses(&part), expected);
+    });
+}
+
+#[test]
+fn an_ask_that_is_found_over_by_the_one_in_its_place_is_recorded_as_well() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let hands = Hands::at_noon();
+        let (history, part) = history_in(&directory);
+        let workflows = Workflows::with_history(file(&directory), hands.clock(), history);
+        workflows.pending().await.unwrap();
+        // Asked by another process while this one has nothing to look for: it does not know the deadline.
+        let mut outside = SqliteStore::open(file(&directory)).unwrap();
+        let over = outside.create(new("{}"), NOON).unwrap().suspension.workflow();
+        hands.pass(FIVE_MINUTES);
+        let again = workflows.create(new("{}")).await.unwrap().workflow();
+        assert_ne!(again.id, over.id);
+        assert_eq!(lapses(&part), [(over.id.to_string(), "expired".to_owned())]);
     });
 }
 

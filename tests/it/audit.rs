@@ -374,7 +374,9 @@ fn without_a_network_the_answers_of_before_are_told_with_their_age() {
     assert_eq!(code(&unreachable), Some(2), "{}", told(&unreachable));
     let text = stderr(&unreachable);
     assert!(
-        text.starts_with("error: cannot ask http://127.0.0.1:9 for known vulnerabilities: "),
+        text.starts_with(
+            "asking about 2 packages\nerror: cannot ask http://127.0.0.1:9 for known vulnerabilities: "
+        ),
         "{text}"
     );
     assert!(text.contains("hint: check the network and HTTPS_PROXY"), "{text}");

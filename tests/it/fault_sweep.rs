@@ -3,6 +3,7 @@
 //! What a command reports is what is true: it ends well exactly if the change is there, unless its error says that the
 //! change stands. Every file is the old one or the new one, nothing is left lying for ever, and the next run works.
 
+mod audit;
 mod conversation;
 mod installation;
 mod upgrade;
@@ -15,7 +16,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pml::config::By;
-use pml::protocol::approval::ShownDependency;
+use pml::protocol::approval::{ChangedPart, ShownChange, ShownDependency, ShownProjectFile};
 use pml::protocol::question::{Question, Selection};
 use pml::protocol::{Digest, ToolName};
 use pml::proxy::now;
@@ -91,11 +92,11 @@ fn put(world: &World, ask: Ask) -> Workflow {
         twin: 0,
         channel: None,
     };
-    store(world).create(new, now()).unwrap().workflow()
+    store(world).create(new, now()).unwrap().suspension.workflow()
 }
 
-fn put_install(world: &World) -> String {
-    let dependency = ShownDependency {
+fn shown() -> ShownDependency {
+    ShownDependency {
         name: "fake".to_owned(),
         version: None,
         install: "fake".to_owned(),
@@ -104,8 +105,38 @@ fn put_install(world: &World) -> String {
         surroundings: Box::default(),
         installation: Box::default(),
         remote: None,
-    };
+    }
+}
+
+fn put_install(world: &World) -> String {
+    let dependency = shown();
     put(world, Ask::Install { dependency }).code.to_string()
+}
+
+/// Puts an ask about a server that changed.
+fn put_change(world: &World) -> String {
+    let mut dependency = shown();
+    let title = "! tool echo is defined differently".to_owned();
+    dependency.installation.change = Some(ShownChange {
+        part: ChangedPart::Tools,
+        content: Digest::of(["content"]),
+        lines: vec![title.clone()],
+        summary: vec![title],
+        missing: 0,
+    });
+    put(world, Ask::Integrity { dependency }).code.to_string()
+}
+
+/// Puts an ask about a project's file.
+fn put_trust(world: &World) -> String {
+    let file = ShownProjectFile {
+        path: world.path(".pml.json").to_string_lossy().into_owned(),
+        origin: "came with the repository".to_owned(),
+        content: Digest::of(["content"]),
+        wants: vec!["runs without a question: `old:rule`".to_owned()],
+        changes: Vec::new(),
+    };
+    put(world, Ask::Trust { file }).code.to_string()
 }
 
 fn put_question(world: &World) -> String {
@@ -147,7 +178,7 @@ fn is_trusted(world: &World) -> bool {
     !listed["accepted"].as_array().unwrap().is_empty()
 }
 
-const CASES: [Case; 15] = [
+const CASES: [Case; 19] = [
     Case {
         name: "trust",
         prepare: |world| {
@@ -268,6 +299,38 @@ const CASES: [Case; 15] = [
         name: "refuse",
         prepare: |world| words(&["refuse", &put_install(world)]),
         is_done: is_answered,
+        again: 1,
+    },
+    Case {
+        name: "approve a change",
+        prepare: |world| words(&["approve", &put_change(world)]),
+        is_done: is_answered,
+        again: 1,
+    },
+    Case {
+        name: "refuse a change",
+        prepare: |world| words(&["refuse", &put_change(world)]),
+        is_done: is_answered,
+        again: 1,
+    },
+    Case {
+        name: "approve a project's file",
+        prepare: |world| words(&["approve", &put_trust(world)]),
+        // Without the answer there is no trust; whoever takes the answer completes what a crash cut off.
+        is_done: |world| {
+            let answered = is_answered(world);
+            assert!(answered || !is_trusted(world), "trusted without an answer");
+            answered
+        },
+        again: 1,
+    },
+    Case {
+        name: "refuse a project's file",
+        prepare: |world| words(&["refuse", &put_trust(world)]),
+        is_done: |world| {
+            assert!(!is_trusted(world), "trusted by a refusal");
+            is_answered(world)
+        },
         again: 1,
     },
     Case {

@@ -133,6 +133,84 @@ fn trust_and_its_end_are_recorded() {
 }
 
 #[test]
+fn a_change_that_is_accepted_or_refused_is_recorded_with_the_digest_that_was_shown() {
+    let world = World::new();
+    let list = |description: &str| {
+        let schema = json!({ "type": "object" });
+        let tool = json!({ "name": "echo", "description": description, "inputSchema": schema });
+        world.write("tools.json", &json!({ "tools": [tool] }).to_string());
+    };
+    list("Says it.");
+    let file = world.path("tools.json");
+    let server = world.fake(&["--answer", "tools/list", file.to_str().unwrap()]);
+    world.configure(&json!({ "permissions": { "allow": ["fake"] }, "mcpServers": { "fake": server } }));
+    assert!(!asks(&world.legacy().call("fake__echo", &json!({}))));
+    let mut contents = Vec::new();
+    for (description, answer) in [("Sends it.", "refuse"), ("Sells it.", "approve")] {
+        list(description);
+        let mut client = world.legacy();
+        assert!(asks(&client.call("fake__echo", &json!({}))));
+        let pending = json_of(&world.run(&["pending", "--json"]));
+        let ask = pending["pending"].as_array().unwrap().last().unwrap();
+        let shown = ask["dependency"]["change"]["content"].clone();
+        assert_eq!(shown.as_str().map(str::len), Some(64), "{ask}");
+        let answered = world.run(&[answer, ask["code"].as_str().unwrap()]);
+        assert!(answered.status.success(), "{}", stderr(&answered));
+        for event in ["ask", "answer"] {
+            let record = of_kind(&world, event).pop().unwrap();
+            assert_eq!(
+                (&record["kind"], &record["of"], &record["content"]),
+                (&json!("integrity"), &json!("tools"), &shown),
+                "{record}"
+            );
+        }
+        contents.push(shown);
+        client.close();
+    }
+    assert_ne!(contents[0], contents[1]);
+    assert!(!text(&world).contains("Sells"));
+    assert_intact(&world, "after both");
+}
+
+#[test]
+fn an_ask_that_many_processes_find_over_lapses_once() {
+    let world = World::with_fake(&json!({ "ask": ["*"] }), &[]);
+    let mut client = world.legacy();
+    assert!(asks(&client.call("fake__echo", &json!({}))));
+    let id = of_kind(&world, "ask")[0]["id"].as_str().unwrap().to_owned();
+    let database = state(&world).join("workflows.db");
+    // As though its time had passed: no command waits for it.
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection
+        .execute(
+            "UPDATE workflow SET created_at = 0, expires_at = 1 WHERE id = ?1",
+            [&id],
+        )
+        .unwrap();
+    let looking: Vec<_> = (0..8)
+        .map(|_| {
+            let mut command = world.command(&["pending"]);
+            command
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut process in looking {
+        assert!(process.wait().unwrap().success());
+    }
+    client.close();
+    let lapses = of_kind(&world, "lapse");
+    assert_eq!(lapses.len(), 1, "{lapses:#?}");
+    assert_eq!(
+        (&lapses[0]["id"], &lapses[0]["why"]),
+        (&json!(id), &json!("expired"))
+    );
+    assert_intact(&world, "after the lapse");
+}
+
+#[test]
 fn an_edited_line_is_named_by_its_file_and_line_and_an_untouched_history_is_intact() {
     let world = World::new();
     assert!(
@@ -161,12 +239,12 @@ fn pruning_is_for_a_person_and_says_what_it_removed() {
     let young = world.run(&["history", "prune", "--older", "90d", "--json"]);
     assert_eq!(json_of(&young)["removedParts"], 0);
     world.set("CLAUDECODE", "1");
-    world.configure(&json!({ "approvals": { "by": "human" } }));
-    assert_eq!(
-        world.run(&["history", "prune", "--older", "0d"]).status.code(),
-        Some(1)
-    );
-    assert!(text(&world).contains("a:b"));
+    for by in ["client", "human"] {
+        world.configure(&json!({ "approvals": { "by": by } }));
+        let refused = world.run(&["history", "prune", "--older", "0d"]);
+        assert_eq!(refused.status.code(), Some(1), "{by}: {}", stderr(&refused));
+        assert!(text(&world).contains("a:b"), "{by}");
+    }
     world.set("CLAUDECODE", "");
     let old = world.run(&["history", "prune", "--older", "0d"]);
     assert!(

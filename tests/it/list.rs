@@ -37,13 +37,13 @@ fn every_server_has_a_line_and_every_problem_a_note() {
     assert_eq!(
         stdout(&output),
         "\
-NAME      VERSION  INSTALLED  LAST USE  APPROVED  CALLS      TOOLS  STARTUP   DECLARED IN
-floating  -        no         -         no        ask first  ?      lazy      .pml.json:11
-never     1.3.0    no         -         denied    never      ?      eager     .pml.json:18
-off       -        -          -         no        never      ?      disabled  .pml.json:25
-plain     -        -          -         by rule   run        ?      lazy      .pml.json:29
-secret    -        -          -         -         -          ?      lazy      .pml.json:32
-web       -        -          -         no        ask first  ?      lazy      .pml.json:38
+NAME      VERSION  PUBLISHED  INSTALLED  LAST USE  APPROVED  CALLS      TOOLS  STARTUP   DECLARED IN
+floating  -        -          no         -         no        ask first  ?      lazy      .pml.json:11
+never     1.3.0    -          no         -         denied    never      ?      eager     .pml.json:18
+off       -        -          -          -         no        never      ?      disabled  .pml.json:25
+plain     -        -          -          -         by rule   run        ?      lazy      .pml.json:29
+secret    -        -          -          -         -         -          ?      lazy      .pml.json:32
+web       -        -          -          -         no        ask first  ?      lazy      .pml.json:38
 "
     );
     let said = stderr(&output);
@@ -198,7 +198,7 @@ fn the_last_call_and_the_last_failure_of_a_server_are_told_with_its_log() {
         .nth(1)
         .unwrap()
         .split_whitespace()
-        .nth(3)
+        .nth(4)
         .unwrap()
         .to_owned();
     assert!(day.len() == "2026-11-19".len() && day.starts_with("20"), "{day}");

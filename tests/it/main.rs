@@ -85,6 +85,7 @@ mod ownership;
 mod packages_of_pml;
 mod permission_prompt;
 mod pinned_tools;
+mod pipes;
 #[cfg(target_os = "linux")]
 mod process;
 mod programs;

@@ -441,6 +441,64 @@ fn a_young_version_that_was_approved_is_fetched_again() {
 }
 
 #[test]
+fn a_lock_and_a_difference_are_of_a_young_version_where_a_person_says_so() {
+    if !have(&["npm", "node"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish(&registry, &[("1.0.0", YEAR), ("1.2.0", 3)]);
+    publish_server(&registry, "1.1.0", &json!({ "dep": "^1.0.0" }));
+    registry.date("hello", "1.1.0", &hours_ago(48));
+    publish_dependency(&registry, "1.0.0", 3);
+    let world = world(&registry, "npm:hello@1.0.0", &json!({ "ask": ["*"] }));
+
+    // The newest version is old enough, and what it needs is not.
+    let refused = world.run(&["lock", "--upgrade", "hello"]);
+    let said = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("hint: to take it all the same: pml lock --now --upgrade hello"),
+        "{said}"
+    );
+    assert!(!world.path(".pml.lock").exists() && world.read(".pml.json").contains("hello@1.0.0"));
+
+    let refused = world.run(&["diff", "--to", "1.2.0", "hello"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    let differs = world.run(&["diff", "--now", "--to", "1.2.0", "--json", "hello"]);
+    assert_eq!(differs.status.code(), Some(1), "{}", stderr(&differs));
+    let said: Value = serde_json::from_slice(&differs.stdout).unwrap();
+    let now = &said["now"];
+    assert_eq!(
+        (&now["version"], &now["age"]),
+        (&json!("1.2.0"), &json!("3 hours ago"))
+    );
+    assert!(world.read(".pml.json").contains("hello@1.0.0"), "it only looks");
+
+    let locked = json_of(&world.run(&["lock", "--now", "--upgrade", "hello", "--json"]));
+    let server = &locked["servers"][0];
+    assert_eq!(
+        (&server["version"], &server["age"]),
+        (&json!("1.1.0"), &json!("2 days ago"))
+    );
+    assert!(server["published"].is_string(), "{locked}");
+    assert!(world.read(".pml.json").contains("hello@1.1.0"));
+
+    // A version that is declared and needs what is too young.
+    let world = self::world(&registry, "npm:hello@1.1.0", &json!({ "ask": ["*"] }));
+    let refused = world.run(&["lock"]);
+    let said = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("hint: to take it all the same: pml lock --now hello"),
+        "{said}"
+    );
+    let locked = world.run(&["lock", "--now"]);
+    assert!(locked.status.success(), "{}", stderr(&locked));
+    let listed = stdout(&world.run(&["list"]));
+    assert!(listed.contains("  2 days ago  "), "{listed}");
+}
+
+#[test]
 fn an_agent_does_not_hurry_for_its_person() {
     if !have(&["npm", "node"]) {
         return;
@@ -452,6 +510,8 @@ fn an_agent_does_not_hurry_for_its_person() {
     for command in [
         vec!["install", "--now", "hello"],
         vec!["add", "--now", "--yes", "other", "--package", "npm:hello@1.0.0"],
+        vec!["lock", "--now"],
+        vec!["diff", "--now", "hello"],
     ] {
         let output = world.run(&command);
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));

@@ -338,6 +338,10 @@ fn what_nothing_declares_any_more_is_collected() {
     );
     let collected = json_of(&world.run(&["gc", "--yes", "--json"]));
     assert_eq!(collected["removed"], json!(["hello@1.0.0"]));
+    let history = world.home().join(".local/state/pml/history/part-00000001.jsonl");
+    let history = std::fs::read_to_string(history).unwrap();
+    let removed = history.matches(r#""event":"removed","package":"npm:hello@1.0.0""#);
+    assert_eq!(removed.count(), 1, "{history}");
     assert_eq!(
         stderr(&world.run(&["gc"])),
         "every installed package is declared\n"

@@ -60,7 +60,8 @@ pub(crate) fn run(context: &CommandContext, arguments: &HistoryArguments) -> any
         None => asks::list(context, &arguments.asks),
         Some(HistoryCommand::Verify(arguments)) => verified(context, arguments),
         Some(HistoryCommand::Prune(arguments)) => {
-            person::required(context, "history prune")?;
+            // What an agent has done is not its own to remove, whatever `approvals.by` says.
+            person::required_to_accept(context, "history prune")?;
             pruned(context, arguments)
         }
     }

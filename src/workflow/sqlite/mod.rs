@@ -30,8 +30,8 @@ use schema::database_error;
 use super::machine::{self, Event, Phase, State};
 use super::store::{ChangedWorkflows, RecordedAnswer, Store, StoreChanges, Traces, Unfinished, check_fit};
 use super::{
-    Approvals, ApprovedLaunch, Arguments, ChannelReport, Delivery, FoundContent, LastCheck, NewWorkflow,
-    Place, Suspension, SweepReport, Timestamp, ToolExpectation, TransitionError, Workflow, WorkflowError,
+    Approvals, ApprovedLaunch, Arguments, ChannelReport, CreationReport, Delivery, FoundContent, LastCheck,
+    NewWorkflow, Place, SweepReport, Timestamp, ToolExpectation, TransitionError, Workflow, WorkflowError,
     WorkflowId, lifecycle,
 };
 use crate::config::ChannelName;
@@ -183,7 +183,7 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn create(&mut self, new: NewWorkflow, now: Timestamp) -> Result<Suspension, WorkflowError> {
+    fn create(&mut self, new: NewWorkflow, now: Timestamp) -> Result<CreationReport, WorkflowError> {
         self.suspend(new, now)
     }
 

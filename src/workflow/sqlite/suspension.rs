@@ -10,27 +10,35 @@ use crate::protocol::Digest;
 use crate::workflow::lifetime::LIVE;
 use crate::workflow::store::is_left_by_its_owner;
 use crate::workflow::{
-    Arguments, Asker, Code, NewWorkflow, State, Suspension, Timestamp, Workflow, WorkflowError, WorkflowId,
-    digests, lifecycle,
+    Arguments, Asker, Code, CreationReport, NewWorkflow, State, Suspension, Timestamp, Workflow,
+    WorkflowError, WorkflowId, digests, lifecycle,
 };
 
 impl SqliteStore {
-    pub(super) fn suspend(&mut self, new: NewWorkflow, now: Timestamp) -> Result<Suspension, WorkflowError> {
+    pub(super) fn suspend(
+        &mut self,
+        new: NewWorkflow,
+        now: Timestamp,
+    ) -> Result<CreationReport, WorkflowError> {
         if new.call.arguments == Arguments::Erased {
             return Err(WorkflowError::Erased { tool: new.call.tool });
         }
-        let (created, replaced) = self.write("suspend a call", CommitDurability::Process, |transaction| {
+        let found = |suspension| CreationReport {
+            suspension,
+            expired: None,
+        };
+        let report = self.write("suspend a call", CommitDurability::Process, |transaction| {
             let (identity, alike) = (digests::ask_digest(&new)?, digests::call_digest(&new)?);
             if let Some(answered) = answered(transaction, &alike, new.origin.asker, now)? {
-                return Ok((Suspension::Answered(answered), None));
+                return Ok(found(Suspension::Answered(answered)));
             }
             let same = one(
                 transaction,
                 "identity = ?1 AND phase = 'pending'",
                 &identity.as_str(),
             )?;
-            let replaced = match same {
-                Some(same) if same.is_live_at(now) => return Ok((Suspension::Existing(same), None)),
+            let expired = match same {
+                Some(same) if same.is_live_at(now) => return Ok(found(Suspension::Existing(same))),
                 Some(dead) => Some(advance(transaction, dead, State::Expired)?),
                 None => None,
             };
@@ -53,15 +61,18 @@ impl SqliteStore {
             };
             row::insert(transaction, &workflow, (&identity, &alike))?;
             workflow.revision = row::revision(transaction, workflow.id)?;
-            Ok((Suspension::New(workflow), replaced))
+            Ok(CreationReport {
+                suspension: Suspension::New(workflow),
+                expired,
+            })
         })?;
-        if let Some(expired) = replaced {
-            lifecycle::moved(&State::Pending, &expired);
+        if let Some(expired) = &report.expired {
+            lifecycle::moved(&State::Pending, expired);
         }
-        if let Suspension::New(workflow) = &created {
+        if let Suspension::New(workflow) = &report.suspension {
             lifecycle::created(workflow);
         }
-        Ok(created)
+        Ok(report)
     }
 }
 

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, given, new, on_its_tool};
 use super::super::store::OWNERS_TURN;
 use super::super::{
-    Answer, Ask, AskAttendance, Asker, Cap, ChangedWorkflows, Provenance, Road, Scope, UseReach,
+    Answer, Ask, AskAttendance, Asker, Cap, ChangedWorkflows, Provenance, Road, Scope, Suspension, UseReach,
 };
 use super::*;
 use crate::protocol::Digest;
@@ -48,7 +48,11 @@ fn a_suspended_call_is_read_back_byte_for_byte() {
         let mut suspended = new("");
         suspended.call.arguments = arguments;
         suspended.project = PathBuf::from(OsStr::from_bytes(b"/not/utf-8/\xff"));
-        let created = store.create(suspended.clone(), NOON).unwrap().workflow();
+        let created = store
+            .create(suspended.clone(), NOON)
+            .unwrap()
+            .suspension
+            .workflow();
         let expected = Workflow {
             id: created.id,
             code: created.code.clone(),
@@ -133,7 +137,7 @@ fn the_arguments_leave_the_disk_with_the_last_state_that_could_run() {
     };
     for finish in moves {
         for asked in [asked(), proposing()] {
-            let id = store.create(asked, NOON).unwrap().workflow().id;
+            let id = store.create(asked, NOON).unwrap().suspension.workflow().id;
             assert!(on_disk());
             finish(&mut store, id);
             assert_eq!(store.find(id).unwrap().call.arguments, Arguments::Erased);
@@ -164,10 +168,10 @@ fn a_finished_call_cannot_be_suspended_again() {
 fn identical_asks_share_one_workflow_while_it_is_pending() {
     let (directory, mut store) = opened();
     let mut elsewhere = SqliteStore::open(file(&directory)).unwrap();
-    let first = store.create(new("{}"), NOON).unwrap().workflow();
+    let first = store.create(new("{}"), NOON).unwrap().suspension.workflow();
     let later = NOON.plus(Duration::from_secs(1));
     assert_eq!(
-        elsewhere.create(new("{}"), later).unwrap(),
+        elsewhere.create(new("{}"), later).unwrap().suspension,
         Suspension::Existing(first.clone())
     );
 
@@ -187,7 +191,10 @@ fn identical_asks_share_one_workflow_while_it_is_pending() {
     for differ in others {
         let mut other = new("{}");
         differ(&mut other);
-        assert!(matches!(store.create(other, NOON).unwrap(), Suspension::New(_)));
+        assert!(matches!(
+            store.create(other, NOON).unwrap().suspension,
+            Suspension::New(_)
+        ));
     }
 
     store
@@ -201,23 +208,26 @@ fn identical_asks_share_one_workflow_while_it_is_pending() {
         )
         .unwrap();
     assert!(
-        matches!(store.create(new("{}"), NOON).unwrap(), Suspension::Answered(found) if found.id == first.id)
+        matches!(store.create(new("{}"), NOON).unwrap().suspension, Suspension::Answered(found) if found.id == first.id)
     );
 }
 
 #[test]
 fn conversations_and_twins_have_asks_of_their_own() {
     let (_directory, mut store) = opened();
-    let first = store.create(new("{}"), NOON).unwrap().workflow();
+    let first = store.create(new("{}"), NOON).unwrap().suspension.workflow();
     let mut other = new("{}");
     other.origin.asker = Asker::random();
-    let theirs = store.create(other.clone(), NOON).unwrap();
+    let theirs = store.create(other.clone(), NOON).unwrap().suspension;
     assert!(matches!(&theirs, Suspension::New(theirs) if theirs.id != first.id));
     let mut twin = new("{}");
     twin.twin = 1;
-    assert!(matches!(store.create(twin, NOON).unwrap(), Suspension::New(_)));
+    assert!(matches!(
+        store.create(twin, NOON).unwrap().suspension,
+        Suspension::New(_)
+    ));
     assert_eq!(
-        store.create(other, NOON).unwrap(),
+        store.create(other, NOON).unwrap().suspension,
         Suspension::Existing(theirs.workflow())
     );
 }
@@ -225,7 +235,7 @@ fn conversations_and_twins_have_asks_of_their_own() {
 #[test]
 fn an_answer_that_no_call_took_serves_the_next_identical_call_of_any_conversation() {
     let (_directory, mut store) = opened();
-    let first = store.create(new("{}"), NOON).unwrap().workflow();
+    let first = store.create(new("{}"), NOON).unwrap().suspension.workflow();
     let answer = Event::Answer {
         answer: APPROVE,
         by: Road::Cli.into(),
@@ -237,24 +247,27 @@ fn an_answer_that_no_call_took_serves_the_next_identical_call_of_any_conversatio
     if let Ask::Install { dependency } = &mut other.ask {
         dependency.integrity = Some("sha512-x".to_owned());
     }
-    let at_once = store.create(other.clone(), NOON).unwrap();
+    let at_once = store.create(other.clone(), NOON).unwrap().suspension;
     assert!(
         matches!(at_once, Suspension::New(_)),
         "the one that asked comes first"
     );
     let later = NOON.plus(OWNERS_TURN);
     assert!(
-        matches!(store.create(other.clone(), later).unwrap(), Suspension::Answered(found) if found.id == first.id)
+        matches!(store.create(other.clone(), later).unwrap().suspension, Suspension::Answered(found) if found.id == first.id)
     );
     let mut elsewhere = other.clone();
     elsewhere.project = PathBuf::from("/other");
     assert!(matches!(
-        store.create(elsewhere, later).unwrap(),
+        store.create(elsewhere, later).unwrap().suspension,
         Suspension::New(_)
     ));
     store.apply(first.id, Event::Take, later).unwrap();
     assert!(
-        matches!(store.create(other, later).unwrap(), Suspension::Existing(_)),
+        matches!(
+            store.create(other, later).unwrap().suspension,
+            Suspension::Existing(_)
+        ),
         "its own ask"
     );
 }
@@ -287,9 +300,9 @@ fn a_row_of_the_first_format_takes_a_person_only_and_belongs_to_the_file_of_its_
 #[test]
 fn an_expired_twin_is_not_shared() {
     let (_directory, mut store) = opened();
-    let first = store.create(new("{}"), NOON).unwrap().workflow();
+    let first = store.create(new("{}"), NOON).unwrap().suspension.workflow();
     let after = NOON.plus(FIVE_MINUTES);
-    let second = store.create(new("{}"), after).unwrap();
+    let second = store.create(new("{}"), after).unwrap().suspension;
     assert!(matches!(&second, Suspension::New(second) if second.id != first.id));
     assert_eq!(store.find(first.id).unwrap().state, State::Expired);
 }
@@ -320,7 +333,7 @@ fn a_looping_conversation_fills_its_own_share_and_no_other() {
     );
     let mut again = new("0");
     again.origin.asker = asker;
-    let found = store.create(again, NOON).unwrap();
+    let found = store.create(again, NOON).unwrap().suspension;
     assert!(
         matches!(found, Suspension::Existing(_)),
         "what asks already is found"
@@ -386,7 +399,7 @@ fn a_thousand_calls_may_wait_in_all_and_no_more() {
 #[test]
 fn the_wrong_tool_leaves_the_workflow_as_it_was() {
     let (_directory, mut store) = opened();
-    let workflow = store.create(new("{}"), NOON).unwrap().workflow();
+    let workflow = store.create(new("{}"), NOON).unwrap().suspension.workflow();
     let other = ToolExpectation::Tool("serena:other".parse().unwrap());
     let error = store
         .answer_and_take(
@@ -410,7 +423,7 @@ fn the_wrong_tool_leaves_the_workflow_as_it_was() {
 fn a_continuation_takes_what_a_terminal_approved_under_the_terminals_answer() {
     let (directory, mut store) = opened();
     let mut terminal = SqliteStore::open(file(&directory)).unwrap();
-    let id = store.create(new("{}"), NOON).unwrap().workflow().id;
+    let id = store.create(new("{}"), NOON).unwrap().suspension.workflow().id;
     let always = Answer::Approve { scope: Scope::Always };
     let by = || Provenance::from(Road::Cli);
     terminal
@@ -489,15 +502,15 @@ fn unknown_expired_withdrawn_and_refused_are_told_apart() {
     let unknown = WorkflowId::new(Uuid::from_u128(1));
     assert!(matches!(resume(&mut store, unknown, NOON), Err(WorkflowError::Unknown { id }) if id == unknown));
     let expires_at = NOON.plus(FIVE_MINUTES);
-    let id = store.create(new("1"), NOON).unwrap().workflow().id;
+    let id = store.create(new("1"), NOON).unwrap().suspension.workflow().id;
     assert_eq!(
         refused(resume(&mut store, id, expires_at)),
         TransitionError::Expired { expires_at }
     );
-    let id = store.create(new("2"), NOON).unwrap().workflow().id;
+    let id = store.create(new("2"), NOON).unwrap().suspension.workflow().id;
     store.apply(id, Event::Withdraw, NOON).unwrap();
     assert_eq!(refused(resume(&mut store, id, NOON)), TransitionError::Withdrawn);
-    let id = store.create(new("3"), NOON).unwrap().workflow().id;
+    let id = store.create(new("3"), NOON).unwrap().suspension.workflow().id;
     let refusal = store
         .answer_and_take(id, &on_its_tool(), given(REFUSE, Road::Continuation.into()), NOON)
         .unwrap();
@@ -519,7 +532,7 @@ fn unknown_expired_withdrawn_and_refused_are_told_apart() {
 #[test]
 fn people_find_workflows_by_code_or_by_the_beginning_of_an_id() {
     let (_directory, mut store) = opened();
-    let workflow = store.create(new("1"), NOON).unwrap().workflow();
+    let workflow = store.create(new("1"), NOON).unwrap().suspension.workflow();
     let id = workflow.id.to_string();
     for typed in [
         workflow.code.as_str().to_uppercase(),
@@ -549,6 +562,7 @@ fn people_find_workflows_by_code_or_by_the_beginning_of_an_id() {
         let id = store
             .create(new(&format!("other {number}")), NOON)
             .unwrap()
+            .suspension
             .workflow()
             .id
             .to_string();
@@ -565,7 +579,7 @@ fn people_find_workflows_by_code_or_by_the_beginning_of_an_id() {
 #[test]
 fn a_finished_workflow_is_found_only_where_no_live_one_is_meant() {
     let (_directory, mut store) = opened();
-    let finished = store.create(new("1"), NOON).unwrap().workflow();
+    let finished = store.create(new("1"), NOON).unwrap().suspension.workflow();
     store.apply(finished.id, Event::Withdraw, NOON).unwrap();
     assert_eq!(
         store
@@ -574,7 +588,7 @@ fn a_finished_workflow_is_found_only_where_no_live_one_is_meant() {
             .state,
         State::Withdrawn
     );
-    let live = store.create(new("2"), NOON).unwrap().workflow();
+    let live = store.create(new("2"), NOON).unwrap().suspension.workflow();
     store
         .connection
         .execute(
@@ -593,8 +607,8 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
     let (_directory, mut store) = opened();
     let mut long = new("long");
     long.time_to_live = Duration::from_hours(1);
-    let long = store.create(long, NOON).unwrap().workflow();
-    let short = store.create(new("short"), NOON).unwrap().workflow();
+    let long = store.create(long, NOON).unwrap().suspension.workflow();
+    let short = store.create(new("short"), NOON).unwrap().suspension.workflow();
     let nothing = SweepReport {
         expired: vec![],
         deleted: 0,
@@ -637,8 +651,8 @@ fn a_sweep_marks_what_expired_and_deletes_what_is_a_day_old() {
 #[test]
 fn a_row_that_a_later_pml_wrote_hides_nothing_and_still_expires() {
     let (_directory, mut store) = opened();
-    let strange = store.create(new("strange"), NOON).unwrap().workflow();
-    let plain = store.create(new("plain"), NOON).unwrap().workflow();
+    let strange = store.create(new("strange"), NOON).unwrap().suspension.workflow();
+    let plain = store.create(new("plain"), NOON).unwrap().suspension.workflow();
     let change = |store: &SqliteStore, id: WorkflowId| {
         let changed = r#"UPDATE workflow SET ask = '{"ask":"telepathy"}' WHERE id = ?1"#;
         assert_eq!(store.connection.execute(changed, [id.to_string()]).unwrap(), 1);
@@ -659,8 +673,8 @@ fn a_row_that_a_later_pml_wrote_hides_nothing_and_still_expires() {
 #[test]
 fn what_was_created_in_the_future_is_over_for_every_operation() {
     let (_directory, mut store) = opened();
-    let [asked, approved, plain] =
-        ["asked", "approved", "plain"].map(|name| store.create(new(name), NOON).unwrap().workflow());
+    let [asked, approved, plain] = ["asked", "approved", "plain"]
+        .map(|name| store.create(new(name), NOON).unwrap().suspension.workflow());
     let approve = || Event::Answer {
         answer: APPROVE,
         by: Road::Cli.into(),
@@ -677,10 +691,10 @@ fn what_was_created_in_the_future_is_over_for_every_operation() {
         refused(store.apply(approved.id, Event::Take, back)),
         TransitionError::Expired { expires_at }
     );
-    let again = store.create(new("asked"), back).unwrap();
+    let again = store.create(new("asked"), back).unwrap().suspension;
     assert!(matches!(&again, Suspension::New(again) if again.id != asked.id));
     assert!(matches!(
-        store.create(new("approved"), back).unwrap(),
+        store.create(new("approved"), back).unwrap().suspension,
         Suspension::New(_)
     ));
     let swept = store.sweep(back, &[]).unwrap();
@@ -696,7 +710,8 @@ fn what_was_created_in_the_future_is_over_for_every_operation() {
 #[test]
 fn what_is_overdue_by_another_clock_is_swept_and_what_is_final_stays_as_it_is() {
     let (_directory, mut store) = opened();
-    let [taken, waits] = ["taken", "waits"].map(|name| store.create(new(name), NOON).unwrap().workflow().id);
+    let [taken, waits] =
+        ["taken", "waits"].map(|name| store.create(new(name), NOON).unwrap().suspension.workflow().id);
     let by = Road::Cli.into();
     let state = store
         .answer_and_take(taken, &on_its_tool(), given(APPROVE, by), NOON)
@@ -710,7 +725,7 @@ fn what_is_overdue_by_another_clock_is_swept_and_what_is_final_stays_as_it_is() 
 fn every_change_is_told_once_to_what_has_read_less_far() {
     let (_directory, mut store) = opened();
     let id_of = |store: &mut SqliteStore, arguments: &str| {
-        let created = store.create(new(arguments), NOON).unwrap().workflow();
+        let created = store.create(new(arguments), NOON).unwrap().suspension.workflow();
         created.id
     };
     let (first, second) = (id_of(&mut store, "1"), id_of(&mut store, "2"));
@@ -769,7 +784,12 @@ fn what_another_process_asks_while_a_sweep_waits_for_its_turn_is_not_swept() {
     let (_directory, mut store) = opened();
     // The sweep read the clock a moment before the other process did.
     let asked_at = NOON.plus(Duration::from_millis(3));
-    let id = store.create(new("{}"), asked_at).unwrap().workflow().id;
+    let id = store
+        .create(new("{}"), asked_at)
+        .unwrap()
+        .suspension
+        .workflow()
+        .id;
     assert_eq!(store.sweep(NOON, &[]).unwrap().expired, []);
     let set_back = NOON.minus(Duration::from_hours(1));
     assert_eq!(store.sweep(set_back, &[]).unwrap().expired, [id]);
@@ -799,7 +819,7 @@ fn what_a_person_decided_survives_a_power_cut_and_an_ask_need_not() {
         },
     };
     for round in 0..2 {
-        let id = store.create(new("{}"), NOON).unwrap().workflow().id;
+        let id = store.create(new("{}"), NOON).unwrap().suspension.workflow().id;
         assert_eq!(survives(&store), NORMAL, "an ask, round {round}");
         store.answer(id, given(APPROVE, by()), NOON).unwrap();
         assert_eq!(survives(&store), FULL, "an answer, round {round}");

@@ -13,7 +13,7 @@ use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state
 use tempfile::TempDir;
 
 use super::super::samples::{APPROVE, NOON, REFUSE, answers, new, on_its_tool, question};
-use super::super::{Ask, LastCheck, NewWorkflow, TransitionError};
+use super::super::{Ask, LastCheck, NewWorkflow, Suspension, TransitionError};
 use super::*;
 use crate::workflow::Place;
 
@@ -479,7 +479,7 @@ impl<P: SharedPlace> StateMachineTest for TwoProcesses<P> {
                 let place = |ids: &[WorkflowId], workflow: &Workflow| {
                     ids.iter().position(|id| *id == workflow.id).unwrap()
                 };
-                let said = match real.stores[process].create(suspended, now).unwrap() {
+                let said = match real.stores[process].create(suspended, now).unwrap().suspension {
                     Suspension::New(workflow) => {
                         real.ids.push(workflow.id);
                         "new".to_owned()

@@ -68,6 +68,7 @@ fn a_hundred_racers_in_four_processes_take_a_call_once() {
             store
                 .create(new(&number.to_string()), NOON)
                 .unwrap()
+                .suspension
                 .workflow()
                 .id
                 .to_string()
@@ -209,7 +210,7 @@ fn writer() {
         let mut suspended = new("");
         suspended.project = std::path::PathBuf::from(format!("/{number}-{}", Uuid::new_v4()));
         suspended.call.arguments = Arguments::Json(written_by_the_writer(&suspended.project));
-        let id = store.create(suspended, NOON).unwrap().workflow().id;
+        let id = store.create(suspended, NOON).unwrap().suspension.workflow().id;
         match number % 4 {
             0 => {}
             1 => drop(
@@ -284,7 +285,7 @@ fn logger() {
     let create = |store: &mut dyn Store| {
         let mut new = new(r#"{"token":"secret"}"#);
         new.call.tool = "serena:a\u{1b}b".parse().unwrap();
-        store.create(new, NOON).unwrap().workflow().id
+        store.create(new, NOON).unwrap().suspension.workflow().id
     };
     let id = create(&mut *store);
     store

@@ -112,7 +112,10 @@ fn meet(nth: u32, errno: Option<Errno>) -> bool {
         let ended = client.close();
         let killed = errno.is_none() && met.call().is_some();
         assert_eq!(ended.success(), !killed, "{told}");
-        assert_eq!(leftovers(&world), Vec::<String>::new(), "{told}");
+        // The call may also be met, and end pml, while it closes.
+        if !killed {
+            assert_eq!(leftovers(&world), Vec::<String>::new(), "{told}");
+        }
     } else {
         drop(client);
         let rules = world.read(".pml.json");

@@ -132,11 +132,32 @@ fn meet_locking(installed: &Path, new: &str, registry: &Registry, nth: u32, errn
     call.is_some()
 }
 
-fn meet_removing(installed: &Path, registry: &Registry, nth: u32, errno: Option<Errno>) -> bool {
+/// A command that removes the package.
+#[derive(Debug, Clone, Copy)]
+enum Removal {
+    Uninstall,
+    /// Nothing declares it any more.
+    Collect,
+}
+
+fn meet_removing(
+    removal: Removal,
+    installed: &Path,
+    registry: &Registry,
+    nth: u32,
+    errno: Option<Errno>,
+) -> bool {
     let world = world(registry);
     copy_data(installed, &world);
-    let (output, call) = run(&world, &["uninstall", "hello"], nth, errno);
-    let told = told("uninstall", nth, call.as_deref(), &output);
+    let command = match removal {
+        Removal::Uninstall => ["uninstall", "hello"],
+        Removal::Collect => {
+            world.configure(&json!({}));
+            ["gc", "--yes"]
+        }
+    };
+    let (output, call) = run(&world, &command, nth, errno);
+    let told = told(command[0], nth, call.as_deref(), &output);
     match output.status.code() {
         Some(0) => assert!(!is_installed(&world), "{told}"),
         Some(_) => {}
@@ -147,7 +168,7 @@ fn meet_removing(installed: &Path, registry: &Registry, nth: u32, errno: Option<
         let verified = stdout(&world.run(&["verify"]));
         let is_true = |line: &str| line.ends_with(": ok") || line.ends_with(": MISSING");
         assert!(verified.lines().all(is_true), "{verified}: {told}");
-        let again = world.run(&["uninstall", "hello"]);
+        let again = world.run(&command);
         assert!(again.status.success(), "{}: {told}", stderr(&again));
     }
     for folder in ["store", "checksums", "frozen"] {
@@ -197,7 +218,9 @@ fn a_removal_that_breaks_off_is_finished_by_the_next() {
     let installed = world(&registry);
     installs(&installed);
     let folder = data(&installed);
-    sweep(|nth, errno| meet_removing(&folder, &registry, nth, errno));
+    for removal in [Removal::Uninstall, Removal::Collect] {
+        sweep(|nth, errno| meet_removing(removal, &folder, &registry, nth, errno));
+    }
 }
 
 #[test]

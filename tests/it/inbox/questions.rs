@@ -54,6 +54,7 @@ fn put_as(world: &World, tool: &str, questions: Vec<Question>) -> Workflow {
         .unwrap()
         .create(new, now())
         .unwrap()
+        .suspension
         .workflow()
 }
 

@@ -86,7 +86,12 @@ fn ask(world: &World, run: &Run, question: &str, options: &[(&str, &str)]) -> Wo
     };
     let place = Place::File(state(world).join("workflows.db"));
     let mut store = place.open().unwrap();
-    store.create(new, pml::proxy::now()).unwrap().workflow().id
+    store
+        .create(new, pml::proxy::now())
+        .unwrap()
+        .suspension
+        .workflow()
+        .id
 }
 
 fn asked(id: WorkflowId, call: &str) -> Value {

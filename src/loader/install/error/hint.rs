@@ -44,7 +44,7 @@ impl Hint for InstallError {
             Self::Unbuilt { .. } => Some("nothing of it was run; take a version that has wheels for this system and Python".to_owned()),
             Self::Garbled { .. } | Self::Memory { .. } => Some("check the registry of your .npmrc, uv.toml or pip.conf, and try again".to_owned()),
             Self::TooLarge { mib, .. } => Some(format!(
-                "nothing of it was run; if it is really that large: {MAX_INSTALL}={} pml install NAME",
+                "nothing of it was run; if it is really that large: {MAX_INSTALL}={} pml install",
                 mib.saturating_mul(4)
             )),
             Self::Refused { source: LockError::Integrity { .. }, .. } => {
@@ -66,7 +66,7 @@ impl Hint for InstallError {
             Self::NotFound { .. } => Some("check the name and the version in .pml.json".to_owned()),
             Self::Unreachable { .. } => Some("check the network, HTTPS_PROXY and the registry of your .npmrc or uv.toml, and try again".to_owned()),
             Self::Changed { .. } => Some(
-                "nothing was installed; a published version must not change: ask its author. To accept it anyway: pml uninstall NAME, then approve it again"
+                "nothing was installed; a published version must not change: ask its author. To accept it anyway, take its server back by `pml uninstall` and approve it again"
                     .to_owned(),
             ),
             Self::TooYoung { dependency, .. } | Self::YoungDependency { dependency, .. } => {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Packages;
+use crate::history::{Record, Text};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
 use crate::loader::plan::{Package, Resolved, Scripts, VersionSpec};
@@ -131,6 +132,9 @@ impl Packages {
             self.store.forget(package)?;
             return Ok(Uninstalled::StillNeeded { version, by });
         }
+        let taken_out = Record::Removed {
+            package: Text::of(&package.exactly(&version)),
+        };
         let (store, name, removing) = (self.store.clone(), name.clone(), package.clone());
         let removed = off_thread(move || {
             let (directories, kept) = store.remove_installations(&name, &removing, &version)?;
@@ -142,7 +146,12 @@ impl Packages {
                 kept,
             })
         });
-        removed.await.unwrap_or(Ok(Uninstalled::Nothing))
+        let removed: Result<_, InstallError> = removed.await.unwrap_or(Ok(Uninstalled::Nothing));
+        let removed = removed?;
+        if let Uninstalled::Removed { .. } = removed {
+            self.history.note(taken_out).await;
+        }
+        Ok(removed)
     }
 
     /// Tells whether `other` means `version` of the same package.

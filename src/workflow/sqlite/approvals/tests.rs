@@ -137,7 +137,7 @@ fn what_was_taken_back_is_not_completed() {
 }
 
 fn suspended(store: &mut SqliteStore) -> WorkflowId {
-    store.create(new("{}"), NOON).unwrap().workflow().id
+    store.create(new("{}"), NOON).unwrap().suspension.workflow().id
 }
 
 fn approving(answer: Answer) -> RecordedAnswer {

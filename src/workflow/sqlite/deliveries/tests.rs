@@ -29,7 +29,7 @@ fn a_delivery_is_written_over_and_found_by_its_ask_its_person_and_its_nonce() {
     let directory = tempfile::tempdir().unwrap();
     let place = Place::File(directory.path().join("workflows.db"));
     let mut store = place.open().unwrap();
-    let ask = store.create(new("{}"), NOON).unwrap().workflow();
+    let ask = store.create(new("{}"), NOON).unwrap().suspension.workflow();
     let mut slack = delivery(ask.id, ChannelName::Slack, "U1");
     let other = delivery(ask.id, ChannelName::Telegram, "1");
     assert!(store.record_delivery(&slack).unwrap() && store.record_delivery(&other).unwrap());
@@ -64,7 +64,7 @@ fn a_delivery_is_written_over_and_found_by_its_ask_its_person_and_its_nonce() {
 #[test]
 fn every_state_and_standing_reads_back_and_what_is_closed_is_not_open() {
     let mut store = Place::Memory.open().unwrap();
-    let ask = store.create(new("{}"), NOON).unwrap().workflow();
+    let ask = store.create(new("{}"), NOON).unwrap().suspension.workflow();
     for state in DeliveryState::ALL {
         for standing in ShownStanding::ALL {
             let written = Delivery {
@@ -90,7 +90,7 @@ fn every_state_and_standing_reads_back_and_what_is_closed_is_not_open() {
 #[test]
 fn deliveries_go_with_their_ask_and_none_is_written_for_one_that_is_gone() {
     let mut store = Place::Memory.open().unwrap();
-    let ask = store.create(new("{}"), NOON).unwrap().workflow();
+    let ask = store.create(new("{}"), NOON).unwrap().suspension.workflow();
     let sent = delivery(ask.id, ChannelName::Slack, "U1");
     store.record_delivery(&sent).unwrap();
     store.apply(ask.id, Event::Withdraw, NOON).unwrap();
@@ -128,11 +128,11 @@ fn an_ask_keeps_the_channel_that_was_named_and_the_same_ask_elsewhere_is_another
     let mut store = Place::Memory.open().unwrap();
     let mut named = new("{}");
     named.channel = Some(ChannelName::Slack);
-    let on_slack = store.create(named.clone(), NOON).unwrap().workflow();
+    let on_slack = store.create(named.clone(), NOON).unwrap().suspension.workflow();
     assert_eq!(store.find(on_slack.id).unwrap().channel, Some(ChannelName::Slack));
-    let again = store.create(named, NOON).unwrap().workflow();
+    let again = store.create(named, NOON).unwrap().suspension.workflow();
     assert_eq!(again.id, on_slack.id);
-    let anywhere = store.create(new("{}"), NOON).unwrap().workflow();
+    let anywhere = store.create(new("{}"), NOON).unwrap().suspension.workflow();
     assert_ne!(anywhere.id, on_slack.id);
     assert_eq!(anywhere.channel, None);
 }

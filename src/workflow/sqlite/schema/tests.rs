@@ -59,7 +59,7 @@ fn an_empty_file_of_format_zero_is_brought_up_to_date() {
     );
     drop(old);
     let mut store = SqliteStore::open(file(&directory)).unwrap();
-    let workflow = store.create(new("{}"), NOON).unwrap().workflow();
+    let workflow = store.create(new("{}"), NOON).unwrap().suspension.workflow();
     drop(store);
     assert_eq!(
         SqliteStore::open(file(&directory))
