@@ -6,7 +6,6 @@ use clap::Args;
 use serde_json::json;
 
 use super::candidate::{Candidate, unresolved};
-use super::server_pins::lock_beside;
 use super::terminal::StepDisplay;
 use super::{CommandContext, Haste, install, interruption, output};
 use crate::config::{Config, Server};
@@ -151,14 +150,10 @@ pub(super) async fn present(
     server: &Server,
     steps: &StepDisplay,
 ) -> anyhow::Result<Pin> {
-    let accepted = context.accepted(name, server)?;
-    if let Some(latest) = accepted.as_ref().and_then(|accepted| accepted.latest()) {
-        return Ok(latest.pin.clone());
-    }
-    if let Some(locked) = lock_beside(&server.source.file)?.servers.remove(name) {
-        return Ok(locked);
-    }
     let declared = plan(name, server, &context.environment)?;
+    if let Some(known) = context.compared(server, &declared)? {
+        return Ok(known);
+    }
     let step = |at: InstallStep| steps.step(&format!("{name}: {at}"));
     Ok(match declared.package() {
         Some(_) => of_package(packages.lock(&declared, &step).await?),

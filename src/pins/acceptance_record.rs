@@ -101,6 +101,18 @@ impl AcceptedServer {
         tools.next()
     }
 
+    /// Returns what a launch is compared with: what was accepted of it, else of the newest; tools that were never seen of
+    /// that one are those that were accepted last.
+    #[must_use]
+    pub fn compared_with(&self, launch: &Digest) -> Option<Pin> {
+        let own = self.of(launch).or_else(|| self.latest())?;
+        let tools = own.pin.tools.as_ref().or_else(|| self.newest_tools());
+        Some(Pin {
+            tools: tools.cloned(),
+            ..own.pin.clone()
+        })
+    }
+
     /// Tells whether a tool of a launch was accepted as one that only reads.
     #[must_use]
     pub fn is_read_only(&self, launch: &Digest, tool: &str) -> bool {
