@@ -51,9 +51,11 @@ pub(crate) fn run(
         return Ok(ExitCode::from(1));
     };
     let (before, after) = compared?;
+    let declared = plan(&arguments.name, server, &context.environment)?;
+    let launch = context.launch_change(server, &declared)?.into_iter();
     let namesakes = context.tool_names(config).beside(&arguments.name);
-    let lines: Vec<String> = difference(&before, &after)
-        .iter()
+    let lines: Vec<String> = launch
+        .chain(difference(&before, &after))
         .flat_map(|change| change.lines(&namesakes))
         .collect();
     let code = u8::from(!lines.is_empty());
@@ -112,7 +114,7 @@ async fn compare(
             tools: seen.map(|seen| seen.tool_pins()),
             ..Pin::default()
         };
-        if !difference(&before, &now).is_empty() {
+        if !difference(&before, &now).is_empty() || context.launch_change(server, &declared)?.is_some() {
             return Ok((before, now));
         }
         // Nothing waits to be accepted: what an upgrade would bring.

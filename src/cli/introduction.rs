@@ -4,7 +4,6 @@
 //! Every command that accepts a server goes this way. [`ShownServer`] and [`Introduced`] are made here alone, so that
 //! nothing is started or recorded whose difference was not shown.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,10 +17,10 @@ use crate::loader::{
     Content, InstallError, InstallStep, Lease, LoadError, Loader, Plan, Resolved, Started, Steps,
 };
 use crate::pins::{
-    AcceptedError, AcceptedLaunch, AcceptedScripts, AcceptedServer, PackagePin, Pin, ToolNames, difference,
-    tool_changes,
+    AcceptedError, AcceptedLaunch, AcceptedScripts, AcceptedServer, Change, PackagePin, Pin, ToolNames,
+    difference, tool_changes,
 };
-use crate::protocol::{DependencyName, Digest, LaunchApproval};
+use crate::protocol::{DependencyName, LaunchApproval};
 use crate::proxy::now;
 use crate::workflow::{ApprovedLaunch, Place};
 
@@ -52,7 +51,7 @@ pub(super) enum FoundServer {
 pub(super) struct ShownServer {
     before: Option<Pin>,
     package: Option<PackagePin>,
-    content: Content,
+    expected: Content,
 }
 
 /// A server that runs, of which the person was shown everything that differs and agreed to it.
@@ -111,16 +110,16 @@ impl Newcomer<'_> {
         before: Option<Pin>,
         found: FoundServer,
     ) -> anyhow::Result<ShownServer> {
-        let (package, content) = match found {
+        let (package, expected) = match found {
             FoundServer::Package(package) => {
-                let content = Content {
+                let expected = Content {
                     integrity: package.integrity.clone(),
                     lock: package.package_lock.clone(),
                     scripts: None,
                 };
-                (Some(*package), content)
+                (Some(*package), expected)
             }
-            FoundServer::Resolved(content) => (None, content),
+            FoundServer::Resolved(expected) => (None, expected),
             FoundServer::Plain => (None, Content::default()),
         };
         if let Some(before) = &before {
@@ -128,7 +127,8 @@ impl Newcomer<'_> {
                 package: package.clone(),
                 ..Pin::default()
             };
-            let changes = difference(before, &now);
+            let launch = context.launch_change(self.server, self.plan)?.into_iter();
+            let changes: Vec<Change> = launch.chain(difference(before, &now)).collect();
             if !changes.is_empty() {
                 output::say(&format!("{}, beside what it was:", self.name));
                 // No tools yet: they are known once it runs.
@@ -141,7 +141,7 @@ impl Newcomer<'_> {
         Ok(ShownServer {
             before,
             package,
-            content,
+            expected,
         })
     }
 
@@ -155,7 +155,7 @@ impl Newcomer<'_> {
         let accepted = context.accepted_scripts(self.name, self.server);
         let expected = Content {
             scripts: accepted.map_err(NotIntroduced::other)?,
-            ..shown.content
+            ..shown.expected
         };
         let (started, scripts) = self.start_with_scripts(context, loader, expected).await?;
         if let Some(before) = shown.before.as_ref().and_then(|before| before.tools.as_ref()) {
@@ -285,7 +285,12 @@ impl Newcomer<'_> {
             package: package.or_else(|| loader.packages().pin(self.plan)),
             tools: Some(started.known().tool_pins()),
         };
-        self.accept(context, pin.clone(), started.known().client_kind())?;
+        let accepted = AcceptedLaunch {
+            pin: pin.clone(),
+            clients: vec![started.known().client_kind()],
+            ..AcceptedLaunch::new(self.plan.digest().clone(), self.server)
+        };
+        self.accept(context, accepted)?;
         Ok(pin)
     }
 
@@ -305,16 +310,14 @@ impl Newcomer<'_> {
         }
     }
 
-    fn accept(&self, context: &CommandContext, pin: Pin, client: Digest) -> Result<(), AcceptedError> {
-        let content = pin.content();
-        let launch = self.plan.digest();
-        context
-            .accepted_pins()
-            .update(&self.server.source.file, self.name, |known| {
-                let accepted = accepted(&known, launch, pin, client);
-                known.with(accepted)
-            })?;
-        context.note_accepted(self.name, "server", content);
+    fn accept(&self, context: &CommandContext, accepted: AcceptedLaunch) -> Result<(), AcceptedError> {
+        let accepts = accepted.pin.content();
+        let pins = context.accepted_pins();
+        pins.update(&self.server.source.file, self.name, |known| {
+            let accepted = beside_others(&known, accepted);
+            known.with(accepted)
+        })?;
+        context.note_accepted(self.name, "server", accepts);
         Ok(())
     }
 
@@ -324,22 +327,17 @@ impl Newcomer<'_> {
     }
 }
 
-/// Adds what runs now to what was accepted of this very launch: other kinds of clients are listed other tools.
-fn accepted(known: &AcceptedServer, launch: &Digest, mut pin: Pin, client: Digest) -> AcceptedLaunch {
-    let own = known.of(launch);
-    let listed_to_others = own.and_then(|own| own.pin.tools.as_ref());
-    if let (Some(tools), Some(others)) = (&mut pin.tools, listed_to_others) {
+/// Adds what was accepted of this very launch before: other kinds of clients are listed other tools.
+fn beside_others(known: &AcceptedServer, mut accepted: AcceptedLaunch) -> AcceptedLaunch {
+    let Some(own) = known.of(&accepted.launch) else {
+        return accepted;
+    };
+    if let (Some(tools), Some(others)) = (&mut accepted.pin.tools, &own.pin.tools) {
         for (name, tool) in others {
             tools.entry(name.clone()).or_insert_with(|| tool.clone());
         }
     }
-    let mut clients = own.map(|own| own.clients.clone()).unwrap_or_default();
-    clients.retain(|kind| *kind != client);
-    clients.push(client);
-    AcceptedLaunch {
-        launch: launch.clone(),
-        pin,
-        clients,
-        reviewed: BTreeMap::new(),
-    }
+    let others = own.clients.iter().filter(|kind| !accepted.clients.contains(kind));
+    accepted.clients = others.chain(&accepted.clients).cloned().collect();
+    accepted
 }
