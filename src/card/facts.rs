@@ -182,6 +182,7 @@ pub(super) fn title(workflow: &Workflow) -> String {
         Ask::Trust { file } if file.changes.is_empty() => format!("Trust {}?", file.path),
         Ask::Trust { file } => format!("Trust {}, which has changed?", file.path),
         Ask::Integrity { dependency } => match dependency.installation.changed_part() {
+            ChangedPart::Launch => format!("Accept {}, which is declared differently?", named(dependency)),
             ChangedPart::Package => format!("Accept {}, which has changed?", named(dependency)),
             ChangedPart::Tools => format!("Accept the changed tools of {}?", named(dependency)),
             ChangedPart::Scripts => format!("Run these install scripts for {}?", named(dependency)),

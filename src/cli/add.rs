@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use self::draft::Draft;
 use self::error::AddError;
 use super::failure::{Hinted as _, Refused, hinted};
-use super::introduction::{Newcomer, NotIntroduced};
+use super::introduction::{Newcomer, NotIntroduced, ShownServer};
 use super::terminal::{self, StepDisplay, TerminalReply};
 use super::{CommandContext, Haste, authority, interruption, output, person, uses};
 use crate::loader::{KnownTool, Loader, NewerVersion, PlanSource, Resolved, VersionSpec};
@@ -168,6 +168,17 @@ async fn add(
         })));
     }
     messages::before(context, &draft, resolved.as_ref());
+    let newcomer = Newcomer {
+        name: &arguments.name,
+        server: &draft.server,
+        plan: &draft.plan,
+        line_limit: draft.line_limit,
+        beforehand: "pml add --yes …",
+        yes: arguments.yes,
+    };
+    let before = context.compared(&draft.server, &draft.plan)?;
+    let found = newcomer.find(loader, before.as_ref(), resolved.as_ref()).await?;
+    let shown = newcomer.show(context, before, found)?;
     if !arguments.yes {
         let question = match draft.plan.source() {
             PlanSource::Package(_) => "Install and add it?",
@@ -190,7 +201,7 @@ async fn add(
     authority::ruled(context, &context.read()?, &arguments.name, &[])?;
     let left_out = resolved.as_ref().and_then(|resolved| resolved.left_out.clone());
     let was_installed = !loader.needs_install(&draft.plan);
-    let added = start_and_write(context, arguments, &draft, resolved, loader).await;
+    let added = start_and_write(context, arguments, &draft, &newcomer, shown, loader).await;
     match added {
         Ok((resolved, edited, tools, notes)) => Ok(AddOutcome::Added(Box::new(Addition {
             draft,
@@ -268,19 +279,11 @@ async fn start_and_write(
     context: &CommandContext,
     arguments: &AddArguments,
     draft: &Draft,
-    resolved: Option<Resolved>,
+    newcomer: &Newcomer<'_>,
+    shown: ShownServer,
     loader: &Loader,
 ) -> anyhow::Result<(Option<Resolved>, FileEdit, Vec<ToolName>, Vec<String>)> {
-    let newcomer = Newcomer {
-        name: &arguments.name,
-        server: &draft.server,
-        plan: &draft.plan,
-        line_limit: draft.line_limit,
-        file: &draft.path,
-        beforehand: "pml add --yes …",
-        yes: arguments.yes,
-    };
-    let introduced = newcomer.start(context, loader, resolved.as_ref()).await;
+    let introduced = newcomer.start(context, loader, shown).await;
     let introduced = introduced.map_err(|error| match error {
         NotIntroduced::Start(source) => {
             let name = arguments.name.clone();
@@ -290,12 +293,13 @@ async fn start_and_write(
             };
             hinted(AddError::Start { name, what, source })
         }
+        NotIntroduced::Declined => Refused(format!("`{}` was not added", arguments.name)).into(),
         NotIntroduced::Other(error) => error,
     })?;
     let started = introduced.started.clone();
     let edited = draft.write(context, arguments)?;
     let resolved = started.resolved.as_deref().cloned();
-    newcomer.record(context, loader, introduced);
+    newcomer.record_declared(context, loader, introduced, &draft.path);
     let known = started.known();
     let mut seen = HashSet::new();
     let tools = known

@@ -129,6 +129,9 @@ fn granted(workflow: &Workflow, scope: Scope, kept: LastingGrant) -> String {
         (LastingGrant::Server, _, Some(server)) => {
             format!("`{server}` may run from now on, exactly as it was shown")
         }
+        (LastingGrant::Nothing, _, Some(server)) if matches!(workflow.ask, Ask::Integrity { .. }) => {
+            format!("what was shown of `{server}` is accepted, and nothing else of it")
+        }
         (LastingGrant::Nothing, Scope::Session, Some(server))
             if !matches!(workflow.ask, Ask::Permit { .. }) =>
         {

@@ -1,20 +1,20 @@
 //! `pml approve SERVER`: approves a server as it is declared, before anything calls it.
 //!
-//! The person sees what would run, as by `pml add`; then it is installed and started, so that its tools are known to the
-//! very first list. What they agreed to is recorded as the approval of exactly that declaration, version and content.
+//! The person sees what would run, as by `pml add`, and what differs from what they accepted before; then it is installed
+//! and started, so that its tools are known to the very first list. What they agreed to is recorded as the approval of
+//! exactly that declaration, version and content.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::failure::{Hinted as _, Refused};
-use super::install_scripts::{self, ScriptsQuestion};
+use super::introduction::{Newcomer, NotIntroduced};
 use super::terminal::{self, StepDisplay, TerminalReply};
 use super::{CommandContext, Haste, authority, install, interruption, output, person, server_display};
 use crate::config::{Config, Server};
-use crate::loader::{Content, KnownTool, Lease, LoadError, Loader, Plan, Started, Steps};
-use crate::protocol::{DependencyName, LaunchApproval, Shown, ToolName};
+use crate::loader::{KnownTool, Loader, Plan, Started};
+use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::proxy::now;
-use crate::workflow::{ApprovedLaunch, Place};
 
 /// Shows what a server runs, and approves it if the person agrees.
 pub(super) fn run(context: &CommandContext, name: &DependencyName, yes: bool) -> anyhow::Result<ExitCode> {
@@ -63,6 +63,18 @@ async fn approve(
         None => None,
     };
     server_display::show(&plan.shown(resolved.as_ref(), now().millis()));
+    let command = format!("pml approve --yes {name}");
+    let newcomer = Newcomer {
+        name,
+        server,
+        plan: &plan,
+        line_limit: config.line_limit.0,
+        beforehand: &command,
+        yes: agreement == Agreement::Given,
+    };
+    let before = context.compared(server, &plan)?;
+    let found = newcomer.find(loader, before.as_ref(), resolved.as_ref()).await?;
+    let shown = newcomer.show(context, before, found)?;
     let reply = match agreement {
         Agreement::Given => TerminalReply::Yes,
         Agreement::Asked => terminal::confirm(&format!("Approve `{name}`?")).await?,
@@ -77,102 +89,37 @@ async fn approve(
             return Err(Refused(format!(
                 "`{name}` was not approved: there is no terminal to ask in"
             )))
-            .hint(format!("to agree beforehand: pml approve --yes {name}"));
+            .hint(format!("to agree beforehand: {command}"));
         }
     }
-    // Minutes may have passed at the question: the rules and the declaration of now count.
-    let (config, now_planned) = install::planned(context, name)?;
-    authority::ruled(context, &config, name, &[])?;
-    if now_planned.digest() != plan.digest() {
-        return Err(Refused(format!("`{name}` was declared anew meanwhile")).into());
-    }
-    let server = self::server(&config, name)?;
-    let expected = Content {
-        integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
-        lock: resolved.as_ref().and_then(|resolved| resolved.lock.clone()),
-        scripts: context.accepted_scripts(name, server)?,
-    };
-    let started = started(context, &config, &plan, agreement, expected, loader).await?;
-    record(context, server, &plan, &started, loader)?;
+    declared_still(context, &plan)?;
+    let introduced = newcomer.start(context, loader, shown).await;
+    let introduced = introduced.map_err(|error| match error {
+        NotIntroduced::Start(source) => source.into(),
+        NotIntroduced::Declined => Refused(format!("`{name}` was not approved")).into(),
+        NotIntroduced::Other(error) => error,
+    })?;
+    declared_still(context, &plan)?;
+    let started = introduced.started.clone();
+    newcomer.record(context, loader, introduced)?;
     told(name, &started)?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Refuses what was declared anew, or denied, while the person was asked: minutes may have passed.
+fn declared_still(context: &CommandContext, plan: &Plan) -> anyhow::Result<()> {
+    let name = plan.dependency();
+    let (config, now) = install::planned(context, name)?;
+    authority::ruled(context, &config, name, &[])?;
+    if now.digest() == plan.digest() {
+        Ok(())
+    } else {
+        Err(Refused(format!("`{name}` was declared anew meanwhile")).into())
+    }
+}
 fn server<'a>(config: &'a Config, name: &DependencyName) -> anyhow::Result<&'a Server> {
     let server = config.servers.get(name);
     server.ok_or_else(|| Refused(format!("no server is called `{name}`")).into())
-}
-
-/// Installs and starts the server; install scripts that are not accepted yet are shown and asked about.
-async fn started(
-    context: &CommandContext,
-    config: &Config,
-    plan: &Arc<Plan>,
-    agreement: Agreement,
-    expected: Content,
-    loader: &Loader,
-) -> anyhow::Result<Started> {
-    let name = plan.dependency();
-    let server = server(config, name)?;
-    let start = async |expected: &Content| {
-        let passing = StepDisplay::new();
-        let shown = passing.clone();
-        let steps: Steps = Box::new(move |text| shown.step(&text));
-        let lease = Lease::Standing;
-        let starting = loader.start(plan, server, config.line_limit.0, expected, lease, Some(steps));
-        let started = starting.await;
-        passing.clear();
-        started
-    };
-    let started = start(&expected).await;
-    let scripts = started
-        .as_ref()
-        .err()
-        .and_then(|error| error.unaccepted_scripts().cloned());
-    let Some(scripts) = scripts else {
-        return started.map_err(|error: Arc<LoadError>| error.into());
-    };
-    let question = ScriptsQuestion {
-        name,
-        server,
-        beforehand: &format!("pml approve --yes {name}"),
-        yes: agreement == Agreement::Given,
-    };
-    let Some(agreed) = install_scripts::agreed(context, question, &scripts).await? else {
-        return Err(Refused(format!("`{name}` was not approved")).into());
-    };
-    let expected = Content {
-        scripts: Some(agreed.digest.clone()),
-        ..expected
-    };
-    context.accept_scripts(name, server, agreed)?;
-    Ok(start(&expected).await?)
-}
-
-/// Records the approval, and what the server is, for the user.
-fn record(
-    context: &CommandContext,
-    server: &Server,
-    plan: &Plan,
-    started: &Started,
-    loader: &Loader,
-) -> anyhow::Result<()> {
-    let resolved = started.resolved.as_deref();
-    let approval = LaunchApproval {
-        dependency: plan.dependency().clone(),
-        version: resolved.map(|resolved| resolved.version.clone()),
-        integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
-        package: plan.package().map(ToString::to_string),
-        lock: resolved.and_then(|resolved| resolved.lock.clone()),
-        at_unix_ms: u64::try_from(now().millis()).unwrap_or_default(),
-    };
-    let approved = ApprovedLaunch {
-        launch: plan.digest().clone(),
-        approval,
-    };
-    Place::of(&context.locations).open()?.approve_launch(&approved)?;
-    context.accept(server, plan, loader.packages().pin(plan), &started.known())?;
-    Ok(())
 }
 
 /// Tells what was approved: the tools as data, the rest beside it.

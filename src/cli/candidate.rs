@@ -12,7 +12,6 @@ use crate::report::Hint;
 
 /// Another version of a declared server.
 pub(super) struct Candidate {
-    pub(super) name: DependencyName,
     /// The declaration with the other version.
     pub(super) server: Server,
     /// What it would run.
@@ -159,7 +158,6 @@ impl Candidate {
                 word,
                 text,
             },
-            name: name.clone(),
         })
     }
 

@@ -6,7 +6,6 @@ use clap::Args;
 use serde_json::json;
 
 use super::candidate::{Candidate, unresolved};
-use super::server_pins::lock_beside;
 use super::terminal::StepDisplay;
 use super::{CommandContext, Haste, install, interruption, lock, output, person};
 use crate::config::{Config, Server};
@@ -57,9 +56,11 @@ pub(crate) fn run(
         return Ok(ExitCode::from(1));
     };
     let (before, after) = compared?;
+    let declared = plan(&arguments.name, server, &context.environment)?;
+    let launch = context.launch_change(server, &declared)?.into_iter();
     let namesakes = context.tool_names(config).beside(&arguments.name);
-    let lines: Vec<String> = difference(&before, &after)
-        .iter()
+    let lines: Vec<String> = launch
+        .chain(difference(&before, &after))
         .flat_map(|change| change.lines(&namesakes))
         .collect();
     let code = u8::from(!lines.is_empty());
@@ -119,7 +120,7 @@ async fn compare(
             tools: seen.map(|seen| seen.tool_pins()),
             ..Pin::default()
         };
-        if !difference(&before, &now).is_empty() {
+        if !difference(&before, &now).is_empty() || context.launch_change(server, &declared)?.is_some() {
             return Ok((before, now));
         }
         // Nothing waits to be accepted: what an upgrade would bring.
@@ -157,14 +158,10 @@ pub(super) async fn present(
     server: &Server,
     steps: &StepDisplay,
 ) -> anyhow::Result<Pin> {
-    let accepted = context.accepted(name, server)?;
-    if let Some(latest) = accepted.as_ref().and_then(|accepted| accepted.latest()) {
-        return Ok(latest.pin.clone());
-    }
-    if let Some(locked) = lock_beside(&server.source.file)?.servers.remove(name) {
-        return Ok(locked);
-    }
     let declared = plan(name, server, &context.environment)?;
+    if let Some(known) = context.compared(server, &declared)? {
+        return Ok(known);
+    }
     let step = |at: InstallStep| steps.step(&format!("{name}: {at}"));
     Ok(match declared.package() {
         Some(_) => of_package(packages.lock(&declared, &step).await?),

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::{CommandContext, output, person};
 use crate::config::{Config, Files, Server};
 use crate::history::{Record, Text};
-use crate::loader::{Content, Known, Loader, Plan};
+use crate::loader::{Content, Loader, Plan, launch_change};
 use crate::permissions::Policy;
 use crate::permissions::writer::{self, FileEdit, FileKind, WriteError};
 use crate::pins::{
-    AcceptedError, AcceptedLaunch, AcceptedPins, AcceptedServer, LockFile, PackagePin, Pin, PinError,
-    ToolNames, lock_path, read_lock,
+    AcceptedError, AcceptedPins, AcceptedServer, Change, LockFile, PackagePin, Pin, PinError, ToolNames,
+    lock_path, read_lock,
 };
 use crate::protocol::{DependencyName, Digest};
 use crate::proxy;
@@ -78,6 +78,34 @@ impl CommandContext {
         self.accepted_pins().find(&server.source.file, name)
     }
 
+    /// Returns what a launch is compared with: what was accepted of it, else of the newest, else its lock.
+    pub(super) fn compared(&self, server: &Server, plan: &Plan) -> anyhow::Result<Option<Pin>> {
+        let accepted = self.accepted(plan.dependency(), server)?;
+        if let Some(pin) = accepted.and_then(|accepted| accepted.compared_with(plan.digest())) {
+            return Ok(Some(pin));
+        }
+        Ok(lock_beside(&server.source.file)?
+            .servers
+            .remove(plan.dependency()))
+    }
+
+    /// Returns how a launch that is new differs from the one that was accepted last; from the lock where none was.
+    pub(super) fn launch_change(&self, server: &Server, plan: &Plan) -> anyhow::Result<Option<Change>> {
+        let name = plan.dependency();
+        let accepted = self.accepted(name, server)?;
+        let latest = accepted.as_ref().and_then(|accepted| accepted.latest());
+        let (words, surroundings) = match (&accepted, latest) {
+            (Some(accepted), Some(_)) if accepted.of(plan.digest()).is_some() => return Ok(None),
+            (_, Some(latest)) => (latest.pin.launch.clone(), latest.surroundings.as_ref()),
+            (_, None) => match lock_beside(&server.source.file)?.servers.remove(name) {
+                Some(locked) => (locked.launch, None),
+                None => return Ok(None),
+            },
+        };
+        let change = launch_change(name, server, &words, surroundings, &self.environment);
+        Ok(change.map(Change::Launch))
+    }
+
     /// Returns the accepted tools of every server by their names.
     pub(super) fn tool_names(&self, config: &Config) -> ToolNames {
         self.accepted_pins().tool_names(&config.servers)
@@ -88,33 +116,6 @@ impl CommandContext {
         let accepted = Arc::new(self.accepted_pins());
         let read_only = proxy::read_only_tools(&Arc::new(config.clone()), accepted, &self.environment);
         Policy::knowing(config, read_only)
-    }
-
-    /// Records that the user accepts a server as it started just now.
-    pub(super) fn accept(
-        &self,
-        server: &Server,
-        plan: &Plan,
-        package: Option<PackagePin>,
-        known: &Known,
-    ) -> Result<Pin, AcceptedError> {
-        let pin = Pin {
-            launch: server.launch.words(),
-            package,
-            tools: Some(known.tool_pins()),
-        };
-        let accepted = AcceptedLaunch {
-            launch: plan.digest().clone(),
-            pin: pin.clone(),
-            clients: vec![known.client_kind()],
-            reviewed: std::collections::BTreeMap::new(),
-        };
-        let pins = self.accepted_pins();
-        pins.update(&server.source.file, plan.dependency(), |known| {
-            known.with(accepted)
-        })?;
-        self.note_accepted(plan.dependency(), "server", pin.content());
-        Ok(pin)
     }
 
     /// Records that the person at this terminal accepted what they were shown.

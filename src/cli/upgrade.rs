@@ -11,16 +11,12 @@ use serde_json::json;
 
 use super::candidate::{Candidate, Newest, unresolved};
 use super::failure::{Hinted as _, Refused};
-use super::install_scripts::{self, ScriptsQuestion};
-use super::output::say_lines;
+use super::introduction::{FoundServer, Newcomer, NotIntroduced, ShownServer};
 use super::terminal::{self, StepDisplay, TerminalReply};
 use super::{CommandContext, Haste, authority, diff, install, interruption, output, uses};
 use crate::config::Server;
-use crate::loader::{Content, Lease, LoadError, Loader, Plan, Started};
-use crate::pins::{PackagePin, Pin, ToolNames, difference, tool_changes};
-use crate::protocol::{DependencyName, LaunchApproval};
-use crate::proxy::now;
-use crate::workflow::{ApprovedLaunch, Place};
+use crate::loader::Loader;
+use crate::protocol::DependencyName;
 
 /// Which server to upgrade, and how far.
 #[derive(Debug, Args)]
@@ -133,13 +129,26 @@ async fn upgrade(
     let package = packages.lock(&candidate.plan, &step).await;
     steps.clear();
     let package = package.map_err(|source| unresolved(name, arguments.to.as_ref(), source))?;
-    show_package(&candidate, &before, &package);
+    let command = format!("pml upgrade --yes {name}");
+    let plan = Arc::new(candidate.plan.clone());
+    let newcomer = Newcomer {
+        name,
+        server: &candidate.server,
+        plan: &plan,
+        line_limit: config.line_limit.0,
+        beforehand: &command,
+        yes: arguments.yes,
+    };
+    let facts = package.clone();
+    let shown = newcomer.show(context, Some(before), FoundServer::Package(Box::new(package)))?;
+    diff::say_facts(&facts);
+    output::say("");
     let to = candidate.resolved.version.clone();
     if !agreed(arguments, &format!("Upgrade {name} to {to}?")).await? {
         return Ok(UpgradeOutcome::Declined);
     }
     let was_installed = !loader.needs_install(&candidate.plan);
-    let done = install_and_declare(context, arguments, loader, &candidate, &before, package).await;
+    let done = install_and_declare(context, loader, &candidate, &newcomer, shown).await;
     if !matches!(done, Ok(true))
         && !was_installed
         && let Some(package) = candidate.plan.package()
@@ -153,21 +162,6 @@ async fn upgrade(
     } else {
         UpgradeOutcome::Declined
     })
-}
-
-/// Shows what another version changes, before anything of it is fetched.
-fn show_package(candidate: &Candidate, before: &Pin, package: &PackagePin) {
-    let now_pin = Pin {
-        package: Some(package.clone()),
-        ..Pin::default()
-    };
-    let changes = difference(before, &now_pin);
-    output::say(&format!("{}:", candidate.name));
-    // No tools yet: they are known once it runs.
-    let namesakes = ToolNames::default().beside(&candidate.name);
-    say_lines(changes.iter().flat_map(|change| change.lines(&namesakes)));
-    diff::say_facts(package);
-    output::say("");
 }
 
 async fn agreed(arguments: &UpgradeArguments, question: &str) -> anyhow::Result<bool> {
@@ -191,66 +185,22 @@ async fn agreed(arguments: &UpgradeArguments, question: &str) -> anyhow::Result<
 /// Installs and starts the new version; declares it once its tools are accepted too.
 async fn install_and_declare(
     context: &CommandContext,
-    arguments: &UpgradeArguments,
     loader: &Loader,
     candidate: &Candidate,
-    before: &Pin,
-    package: PackagePin,
+    newcomer: &Newcomer<'_>,
+    shown: ShownServer,
 ) -> anyhow::Result<bool> {
-    let name = &arguments.name;
-    let expected = Content {
-        integrity: package.integrity.clone(),
-        lock: package.package_lock.clone(),
-        scripts: context.accepted_scripts(name, &candidate.server)?,
-    };
-    let plan = Arc::new(candidate.plan.clone());
-    let limit = context.read()?.line_limit.0;
-    let question = ScriptsQuestion {
-        name,
-        server: &candidate.server,
-        beforehand: &format!("pml upgrade --yes {name}"),
-        yes: arguments.yes,
-    };
-    let started = start(loader, candidate, &plan, limit, &expected).await;
-    let found = started
-        .as_ref()
-        .err()
-        .and_then(|error| error.unaccepted_scripts().cloned());
-    let (started, scripts) = match found {
-        Some(found) => {
-            let agreed = install_scripts::agreed(context, question, &found).await?;
-            let Some(agreed) = agreed else {
-                return Ok(false);
-            };
-            let expected = Content {
-                scripts: Some(agreed.digest.clone()),
-                ..expected
-            };
-            let started = start(loader, candidate, &plan, limit, &expected).await;
-            (started, Some(agreed))
+    let name = newcomer.name;
+    let introduced = match newcomer.start(context, loader, shown).await {
+        Ok(introduced) => introduced,
+        Err(NotIntroduced::Declined) => return Ok(false),
+        Err(NotIntroduced::Other(error)) => return Err(error),
+        Err(NotIntroduced::Start(source)) => {
+            return Err(anyhow::Error::new(source).context(format!(
+                "`{name}` stays as it was: its new version does not start"
+            )));
         }
-        None => (started, None),
     };
-    let started: Started = started.map_err(|source| {
-        anyhow::Error::new(source).context(format!(
-            "`{name}` stays as it was: its new version does not start"
-        ))
-    })?;
-    let known = started.known();
-    let changes = before
-        .tools
-        .as_ref()
-        .map(|before| tool_changes(before, &known.tool_pins()))
-        .unwrap_or_default();
-    if !changes.is_empty() {
-        output::say("its tools, which are known now:");
-        let namesakes = context.tool_names(&context.read()?).beside(name);
-        say_lines(changes.iter().flat_map(|change| change.lines(&namesakes)));
-        output::say("");
-        if !agreed(arguments, "Accept its tools as they are now?").await? {
-            return Ok(false);
-        }
-    }
     // Minutes may have passed at the questions: the rules and the declaration of now count.
     let config = context.read()?;
     authority::ruled(context, &config, name, &[])?;
@@ -258,56 +208,12 @@ async fn install_and_declare(
     if !config.servers.get(name).is_some_and(same) {
         return Err(Refused(format!("`{name}` was declared anew meanwhile")).into());
     }
-    approve(context, &plan, &package)?;
-    let pin = context.accept(&candidate.server, &plan, Some(package), &known)?;
-    if let Some(scripts) = scripts {
-        context.accept_scripts(name, &candidate.server, scripts)?;
-    }
+    let started = introduced.started.clone();
+    let pin = newcomer.record(context, loader, introduced)?;
     candidate.declare(context)?;
     context.put_into_lock(&candidate.server.source.file, name, &pin);
     for note in started.take_notes() {
         output::note(&note);
     }
     Ok(true)
-}
-
-/// Installs and starts a version that is not declared yet.
-async fn start(
-    loader: &Loader,
-    candidate: &Candidate,
-    plan: &Arc<Plan>,
-    limit: usize,
-    expected: &Content,
-) -> Result<Started, Arc<LoadError>> {
-    let steps = StepDisplay::new();
-    let shown = steps.clone();
-    let telling: crate::loader::Steps = Box::new(move |text| shown.step(&text));
-    let started = loader
-        .start(
-            plan,
-            &candidate.server,
-            limit,
-            expected,
-            Lease::Standing,
-            Some(telling),
-        )
-        .await;
-    steps.clear();
-    started
-}
-
-fn approve(context: &CommandContext, plan: &Plan, package: &PackagePin) -> anyhow::Result<()> {
-    let approved = ApprovedLaunch {
-        launch: plan.digest().clone(),
-        approval: LaunchApproval {
-            dependency: plan.dependency().clone(),
-            version: Some(package.version.clone()),
-            integrity: package.integrity.clone(),
-            package: plan.package().map(ToString::to_string),
-            lock: package.package_lock.clone(),
-            at_unix_ms: u64::try_from(now().millis()).unwrap_or_default(),
-        },
-    };
-    Place::of(&context.locations).open()?.approve_launch(&approved)?;
-    Ok(())
 }

@@ -82,7 +82,8 @@ pub fn expand(text: &str, environment: &Environment) -> Result<ExpandedText, Exp
 }
 
 /// Returns the names of the variables that a text would take from the environment.
-pub(super) fn variables(text: &str) -> BTreeSet<String> {
+#[must_use]
+pub fn variables(text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {

@@ -45,7 +45,7 @@ pub(super) struct File {
     pub(super) project_trust: Option<TrustEntry>,
     /// Whether what cannot be recorded in the history may happen: `required` (default) installs nothing and starts nothing new then, `best-effort` warns. In the user's own file only.
     pub(super) audit: Option<AuditEntry>,
-    /// Whether a changed definition of a tool is put to you before it counts: `true` (default), `false` for no server, or an object that says so by server, such as `{"mine": false}` for one that you develop. In the user's own file only.
+    /// Whether a changed definition of a tool is put to you before it counts: `true` (default), `false` for no server, or an object that says so by server, such as `{"mine": false}` for one that you develop. How a server is declared is put to you all the same. In the user's own file only.
     pub(super) pin_tools: Option<PinToolsEntry>,
     /// Where `pml audit` asks for known vulnerabilities, and about which packages. In the user's own file only.
     pub(super) advisories: Option<AdvisoriesEntry>,

@@ -127,6 +127,13 @@ pub fn trust_of(files: &Files, text: &str) -> Result<ProjectTrust, ConfigError> 
     Ok(assemble(files, &loaded)?.project)
 }
 
+/// Tells whether a person accepted a project's file as it is now; reads it and its mark.
+#[must_use]
+pub fn is_accepted_by_a_person(marks: &TrustMarks, file: &Path) -> bool {
+    let text = layer::load(file).ok().flatten();
+    text.is_some_and(|text| marks.accepts_by_a_person(&TrustMarks::content_of(file, &text)))
+}
+
 /// Returns the parts of a project's file if it still has the text of this content; reads it.
 #[must_use]
 pub fn parts_of(file: &Path, content: &Digest) -> DeclaredParts {
@@ -144,7 +151,7 @@ pub fn mark_for(files: &Files, text: &str) -> Result<TrustMark, ConfigError> {
         content: TrustMarks::content_of(&files.project, text),
         wants,
         parts: DeclaredParts::of(text),
-        by: "pml".to_owned(),
+        by: super::trust::WRITTEN_BY_PML.to_owned(),
     })
 }
 

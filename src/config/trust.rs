@@ -174,6 +174,9 @@ pub struct AcceptedFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustMarks(PathBuf);
 
+/// Who accepted a text that pml wrote itself, after one that counted.
+pub(super) const WRITTEN_BY_PML: &str = "pml";
+
 /// A mark is some lines of JSON, that of the largest file some megabytes; more was not written by pml.
 const MARK_LIMIT: u64 = 16 * 1024 * 1024;
 
@@ -208,6 +211,13 @@ impl TrustMarks {
     #[must_use]
     pub fn accepts(&self, content: &Digest) -> bool {
         read_mark(&self.path_of(content)).is_some_and(|mark| mark.content == *content)
+    }
+
+    /// Tells whether a person accepted this text, and not only pml wrote it: they were shown every declaration in it.
+    #[must_use]
+    pub fn accepts_by_a_person(&self, content: &Digest) -> bool {
+        let mark = read_mark(&self.path_of(content));
+        mark.is_some_and(|mark| mark.content == *content && mark.by != WRITTEN_BY_PML)
     }
 
     /// Lists every mark, the newest first.

@@ -39,7 +39,7 @@ pub use lifecycle::{
 };
 pub use plan::{
     Address, AddressError, Ecosystem, NewerVersion, Package, PackageError, Plan, PlanError, PlanSource,
-    Resolved, Scripts, VersionSpec, pin, plan, variables,
+    Resolved, Scripts, VersionSpec, launch_change, pin, plan, variables,
 };
 pub use process::{
     ErrandEnd, Exit, LaunchLine, Urgency, find_program, find_users_program, run_errand, search_path,

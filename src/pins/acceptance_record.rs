@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AcceptedScripts, Pin, ToolNames, ToolPin};
+use super::{AcceptedScripts, LaunchSurroundings, Pin, ToolNames, ToolPin};
 use crate::config::Server;
 use crate::disk::{self, Stamp};
 use crate::protocol::{DependencyName, Digest, Shown, ToolName, shell};
@@ -55,20 +55,24 @@ pub struct AcceptedLaunch {
     /// model, since no person accepted it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reviewed: BTreeMap<String, ToolPin>,
+    /// How it was declared beside its words; an older pml did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<LaunchSurroundings>,
 }
 
 impl AcceptedLaunch {
-    /// Names a launch of which nothing is known yet but the words of its declaration.
+    /// Names a launch of which nothing is known yet but its declaration.
     #[must_use]
-    pub fn new(launch: Digest, words: Vec<String>) -> Self {
+    pub fn new(launch: Digest, server: &Server) -> Self {
         Self {
             launch,
             pin: Pin {
-                launch: words,
+                launch: server.launch.words(),
                 ..Pin::default()
             },
             clients: Vec::new(),
             reviewed: BTreeMap::new(),
+            surroundings: Some(LaunchSurroundings::of(server)),
         }
     }
 }
@@ -99,6 +103,18 @@ impl AcceptedServer {
             .iter()
             .filter_map(|launch| launch.pin.tools.as_ref());
         tools.next()
+    }
+
+    /// Returns what a launch is compared with: what was accepted of it, else of the newest; tools that were never seen of
+    /// that one are those that were accepted last.
+    #[must_use]
+    pub fn compared_with(&self, launch: &Digest) -> Option<Pin> {
+        let own = self.of(launch).or_else(|| self.latest())?;
+        let tools = own.pin.tools.as_ref().or_else(|| self.newest_tools());
+        Some(Pin {
+            tools: tools.cloned(),
+            ..own.pin.clone()
+        })
     }
 
     /// Tells whether a tool of a launch was accepted as one that only reads.
@@ -394,6 +410,7 @@ mod tests {
             },
             clients: Vec::new(),
             reviewed: BTreeMap::new(),
+            surroundings: None,
         }
     }
 
@@ -537,6 +554,18 @@ mod tests {
             .with(with_tools("new"))
             .with(launch("unused", "1"));
         assert_eq!(accepted.newest_tools(), Some(&tools("new")));
+        for (wanted, words, compared) in [
+            ("old", "1", "old"),
+            ("unused", "1", "new"),
+            ("unknown", "1", "new"),
+        ] {
+            let pin = accepted.compared_with(&Digest::of([wanted])).unwrap();
+            assert_eq!(
+                (pin.launch, pin.tools),
+                (vec![words.to_owned()], Some(tools(compared))),
+                "{wanted}"
+            );
+        }
     }
 
     #[test]

@@ -5,12 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition_text::{describe, text_difference};
-use super::{Namesakes, PackagePin, Pin, ProvenanceChange, ToolPin};
+use super::{LaunchChange, Namesakes, PackagePin, Pin, ProvenanceChange, ToolPin};
 use crate::protocol::Shown;
 
 /// One thing that is not as it was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
+    /// It is started or reached otherwise.
+    Launch(LaunchChange),
     /// It was built elsewhere, or it is no longer proven where.
     Provenance(ProvenanceChange),
     /// It is another package.
@@ -201,6 +203,7 @@ impl Change {
     #[must_use]
     pub fn lines(&self, namesakes: &Namesakes) -> Vec<String> {
         match self {
+            Self::Launch(change) => change.lines(),
             // Its words are escaped already.
             Self::Provenance(change) => vec![format!("! {change}")],
             Self::Package { before, now } => vec![removed(before), added(now)],

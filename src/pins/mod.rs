@@ -8,6 +8,7 @@ mod advisory;
 mod definition_text;
 mod difference;
 mod install_scripts;
+mod launch;
 mod lock_file;
 mod lock_reader;
 mod namesakes;
@@ -26,6 +27,7 @@ pub use advisory::{
 pub use definition_text::describe;
 pub use difference::{Change, ContentsChange, ToolChange, difference, package_changes, tool_changes};
 pub use install_scripts::{AcceptedScripts, InstallHook, InstallScript, InstallScripts};
+pub use launch::{ComparedLaunch, LaunchChange, LaunchKind, LaunchSurroundings};
 pub use lock_file::{LockFile, LockFileError, lock_path};
 pub use lock_reader::{PinError, read_lock};
 pub use namesakes::{Namesakes, ToolNames, some_of};

@@ -126,6 +126,8 @@ fn is_zero(count: &usize) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedPart {
+    /// How it is started or reached.
+    Launch,
     /// Its package, or what is installed with it.
     Package,
     /// The definitions of its tools.

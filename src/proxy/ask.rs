@@ -154,14 +154,14 @@ impl Proxy {
             AskReason::FirstUse if dependency.remote.is_some() => Ask::Connect { dependency },
             AskReason::FirstUse => Ask::Install { dependency },
             AskReason::EveryCall | AskReason::ProjectTrust => Ask::Permit { dependency },
-            AskReason::PackageChanged => {
+            AskReason::PackageChanged | AskReason::LaunchChanged => {
                 // Compared again: the registry may have said more meanwhile, and what is shown is what is accepted.
                 let server = view.server(plan.dependency()).ok_or_else(changed)?;
-                let change = self
-                    .package_change(view, server, plan)
-                    .await?
-                    .ok_or_else(changed)?;
-                dependency.installation.change = Some(change);
+                let change = match self.package_change(view, server, plan).await? {
+                    Some(change) => Some(change),
+                    None => self.launch_question(view, server, plan).await?,
+                };
+                dependency.installation.change = Some(change.ok_or_else(changed)?);
                 Ask::Integrity { dependency }
             }
             AskReason::ServerChanged(change) => {

@@ -13,6 +13,8 @@ pub(super) enum AskReason {
     ProjectTrust,
     /// The package of its server is not what was accepted.
     PackageChanged,
+    /// Its server is declared otherwise than was accepted.
+    LaunchChanged,
     /// The tool is not defined as it was accepted, or install scripts would run that were not.
     ServerChanged(ShownChange),
 }

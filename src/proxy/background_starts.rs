@@ -97,7 +97,9 @@ impl Proxy {
         self.learn_approvals().await;
         // What is not what was accepted waits for a call, which asks.
         let learned = self.learn_package(server, plan).await.is_ok();
-        let is_unchanged = learned && matches!(self.has_other_package(server, plan), Ok(false));
+        let is_unchanged = learned
+            && matches!(self.has_other_package(server, plan), Ok(false))
+            && matches!(self.has_other_launch(server, plan).await, Ok(false));
         if !is_unchanged || !self.may_start(view, name, plan) {
             return None;
         }

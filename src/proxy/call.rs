@@ -136,7 +136,7 @@ impl Proxy {
         self.learn_package(server, &plan).await?;
         // Neither a rule nor an earlier approval lets run what is not what was accepted.
         let reason = match reason {
-            None if self.has_other_package(server, &plan)? => Some(AskReason::PackageChanged),
+            None => self.change_to_ask(ruling, server, &plan).await?,
             reason => reason,
         };
         let reason = reason.or(match ruling {

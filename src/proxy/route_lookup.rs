@@ -98,7 +98,7 @@ impl Proxy {
             (_, Ruling::Allow | Ruling::Deny) => Content::default(),
         };
         self.learn_package(server, &plan).await?;
-        if self.has_other_package(server, &plan)? {
+        if self.change_to_ask(ruling, server, &plan).await?.is_some() {
             return Err(Refusal::Changed { tool: tool.clone() });
         }
         let expected = expected.or(self.pinned_content(server, &plan)?);

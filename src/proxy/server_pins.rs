@@ -7,7 +7,9 @@
 //! nothing: it stands in for what was accepted where nothing was yet, so that what a team reviewed is what is compared.
 
 mod acceptance;
+mod first_use;
 mod judged_tools;
+mod launch;
 mod locks;
 mod package;
 mod reading;

@@ -43,6 +43,7 @@ fn key(ask: &Ask, plan: &Plan) -> Option<Digest> {
         Ask::Integrity { dependency } => {
             let change = dependency.installation.change.as_ref()?;
             let part = match change.part {
+                ChangedPart::Launch => "launch",
                 ChangedPart::Package => "package",
                 ChangedPart::Tools => "tools",
                 ChangedPart::Scripts => "scripts",
@@ -187,6 +188,7 @@ impl Proxy {
             return Ok(true);
         };
         match change.part {
+            ChangedPart::Launch => Ok(self.launch_change(server, plan)?.is_some()),
             ChangedPart::Package => self.has_other_package(server, plan),
             ChangedPart::Scripts => self.asks_about_scripts(server, plan, &change.content),
             ChangedPart::Tools => Ok(self.0.loader.known(plan).is_none_or(|known| {

@@ -160,7 +160,7 @@ impl Workflow {
             }
             Ask::Integrity { dependency } => {
                 let (asked, named) = match dependency.installation.changed_part() {
-                    ChangedPart::Package | ChangedPart::Tools => {
+                    ChangedPart::Launch | ChangedPart::Package | ChangedPart::Tools => {
                         ("which is not as you accepted it", "differs    in this:")
                     }
                     ChangedPart::Scripts => (

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::support::have;
 use crate::support::packages::{SERVER_JS, files_below};
 use crate::support::registry::Registry;
+use crate::support::terminal::typed;
 use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
 
 /// Publishes the server `hello` whose tool `look` is described as `says`.
@@ -296,11 +297,38 @@ fn an_agent_neither_upgrades_a_server_nor_adds_another_in_its_place() {
         assert!(stderr(&refused).contains(&told), "{arguments:?}: {refused:?}");
         assert_eq!(state(&world), before, "{arguments:?}");
     }
+    // Nor does it approve what it declared itself, although the client's word counts here.
+    let config = world.read(".pml.json");
+    world.write(".pml.json", &config.replace("hello@1.0.0", "hello@1.1.0"));
+    let declared = state(&world);
+    let refused = world.run(&["approve", "--yes", "hello"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let told = stderr(&refused);
+    for wanted in [
+        "`pml approve --yes hello` is for a person, and an agent runs it",
+        "- version 1.0.0\n+ version 1.1.0\n",
+        "+ 2 packages more: dep@1.0.0, hello@1.1.0",
+    ] {
+        assert!(told.contains(wanted), "{wanted}: {told}");
+    }
+    assert_eq!(state(&world), declared);
     assert_eq!(registry.hits(&Registry::tarball("hello", "1.1.0")), 0);
     assert_eq!(world.recorded("accept").len(), 1, "only what was added first");
 
-    // A person is let through.
+    // A person is let through, and is shown the same.
     world.set("CLAUDECODE", "");
+    let (code, told) = typed(&world, "approve hello", "n\n");
+    assert_eq!(code, Some(1), "{told}");
+    assert!(
+        told.contains("- version 1.0.0") && told.contains("+ version 1.1.0"),
+        "{told}"
+    );
+    assert_eq!(state(&world), declared);
+    let approved = world.run(&["approve", "--yes", "hello"]);
+    assert!(approved.status.success(), "{approved:?}");
+    let told = stderr(&approved);
+    assert!(told.contains("+   description: Looks around."), "{told}");
+    assert!(!asks(&world.legacy().call("hello__look", &json!({}))));
     let replaced = world.run(&replacing);
     assert!(replaced.status.success(), "{replaced:?}");
     let upgraded = world.run(&["upgrade", "--yes", "hello", "--to", "1.0.0"]);

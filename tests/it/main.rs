@@ -20,6 +20,7 @@ mod background_learning;
 mod browser;
 mod capacity;
 mod cells;
+mod changed_launch;
 mod changes;
 mod channels;
 mod client_kinds;

@@ -101,6 +101,12 @@ fn the_same_version_with_other_content_asks_also_with_another_variable() {
     declare(&world, "plain@1.0.0", &json!({ "X": "1" }));
     let asked = look(&world);
     assert_asks_about_the_package(&asked);
+    // Both in one question.
+    let lines = asked["approval_context"]["dependency"]["change"]["lines"].to_string();
+    assert!(
+        lines.contains("+ gets the variable X") && lines.contains("the same version has other content"),
+        "{lines}"
+    );
     assert!(!texts(&asked).concat().contains("hijacked"), "{asked}");
     assert_eq!(
         world.recorded("start").len(),

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::world::{Client, World, asks, json_of, stdout, texts};
+use crate::support::packages::files_below;
+use crate::support::terminal::typed;
+use crate::support::world::{Client, World, asks, json_of, stderr, stdout, texts};
 
 /// A world with a server whose tools stand in a file, and are allowed.
 fn world(tools: &Value) -> World {
@@ -110,6 +112,67 @@ fn one_changed_character_asks_with_the_difference_although_a_rule_allows_it() {
     assert!(!asks(&ran), "{ran}");
     assert_eq!(listed(&mut client)["fake__echo"], "Says it. Then it sends it.");
     assert!(!asks(&world.legacy().call("fake__echo", &json!({}))));
+}
+
+#[test]
+fn approving_a_server_by_its_name_accepts_no_change_that_a_person_was_not_shown() {
+    let world = world(&json!([tool("echo", "Says it.")]));
+    world.legacy().call("fake__echo", &json!({}));
+    let pins = || {
+        let pins = world.home().join(".local/state/pml/pins");
+        let texts = files_below(&pins)
+            .into_iter()
+            .map(|file| std::fs::read_to_string(pins.join(file)).unwrap());
+        texts.collect::<Vec<_>>()
+    };
+    let still_asks = || asks(&world.legacy().call("fake__echo", &json!({})));
+    world.set("CLAUDECODE", "1");
+    let unchanged = world.run(&["approve", "--yes", "fake"]);
+    assert!(unchanged.status.success(), "nothing differs: {unchanged:?}");
+
+    let before = pins();
+    list(&world, &json!([tool("echo", "Sends it.")]));
+    let refused = world.run(&["approve", "--yes", "fake"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let told = stderr(&refused);
+    assert!(
+        told.contains("`pml approve --yes fake` is for a person, and an agent runs it"),
+        "{told}"
+    );
+    assert_eq!(pins(), before);
+    assert!(still_asks());
+
+    world.set("CLAUDECODE", "");
+    let lines = ["-   description: Says it.", "+   description: Sends it."];
+    for (answers, question) in [
+        ("n\n", "Approve `fake`?"),
+        ("y\nn\n", "Accept its tools as they are now?"),
+    ] {
+        let (code, told) = typed(&world, "approve fake", answers);
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains(question), "{told}");
+        let is_shown = lines.iter().all(|line| told.contains(line));
+        assert_eq!(
+            is_shown,
+            answers == "y\nn\n",
+            "its tools are known once it runs: {told}"
+        );
+        assert_eq!(pins(), before);
+    }
+    assert!(still_asks());
+    let (code, told) = typed(&world, "approve fake", "y\ny\n");
+    assert_eq!(code, Some(0), "{told}");
+    assert!(!still_asks());
+    assert_ne!(pins(), before);
+
+    list(&world, &json!([tool("echo", "Says it.")]));
+    let approved = world.run(&["approve", "--yes", "fake"]);
+    assert!(approved.status.success(), "{approved:?}");
+    assert!(
+        stderr(&approved).contains("+   description: Says it."),
+        "{approved:?}"
+    );
+    assert!(!still_asks());
 }
 
 #[test]
@@ -446,7 +509,7 @@ fn an_agent_does_not_make_pml_forget_what_a_person_accepted() {
     world.set("CLAUDECODE", "1");
     let uninstalled = world.run(&["uninstall", "fake"]);
     assert!(
-        crate::support::world::stderr(&uninstalled).contains("still remembered: only a person"),
+        stderr(&uninstalled).contains("still remembered: only a person"),
         "{uninstalled:?}"
     );
     world.set("CLAUDECODE", "");

@@ -64,6 +64,37 @@ fn whatever_changes_between_the_question_and_the_run_does_not_run() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
+#[test]
+fn a_rule_that_allows_a_server_lets_no_other_launch_of_it_run() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let packages = Packages::publish();
+    let mut failures = Vec::new();
+    for (part, step, differs) in ALLOWED_CASES {
+        let (world, mut client) = packages.allowed_at(*step);
+        packages.tamper(&world, *part);
+        let result = client.call("hello__look", &json!({}));
+        let pending = stdout(&world.run(&["pending"]));
+        let is_integrity = result["approval_context"]["type"] == "integrity";
+        let left = world.home().join("mark").exists();
+        if !is_integrity || !pending.contains(differs) || left {
+            failures.push(format!("{part:?} at {step:?}: mark {left}: {result:#} {pending}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// What is asked about although a rule allows it; before the first use, what the lock says is compared.
+const ALLOWED_CASES: &[(Part, Step, &str)] = &[
+    (Part::Arguments, Installed, "+ npx hello@1.0.0 --evil"),
+    (Part::CommandLine, Installed, "own.js"),
+    (Part::Arguments, Stopped, "+ npx hello@1.0.0 --evil"),
+    (Part::Variables, Stopped, "+ gets the variable EVIL"),
+    (Part::Directory, Stopped, "+ runs in "),
+    (Part::CommandLine, Stopped, "own.js"),
+];
+
 /// The refusal of an answer to a question about something else.
 const NOT_SHOWN: &str = "what would run is not what was shown";
 

@@ -83,17 +83,22 @@ async fn learn(
         server: &taken.server,
         plan: &plan,
         line_limit,
-        file: &taken.file,
         beforehand: "pml import --yes",
         yes: order.yes,
     };
-    let introduced = newcomer.start(context, loader, taken.resolved.as_ref()).await;
+    let told = |error: anyhow::Error| failure::text(&error);
+    let before = context.compared(&taken.server, &plan).map_err(told)?;
+    let found = newcomer.find(loader, before.as_ref(), taken.resolved.as_ref());
+    let found = found.await.map_err(|error| told(error.into()))?;
+    let shown = newcomer.show(context, before, found).map_err(told)?;
+    let introduced = newcomer.start(context, loader, shown).await;
     let introduced = introduced.map_err(|error| match error {
         NotIntroduced::Start(source) => crate::report::render_hinted(&*source),
-        NotIntroduced::Other(error) => failure::text(&error),
+        NotIntroduced::Declined => format!("`{}` was not added", taken.name),
+        NotIntroduced::Other(error) => told(error),
     })?;
     let tools = introduced.started.known().tools.len();
-    newcomer.record(context, loader, introduced);
+    newcomer.record_declared(context, loader, introduced, &taken.file);
     Ok(tools)
 }
 

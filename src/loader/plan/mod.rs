@@ -4,6 +4,7 @@
 //! is made of what was *declared*: a secret that changes its value does not ask again, a changed line does.
 
 mod address;
+mod compared_launch;
 mod digest;
 mod error;
 mod package;
@@ -18,6 +19,7 @@ mod tests;
 pub mod variables;
 
 pub use address::{Address, AddressError};
+pub use compared_launch::launch_change;
 pub use error::PlanError;
 pub use package::{Ecosystem, Package, PackageError, VersionSpec};
 pub(in crate::loader) use package::{

@@ -502,3 +502,99 @@ fn the_approval_of_a_server_elsewhere_is_bound_to_its_declaration_and_its_origin
         assert_ne!(digest(&other, &today), digest(&base, &today));
     }
 }
+
+#[test]
+fn a_launch_differs_by_what_it_runs_and_not_by_its_version_or_the_spelling_of_its_runner() {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let package = |text: &str, args: &str| {
+        server(Launch::Package {
+            package: text.to_owned(),
+            args: words(args),
+        })
+    };
+    let remote = |url: &str| {
+        server(Launch::Remote {
+            url: url.to_owned(),
+            headers: BTreeMap::new(),
+        })
+    };
+    let name = "serena".parse().unwrap();
+    for (accepted, now, lines) in [
+        (
+            "npx -y hello@1.0.0 --flag",
+            command("npx hello@1.1.0 --flag"),
+            vec![],
+        ),
+        (
+            "npx -y hello --flag",
+            command("/opt/bin/npm exec -- hello@2.0.0 --flag"),
+            vec![],
+        ),
+        ("npm:hello@1.0.0 --flag", command("npx hello --flag"), vec![]),
+        ("npx hello --flag", package("npm:hello@1.0.0", "--flag"), vec![]),
+        ("uvx hello==1", command("uv tool run hello"), vec![]),
+        (
+            "npx hello@1.0.0",
+            command("/tmp/evil"),
+            vec!["- npx hello@1.0.0", "+ /tmp/evil"],
+        ),
+        (
+            "npx hello@1.0.0",
+            command("npx hello@1.0.0 --evil"),
+            vec!["- npx hello@1.0.0", "+ npx hello@1.0.0 --evil"],
+        ),
+        (
+            "npx hello@1.0.0",
+            command("npx --package=hello@1.0.0 other"),
+            vec!["- npx hello@1.0.0", "+ npx --package=hello@1.0.0 other"],
+        ),
+        (
+            "uvx hello",
+            command("uvx --with evil hello"),
+            vec!["- uvx hello", "+ uvx --with evil hello"],
+        ),
+        (
+            "npx hello@1.0.0",
+            remote("https://example.com/mcp?key=hunter2"),
+            vec![
+                "- the command npx hello@1.0.0",
+                "+ the address https://example.com/mcp",
+            ],
+        ),
+        (
+            "https://example.com/mcp",
+            remote("https://example.com/mcp"),
+            vec![],
+        ),
+        (
+            "https://example.com/mcp",
+            command("https://example.com/mcp"),
+            vec![
+                "- the address https://example.com/mcp",
+                "+ the command https://example.com/mcp",
+            ],
+        ),
+        (
+            "https://example.com/mcp?key=1",
+            remote("https://example.com/mcp?key=2"),
+            vec![
+                "! what follows the `?` of its address is not what was accepted; it may hold a key and is not shown",
+            ],
+        ),
+        (
+            "https://example.com/mcp",
+            remote("https://example.net/mcp"),
+            vec!["- https://example.com/mcp", "+ https://example.net/mcp"],
+        ),
+        // Words that do not say what they are.
+        ("${ADDRESS}", remote("${ADDRESS}"), vec![]),
+    ] {
+        let change = launch_change(&name, &now, &words(accepted), None, &environment());
+        let told = change.map(|change| change.lines()).unwrap_or_default();
+        assert_eq!(told, lines, "{accepted} and {:?}", now.launch);
+    }
+    assert_eq!(
+        launch_change(&name, &command("/tmp/evil"), &[], None, &environment()),
+        None
+    );
+}

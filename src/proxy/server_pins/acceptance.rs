@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::accepted_tools;
+use super::first_use::FirstUse;
 use super::judged_tools::Pinning;
-use super::{accepted_tools, reviewed_tools};
+use super::package::{is_same, package_content};
 use crate::config::Server;
 use crate::loader::{Known, Plan, Started};
 use crate::pins::{
-    AcceptedLaunch, AcceptedScripts, AcceptedServer, Change, Namesakes, PackagePin, PinError, ToolChange,
-    ToolPin, some_of,
+    AcceptedLaunch, AcceptedScripts, AcceptedServer, Change, PackagePin, PinError, ToolChange, ToolPin,
 };
+use crate::protocol::Digest;
 use crate::protocol::approval::{ChangedPart, ShownChange};
-use crate::protocol::{DependencyName, Digest, Shown};
 use crate::proxy::{Proxy, Refusal, View};
 use crate::workflow::{Ask, Workflow};
 
@@ -103,29 +104,43 @@ impl Proxy {
                 .package
                 .as_ref()
                 .is_some_and(|package| package.package_lock.is_none());
-            own.pin.tools.is_some() && own.clients.contains(&client) && !lacks_lock
+            let is_whole = own.pin.tools.is_some() && own.surroundings.is_some();
+            is_whole && own.clients.contains(&client) && !lacks_lock
         });
         if complete {
             return Ok(Vec::new());
         }
         let pinning = Pinning::of(&view.config, plan);
-        let locked = match accepted {
-            Some(_) => None,
-            None => self.0.pins.locked(&server.source.file, name)?,
+        let has_tools = accepted
+            .as_ref()
+            .is_some_and(|accepted| accepted.newest_tools().is_some());
+        let locked = if has_tools {
+            None
+        } else {
+            self.0.pins.locked(&server.source.file, name)?
         };
+        // Where a person accepted another version than the lock's, it says nothing of that one's tools.
+        let accepted_package = own.and_then(|own| own.pin.package.as_ref());
+        let locked = locked.filter(|locked| match (accepted_package, &locked.package) {
+            (Some(accepted), Some(locked)) => is_same(accepted, locked),
+            _ => true,
+        });
         let first = FirstUse {
             name: name.clone(),
-            launch: plan.digest().clone(),
-            words: server.launch.words(),
+            fresh: AcceptedLaunch::new(plan.digest().clone(), server),
             package: self.package_now(plan).await,
             known: Arc::clone(known),
             client,
             locked: locked.and_then(|locked| locked.tools),
+            namesakes: self.namesakes(view, plan).await,
             pinning,
         };
-        let notes = match (pinning, own) {
-            (Pinning::On, None) => first.notes(&self.namesakes(view, plan).await),
-            (Pinning::On, Some(_)) | (Pinning::Off, _) => Vec::new(),
+        let notes = match (pinning, &accepted, own) {
+            (Pinning::Off, _, _) => Vec::new(),
+            (Pinning::On, Some(accepted), Some(own)) if has_tools => {
+                first.notes_of_another_client(accepted, own)
+            }
+            (Pinning::On, _, _) => first.notes(),
         };
         self.update(server, plan, move |accepted| first.added_to(accepted))
             .await?;
@@ -191,8 +206,7 @@ impl Proxy {
         if change.missing > 0 {
             return Ok(());
         }
-        let launch = plan.digest().clone();
-        let words = server.launch.words();
+        let fresh = AcceptedLaunch::new(plan.digest().clone(), server);
         match change.part {
             ChangedPart::Scripts => {
                 // Exactly those that were shown: where others lie there now, they are asked about anew.
@@ -210,8 +224,7 @@ impl Proxy {
                 }
                 let package = self.package_now(plan).await;
                 self.update(server, plan, move |accepted| {
-                    let own = accepted.of(&launch).cloned();
-                    let mut own = own.unwrap_or_else(|| AcceptedLaunch::new(launch, words));
+                    let mut own = accepted.of(&fresh.launch).cloned().unwrap_or(fresh);
                     own.pin.package = own.pin.package.or(package);
                     own.pin.tools = Some(tools);
                     own.reviewed.clear();
@@ -219,6 +232,13 @@ impl Proxy {
                 })
                 .await
             }
+            ChangedPart::Launch => match self.accepted_launch(server, plan, &change.content)? {
+                Some(own) => {
+                    self.update(server, plan, move |accepted| accepted.with(own))
+                        .await
+                }
+                None => Ok(()),
+            },
             ChangedPart::Package => {
                 let Some(now) = self.package_now(plan).await else {
                     return Ok(());
@@ -230,11 +250,12 @@ impl Proxy {
                     ..now
                 };
                 let offered = self.offered(server, plan, shown)?;
-                if offered.content() != change.content {
+                let launch = self.launch_change(server, plan)?;
+                if package_content(plan, launch.as_ref(), &offered) != change.content {
                     return Ok(());
                 }
                 self.update(server, plan, move |accepted| {
-                    let mut own = AcceptedLaunch::new(launch, words);
+                    let mut own = fresh;
                     own.pin.package = offered.package;
                     own.pin.tools = offered.tools;
                     accepted.with(own)
@@ -242,94 +263,6 @@ impl Proxy {
                 .await
             }
         }
-    }
-}
-
-/// A server at the moment in which it is first used.
-struct FirstUse {
-    name: DependencyName,
-    launch: Digest,
-    words: Vec<String>,
-    package: Option<PackagePin>,
-    known: Arc<Known>,
-    client: Digest,
-    /// What the lock says of its tools, where nothing was accepted before.
-    locked: Option<BTreeMap<String, ToolPin>>,
-    pinning: Pinning,
-}
-
-impl FirstUse {
-    /// Adds what is new to what was accepted before.
-    fn added_to(self, accepted: AcceptedServer) -> AcceptedServer {
-        let own = accepted.of(&self.launch).cloned();
-        let is_new_client = own.as_ref().is_none_or(|own| !own.clients.contains(&self.client));
-        let accepted_before = accepted_tools(&accepted, own.as_ref()).cloned();
-        let mut reviewed = reviewed_tools(&accepted, own.as_ref())
-            .cloned()
-            .unwrap_or_default();
-        let observed = || self.known.tool_pins();
-        // What a person must see first is not remembered as accepted.
-        let is_other = |reviewed: &BTreeMap<String, ToolPin>, name: &String, tool: &ToolPin| {
-            reviewed.get(name).is_some_and(|reviewed| reviewed != tool)
-        };
-        let tools = match (self.pinning, accepted_before, &own) {
-            (Pinning::Off, _, _) => {
-                reviewed.clear();
-                observed()
-            }
-            // A kind of client that was not seen before may be listed more; what was known before is compared.
-            (Pinning::On, Some(mut known), Some(own)) if own.pin.tools.is_some() && is_new_client => {
-                let more = observed().into_iter();
-                for (name, tool) in more.filter(|(name, tool)| !is_other(&reviewed, name, tool)) {
-                    known.entry(name).or_insert(tool);
-                }
-                known
-            }
-            (Pinning::On, Some(known), _) => known,
-            (Pinning::On, None, _) => {
-                // What the lock says otherwise is kept apart: no person has accepted either. What it says nothing of is new
-                // to the lock, not to the user.
-                reviewed = self.locked.unwrap_or_default();
-                let mut tools = observed();
-                tools.retain(|name, tool| !is_other(&reviewed, name, tool));
-                reviewed.retain(|name, _| !tools.contains_key(name));
-                tools
-            }
-        };
-        let mut own = own.unwrap_or_else(|| AcceptedLaunch::new(self.launch, self.words));
-        own.pin.package = self.package.or(own.pin.package);
-        own.pin.tools = Some(tools);
-        own.reviewed = reviewed;
-        if is_new_client {
-            own.clients.push(self.client);
-        }
-        accepted.with(own)
-    }
-
-    /// Says what a person should know of tools that are remembered without a question.
-    fn notes(&self, namesakes: &Namesakes) -> Vec<String> {
-        let observed = self.known.tool_pins();
-        let name = &self.name;
-        let quoted = |tool: &String| format!("`{}`", Shown::line(tool));
-        let hidden = observed.iter().filter(|(_, tool)| tool.hidden_characters() > 0);
-        let hidden = some_of(hidden.map(|(tool, _)| quoted(tool))).map(|tools| {
-            format!(
-                "pml: the definitions of these tools of `{name}` hold characters that do not show: {tools}"
-            )
-        });
-        let mistakable = namesakes
-            .notice(observed.keys().map(String::as_str))
-            .map(|tools| {
-                format!("pml: these tools of `{name}` can be mistaken for those of other servers: {tools}")
-            });
-        let unknown = self.locked.as_ref().and_then(|locked| {
-            let missing = observed.keys().filter(|tool| !locked.contains_key(*tool));
-            let missing = some_of(missing.map(quoted))?;
-            Some(format!(
-                "pml: `{name}` has tools that its lock does not have: {missing}; to add them: pml lock {name}"
-            ))
-        });
-        hidden.into_iter().chain(mistakable).chain(unknown).collect()
     }
 }
 

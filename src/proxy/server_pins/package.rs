@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::launch::launch_content;
 use crate::config::Server;
 use crate::loader::{Content, Plan, VersionSpec};
-use crate::pins::{Change, Namesakes, PackagePin, Pin, PinError, ToolNames, difference};
+use crate::pins::{Change, LaunchChange, Namesakes, PackagePin, Pin, PinError, ToolNames, difference};
 use crate::protocol::Digest;
 use crate::protocol::approval::{ChangedPart, ShownChange};
 use crate::proxy::{Proxy, Refusal, View};
@@ -43,13 +44,16 @@ impl Proxy {
             return Ok(None);
         };
         let now = self.offered(server, plan, now)?;
-        let changes = difference(&before, &now);
+        let launch = self.launch_change(server, plan)?;
+        let content = package_content(plan, launch.as_ref(), &now);
+        let launch = launch.map(Change::Launch).into_iter();
+        let changes: Vec<Change> = launch.chain(difference(&before, &now)).collect();
         let packages = changes.iter().filter(|change| !matches!(change, Change::Tool(_)));
         let summary = ChangeLines::of(packages, &ToolNames::default().beside(plan.dependency())).shown;
         let lines = self.describe_changes(view, plan, changes).await?;
         Ok(Some(ShownChange {
             part: ChangedPart::Package,
-            content: now.content(),
+            content,
             missing: lines.missing,
             lines: lines.shown,
             summary,
@@ -95,7 +99,7 @@ impl Proxy {
     }
 
     /// Returns what a server is compared with: what was accepted of this launch, else of the newest, else its lock.
-    fn compared(&self, server: &Server, plan: &Plan) -> Result<Option<Pin>, PinError> {
+    pub(super) fn compared(&self, server: &Server, plan: &Plan) -> Result<Option<Pin>, PinError> {
         let pins = &self.0.pins;
         let accepted = pins.accepted(server, plan.dependency())?;
         let launch = accepted
@@ -188,8 +192,13 @@ impl Proxy {
     }
 }
 
+/// Names what a person accepts with a package; where its launch is another as well, they accept both.
+pub(super) fn package_content(plan: &Plan, launch: Option<&LaunchChange>, now: &Pin) -> Digest {
+    launch.map_or_else(|| now.content(), |change| launch_content(plan, change, now))
+}
+
 /// Tells whether two packages are the same as far as both are known.
-fn is_same(accepted: &PackagePin, now: &PackagePin) -> bool {
+pub(super) fn is_same(accepted: &PackagePin, now: &PackagePin) -> bool {
     let agree = |one: Option<&str>, two: Option<&str>| one.is_none() || two.is_none() || one == two;
     accepted.name == now.name
         && accepted.version == now.version

@@ -158,6 +158,21 @@ impl Packages {
         (world, client, asked)
     }
 
+    /// A conversation in which a rule allows the server, at a step after its installation.
+    pub(super) fn allowed_at(&self, step: Step) -> (World, Client) {
+        let world = home(&self.registry);
+        world.write(".pml.lock", &self.installed.read(".pml.lock"));
+        copy(&data(&self.installed), &data(&world));
+        assert!(world.run(&["allow", "hello"]).status.success());
+        let mut client = world.legacy();
+        if step == Step::Stopped {
+            let ran = client.call("hello__look", &json!({}));
+            assert!(ran_as_approved(&ran), "{ran}");
+            stop_server(&world);
+        }
+        (world, client)
+    }
+
     pub(super) fn tamper(&self, world: &World, part: Part) {
         let data = data(world);
         match part {

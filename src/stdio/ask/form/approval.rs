@@ -70,6 +70,9 @@ fn trust(card: &Card, path: &str, origin: &str, past: FilePast) -> Value {
 /// Asks whether a server that differs from what the person accepted is accepted as it is now.
 fn changed(card: &Card, name: &str, part: ChangedPart) -> Value {
     let what = match part {
+        ChangedPart::Launch => {
+            format!("{name} is declared differently than you accepted. Accept it as it is now?")
+        }
         ChangedPart::Package => format!("{name} is not what you accepted. Accept it as it is now?"),
         ChangedPart::Tools => format!("The tools of {name} have changed. Accept them as they are now?"),
         ChangedPart::Scripts => format!("{name} brings these install scripts. Run them?"),
