@@ -91,6 +91,7 @@ async fn approve(
         integrity: resolved.as_ref().and_then(|resolved| resolved.integrity.clone()),
         lock: resolved.as_ref().and_then(|resolved| resolved.lock.clone()),
         scripts: context.accepted_scripts(name, server)?,
+        ..Content::default()
     };
     let started = started(context, &config, &plan, agreement, expected, loader).await?;
     record(context, server, &plan, &started, loader)?;

@@ -58,6 +58,7 @@ impl Newcomer<'_> {
             integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
             lock: resolved.and_then(|resolved| resolved.lock.clone()),
             scripts: accepted.map_err(|error| other(error.into()))?,
+            ..Content::default()
         };
         let started = self.started(loader, &expected).await;
         let found = started

@@ -132,7 +132,10 @@ async fn upgrade(
     let step = |at: crate::loader::InstallStep| steps.step(&format!("{name}: {at}"));
     let package = packages.lock(&candidate.plan, &step).await;
     steps.clear();
-    let package = package.map_err(|source| unresolved(name, arguments.to.as_ref(), source))?;
+    let mut package = package.map_err(|source| unresolved(name, arguments.to.as_ref(), source))?;
+    if let Some(before) = &before.package {
+        package.follow(before);
+    }
     show_package(&candidate, &before, &package);
     let to = candidate.resolved.version.clone();
     if !agreed(arguments, &format!("Upgrade {name} to {to}?")).await? {
@@ -199,9 +202,8 @@ async fn install_and_declare(
 ) -> anyhow::Result<bool> {
     let name = &arguments.name;
     let expected = Content {
-        integrity: package.integrity.clone(),
-        lock: package.package_lock.clone(),
         scripts: context.accepted_scripts(name, &candidate.server)?,
+        ..Content::of(package.clone())
     };
     let plan = Arc::new(candidate.plan.clone());
     let limit = context.read()?.line_limit.0;

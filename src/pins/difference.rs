@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition_text::{describe, text_difference};
-use super::{Namesakes, PackagePin, Pin, ProvenanceChange, ToolPin};
+use super::{Namesakes, PackagePin, Pin, ProvenanceChange, ToolPin, provenance_alarm};
 use crate::protocol::Shown;
 
 /// One thing that is not as it was accepted.
@@ -106,10 +106,7 @@ pub fn difference(before: &Pin, now: &Pin) -> Vec<Change> {
 #[must_use]
 pub fn package_changes(before: &PackagePin, now: &PackagePin) -> Vec<Change> {
     let mut changes = Vec::new();
-    let built = ProvenanceChange::of(&before.provenance, &now.provenance);
-    if built.asks() && before.version != now.version {
-        changes.push(Change::Provenance(built));
-    }
+    changes.extend(provenance_alarm(before, now).map(Change::Provenance));
     if before.name != now.name {
         changes.push(Change::Package {
             before: before.name.clone(),
@@ -327,6 +324,7 @@ mod tests {
             package_lock: None,
             published: None,
             provenance: ProvenanceFinding::Absent,
+            built_before: None,
             install_scripts: Vec::new(),
             packages: packages
                 .iter()

@@ -381,7 +381,7 @@ fn route_approval(plan: &Plan, started: &Started, given: GrantKind) -> RouteAppr
         content: Content {
             integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
             lock: resolved.and_then(|resolved| resolved.lock.clone()),
-            scripts: None,
+            ..Content::default()
         },
         given,
     }

@@ -331,7 +331,7 @@ fn permitted<'a>(
             .map_or_else(Content::default, |dependency| Content {
                 integrity: dependency.integrity.clone(),
                 lock: dependency.installation.lock.clone(),
-                scripts: None,
+                ..Content::default()
             }),
         given: match taken.ask {
             Ask::Install { .. } | Ask::Connect { .. } => GrantKind::Standing,

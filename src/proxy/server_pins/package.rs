@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::config::Server;
 use crate::loader::{Content, Plan, VersionSpec};
-use crate::pins::{Change, Namesakes, PackagePin, Pin, PinError, ToolNames, difference};
+use crate::pins::{Change, Namesakes, PackagePin, Pin, PinError, ToolNames, difference, provenance_alarm};
 use crate::protocol::Digest;
 use crate::protocol::approval::{ChangedPart, ShownChange};
 use crate::proxy::{Proxy, Refusal, View};
@@ -160,12 +160,9 @@ impl Proxy {
         let package = package.filter(|package| version.as_ref().is_none_or(|now| *now == package.version));
         let scripts = self.accepted_scripts(server, plan)?;
         let scripts = scripts.map(|accepted| accepted.digest);
-        let (integrity, lock) =
-            package.map_or((None, None), |package| (package.integrity, package.package_lock));
         Ok(Content {
-            integrity,
-            lock,
             scripts,
+            ..package.map(Content::of).unwrap_or_default()
         })
     }
 
@@ -177,6 +174,7 @@ impl Proxy {
             return Some(PackagePin {
                 integrity: resolved.integrity,
                 package_lock: resolved.lock,
+                provenance: resolved.provenance,
                 ..PackagePin::version(&title, &resolved.version)
             });
         }
@@ -198,6 +196,7 @@ fn is_same(accepted: &PackagePin, now: &PackagePin) -> bool {
             accepted.package_lock.as_ref().map(Digest::as_str),
             now.package_lock.as_ref().map(Digest::as_str),
         )
+        && provenance_alarm(accepted, now).is_none()
 }
 
 /// What differs, in lines.

@@ -38,8 +38,7 @@ impl Packages {
             version: &known.version,
             expected: &Content {
                 integrity: known.integrity.clone(),
-                lock: None,
-                scripts: None,
+                ..Content::default()
             },
             frozen: None,
             scripts: plan.scripts(),
