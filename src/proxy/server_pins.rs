@@ -10,6 +10,7 @@ mod acceptance;
 mod judged_tools;
 mod locks;
 mod package;
+mod package_acceptance;
 mod reading;
 mod scripts;
 

@@ -11,7 +11,7 @@ use crate::pins::{
     AcceptedLaunch, AcceptedScripts, AcceptedServer, Change, Namesakes, PackagePin, PinError, ToolChange,
     ToolPin, some_of,
 };
-use crate::protocol::approval::{ChangedPart, ShownChange};
+use crate::protocol::approval::{ChangedPart, ShownChange, ShownContents};
 use crate::protocol::{DependencyName, Digest, Shown};
 use crate::proxy::{Proxy, Refusal, View};
 use crate::workflow::{Ask, Workflow};
@@ -59,6 +59,7 @@ impl Proxy {
             part: ChangedPart::Tools,
             content: tools_digest(&content),
             missing: lines.missing,
+            contents: ShownContents::Whole,
             lines: lines.shown,
             summary: judged
                 .changes
@@ -133,7 +134,7 @@ impl Proxy {
     }
 
     /// Writes down what is accepted of a server, off the thread: it waits for the disk.
-    async fn update(
+    pub(super) async fn update(
         &self,
         server: &Server,
         plan: &Plan,
@@ -188,7 +189,7 @@ impl Proxy {
             return Ok(());
         };
         // Its card offers no acceptance: what was not shown is not granted.
-        if change.missing > 0 {
+        if !change.can_be_accepted() {
             return Ok(());
         }
         let launch = plan.digest().clone();
@@ -219,28 +220,7 @@ impl Proxy {
                 })
                 .await
             }
-            ChangedPart::Package => {
-                let Some(now) = self.package_now(plan).await else {
-                    return Ok(());
-                };
-                // What the registry said since was not shown: the start is held to what was.
-                let shown = PackagePin {
-                    integrity: dependency.integrity.clone(),
-                    package_lock: dependency.installation.lock.clone(),
-                    ..now
-                };
-                let offered = self.offered(server, plan, shown)?;
-                if offered.content() != change.content {
-                    return Ok(());
-                }
-                self.update(server, plan, move |accepted| {
-                    let mut own = AcceptedLaunch::new(launch, words);
-                    own.pin.package = offered.package;
-                    own.pin.tools = offered.tools;
-                    accepted.with(own)
-                })
-                .await
-            }
+            ChangedPart::Package => self.accept_package(server, plan, dependency, change).await,
         }
     }
 }

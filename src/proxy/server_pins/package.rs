@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::package_acceptance::shown_content;
 use crate::config::Server;
 use crate::loader::{Content, Plan, VersionSpec};
 use crate::pins::{Change, Namesakes, PackagePin, Pin, PinError, ToolNames, difference, provenance_alarm};
 use crate::protocol::Digest;
-use crate::protocol::approval::{ChangedPart, ShownChange};
+use crate::protocol::approval::{ChangedPart, ShownChange, ShownContents};
 use crate::proxy::{Proxy, Refusal, View};
 
 /// The most lines of a difference that a question carries: several hundred changed tools. A person reads no more, and
@@ -42,17 +43,27 @@ impl Proxy {
         let (Some(before), Some(now)) = (self.compared(server, plan)?, self.package_now(plan).await) else {
             return Ok(None);
         };
+        let before = self.with_last_tools(server, plan, before)?;
+        let alarm = { before.package.as_ref() }.and_then(|before| provenance_alarm(before, &now));
+        let contents = match now.package_lock {
+            Some(_) => ShownContents::Whole,
+            None => ShownContents::Awaited,
+        };
         let now = self.offered(server, plan, now)?;
-        let changes = difference(&before, &now);
+        let mut changes = difference(&before, &now);
+        if contents == ShownContents::Awaited {
+            changes.push(Change::ContentsAwaited);
+        }
         let packages = changes.iter().filter(|change| !matches!(change, Change::Tool(_)));
         let summary = ChangeLines::of(packages, &ToolNames::default().beside(plan.dependency())).shown;
         let lines = self.describe_changes(view, plan, changes).await?;
         Ok(Some(ShownChange {
             part: ChangedPart::Package,
-            content: now.content(),
+            content: shown_content(&now, alarm.map(|alarm| alarm.to_string()).as_deref()),
             missing: lines.missing,
             lines: lines.shown,
             summary,
+            contents,
         }))
     }
 
@@ -95,7 +106,7 @@ impl Proxy {
     }
 
     /// Returns what a server is compared with: what was accepted of this launch, else of the newest, else its lock.
-    fn compared(&self, server: &Server, plan: &Plan) -> Result<Option<Pin>, PinError> {
+    pub(super) fn compared(&self, server: &Server, plan: &Plan) -> Result<Option<Pin>, PinError> {
         let pins = &self.0.pins;
         let accepted = pins.accepted(server, plan.dependency())?;
         let launch = accepted
