@@ -153,6 +153,16 @@ pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<C
         Ask::Integrity { dependency } if misses_lines(dependency) => {
             return vec![choice(Decision::Abort, "Abort", "nothing runs")];
         }
+        Ask::Integrity { dependency } if dependency.awaits_contents() => {
+            return vec![
+                choice(
+                    Decision::Once,
+                    "Continue",
+                    "asks again with all that is installed",
+                ),
+                choice(Decision::Abort, "Abort", "nothing runs"),
+            ];
+        }
         Ask::Integrity { .. } => {
             return vec![
                 choice(Decision::Once, "Accept", "exactly this, from now on"),
@@ -180,7 +190,28 @@ pub(super) fn choices(workflow: &Workflow, always: Option<&AlwaysRule>) -> Vec<C
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Digest;
     use crate::workflow::samples;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_known_yet_cannot_be_accepted() {
+        let offered = |contents: &str| {
+            let change = json!({
+                "part": "package", "content": Digest::of(["x"]), "lines": ["+ version 2.0.0"], "contents": contents,
+            });
+            let dependency = serde_json::from_value(json!({
+                "name": "x", "version": "2.0.0", "install": "npx x", "integrity": null, "change": change,
+            }));
+            let workflow = samples::workflow(Ask::Integrity {
+                dependency: dependency.unwrap(),
+            });
+            let offered = choices(&workflow, None).into_iter();
+            offered.map(|choice| choice.label).collect::<Vec<_>>()
+        };
+        assert_eq!(offered("awaited"), ["Continue", "Abort"]);
+        assert_eq!(offered("whole"), ["Accept", "Abort"]);
+    }
 
     #[test]
     fn a_use_that_its_client_wants_to_be_asked_each_time_offers_nothing_that_lasts() {

@@ -10,6 +10,7 @@ use clap::Args;
 use super::desk::{TerminalDesk, Verb};
 use super::{CommandContext, approve_server, output};
 use crate::card::{Decision, Said};
+use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Shown};
 use crate::proxy::approval::{self, LastingGrant};
 use crate::proxy::{Recorded, now};
@@ -125,7 +126,14 @@ fn granted(workflow: &Workflow, scope: Scope, kept: LastingGrant) -> String {
         let version = version.map_or_else(String::new, |version| format!("@{version}"));
         Shown::line(&format!("{}{version}", dependency.name)).to_string()
     });
+    let awaits_contents = workflow
+        .ask
+        .dependency()
+        .is_some_and(ShownDependency::awaits_contents);
     match (kept, scope, server) {
+        (_, _, Some(server)) if awaits_contents => {
+            format!("you are asked about `{server}` again, with all that is installed with it")
+        }
         (LastingGrant::Server, _, Some(server)) => {
             format!("`{server}` may run from now on, exactly as it was shown")
         }

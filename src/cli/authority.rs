@@ -51,7 +51,7 @@ pub(super) fn of(
         let approved = Content {
             integrity: record.integrity,
             lock: record.lock,
-            scripts: None,
+            ..Content::default()
         };
         Authority::Granted(approved.or(pinned))
     }))

@@ -343,7 +343,7 @@ async fn agreed(
         TerminalReply::Yes => Ok(Content {
             integrity: resolved.integrity,
             lock: resolved.lock,
-            scripts: None,
+            ..Content::default()
         }),
         TerminalReply::No | TerminalReply::Nobody => {
             Err(Refused(format!("`{name}` was not installed")).into())

@@ -93,7 +93,7 @@ impl Newcomer<'_> {
             return Ok(FoundServer::Resolved(Content {
                 integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
                 lock: resolved.and_then(|resolved| resolved.lock.clone()),
-                scripts: None,
+                ..Content::default()
             }));
         }
         let steps = StepDisplay::new();
@@ -112,11 +112,7 @@ impl Newcomer<'_> {
     ) -> anyhow::Result<ShownServer> {
         let (package, expected) = match found {
             FoundServer::Package(package) => {
-                let expected = Content {
-                    integrity: package.integrity.clone(),
-                    lock: package.package_lock.clone(),
-                    scripts: None,
-                };
+                let expected = Content::of((*package).clone());
                 (Some(*package), expected)
             }
             FoundServer::Resolved(expected) => (None, expected),

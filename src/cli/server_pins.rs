@@ -38,11 +38,7 @@ impl CommandContext {
         let Some(accepted) = accepted else {
             return Ok(Pinned::Free);
         };
-        let content = |package: &PackagePin| Content {
-            integrity: package.integrity.clone(),
-            lock: package.package_lock.clone(),
-            scripts: None,
-        };
+        let content = |package: &PackagePin| Content::of(package.clone());
         if let Some(own) = accepted.of(plan.digest()) {
             return Ok(own
                 .pin

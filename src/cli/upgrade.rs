@@ -128,7 +128,10 @@ async fn upgrade(
     let step = |at: crate::loader::InstallStep| steps.step(&format!("{name}: {at}"));
     let package = packages.lock(&candidate.plan, &step).await;
     steps.clear();
-    let package = package.map_err(|source| unresolved(name, arguments.to.as_ref(), source))?;
+    let mut package = package.map_err(|source| unresolved(name, arguments.to.as_ref(), source))?;
+    if let Some(before) = &before.package {
+        package.follow(before);
+    }
     let command = format!("pml upgrade --yes {name}");
     let plan = Arc::new(candidate.plan.clone());
     let newcomer = Newcomer {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition_text::{describe, text_difference};
-use super::{LaunchChange, Namesakes, PackagePin, Pin, ProvenanceChange, ToolPin};
+use super::{LaunchChange, Namesakes, PackagePin, Pin, ProvenanceChange, ToolPin, provenance_alarm};
 use crate::protocol::Shown;
 
 /// One thing that is not as it was accepted.
@@ -38,6 +38,8 @@ pub enum Change {
     },
     /// The packages that are installed with it are others.
     Contents(ContentsChange),
+    /// It is not known yet what is installed with it.
+    ContentsAwaited,
     /// A tool is defined differently, or is new, or is gone.
     Tool(ToolChange),
 }
@@ -108,10 +110,7 @@ pub fn difference(before: &Pin, now: &Pin) -> Vec<Change> {
 #[must_use]
 pub fn package_changes(before: &PackagePin, now: &PackagePin) -> Vec<Change> {
     let mut changes = Vec::new();
-    let built = ProvenanceChange::of(&before.provenance, &now.provenance);
-    if built.asks() && before.version != now.version {
-        changes.push(Change::Provenance(built));
-    }
+    changes.extend(provenance_alarm(before, now).map(Change::Provenance));
     if before.name != now.name {
         changes.push(Change::Package {
             before: before.name.clone(),
@@ -139,7 +138,10 @@ pub fn package_changes(before: &PackagePin, now: &PackagePin) -> Vec<Change> {
 }
 
 fn contents_change(before: &PackagePin, now: &PackagePin) -> ContentsChange {
-    if before.packages.is_empty() || now.packages.is_empty() {
+    // Of another package everything is new, also where it is not known what was installed with the one before.
+    let is_other =
+        (&before.name, &before.version, &before.integrity) != (&now.name, &now.version, &now.integrity);
+    if now.packages.is_empty() || before.packages.is_empty() && !is_other {
         return ContentsChange::default();
     }
     let missing_in = |other: &BTreeMap<String, String>, titles: &BTreeMap<String, String>| {
@@ -219,6 +221,9 @@ impl Change {
                 added(now),
             ],
             Self::Contents(contents) => contents.lines(),
+            Self::ContentsAwaited => vec![
+                "! what is installed with it is not known yet: you are asked again once it is".to_owned(),
+            ],
             Self::Tool(change) => change.lines(namesakes),
         }
     }
@@ -330,6 +335,7 @@ mod tests {
             package_lock: None,
             published: None,
             provenance: ProvenanceFinding::Absent,
+            built_before: None,
             install_scripts: Vec::new(),
             packages: packages
                 .iter()
@@ -443,6 +449,23 @@ mod tests {
             ..Pin::default()
         };
         assert_eq!(difference(&before, &now), []);
+    }
+
+    #[test]
+    fn of_another_version_every_package_is_named_also_where_those_of_the_one_before_are_not_known() {
+        let mut now = package("1.1.0", &[("x@1.1.0", "a"), ("y@1.0.0", "b")]);
+        now.install_scripts = vec!["y@1.0.0".to_owned()];
+        assert_eq!(
+            lines(&package_changes(&package("1.0.0", &[]), &now)),
+            [
+                "- version 1.0.0",
+                "+ version 1.1.0",
+                "! 1 package with new install scripts: y@1.0.0",
+                "+ 2 packages more: x@1.1.0, y@1.0.0",
+            ]
+        );
+        // The same content may have been recorded without them.
+        assert_eq!(package_changes(&package("1.1.0", &[]), &now), []);
     }
 
     #[test]

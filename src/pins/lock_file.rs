@@ -218,6 +218,7 @@ mod tests {
                 package_lock: None,
                 published: "2026-08-31T10:11:12Z".parse().ok(),
                 provenance: ProvenanceFinding::Absent,
+                built_before: None,
                 install_scripts: Vec::new(),
                 packages: [(format!("x@{version}"), "sha512-a".to_owned())].into(),
             }),

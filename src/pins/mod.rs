@@ -32,7 +32,7 @@ pub use lock_file::{LockFile, LockFileError, lock_path};
 pub use lock_reader::{PinError, read_lock};
 pub use namesakes::{Namesakes, ToolNames, some_of};
 pub use package_version::{ArchiveHash, PackageVersion, Registry};
-pub use pin::{PackagePin, Pin};
+pub use pin::{PackagePin, Pin, provenance_alarm};
 pub use provenance::{Provenance, ProvenanceChange, ProvenanceFinding};
 pub use published::PublishedAt;
 pub use sbom::cyclonedx;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ProvenanceFinding, PublishedAt, ToolPin};
+use super::{Provenance, ProvenanceChange, ProvenanceFinding, PublishedAt, ToolPin};
 use crate::protocol::Digest;
 
 /// What one server was when it was accepted.
@@ -49,6 +49,7 @@ impl Pin {
             && package.provenance.is_unknown()
         {
             package.provenance = ProvenanceFinding::Absent;
+            package.built_before = None;
         }
         self
     }
@@ -65,10 +66,37 @@ impl PackagePin {
             package_lock: None,
             published: None,
             provenance: ProvenanceFinding::default(),
+            built_before: None,
             install_scripts: Vec::new(),
             packages: BTreeMap::new(),
         }
     }
+
+    /// Remembers what built the version before, where it is not known where this one was: what is found out later is
+    /// compared with that.
+    pub fn follow(&mut self, before: &Self) {
+        self.built_before = match self.provenance {
+            ProvenanceFinding::Unknown { .. } => before.last_proven(),
+            ProvenanceFinding::Proven(_) | ProvenanceFinding::Absent => None,
+        };
+    }
+
+    /// Returns what built it, or the version before where that is what was accepted.
+    fn last_proven(&self) -> Option<Provenance> {
+        let own = self.provenance.proven();
+        own.or(self.built_before.as_ref()).cloned()
+    }
+}
+
+/// Returns how the provenance of a package differs from that of an accepted one, where a person must agree to it.
+///
+/// That of one version is compared where it was not known as the version was accepted, and is now.
+#[must_use]
+pub fn provenance_alarm(before: &PackagePin, now: &PackagePin) -> Option<ProvenanceChange> {
+    let built = before.last_proven().map(ProvenanceFinding::Proven);
+    let change = ProvenanceChange::of(built.as_ref().unwrap_or(&before.provenance), &now.provenance);
+    let is_due = before.built_before.is_some() && !now.provenance.is_unknown();
+    (change.asks() && (before.version != now.version || is_due)).then_some(change)
 }
 
 /// A package at its exact version, with everything that is installed with it.
@@ -94,6 +122,9 @@ pub struct PackagePin {
         skip_serializing_if = "ProvenanceFinding::is_absent"
     )]
     pub provenance: ProvenanceFinding,
+    /// What built the version before, where a person accepted that it is not known where this one was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub built_before: Option<Provenance>,
     /// The packages that bring install scripts, as `name@version`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub install_scripts: Vec<String>,
@@ -105,7 +136,6 @@ pub struct PackagePin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pins::Provenance;
 
     fn findings() -> [ProvenanceFinding; 3] {
         let proven = Provenance {
@@ -143,10 +173,54 @@ mod tests {
     }
 
     #[test]
+    fn what_is_found_out_of_an_accepted_version_is_compared_with_the_one_before() {
+        let [proven, absent, unknown] = findings();
+        let built = |repository: &str| {
+            ProvenanceFinding::Proven(Provenance {
+                repository: repository.to_owned(),
+                ..proven.proven().unwrap().clone()
+            })
+        };
+        let at = |version: &str, provenance: &ProvenanceFinding| PackagePin {
+            provenance: provenance.clone(),
+            ..PackagePin::version("npm:x", version)
+        };
+        let alarms = |before: &PackagePin, now: &PackagePin| provenance_alarm(before, now).is_some();
+        let first = at("1.0.0", &proven);
+        let mut second = at("1.1.0", &unknown);
+        assert!(alarms(&first, &second));
+        second.follow(&first);
+        for (now, alarm) in [
+            (&unknown, false),
+            (&proven, false),
+            (&absent, true),
+            (&built("github.com/c/d"), true),
+        ] {
+            assert_eq!(alarms(&second, &at("1.1.0", now)), alarm, "{now:?}");
+        }
+        // The next version is compared with what was proven last.
+        let mut third = at("1.2.0", &unknown);
+        assert!(alarms(&second, &third));
+        third.follow(&second);
+        assert_eq!(third.built_before.as_ref(), proven.proven());
+        assert!(alarms(&third, &at("1.3.0", &built("github.com/c/d"))));
+        assert!(!alarms(&third, &at("1.3.0", &proven)));
+        third.provenance = absent.clone();
+        third.follow(&second);
+        assert_eq!(third.built_before, None, "that was agreed to");
+        // Of a version of which it was known, nothing is due.
+        assert!(!alarms(&first, &at("1.0.0", &absent)));
+    }
+
+    #[test]
     fn a_team_shares_what_was_found_and_not_what_one_machine_could_not_find_out() {
         let [proven, absent, unknown] = findings();
-        assert_eq!(pin(proven.clone()).shared(), pin(proven));
+        assert_eq!(pin(proven.clone()).shared(), pin(proven.clone()));
         assert_eq!(pin(absent.clone()).shared(), pin(absent.clone()));
-        assert_eq!(pin(unknown).shared(), pin(absent));
+        let mut followed = pin(unknown.clone());
+        followed.package.as_mut().unwrap().built_before = proven.proven().cloned();
+        for own in [pin(unknown), followed] {
+            assert_eq!(own.shared(), pin(absent.clone()));
+        }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::Shown;
 
 /// The repository and the workflow that built a package.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Provenance {
     /// The repository, such as `github.com/owner/name`.

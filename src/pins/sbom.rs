@@ -140,6 +140,7 @@ mod tests {
                 package_lock: None,
                 published: None,
                 provenance: crate::pins::ProvenanceFinding::Absent,
+                built_before: None,
                 install_scripts: Vec::new(),
                 packages: packages.map(text).collect(),
             }),

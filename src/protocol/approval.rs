@@ -112,6 +112,38 @@ pub struct ShownChange {
     /// How many lines `lines` has no room for; where there are any, nothing can be accepted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing: usize,
+    /// Whether `lines` name everything that is installed with it.
+    #[serde(default, skip_serializing_if = "ShownContents::is_whole")]
+    pub contents: ShownContents,
+}
+
+impl ShownChange {
+    /// Tells whether an answer accepts what differs: what was not shown is not accepted.
+    #[must_use]
+    pub fn can_be_accepted(&self) -> bool {
+        self.missing == 0 && self.contents == ShownContents::Whole
+    }
+}
+
+/// How much a question says of what is installed with a package.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShownContents {
+    /// All of it, or there is nothing to say.
+    #[default]
+    Whole,
+    /// Nothing, since it is not known yet. Its answer accepts nothing: another question names it.
+    Awaited,
+}
+
+impl ShownContents {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde calls it with a reference"
+    )]
+    fn is_whole(&self) -> bool {
+        *self == Self::Whole
+    }
 }
 
 #[expect(
@@ -169,6 +201,13 @@ impl fmt::Display for ShownProvenance {
 }
 
 impl ShownDependency {
+    /// Tells whether a person is asked before it is known what is installed with it.
+    #[must_use]
+    pub fn awaits_contents(&self) -> bool {
+        let change = self.installation.change.as_ref();
+        change.is_some_and(|change| change.contents == ShownContents::Awaited)
+    }
+
     /// Returns in words what a person should know beside the line that is run.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {

@@ -38,7 +38,7 @@ pub fn lasting_grant(ask: &Ask, answer: &Answer) -> LastingGrant {
                 .installation
                 .change
                 .as_ref()
-                .is_some_and(|change| change.part == ChangedPart::Package) =>
+                .is_some_and(|change| change.part == ChangedPart::Package && change.can_be_accepted()) =>
         {
             LastingGrant::Server
         }
@@ -71,4 +71,36 @@ pub fn approved_launch(
             at_unix_ms: u64::try_from(now.millis()).unwrap_or_default(),
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Digest;
+    use serde_json::json;
+
+    #[test]
+    fn another_package_is_approved_where_its_question_showed_all_of_it() {
+        let granted = |part: &str, contents: &str, missing: usize| {
+            let change = json!({
+                "part": part, "content": Digest::of(["x"]), "lines": [], "contents": contents, "missing": missing,
+            });
+            let dependency = serde_json::from_value(json!({
+                "name": "x", "version": "2.0.0", "install": "npx x", "integrity": null, "change": change,
+            }));
+            let ask = Ask::Integrity {
+                dependency: dependency.unwrap(),
+            };
+            lasting_grant(&ask, &Answer::Approve { scope: Scope::Once })
+        };
+        assert_eq!(granted("package", "whole", 0), LastingGrant::Server);
+        for (part, contents, missing) in [
+            ("package", "awaited", 0),
+            ("package", "whole", 1),
+            ("tools", "whole", 0),
+            ("scripts", "whole", 0),
+        ] {
+            assert_eq!(granted(part, contents, missing), LastingGrant::Nothing);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::ask_reason::AskReason;
 use super::authority::{PersonalRoad, policy_for, stricter};
-use super::call::{ClientRequest, WaitMode, arguments_of};
+use super::call::{ClientRequest, WaitMode, arguments_of, step_sender};
 use super::continuation::{Carrier, DecisionSource};
 use super::project_trust::shown_file;
 use super::shared_asks::Sharing;
@@ -48,7 +48,7 @@ impl Proxy {
         client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         let may_join = !matches!(reason, AskReason::EveryCall);
-        let ask = self.subject(view, tool, plan, reason).await?;
+        let ask = self.subject(view, tool, plan, reason, client_request).await?;
         let arguments = arguments_of(&client_request.params);
         let call = SuspendedCall {
             tool: tool.clone(),
@@ -126,6 +126,7 @@ impl Proxy {
         tool: &ToolName,
         plan: &Arc<Plan>,
         reason: AskReason,
+        client_request: &ClientRequest,
     ) -> Result<Ask, Refusal> {
         if let AskReason::ProjectTrust = reason {
             let file = view.config.project.unaccepted();
@@ -136,7 +137,18 @@ impl Proxy {
         }
         let mut dependency = self.0.loader.shown(plan);
         if self.0.loader.needs_install(plan) {
-            let resolved = self.0.loader.resolve_soon(plan).await;
+            let resolved = match reason {
+                // What is installed with another version is part of what changes.
+                AskReason::PackageChanged => {
+                    let steps = client_request.progress.clone().map(step_sender);
+                    self.0.loader.find_contents_soon(plan, steps).await
+                }
+                AskReason::FirstUse
+                | AskReason::EveryCall
+                | AskReason::ProjectTrust
+                | AskReason::LaunchChanged
+                | AskReason::ServerChanged(_) => self.0.loader.resolve_soon(plan).await,
+            };
             // No answer could have it installed: a person need not be asked.
             resolved.map_err(|error| Refusal::Load {
                 dependency: plan.dependency().clone(),

@@ -10,7 +10,7 @@ use super::route::{GrantKind, RouteApproval, Target, is_tool};
 use super::server_pins::ToolCheck;
 use super::{Outcome, Proxy, ReadyRequest, Refusal, RequestedItem, Route, View};
 use crate::config::Server;
-use crate::loader::{Content, KnownTool, Lease, LoadError, Plan, Started};
+use crate::loader::{Content, KnownTool, Lease, LoadError, Plan, Started, Steps};
 use crate::permissions::{AskKind, CONNECT, Ruling};
 use crate::protocol::approval::ShownChange;
 use crate::protocol::{Object, ToolName};
@@ -381,13 +381,13 @@ fn route_approval(plan: &Plan, started: &Started, given: GrantKind) -> RouteAppr
         content: Content {
             integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
             lock: resolved.and_then(|resolved| resolved.lock.clone()),
-            scripts: None,
+            ..Content::default()
         },
         given,
     }
 }
 
-fn step_sender(progress: mpsc::Sender<Progress>) -> Box<dyn Fn(String) + Send + Sync> {
+pub(super) fn step_sender(progress: mpsc::Sender<Progress>) -> Steps {
     // A client that reads slowly misses a step, never the answer.
     Box::new(move |text| drop(progress.try_send(Progress(text))))
 }

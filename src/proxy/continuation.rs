@@ -133,8 +133,7 @@ impl Proxy {
             return self.decide_again(on, &taken, client_request).await;
         }
         if let Ask::Integrity { .. } = &taken.ask {
-            Box::pin(self.accept_change(server, &plan, &taken)).await?;
-            self.forget_shared(id).await;
+            Box::pin(self.accept_answered(server, &plan, &taken, client_request)).await?;
             return self.decide_again(on, &taken, client_request).await;
         }
         let target = match target {
@@ -145,6 +144,10 @@ impl Proxy {
         };
         let mut permitted = permitted(target, server, &plan, &taken, notes);
         self.read_pins(server, &plan).await;
+        // A question that could name no content lets run what was accepted, and nothing else.
+        if permitted.expected.integrity.is_none() && self.has_other_package(server, &plan)? {
+            return self.decide_again(on, &taken, client_request).await;
+        }
         permitted.expected = permitted.expected.or(self.pinned_content(server, &plan)?);
         let running = Box::pin(self.run(&view, permitted, client_request.progress.clone()));
         match running.await {
@@ -331,7 +334,7 @@ fn permitted<'a>(
             .map_or_else(Content::default, |dependency| Content {
                 integrity: dependency.integrity.clone(),
                 lock: dependency.installation.lock.clone(),
-                scripts: None,
+                ..Content::default()
             }),
         given: match taken.ask {
             Ask::Install { .. } | Ask::Connect { .. } => GrantKind::Standing,

@@ -114,6 +114,6 @@ fn content_of(approval: Option<&LaunchApproval>) -> Content {
     approval.map_or_else(Content::default, |approval| Content {
         integrity: approval.integrity.clone(),
         lock: approval.lock.clone(),
-        scripts: None,
+        ..Content::default()
     })
 }

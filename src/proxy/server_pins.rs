@@ -12,6 +12,7 @@ mod judged_tools;
 mod launch;
 mod locks;
 mod package;
+mod package_acceptance;
 mod reading;
 mod scripts;
 

@@ -40,6 +40,8 @@ pub(super) enum Sharing {
 fn key(ask: &Ask, plan: &Plan) -> Option<Digest> {
     match ask {
         Ask::Trust { file } => Some(file.content.clone()),
+        // It would accept nothing, whatever it says.
+        Ask::Integrity { dependency } if dependency.awaits_contents() => Some(awaiting_key(plan)),
         Ask::Integrity { dependency } => {
             let change = dependency.installation.change.as_ref()?;
             let part = match change.part {
@@ -63,6 +65,11 @@ fn key(ask: &Ask, plan: &Plan) -> Option<Digest> {
         | Ask::Use { .. }
         | Ask::Questions { .. } => None,
     }
+}
+
+/// Names the question about another package that does not know yet what is installed with it.
+fn awaiting_key(plan: &Plan) -> Digest {
+    Digest::of(["awaiting", plan.dependency().as_str(), plan.digest().as_str()])
 }
 
 impl Proxy {
@@ -107,6 +114,8 @@ impl Proxy {
                     // Written before the next call looks: it would find the change, and no ask about it.
                     self.accept_shared(view, plan, &found).await?;
                     open.remove(&key);
+                    drop(open);
+                    self.find_awaited(plan, &found, client_request).await?;
                     return Ok(Sharing::Accepted);
                 }
                 Ok(_) | Err(_) => {}
@@ -126,8 +135,22 @@ impl Proxy {
         }
         let (Suspension::New(asked) | Suspension::Existing(asked) | Suspension::Answered(asked)) =
             &suspension;
+        let awaiting = awaiting_key(plan);
+        let replaced = { open.remove(&awaiting) }.filter(|_| key != awaiting);
         open.insert(key, asked.id);
+        drop(open);
+        if let Some(id) = replaced {
+            self.withdraw_replaced(id).await;
+        }
         Ok(Sharing::Own(Box::new(suspension)))
+    }
+
+    /// Withdraws a question in whose place a person sees one that knows more, unless its own call shows it to them.
+    async fn withdraw_replaced(&self, id: WorkflowId) {
+        let found = self.0.workflows.find(id).await;
+        if found.is_ok_and(|found| found.attended == AskAttendance::ByNone && found.state == State::Pending) {
+            self.withdraw_later(id);
+        }
     }
 
     /// Forgets an ask whose answer was taken: what comes after it is asked about anew.

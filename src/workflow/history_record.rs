@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
     use crate::protocol::Digest;
-    use crate::protocol::approval::{ChangedPart, ShownChange};
+    use crate::protocol::approval::{ChangedPart, ShownChange, ShownContents};
     use crate::workflow::samples::{NOON, answers, new, question, workflow};
     use crate::workflow::{Road, Timestamp};
 
@@ -122,7 +122,12 @@ mod tests {
             }),
             None
         );
-        for part in [ChangedPart::Package, ChangedPart::Tools, ChangedPart::Scripts] {
+        for part in [
+            ChangedPart::Package,
+            ChangedPart::Launch,
+            ChangedPart::Tools,
+            ChangedPart::Scripts,
+        ] {
             let content = Digest::of([format!("{part:?}")]);
             dependency.installation.change = Some(ShownChange {
                 part,
@@ -130,6 +135,7 @@ mod tests {
                 lines: vec!["! a word of the server".to_owned()],
                 summary: Vec::new(),
                 missing: 0,
+                contents: ShownContents::Whole,
             });
             let ask = Ask::Integrity {
                 dependency: dependency.clone(),

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pml::config::By;
-use pml::protocol::approval::{ChangedPart, ShownChange, ShownDependency, ShownProjectFile};
+use pml::protocol::approval::{ChangedPart, ShownChange, ShownContents, ShownDependency, ShownProjectFile};
 use pml::protocol::question::{Question, Selection};
 use pml::protocol::{Digest, ToolName};
 use pml::proxy::now;
@@ -123,6 +123,7 @@ fn put_change(world: &World) -> String {
         lines: vec![title.clone()],
         summary: vec![title],
         missing: 0,
+        contents: ShownContents::Whole,
     });
     put(world, Ask::Integrity { dependency }).code.to_string()
 }

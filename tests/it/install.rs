@@ -395,8 +395,7 @@ fn calls_that_install_the_same_package_at_once_share_one_outcome() {
     let together = |integrity: Option<&str>| {
         let expected = &Content {
             integrity: integrity.map(str::to_owned),
-            lock: None,
-            scripts: None,
+            ..Content::default()
         };
         let steps = Mutex::new(Vec::new());
         let note = |step: InstallStep| steps.lock().unwrap().push(step);

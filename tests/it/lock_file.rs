@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::shown_contents::asked_with_contents;
 use crate::support::have;
 use crate::support::packages::{SERVER_JS, files_below};
 use crate::support::registry::Registry;
@@ -9,7 +10,7 @@ use crate::support::terminal::typed;
 use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
 
 /// Publishes the server `hello` whose tool `look` is described as `says`.
-fn publish(registry: &Registry, version: &str, says: &str, dependencies: &Value) {
+pub(crate) fn publish(registry: &Registry, version: &str, says: &str, dependencies: &Value) {
     let tools = format!("({{ name, description: '{says}', inputSchema: {{ type: 'object' }} }})");
     let server = SERVER_JS.replace("({ name, inputSchema: { type: 'object' } })", &tools);
     assert_ne!(server, SERVER_JS);
@@ -27,14 +28,14 @@ fn publish_dependency(registry: &Registry, version: &str) {
     );
 }
 
-fn world(registry: &Registry) -> World {
+pub(crate) fn world(registry: &Registry) -> World {
     let world = World::new();
     std::fs::write(world.home().join(".npmrc"), registry.npmrc()).unwrap();
     world
 }
 
 /// A world in which `hello` was added at 1.0.0, while the registry has 1.1.0 too.
-fn upgradable() -> Option<(Registry, World)> {
+pub(crate) fn upgradable() -> Option<(Registry, World)> {
     if !have(&["node", "npm"]) {
         return None;
     }
@@ -49,7 +50,7 @@ fn upgradable() -> Option<(Registry, World)> {
     Some((registry, world))
 }
 
-fn lock(world: &World) -> Value {
+pub(crate) fn lock(world: &World) -> Value {
     serde_json::from_str(&world.read(".pml.lock")).unwrap()
 }
 
@@ -161,14 +162,18 @@ fn a_version_that_somebody_else_declared_asks_with_the_difference_although_a_rul
     let config = world.read(".pml.json").replace("hello@1.0.0", "hello@1.1.0");
     world.write(".pml.json", &config);
     let mut client = world.legacy();
-    let asked = client.call("hello__look", &json!({}));
-    assert!(asks(&asked), "{asked}");
+    let asked = asked_with_contents(&world, || client.call("hello__look", &json!({})));
     let context = &asked["approval_context"];
     assert_eq!(context["type"], "integrity");
     assert_eq!(context["dependency"]["change"]["part"], "package");
     assert_eq!(
         context["dependency"]["change"]["lines"],
-        json!(["- version 1.0.0", "+ version 1.1.0"])
+        json!([
+            "- version 1.0.0",
+            "+ version 1.1.0",
+            "- 1 package less: hello@1.0.0",
+            "+ 2 packages more: dep@1.0.0, hello@1.1.0",
+        ])
     );
 
     world.approve_oldest();

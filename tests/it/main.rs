@@ -117,6 +117,7 @@ mod serve;
 #[cfg(target_os = "linux")]
 mod shared_asks;
 mod short_question;
+mod shown_contents;
 mod slack;
 mod sloppy;
 mod stdio;

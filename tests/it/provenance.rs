@@ -2,14 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::Arc;
 
 use pml::config::{Environment, Files, Locations};
 use pml::loader::{Packages, plan};
 use pml::pins::{ProvenanceChange, ProvenanceFinding};
 use serde_json::{Value, json};
 
+use crate::shown_contents::asked_with_contents;
 use crate::support::packages::{publish_wheels, sha256};
-use crate::support::registry::{Body, Registry, integrity};
+use crate::support::registry::{Body, Held, Registry, integrity};
 use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
 use crate::support::{DEADLINE, eventually, have};
 
@@ -610,4 +612,112 @@ fn a_version_that_lost_its_provenance_and_one_of_another_repository_differ_from_
         assert!(change.asks());
         assert_eq!(change.to_string(), said);
     }
+}
+
+const LOST: &str = "! this version has no provenance; the one before was built by github.com/owner/hello";
+const UNKNOWN: &str = "! it is not known where this version was built (the registry answered 500); the one before was \
+                       built by github.com/owner/hello";
+const ELSEWHERE: &str =
+    "! this version was built by github.com/someone/else; the one before by github.com/owner/hello";
+
+/// A world in which `hello` was used at 1.0.0, which is attested, and declares 1.1.0 now.
+fn upgrading(registry: &Registry) -> World {
+    let world = world(registry, &allowed(), NPM);
+    let ran = world.legacy().call("hello:look", &json!({}));
+    assert!(texts(&ran).contains(&"looked"), "{ran}");
+    publish(registry, "1.1.0");
+    std::fs::remove_dir_all(world.home().join(".cache/pml/npm")).unwrap();
+    declare(&world, &allowed(), "npm:hello@1.1.0");
+    world
+}
+
+/// The first line that a person is shown of the newest ask.
+fn first_line(world: &World) -> String {
+    let pending = json_of(&world.run(&["pending", "--json"]));
+    let newest = pending["pending"].as_array().unwrap().last().unwrap();
+    let lines = &newest["dependency"]["change"]["lines"];
+    lines[0]
+        .as_str()
+        .unwrap_or_else(|| panic!("{pending}"))
+        .to_owned()
+}
+
+fn look(world: &World) -> Value {
+    world.legacy().call("hello:look", &json!({}))
+}
+
+#[test]
+fn a_lost_provenance_is_the_first_line_of_every_question() {
+    if !have(&["npm", "node"]) {
+        return;
+    }
+    let registry = attested();
+    let world = upgrading(&registry);
+    asked_with_contents(&world, || look(&world));
+    assert_eq!(first_line(&world), LOST);
+
+    let mut client = world.client();
+    client.initialize_with_forms();
+    let _call = client.send("tools/call", &json!({ "name": "hello__look", "arguments": {} }));
+    let form = client.notified("elicitation/create");
+    let text = form["params"]["message"].as_str().unwrap().to_owned();
+    let text: Vec<&str> = text.lines().collect();
+    assert!(text[0].contains("is not what you accepted"), "{text:?}");
+    assert!(
+        text[1].starts_with("! this version has no provenance"),
+        "{text:?}"
+    );
+    drop(client);
+
+    declare(&world, &allowed(), NPM);
+    let refused = world.run(&["upgrade", "hello"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    let told = stderr(&refused);
+    let shown = told.split_once("hello:\n").map(|(_, shown)| shown);
+    assert!(shown.is_some_and(|shown| shown.starts_with(LOST)), "{told}");
+    assert_eq!(registry.hits(&Registry::tarball("hello", "1.1.0")), 0);
+}
+
+#[test]
+fn a_provenance_that_is_found_after_the_answer_is_another_question() {
+    if !have(&["npm", "node"]) {
+        return;
+    }
+    let registry = attested();
+    let world = upgrading(&registry);
+    registry.attest("hello", "1.1.0", Body::Status(500));
+    asked_with_contents(&world, || look(&world));
+    assert_eq!(first_line(&world), UNKNOWN);
+    let other = fixture("npm-1.1.0-other-repository.json");
+    registry.attest("hello", "1.1.0", Body::Whole(other));
+    world.approve_oldest();
+    let asked = look(&world);
+    assert!(asks(&asked), "{asked}");
+    assert_eq!(first_line(&world), ELSEWHERE);
+    assert_eq!(registry.hits(&Registry::tarball("hello", "1.1.0")), 0);
+    assert_eq!(installed_packages(&world).len(), 1, "that of 1.0.0");
+
+    world.approve_oldest();
+    let ran = look(&world);
+    assert!(texts(&ran).contains(&"looked"), "{ran}");
+}
+
+#[test]
+fn a_provenance_that_takes_longer_than_a_question_waits_is_asked_about_once_it_is_known() {
+    if !have(&["npm", "node"]) {
+        return;
+    }
+    let registry = attested();
+    let world = upgrading(&registry);
+    let held = Held::new(&fixture("npm-1.1.0-other-repository.json"));
+    registry.attest("hello", "1.1.0", Body::Held(Arc::clone(&held)));
+    let mut client = world.legacy();
+    assert!(asks(&client.call("hello:look", &json!({}))));
+    assert!(first_line(&world).starts_with("! it is not known where this version was built ("));
+    world.approve_oldest();
+    held.release();
+    let asked = client.call("hello:look", &json!({}));
+    assert!(asks(&asked), "{asked}");
+    assert_eq!(first_line(&world), ELSEWHERE);
+    assert_eq!(registry.hits(&Registry::tarball("hello", "1.1.0")), 0);
 }

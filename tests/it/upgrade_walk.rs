@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use crate::browser::{card, decide, opened, real_browser};
 use crate::inbox::screen::Tmux;
+use crate::shown_contents::asked_with_contents;
 use crate::support::browser::{Browser, Look};
-use crate::support::world::{World, asks, stderr, stdout, texts};
-use crate::support::{have, sdk};
+use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
+use crate::support::{DEADLINE, eventually, have, sdk};
 
 const OLD: &str = "2026.1.26";
 const NEW: &str = "2026.8.31";
@@ -111,8 +112,7 @@ fn an_upgrade_of_a_real_server_is_shown_refused_accepted_and_rolled_back() {
     // The page: accepted as it is shown.
     let (_server, browser) = opened(&world, Look::Light);
     let mut client = world.legacy();
-    let asked = echo(&mut client);
-    assert!(asks(&asked), "{asked}");
+    asked_with_contents(&world, || echo(&mut client));
     let pending = card("pending");
     browser.wait_for_element(&pending);
     let shown = browser.text(&pending);
@@ -120,6 +120,8 @@ fn an_upgrade_of_a_real_server_is_shown_refused_accepted_and_rolled_back() {
         "which has changed?",
         &format!("- version {OLD}"),
         &format!("+ version {NEW}"),
+        "packages more: ",
+        &format!("@modelcontextprotocol/server-everything@{NEW}"),
         "exactly this, from now on",
     ] {
         assert!(shown.contains(wanted), "{wanted:?} is not in {shown}");
@@ -199,12 +201,15 @@ fn an_upgrade_of_a_real_server_is_accepted_on_the_screen_of_the_inbox() {
     }
     let world = accepted();
     declare(&world, NEW);
+    // Its lock is made before, so that one question is enough.
+    assert_eq!(world.run(&["diff", "every"]).status.code(), Some(1));
     let mut client = world.legacy();
     let asked = echo(&mut client);
     assert!(asks(&asked), "{asked}");
     {
         let tmux = Tmux::start(&world);
         tmux.shows("what changed", &format!("+ version {NEW}"));
+        tmux.shows("what is installed with it", "packages more:");
         tmux.key_until("c", "Enter says yes.");
         assert!(!installed(&world, NEW), "one key is no answer");
         tmux.key("Enter");
@@ -266,6 +271,14 @@ fn no_word_of_a_model_accepts_an_upgrade_of_a_real_server() {
         "{declared}"
     );
     // What it cannot do for its person, they can.
+    asked_with_contents(&world, || echo(&mut client));
+    eventually("a question that knew less is gone", DEADLINE, || {
+        json_of(&world.run(&["pending", "--json"]))["pending"]
+            .as_array()
+            .unwrap()
+            .len()
+            == 1
+    });
     world.approve_oldest();
     let asked = echo(&mut client);
     assert_eq!(

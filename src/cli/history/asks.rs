@@ -116,6 +116,7 @@ fn scope(state: &State) -> Option<Scope> {
 /// Says how far an approval reaches; that of a server reaches further than that of one call.
 fn reach(ask: &Ask, scope: Scope) -> &'static str {
     match (ask, scope) {
+        (Ask::Integrity { dependency }, _) if dependency.awaits_contents() => "once",
         (Ask::Install { .. } | Ask::Connect { .. }, Scope::Once) | (Ask::Integrity { .. }, _) => "server",
         (Ask::Trust { .. }, _) => "file",
         (Ask::Permit { .. } | Ask::Use { .. } | Ask::Questions { .. }, Scope::Once) => "once",

@@ -294,6 +294,14 @@ pub enum InstallError {
         /// The package.
         package: String,
     },
+    /// Where it was built is known since it was accepted, and is not where the version before was.
+    #[error("`{package}` is not what was accepted: {change}")]
+    BuiltElsewhere {
+        /// The package.
+        package: String,
+        /// How that differs, escaped.
+        change: String,
+    },
     /// Files of an installation are not those that were installed.
     #[error("`{dependency}` was changed after it was installed: {files}")]
     ChangedFiles {

@@ -42,6 +42,7 @@ impl CheckedLock {
             package_lock: Some(self.digest.clone()),
             published: None,
             provenance: crate::pins::ProvenanceFinding::default(),
+            built_before: None,
             install_scripts: self.install_scripts.clone(),
             packages: self.packages.clone(),
         }

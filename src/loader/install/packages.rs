@@ -340,6 +340,7 @@ fn package_pin(package: &Package, resolved: Resolved, contents: Option<CheckedLo
         package_lock,
         published: resolved.published,
         provenance: resolved.provenance,
+        built_before: None,
         install_scripts,
         packages,
     }

@@ -81,7 +81,10 @@ impl LoadError {
     /// Tells whether the package itself, or what is installed with it, is not what was shown, approved or locked.
     #[must_use]
     pub fn is_changed_package(&self) -> bool {
-        let changed = matches!(self, Self::Install(InstallError::Changed { .. }));
+        let changed = matches!(
+            self,
+            Self::Install(InstallError::Changed { .. } | InstallError::BuiltElsewhere { .. })
+        );
         changed || self.is_other_content()
     }
 

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::contents::ContentsSearches;
 use super::failure_log::{FailureLogs, LastFailure};
 use super::last_use::LastUses;
 use super::running_server::Started;
@@ -66,6 +67,8 @@ pub(super) struct Common {
     pub(super) uses: LastUses,
     /// The plans whose packages are being resolved.
     resolving: DashSet<Digest>,
+    /// The packages of which it is being found out what is installed with them.
+    pub(super) searches: ContentsSearches,
     pub(super) environment: Environment,
     pub(super) tasks: TaskTracker,
 }
@@ -109,6 +112,7 @@ impl Loader {
             failures: FailureLogs::new(locations),
             uses: LastUses::new(locations),
             resolving: DashSet::new(),
+            searches: ContentsSearches::default(),
             environment: environment.clone(),
             tasks,
         };

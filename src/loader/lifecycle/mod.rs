@@ -1,5 +1,6 @@
 //! The life of servers: started once for all calls that wait, found while they run, retired, restarted, ended with pml.
 
+mod contents;
 mod error;
 mod failure_log;
 mod history_record;

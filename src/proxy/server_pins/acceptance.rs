@@ -6,14 +6,12 @@ use std::sync::Arc;
 use super::accepted_tools;
 use super::first_use::FirstUse;
 use super::judged_tools::Pinning;
-use super::package::{is_same, package_content};
+use super::package::is_same;
 use crate::config::Server;
 use crate::loader::{Known, Plan, Started};
-use crate::pins::{
-    AcceptedLaunch, AcceptedScripts, AcceptedServer, Change, PackagePin, PinError, ToolChange, ToolPin,
-};
+use crate::pins::{AcceptedLaunch, AcceptedScripts, AcceptedServer, Change, PinError, ToolChange, ToolPin};
 use crate::protocol::Digest;
-use crate::protocol::approval::{ChangedPart, ShownChange};
+use crate::protocol::approval::{ChangedPart, ShownChange, ShownContents};
 use crate::proxy::{Proxy, Refusal, View};
 use crate::workflow::{Ask, Workflow};
 
@@ -60,6 +58,7 @@ impl Proxy {
             part: ChangedPart::Tools,
             content: tools_digest(&content),
             missing: lines.missing,
+            contents: ShownContents::Whole,
             lines: lines.shown,
             summary: judged
                 .changes
@@ -148,7 +147,7 @@ impl Proxy {
     }
 
     /// Writes down what is accepted of a server, off the thread: it waits for the disk.
-    async fn update(
+    pub(super) async fn update(
         &self,
         server: &Server,
         plan: &Plan,
@@ -203,7 +202,7 @@ impl Proxy {
             return Ok(());
         };
         // Its card offers no acceptance: what was not shown is not granted.
-        if change.missing > 0 {
+        if !change.can_be_accepted() {
             return Ok(());
         }
         let fresh = AcceptedLaunch::new(plan.digest().clone(), server);
@@ -239,29 +238,7 @@ impl Proxy {
                 }
                 None => Ok(()),
             },
-            ChangedPart::Package => {
-                let Some(now) = self.package_now(plan).await else {
-                    return Ok(());
-                };
-                // What the registry said since was not shown: the start is held to what was.
-                let shown = PackagePin {
-                    integrity: dependency.integrity.clone(),
-                    package_lock: dependency.installation.lock.clone(),
-                    ..now
-                };
-                let offered = self.offered(server, plan, shown)?;
-                let launch = self.launch_change(server, plan)?;
-                if package_content(plan, launch.as_ref(), &offered) != change.content {
-                    return Ok(());
-                }
-                self.update(server, plan, move |accepted| {
-                    let mut own = fresh;
-                    own.pin.package = offered.package;
-                    own.pin.tools = offered.tools;
-                    accepted.with(own)
-                })
-                .await
-            }
+            ChangedPart::Package => self.accept_package(server, plan, dependency, change).await,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::loader::{Plan, launch_change};
 use crate::permissions::Ruling;
 use crate::pins::{AcceptedLaunch, Change, LaunchChange, Pin, ToolNames};
 use crate::protocol::Digest;
-use crate::protocol::approval::{ChangedPart, ShownChange};
+use crate::protocol::approval::{ChangedPart, ShownChange, ShownContents};
 use crate::proxy::ask_reason::AskReason;
 use crate::proxy::{Proxy, Refusal, View};
 
@@ -85,6 +85,7 @@ impl Proxy {
             missing: lines.missing,
             summary: lines.shown.clone(),
             lines: lines.shown,
+            contents: ShownContents::Whole,
         }))
     }
 

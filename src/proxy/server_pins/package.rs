@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use super::launch::launch_content;
+use super::package_acceptance::shown_content;
 use crate::config::Server;
 use crate::loader::{Content, Plan, VersionSpec};
-use crate::pins::{Change, LaunchChange, Namesakes, PackagePin, Pin, PinError, ToolNames, difference};
+use crate::pins::{
+    Change, LaunchChange, Namesakes, PackagePin, Pin, PinError, ToolNames, difference, provenance_alarm,
+};
 use crate::protocol::Digest;
-use crate::protocol::approval::{ChangedPart, ShownChange};
+use crate::protocol::approval::{ChangedPart, ShownChange, ShownContents};
 use crate::proxy::{Proxy, Refusal, View};
 
 /// The most lines of a difference that a question carries: several hundred changed tools. A person reads no more, and
@@ -43,20 +46,34 @@ impl Proxy {
         let (Some(before), Some(now)) = (self.compared(server, plan)?, self.package_now(plan).await) else {
             return Ok(None);
         };
+        let before = self.with_last_tools(server, plan, before)?;
+        let alarm = { before.package.as_ref() }.and_then(|before| provenance_alarm(before, &now));
+        let contents = match now.package_lock {
+            Some(_) => ShownContents::Whole,
+            None => ShownContents::Awaited,
+        };
         let now = self.offered(server, plan, now)?;
         let launch = self.launch_change(server, plan)?;
         let content = package_content(plan, launch.as_ref(), &now);
-        let launch = launch.map(Change::Launch).into_iter();
-        let changes: Vec<Change> = launch.chain(difference(&before, &now)).collect();
+        let mut changes = difference(&before, &now);
+        if let Some(launch) = launch {
+            // Before it comes only an alarm about where the package was built.
+            let first = usize::from(matches!(changes.first(), Some(Change::Provenance(_))));
+            changes.insert(first, Change::Launch(launch));
+        }
+        if contents == ShownContents::Awaited {
+            changes.push(Change::ContentsAwaited);
+        }
         let packages = changes.iter().filter(|change| !matches!(change, Change::Tool(_)));
         let summary = ChangeLines::of(packages, &ToolNames::default().beside(plan.dependency())).shown;
         let lines = self.describe_changes(view, plan, changes).await?;
         Ok(Some(ShownChange {
             part: ChangedPart::Package,
-            content,
+            content: shown_content(content, alarm.map(|alarm| alarm.to_string()).as_deref()),
             missing: lines.missing,
             lines: lines.shown,
             summary,
+            contents,
         }))
     }
 
@@ -164,12 +181,9 @@ impl Proxy {
         let package = package.filter(|package| version.as_ref().is_none_or(|now| *now == package.version));
         let scripts = self.accepted_scripts(server, plan)?;
         let scripts = scripts.map(|accepted| accepted.digest);
-        let (integrity, lock) =
-            package.map_or((None, None), |package| (package.integrity, package.package_lock));
         Ok(Content {
-            integrity,
-            lock,
             scripts,
+            ..package.map(Content::of).unwrap_or_default()
         })
     }
 
@@ -181,6 +195,7 @@ impl Proxy {
             return Some(PackagePin {
                 integrity: resolved.integrity,
                 package_lock: resolved.lock,
+                provenance: resolved.provenance,
                 ..PackagePin::version(&title, &resolved.version)
             });
         }
@@ -207,6 +222,7 @@ pub(super) fn is_same(accepted: &PackagePin, now: &PackagePin) -> bool {
             accepted.package_lock.as_ref().map(Digest::as_str),
             now.package_lock.as_ref().map(Digest::as_str),
         )
+        && provenance_alarm(accepted, now).is_none()
 }
 
 /// What differs, in lines.

@@ -10,7 +10,7 @@ use crate::config::Server;
 use crate::loader::{Plan, Scripts};
 use crate::pins::{AcceptedScripts, InstallScripts, PinError};
 use crate::protocol::Digest;
-use crate::protocol::approval::{ChangedPart, ShownChange};
+use crate::protocol::approval::{ChangedPart, ShownChange, ShownContents};
 use crate::proxy::{Proxy, Refusal};
 
 /// More packages with unaccepted scripts than a conversation meets; beyond this they are found out again.
@@ -87,6 +87,7 @@ impl Proxy {
                 "! {count} install script{plural} that a person has not accepted"
             )],
             missing: 0,
+            contents: ShownContents::Whole,
         })
     }
 

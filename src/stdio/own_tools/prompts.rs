@@ -201,6 +201,9 @@ fn named(workflow: &Workflow) -> String {
 fn approval(workflow: &Workflow, scope: Scope) -> String {
     let reach = match (scope, &workflow.ask) {
         (Scope::Once, Ask::Install { .. } | Ask::Connect { .. }) => "as it was shown, from now on",
+        (_, Ask::Integrity { dependency }) if dependency.awaits_contents() => {
+            "and is asked again with all that is installed with it"
+        }
         (_, Ask::Trust { .. } | Ask::Integrity { .. }) => "exactly as it is, from now on",
         (Scope::Once, Ask::Permit { .. } | Ask::Use { .. } | Ask::Questions { .. }) => "this call only",
         (Scope::Session, _) => "for this session",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha512};
@@ -26,6 +26,38 @@ pub(crate) enum Body {
     Status(u16),
     /// Not at all: the connection closes.
     Closed,
+    /// As it is, once it is let go.
+    Held(Arc<Held>),
+}
+
+/// A file that is sent once it is let go.
+pub(crate) struct Held {
+    content: Vec<u8>,
+    is_released: Mutex<bool>,
+    released: Condvar,
+}
+
+impl Held {
+    pub(crate) fn new(content: &[u8]) -> Arc<Self> {
+        Arc::new(Self {
+            content: content.to_vec(),
+            is_released: Mutex::new(false),
+            released: Condvar::new(),
+        })
+    }
+
+    /// Lets it go, to all who wait for it and who ask for it from now on.
+    pub(crate) fn release(&self) {
+        *self.is_released.lock().unwrap() = true;
+        self.released.notify_all();
+    }
+
+    fn wait(&self) -> &[u8] {
+        let is_released = self.is_released.lock().unwrap();
+        let waited = self.released.wait_while(is_released, |released| !*released);
+        drop(waited.unwrap());
+        &self.content
+    }
 }
 
 #[derive(Default)]
@@ -110,6 +142,15 @@ impl Registry {
         document["time"][version] = published.into();
         let text = document.to_string().into_bytes();
         shared.files.insert(format!("/{name}"), Body::Whole(text));
+    }
+
+    /// Keeps back what the registry says of a package until it is let go.
+    pub(crate) fn hold(&self, name: &str) -> Arc<Held> {
+        let mut shared = self.shared.lock().unwrap();
+        let held = Held::new(shared.documents[name].to_string().as_bytes());
+        let body = Body::Held(Arc::clone(&held));
+        shared.files.insert(format!("/{name}"), body);
+        held
     }
 
     /// Changes what the registry says of a package.
@@ -265,6 +306,10 @@ fn answer(stream: &TcpStream, shared: &Mutex<Shared>) {
             outcome
         }
         Some(Body::Whole(body)) => send("200 OK", body.len(), &body),
+        Some(Body::Held(held)) => {
+            let body = held.wait();
+            send("200 OK", body.len(), body)
+        }
         Some(Body::Cut(body)) => send("200 OK", body.len(), &body[..body.len() / 2]),
         Some(Body::Endless) => {
             let mut outcome = send("200 OK", usize::MAX >> 12, b"");

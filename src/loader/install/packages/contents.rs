@@ -11,6 +11,27 @@ use crate::loader::store::{self, PackageIdentity};
 use crate::pins::PackagePin;
 
 impl Packages {
+    /// Finds out everything that a question about a plan's package says of it: what is installed with it, and where it was
+    /// built, which is asked for again where it is not known.
+    pub(in crate::loader) async fn find_out(
+        &self,
+        plan: &Plan,
+        progress: InstallProgress<'_>,
+    ) -> Result<(), InstallError> {
+        let package = package_of(plan)?;
+        let (store, wanted) = (self.store.clone(), package.clone());
+        let known = off_thread(move || store.record(&wanted)).await.flatten();
+        self.lock(plan, progress).await?;
+        match known {
+            // What is not recorded yet is asked for with the version itself.
+            Some(known) if known.provenance.is_unknown() => {
+                let found = self.attested(package, known).await?;
+                self.record(package, found).await
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Resolves a plan's package with everything that belongs to it; a lock that is kept already is not made again.
     ///
     /// What is found is kept: an installation later on installs exactly that. What is too young is refused, unless its
@@ -38,8 +59,7 @@ impl Packages {
             version: &known.version,
             expected: &Content {
                 integrity: known.integrity.clone(),
-                lock: None,
-                scripts: None,
+                ..Content::default()
             },
             frozen: None,
             scripts: plan.scripts(),

@@ -46,7 +46,7 @@ impl Packages {
         let expected = &expected.clone().or(Content {
             integrity: known.integrity.clone(),
             lock: known.lock.clone(),
-            scripts: None,
+            ..Content::default()
         });
         if let Some(integrity) = &expected.integrity
             && let Some(manifest) = self.store.manifest(&identity, integrity)

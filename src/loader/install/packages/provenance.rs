@@ -115,11 +115,14 @@ impl Packages {
     ) -> Result<(Resolved, Content), InstallError> {
         let known = self.attested(package, known).await?;
         self.demand(package, &known).await?;
-        expected.check(&package.spec(), &known)?;
+        if let Err(refused) = expected.check(&package.spec(), &known) {
+            // What was found out is what the person is asked about.
+            self.record(package, known).await?;
+            return Err(refused);
+        }
         let expected = Content {
             integrity: expected.integrity.clone().or_else(|| known.integrity.clone()),
-            lock: expected.lock.clone(),
-            scripts: expected.scripts.clone(),
+            ..expected.clone()
         };
         Ok((known, expected))
     }
@@ -171,8 +174,7 @@ impl Packages {
         // What is proven is proven of this very content.
         let content = Content {
             integrity: known.integrity.clone(),
-            lock: None,
-            scripts: None,
+            ..Content::default()
         };
         content.check(&package.at(&known.version), &found)?;
         Ok(Resolved {
