@@ -14,7 +14,7 @@ use super::project_trust::shown_file;
 use super::shared_asks::Sharing;
 use super::{AskOwnership, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View};
 use crate::config::By;
-use crate::loader::Plan;
+use crate::loader::{Plan, Steps};
 use crate::protocol::ToolName;
 use crate::protocol::approval::{ApprovalType, AskSubject, ShownDependency};
 use crate::workflow::{
@@ -140,7 +140,7 @@ impl Proxy {
             let resolved = match reason {
                 // What is installed with another version is part of what changes.
                 AskReason::PackageChanged => {
-                    let steps = client_request.progress.clone().map(step_sender);
+                    let steps = client_request.steps();
                     self.0.loader.find_contents_soon(plan, steps).await
                 }
                 AskReason::FirstUse
@@ -303,6 +303,13 @@ impl Proxy {
             claim: None,
             ownership: AskOwnership::OfThisCall,
         })
+    }
+}
+
+impl ClientRequest {
+    /// Returns where steps of pml's own are told, if the client wants any.
+    pub(super) fn steps(&self) -> Option<Steps> {
+        self.progress.clone().map(step_sender)
     }
 }
 

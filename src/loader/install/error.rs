@@ -384,12 +384,9 @@ impl InstallError {
 }
 
 fn executable_text(package: &str, wanted: Option<&str>, choices: &[String]) -> String {
-    let list = choices
-        .iter()
-        .map(|choice| format!("`{}`", Shown::line(choice)))
-        .collect::<Vec<_>>()
-        .join(", ");
-    match (wanted, choices.is_empty()) {
+    let choices = choices.iter().map(|choice| format!("`{}`", Shown::line(choice)));
+    let list = choices.collect::<Vec<_>>().join(", ");
+    match (wanted, list.is_empty()) {
         (_, true) => format!("`{package}` has no executable"),
         (Some(wanted), false) => {
             format!(

@@ -3,8 +3,7 @@
 //!
 //! Nothing of the package is fetched and no code of it runs; what is found is kept, and an installation uses it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -12,6 +11,7 @@ use tokio::sync::watch;
 use super::error::LoadError;
 use super::loader::{Common, Loader};
 use super::mutex::lock;
+use super::searches::SearchProgress;
 use super::start::Steps;
 use crate::loader::install::{InstallError, InstallStep};
 use crate::loader::plan::Plan;
@@ -23,17 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many packages are looked into at a time: each keeps an installer busy, and an agent can declare any number.
 const AT_A_TIME: usize = 4;
-
-/// The searches that are under way, by what would be launched.
-#[derive(Default)]
-pub(super) struct ContentsSearches(Mutex<HashMap<Digest, watch::Receiver<SearchProgress>>>);
-
-/// What is told of a search to all who wait for it.
-#[derive(Clone)]
-enum SearchProgress {
-    Step(InstallStep),
-    Done(Result<(), InstallError>),
-}
 
 /// A search in its task; what is asked for after it has ended begins anew.
 struct RunningSearch {
@@ -95,6 +84,7 @@ impl Loader {
         }
         let (tell, search) = watch::channel(SearchProgress::Step(InstallStep::Resolving));
         running.insert(plan.digest().clone(), search.clone());
+        drop(running);
         let own = RunningSearch {
             common: Arc::clone(&self.common),
             digest: plan.digest().clone(),

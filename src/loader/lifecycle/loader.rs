@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::contents::ContentsSearches;
 use super::failure_log::{FailureLogs, LastFailure};
 use super::last_use::LastUses;
 use super::running_server::Started;
+use super::searches::ContentsSearches;
 use super::slot::{Lease, Slot};
 use crate::config::{Environment, Locations};
 use crate::history::History;

@@ -12,6 +12,7 @@ mod mutex;
 pub mod restart;
 mod retirement;
 mod running_server;
+mod searches;
 mod slot;
 mod start;
 #[cfg(test)]

@@ -8,7 +8,6 @@ use crate::loader::Plan;
 use crate::pins::{AcceptedLaunch, Pin, PinError, provenance_alarm};
 use crate::protocol::Digest;
 use crate::protocol::approval::{ShownChange, ShownDependency};
-use crate::proxy::call::step_sender;
 use crate::proxy::{ClientRequest, Proxy, Refusal};
 use crate::workflow::Workflow;
 
@@ -51,8 +50,7 @@ impl Proxy {
         if !awaited {
             return Ok(());
         }
-        let steps = client_request.progress.clone().map(step_sender);
-        let found = self.0.loader.find_contents(plan, steps).await;
+        let found = self.0.loader.find_contents(plan, client_request.steps()).await;
         found.map_err(|error| Refusal::Load {
             dependency: plan.dependency().clone(),
             source: Arc::new(error),
