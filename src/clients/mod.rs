@@ -5,6 +5,7 @@
 //! `.pml.json` is worked out by [`translate`], which is pure. The [`Journal`] holds what every file said before and after,
 //! so that an import can be taken back.
 
+mod clear_text;
 mod client;
 mod edit;
 mod error;
@@ -20,6 +21,7 @@ mod translation;
 mod variables_file;
 
 pub use client::{Client, Editing, Scope, Shape};
+pub use clear_text::{ClearSecret, clear_address, clear_header, clear_variable, clear_word};
 pub use edit::Edit;
 pub use error::ClientError;
 pub use file::{ClientFile, ClientServer};
