@@ -386,21 +386,60 @@ fn a_secret_does_not_go_into_the_file_of_a_project() {
 }
 
 #[test]
-fn code_that_is_not_pinned_is_told_before_it_runs() {
+fn a_secret_is_refused_wherever_it_is_typed_and_none_of_it_is_shown() {
     let world = World::new();
-    for (line, told) in [
+    for (arguments, what, instead) in [
         (
-            &["docker", "run", "-i", "image"][..],
-            "note       it fetches an image that is not pinned",
+            &["--env", "KEY=hunter2", "foo", "--", "./s"][..],
+            "the value of `KEY`",
+            "pml add foo --env 'KEY=${KEY}' …",
         ),
         (
-            &["uv", "run", "--with", "x", "server.py"],
-            "note       `uv run --with` fetches packages that are not pinned",
+            &["--env", "GITHUB_PAT=ghp_hunter2hunter2", "foo", "--", "./s"],
+            "the value of `GITHUB_PAT`",
+            "pml add foo --env 'GITHUB_PAT=${GITHUB_PAT}' …",
+        ),
+        (
+            &[
+                "--env",
+                "DATABASE_URL=postgres://me:hunter2@h/db",
+                "foo",
+                "--",
+                "./s",
+            ],
+            "the value of `DATABASE_URL`",
+            "pml add foo --env 'DATABASE_URL=${DATABASE_URL}' …",
+        ),
+        (
+            &["foo", "--", "./s", "--api-key", "sk-hunter2hunter2"],
+            "the value of `--api-key`",
+            "pml add foo -- … --api-key '${API_KEY}'\n",
+        ),
+        (
+            &[
+                "foo",
+                "--url",
+                "https://h.example/mcp",
+                "--header",
+                "Authorization: Bearer sk-hunter2",
+            ],
+            "the value of the header `Authorization`",
+            "pml add foo --header 'Authorization: Bearer ${FOO_TOKEN}' …",
+        ),
+        (
+            &["foo", "--url", "https://me:hunter2@h.example/mcp?api_key=hunter2"],
+            "the password in the address",
+            "pml add foo --url 'https://…:${FOO_PASSWORD}@…' …",
+        ),
+        (
+            &["foo", "--package", "npm:bar", "--", "--token=hunter2"],
+            "the value of `--token`",
+            "pml add foo -- … '--token=${TOKEN}'\n",
         ),
     ] {
         let arguments = [&["add", "foo", "--"][..], line].concat();
         let said = said(&world, &arguments);
-        assert!(said.contains(told), "{said}");
+        assert!(said.contains(&format!("note       {told}")), "{line:?}: {said}");
     }
     let pinned = said(&world, &["add", "foo", "--", "docker", "run", "image@sha256:abc"]);
     assert!(!pinned.contains("not pinned"), "{pinned}");
@@ -455,3 +494,84 @@ fn a_place_without_a_file_is_told_as_that() {
             .ends_with("project/.pml.json")
     );
 }
+        let arguments = [&["add", "--yes", "--no-install"][..], arguments].concat();
+        let said = said(&world, &arguments);
+        let begin = format!("exit 1\nerror: {what} would stand in the project's file, which others read\n");
+        assert!(said.starts_with(&begin), "{said}");
+        assert!(said.contains(instead), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+        assert!(!world.path(".pml.json").exists());
+    }
+}
+
+/// Lines that fetch code which is not pinned, each with what is told of it.
+const UNPINNED: [(&[&str], &str); 10] = [
+    (
+        &["docker", "run", "-i", "image"],
+        "it fetches an image that is not pinned",
+    ),
+    (
+        &["docker", "--context", "x", "run", "img"],
+        "it fetches an image that is not pinned",
+    ),
+    (
+        &["podman", "run", "-e", "X=@sha256:1", "img"],
+        "it fetches an image that is not pinned",
+    ),
+    (
+        &["uv", "run", "--with", "x", "server.py"],
+        "`uv run --with` fetches packages that are not pinned",
+    ),
+    (
+        &["bunx", "-y", "foo"],
+        "`bunx` fetches a package that pml does not pin",
+    ),
+    (
+        &["pnpm", "dlx", "foo"],
+        "`pnpm dlx` fetches a package that pml does not pin",
+    ),
+    (
+        &["yarn", "dlx", "foo"],
+        "`yarn dlx` fetches a package that pml does not pin",
+    ),
+    (
+        &["bash", "-c", "npx -y foo"],
+        "`npx` in it fetches a package that pml does not pin",
+    ),
+    (
+        &["cmd", "/c", "npx", "-y", "foo"],
+        "`npx` in it fetches a package that pml does not pin",
+    ),
+    (
+        &["sh", "-c", "cd x && uv tool run foo"],
+        "`uv tool run` in it fetches a package that pml does not pin",
+    ),
+];
+
+#[test]
+fn code_that_is_not_pinned_is_told_before_it_runs() {
+    let world = World::new();
+    for (line, told) in UNPINNED {
+#[test]
+fn code_that_is_not_pinned_is_told_before_it_is_imported() {
+    let world = World::new();
+    let entries = UNPINNED.iter().enumerate().map(|(number, (line, _))| {
+        let entry = json!({ "command": line[0], "args": line[1..] });
+        (format!("s{number}"), entry)
+    });
+    let entries: serde_json::Map<String, Value> = entries.collect();
+    let file = world.home().join(".cursor/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, json!({ "mcpServers": entries }).to_string()).unwrap();
+    let shown = world.run(&["import", "--dry-run", "--json"]);
+    let (said, found) = (stderr(&shown), json_of(&shown));
+    for (number, (line, told)) in UNPINNED.iter().enumerate() {
+        let name = format!("  s{number}\n");
+        let (_, part) = said.split_once(&name).unwrap();
+        let part = part.split("\n  s").next().unwrap();
+        assert!(part.contains(&format!("note       {told}")), "{line:?}: {part}");
+        let note = found.to_string();
+        assert!(note.contains(told), "{line:?}: {note}");
+    }
+}
+
