@@ -270,7 +270,7 @@ fn visible() -> clap::Command {
 fn context(config: Option<PathBuf>) -> anyhow::Result<CommandContext> {
     let environment = Environment::of_process()?;
     let locations = Locations::of(&environment).hint("set `HOME` to your home directory")?;
-    let files = config::find(config.as_deref(), &environment, &locations);
+    let files = config::find(config.as_deref(), &environment, &locations).at_root(&environment);
     let environment = match files.project.parent() {
         Some(directory) => environment.in_project(directory),
         None => environment,
