@@ -26,6 +26,7 @@ mod file_size_limit;
 mod forecast;
 mod gc;
 mod history;
+mod handed;
 mod import;
 mod inbox;
 mod init;
