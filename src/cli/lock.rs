@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::candidate::Candidate;
 use super::server_pins::lock_beside;
-use super::terminal::StepDisplay;
+use super::terminal::{self, StepDisplay};
 use super::{CommandContext, Haste, install, interruption, output};
 use crate::config::{Config, Server};
 use crate::loader::process::supervisor;
@@ -59,6 +59,7 @@ pub(crate) fn run(
         context.release_age(Haste::None),
     )
     .supervised_by(supervisor::program()?);
+    packages.tell_waiting(terminal::tell);
     let done = interruption::until_interrupted(lock_all(context, arguments, &packages, &names))?;
     let Some(done) = done else {
         output::say("interrupted; no lock was changed");
