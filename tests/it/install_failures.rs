@@ -48,9 +48,9 @@ fn a_missing_dependency_is_named_and_not_the_package_that_needs_it() {
     ");
     // The package itself is told as it was.
     assert_snapshot!(refused(&world(&registry), &["npx", "-y", "hello@9.0.0"]), @r"
-    the registry has no `hello@9.0.0`
-    caused by: npm error code E404
-    hint: check the name and the version in .pml.json
+    `hello` was not added
+    caused by: the registry has no `hello@9.0.0`
+    hint: check the name and the version that you typed, and add it again: pml add hello …
     ");
 }
 
@@ -63,8 +63,8 @@ fn a_native_module_that_is_missing_names_the_install_scripts() {
     let said = refused(&world(&registry), &["npx", "-y", "hello@1.0.0"]);
     assert_snapshot!(said, @r#"
     `hello` was not added: it could not be started
-    caused by: a part of it is missing that its install scripts build, and they did not run: it exited with code 1; the last lines it wrote:
-    hint: to see each of these scripts and decide: pml add --allow-scripts hello -- …, or, where it is declared, "allowScripts": true in its entry and pml install hello
+    caused by: a part of it is missing that an install script builds, and install scripts did not run: it exited with code 1
+    hint: to see each of these scripts and decide: pml add --allow-scripts hello -- npx -y hello@1.0.0
     "#);
 }
 

@@ -1,9 +1,11 @@
 //! What a newcomer types: rules said wrongly, servers approved and tools called from the terminal, what lists cost.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
+use crate::support::world::{Client, World, asks, json_of, stderr, stdout, texts};
 
 /// A world with a server whose tools are known: it was approved in the terminal.
 fn known(permissions: &Value) -> World {
@@ -106,6 +108,13 @@ fn everything_is_not_allowed_without_a_word() {
     exit 0
     note: this lets every tool of every server run unasked, also of servers that are declared later; what only reads: pml allow '*@readonly'
     created .pml.json: allow `*`
+    ");
+    let world = World::new();
+    assert_snapshot!(said(&world, &["allow", "*:*"]), @r"
+    exit 0
+    note: this lets every tool of every server run unasked, also of servers that are declared later; what only reads: pml allow '*@readonly'
+    created .pml.json: allow `*`
+    note: `*:*` is written `*` in rules
     ");
     let world = World::new();
     assert_snapshot!(said(&world, &["allow", "*@readonly"]), @r"
@@ -213,6 +222,178 @@ fn a_question_is_answered_by_the_number_of_an_option() {
     let answered = world.run(&["answer", &code, "2"]);
     assert!(answered.status.success(), "{}", stderr(&answered));
     assert!(stderr(&answered).contains("Blue"), "{}", stderr(&answered));
+}
+
+#[test]
+fn what_is_no_option_is_counted_and_labels_are_read_in_any_case() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let mut asked = 0;
+    // Each another one: the answer to the same question would be taken at once.
+    let mut ask = |client: &mut Client| {
+        asked += 1;
+        let options = json!([{ "label": "Red" }, { "label": "Blue" }]);
+        let question = json!({ "question": format!("Which of {asked}?"), "options": options });
+        let asked = client.call("ask_user", &question);
+        asked["structuredContent"]["code"].as_str().unwrap().to_owned()
+    };
+    let code = ask(&mut client);
+    for number in ["3", "0"] {
+        let refused = said(&world, &["answer", &code, number]);
+        assert_eq!(
+            refused,
+            format!(
+                "exit 2\nerror: `{code}` has no option {number}: there are 2 options\n\n\
+                 hint: to see them: pml pending {code}\nto answer in your own words: pml answer {code} --text '…'\n"
+            )
+        );
+    }
+    let answered = said(&world, &["answer", &code, "rED"]);
+    assert!(
+        answered.contains(&format!("answered `{code}`: ")) && answered.contains("Red"),
+        "{answered}"
+    );
+
+    // Where one alone waits its code need not be typed.
+    for typed in ["2", "blue"] {
+        let code = ask(&mut client);
+        let none = said(&world, &["answer", "Green"]);
+        assert!(
+            none.contains("no workflow has the code or the id `Green`"),
+            "{none}"
+        );
+        let answered = said(&world, &["answer", typed]);
+        assert!(
+            answered.contains(&format!("answered `{code}`: ")) && answered.contains("Blue"),
+            "{answered}"
+        );
+    }
+    let codes = [ask(&mut client), ask(&mut client)];
+    let several = said(&world, &["answer", "Blue"]);
+    assert!(
+        several.contains("no workflow has the code or the id `Blue`"),
+        "{several}: {codes:?}"
+    );
+}
+
+#[test]
+fn a_tool_that_a_server_does_not_have_is_named_as_such() {
+    let world = known(&json!({ "ask": ["*"] }));
+    assert_snapshot!(
+        said(&world, &["check", "fake:ehco"]).replace(&approved_on(&world), "DATE"),
+        @r"
+    exit 0
+    allow: `fake:ehco` runs without a question
+      its server was approved on DATE
+      without that it would ask: rule `*` in the ask list (.pml.json:4)
+      to be asked each time: pml ask fake:ehco
+    note: `fake` has no such tool; did you mean `fake:echo`?
+    "
+    );
+    for known in ["fake:echo", "fake:prompts/x", "fake:connect"] {
+        let told = said(&world, &["check", known]);
+        assert!(!told.contains("no such tool"), "{told}");
+    }
+    for (typed, near) in [
+        ("client:Bsah", "client:Bash"),
+        ("client:webfetch", "client:WebFetch"),
+    ] {
+        let denied = said(&world, &["deny", typed]);
+        assert!(
+            denied.contains(&format!(
+                "note: `{typed}` names no tool of a client that pml knows; did you mean `{near}`?\n"
+            )),
+            "{denied}"
+        );
+        let checked = said(&world, &["check", typed]);
+        assert!(checked.contains(&format!("did you mean `{near}`?")), "{checked}");
+    }
+}
+
+/// When the server was approved, as it is told.
+fn approved_on(world: &World) -> String {
+    let told = stdout(&world.run(&["check", "fake:echo"]));
+    let (_, rest) = told.split_once("approved on ").unwrap();
+    rest.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn a_name_that_is_no_server_is_told_as_that() {
+    let world = World::new();
+    world.configure(&json!({ "mcpServers": { "git": world.fake(&[]) } }));
+    assert_snapshot!(said(&world, &["approve", "gti"]), @r"
+    exit 1
+    error: no server is called `gti`, and nothing waits under such a code or id; did you mean `git`?
+
+    hint: to see the servers: pml list
+    to see what waits: pml pending
+    ");
+}
+
+#[test]
+fn a_registration_without_a_terminal_names_the_command_that_registers_and_no_more() {
+    let world = World::new();
+    let file = world.home().join(".cursor/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let other = json!({ "mcpServers": { "one": world.fake(&[]) } }).to_string();
+    std::fs::write(&file, &other).unwrap();
+    for (arguments, beforehand) in [
+        (
+            &["init", "--client", "cursor"][..],
+            "pml init --yes --client cursor\n",
+        ),
+        (&["init", "--all"], "pml init --yes --all\n"),
+        (
+            &["init"],
+            "pml init --yes, which brings the servers of your clients behind pml too\n",
+        ),
+    ] {
+        let said = said(&world, arguments);
+        assert!(
+            said.contains(&format!("to agree beforehand: {beforehand}")),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), other);
+    }
+    let done = said(&world, &["init", "--yes", "--client", "cursor"]);
+    assert!(done.contains("registered pml in ~/.cursor/mcp.json"), "{done}");
+    assert!(
+        std::fs::read_to_string(&file).unwrap().contains("\"one\""),
+        "nothing was imported"
+    );
+}
+
+#[test]
+fn a_read_only_file_of_a_client_is_left_as_it_is() {
+    let world = World::new();
+    let file = world.home().join(".cursor/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "{}\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
+    let refused = said(&world, &["init", "--yes", "--client", "cursor"]);
+    let path = file.display();
+    assert!(
+        refused.contains(&format!("error: `{path}` is read-only and was left as it is\n")),
+        "{refused}"
+    );
+    assert!(
+        refused.contains(&format!("if pml may write it: chmod u+w {path}")),
+        "{refused}"
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{}\n");
+}
+
+#[test]
+fn a_file_behind_a_link_is_named_by_the_path_that_leads_to_it() {
+    let world = World::new();
+    for directory in [".cursor", "dot"] {
+        std::fs::create_dir(world.home().join(directory)).unwrap();
+    }
+    let entries = json!({ "mcpServers": { "one": world.fake(&[]) } });
+    std::fs::write(world.home().join("dot/cursor.json"), entries.to_string()).unwrap();
+    std::os::unix::fs::symlink("../dot/cursor.json", world.home().join(".cursor/mcp.json")).unwrap();
+    let shown = said(&world, &["import", "--dry-run"]);
+    assert!(shown.contains("Cursor (user), ~/dot/cursor.json\n"), "{shown}");
 }
 
 #[test]
@@ -337,9 +518,22 @@ fn a_command_that_is_a_whole_line_says_how_it_is_written() {
 #[test]
 fn a_missing_command_is_told_once() {
     let world = World::new();
-    let said = said(&world, &["add", "--yes", "foo", "--", "no-such-program-here"]);
-    assert_eq!(said.matches("there is no such program").count(), 1, "{said}");
-    assert!(!said.contains("pml supervise"), "{said}");
+    let missing = said(&world, &["add", "--yes", "foo", "--", "no-such-program-here"]);
+    let (_, error) = missing.split_once("error: ").unwrap();
+    assert_snapshot!(error, @r"
+    `foo` was not added
+      caused by: it could not be started: `no-such-program-here`: there is no such program on the PATH
+
+    hint: to declare it all the same, without a start: pml add --no-install foo …
+    ");
+    world.write("script", "#!/no/such/interpreter\n");
+    let script = world.path("script");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let said = said(&world, &["add", "--yes", "foo", "--", script.to_str().unwrap()]);
+    assert!(
+        said.contains("its interpreter is missing") && !said.contains("no such program"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -437,63 +631,6 @@ fn a_secret_is_refused_wherever_it_is_typed_and_none_of_it_is_shown() {
             "pml add foo -- … '--token=${TOKEN}'\n",
         ),
     ] {
-        let arguments = [&["add", "foo", "--"][..], line].concat();
-        let said = said(&world, &arguments);
-        assert!(said.contains(&format!("note       {told}")), "{line:?}: {said}");
-    }
-    let pinned = said(&world, &["add", "foo", "--", "docker", "run", "image@sha256:abc"]);
-    assert!(!pinned.contains("not pinned"), "{pinned}");
-}
-
-#[test]
-fn a_registry_that_npm_took_from_a_project_is_ignored_and_said_so() {
-    let world = World::with_fake(&json!({ "ask": ["*"] }), &[]);
-    world.set("npm_config_registry", "http://127.0.0.1:9");
-    let noted = stderr(&world.run(&["install", "fake"]));
-    assert!(
-        noted.starts_with("note: `npm_config_registry` is ignored: npm sets it from the file of a project; to choose a registry: NPM_CONFIG_REGISTRY, or `registry=` in your own ~/.npmrc\n"),
-        "{noted}"
-    );
-    world.set("NPM_CONFIG_REGISTRY", "http://127.0.0.1:9");
-    assert!(!stderr(&world.run(&["install", "fake"])).contains("npm_config_registry"));
-}
-
-#[test]
-fn help_is_a_command_and_what_pml_starts_of_itself_is_not_suggested() {
-    let world = World::new();
-    let help = world.run(&["help", "approve"]);
-    assert_eq!(help.status.code(), Some(0));
-    assert!(stdout(&help).contains("pml approve time"), "{}", stdout(&help));
-    let unknown = stderr(&world.run(&["sample-serve"]));
-    assert!(
-        unknown.contains("unrecognized subcommand 'sample-serve'"),
-        "{unknown}"
-    );
-    assert!(!unknown.contains("sample-server"), "{unknown}");
-}
-
-#[test]
-fn a_place_without_a_file_is_told_as_that() {
-    let world = World::new();
-    let status = world.legacy().call("pml_status", &json!({}));
-    let config = &status["structuredContent"]["config"];
-    assert_eq!(config["file"], Value::Null);
-    assert!(
-        config["note"]
-            .as_str()
-            .unwrap()
-            .starts_with("there is no .pml.json"),
-        "{config}"
-    );
-    world.configure(&json!({}));
-    let status = world.legacy().call("pml_status", &json!({}));
-    assert!(
-        status["structuredContent"]["config"]["file"]
-            .as_str()
-            .unwrap()
-            .ends_with("project/.pml.json")
-    );
-}
         let arguments = [&["add", "--yes", "--no-install"][..], arguments].concat();
         let said = said(&world, &arguments);
         let begin = format!("exit 1\nerror: {what} would stand in the project's file, which others read\n");
@@ -552,6 +689,14 @@ const UNPINNED: [(&[&str], &str); 10] = [
 fn code_that_is_not_pinned_is_told_before_it_runs() {
     let world = World::new();
     for (line, told) in UNPINNED {
+        let arguments = [&["add", "foo", "--"][..], line].concat();
+        let said = said(&world, &arguments);
+        assert!(said.contains(&format!("note       {told}")), "{line:?}: {said}");
+    }
+    let pinned = said(&world, &["add", "foo", "--", "docker", "run", "image@sha256:abc"]);
+    assert!(!pinned.contains("not pinned"), "{pinned}");
+}
+
 #[test]
 fn code_that_is_not_pinned_is_told_before_it_is_imported() {
     let world = World::new();
@@ -575,3 +720,52 @@ fn code_that_is_not_pinned_is_told_before_it_is_imported() {
     }
 }
 
+#[test]
+fn a_registry_that_npm_took_from_a_project_is_ignored_and_said_so() {
+    let world = World::with_fake(&json!({ "ask": ["*"] }), &[]);
+    world.set("npm_config_registry", "http://127.0.0.1:9");
+    let noted = stderr(&world.run(&["install", "fake"]));
+    assert!(
+        noted.starts_with("note: `npm_config_registry` is ignored: npm sets it from the file of a project; to choose a registry: NPM_CONFIG_REGISTRY, or `registry=` in your own ~/.npmrc\n"),
+        "{noted}"
+    );
+    world.set("NPM_CONFIG_REGISTRY", "http://127.0.0.1:9");
+    assert!(!stderr(&world.run(&["install", "fake"])).contains("npm_config_registry"));
+}
+
+#[test]
+fn help_is_a_command_and_what_pml_starts_of_itself_is_not_suggested() {
+    let world = World::new();
+    let help = world.run(&["help", "approve"]);
+    assert_eq!(help.status.code(), Some(0));
+    assert!(stdout(&help).contains("pml approve time"), "{}", stdout(&help));
+    let unknown = stderr(&world.run(&["sample-serve"]));
+    assert!(
+        unknown.contains("unrecognized subcommand 'sample-serve'"),
+        "{unknown}"
+    );
+    assert!(!unknown.contains("sample-server"), "{unknown}");
+}
+
+#[test]
+fn a_place_without_a_file_is_told_as_that() {
+    let world = World::new();
+    let status = world.legacy().call("pml_status", &json!({}));
+    let config = &status["structuredContent"]["config"];
+    assert_eq!(config["file"], Value::Null);
+    assert!(
+        config["note"]
+            .as_str()
+            .unwrap()
+            .starts_with("there is no .pml.json"),
+        "{config}"
+    );
+    world.configure(&json!({}));
+    let status = world.legacy().call("pml_status", &json!({}));
+    assert!(
+        status["structuredContent"]["config"]["file"]
+            .as_str()
+            .unwrap()
+            .ends_with("project/.pml.json")
+    );
+}
