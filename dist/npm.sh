@@ -4,7 +4,7 @@
 #   dist/npm.sh
 #
 # Neither has an install script: npm chooses the platform by `os`, `cpu` and `libc`. PML_BINARY, PML_TARGET and
-# PML_DIST_OUT as in dist/archive.sh. A release packs `pml-mcp` once and one platform on each machine.
+# PML_DIST_OUT as in dist/archive.sh; PML_REPOSITORY names the repository that they are built from. A release packs `pml-mcp` once and one platform on each machine.
 . "$(dirname "$0")/common.sh"
 
 program=$(binary)

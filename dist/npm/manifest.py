@@ -6,6 +6,7 @@
 """
 
 import json
+import os
 import sys
 
 # The platforms that a release builds.
@@ -16,6 +17,11 @@ SHARED = {
     "license": "MIT OR Apache-2.0",
     "keywords": ["mcp", "proxy", "permissions", "agent"],
 }
+
+# Where it is built, such as https://github.com/owner/name: npm takes a provenance only for the repository that is named.
+REPOSITORY = os.environ.get("PML_REPOSITORY", "")
+if REPOSITORY:
+    SHARED["repository"] = {"type": "git", "url": f"git+{REPOSITORY}.git"}
 
 
 def main():

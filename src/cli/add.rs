@@ -19,9 +19,12 @@ use super::failure::{Hinted as _, Refused, hinted};
 use super::introduction::{Newcomer, NotIntroduced, ShownServer};
 use super::terminal::{self, StepDisplay, TerminalReply};
 use super::{CommandContext, Haste, authority, interruption, output, person, uses};
-use crate::loader::{KnownTool, Loader, NewerVersion, PlanSource, Resolved, VersionSpec};
+use crate::clients::{clear_variable, clear_word};
+use crate::loader::{
+    EndReason, Exit, InstallError, KnownTool, Loader, NewerVersion, PlanSource, Resolved, VersionSpec,
+};
 use crate::permissions::writer::FileEdit;
-use crate::protocol::{DependencyName, ToolName};
+use crate::protocol::{DependencyName, Shown, ToolName, shell};
 use crate::proxy::now;
 
 /// What to declare, and how far to go.
@@ -231,6 +234,33 @@ fn is_known(context: &CommandContext, draft: &Draft) -> anyhow::Result<bool> {
     Ok(accepted.is_some_and(|accepted| accepted.latest().is_some() || accepted.scripts().is_some()))
 }
 
+/// Returns the command as it was typed, with the install scripts; what may be a secret is left out.
+fn with_scripts(arguments: &AddArguments) -> String {
+    let mut words = vec!["pml add --allow-scripts".to_owned()];
+    words.extend(arguments.user.then(|| "--user".to_owned()));
+    words.push(arguments.name.to_string());
+    for (name, value) in &arguments.variables {
+        let value = match clear_variable(name, value) {
+            Some(_) => "…",
+            None => value,
+        };
+        words.push(format!("--env {}", shell::word(&format!("{name}={value}"))));
+    }
+    words.extend(
+        arguments
+            .package
+            .as_deref()
+            .map(|package| format!("--package {}", shell::word(package))),
+    );
+    if clear_word(arguments.name.as_str(), &arguments.line).is_some() {
+        words.push("-- …".to_owned());
+    } else if !arguments.line.is_empty() {
+        words.push("--".to_owned());
+        words.extend(arguments.line.iter().map(|word| shell::word(word)));
+    }
+    Shown::line(&words.join(" ")).to_string()
+}
+
 /// Finds out the exact version and writes it into the declaration.
 async fn pinned(
     context: &CommandContext,
@@ -260,10 +290,10 @@ async fn pinned(
     passing.clear();
     let resolved = resolved.map_err(|source| {
         let name = arguments.name.clone();
-        if source.is_about_age() {
-            hinted(AddError::TooYoung { name, source })
-        } else {
-            source.into()
+        match source {
+            source if source.is_about_age() => hinted(AddError::TooYoung { name, source }),
+            source @ InstallError::NotFound { .. } => hinted(AddError::NotFound { name, source }),
+            source => source.into(),
         }
     })?;
     let draft = draft.pinned(context, arguments, &resolved.version)?;
@@ -287,11 +317,18 @@ async fn start_and_write(
     let introduced = introduced.map_err(|error| match error {
         NotIntroduced::Start(source) => {
             let name = arguments.name.clone();
+            let never_ran = matches!(source.end_reason(), Some(EndReason::Exited(Exit::NotStarted(_))));
             let what = match draft.plan.source() {
-                PlanSource::Remote(_) => "reached",
-                PlanSource::Package(_) | PlanSource::Command { .. } => "started",
+                _ if never_ran => None,
+                PlanSource::Remote(_) => Some("reached"),
+                PlanSource::Package(_) | PlanSource::Command { .. } => Some("started"),
             };
-            hinted(AddError::Start { name, what, source })
+            hinted(AddError::Start {
+                name,
+                what,
+                with_scripts: with_scripts(arguments),
+                source,
+            })
         }
         NotIntroduced::Declined => Refused(format!("`{}` was not added", arguments.name)).into(),
         NotIntroduced::Other(error) => error,

@@ -15,7 +15,7 @@ use crate::card::{Card, CardQuestion, Said, SaidAnswer};
 use crate::protocol::Shown;
 use crate::protocol::question::LEFT_UNANSWERED;
 use crate::report::Hint;
-use crate::workflow::{Answer, Code, Workflow};
+use crate::workflow::{Answer, Code, Workflow, WorkflowError};
 
 /// What is typed to leave one of several questions unanswered.
 const LEAVE: &str = "-";
@@ -51,6 +51,16 @@ pub(crate) enum AnswerError {
         #[source]
         source: serde_json::Error,
     },
+    /// A number stands for no option.
+    #[error("`{code}` has no option {number}: {}", counted(*.options))]
+    NoSuchNumber {
+        /// The workflow.
+        code: Code,
+        /// The number as it was typed.
+        number: String,
+        /// How many options there are.
+        options: usize,
+    },
     /// The command line has no answer, and there is no terminal to ask at.
     #[error("no answer to `{code}` is given, and there is no terminal to ask in")]
     Nobody {
@@ -59,9 +69,21 @@ pub(crate) enum AnswerError {
     },
 }
 
+fn counted(options: usize) -> String {
+    match options {
+        1 => "there is 1 option".to_owned(),
+        options => format!("there are {options} options"),
+    }
+}
+
 impl Hint for AnswerError {
     fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::NoSuchNumber { code, .. } => {
+                format!(
+                    "to see them: pml pending {code}\nto answer in your own words: pml answer {code} --text '…'"
+                )
+            }
             Self::Json { code, .. } => {
                 format!("for example: pml answer {code} --answers '[{{\"labels\": [\"Yes\"]}}]'")
             }
@@ -75,12 +97,35 @@ impl Hint for AnswerError {
 /// Answers, and shows what was said.
 pub(crate) fn run(context: &CommandContext, arguments: &AnswerArguments) -> anyhow::Result<ExitCode> {
     let inbox = TerminalDesk::open(context)?;
-    let workflow = inbox.meant(arguments.code.as_deref(), Verb::Answer)?;
+    let (workflow, labels) = meant(&inbox, arguments)?;
     // An answer that cannot count is not even asked for.
     inbox.check(&workflow, &format!("answer {}", workflow.code))?;
-    let answers = answers(&inbox.desk().card(&workflow), arguments)?;
+    let answers = answers(&inbox.desk().card(&workflow), arguments, &labels)?;
     record(&inbox, &workflow, answers)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Finds the question that a person means, and the options that they name.
+///
+/// What is no code of anything may be an option of the only question that waits.
+fn meant(inbox: &TerminalDesk, arguments: &AnswerArguments) -> anyhow::Result<(Workflow, Vec<String>)> {
+    let code = arguments.code.as_deref();
+    let error = match (inbox.meant(code, Verb::Answer), code) {
+        (Ok(workflow), _) => return Ok((workflow, arguments.labels.clone())),
+        (Err(error), None) => return Err(error),
+        (Err(error), Some(_)) => error,
+    };
+    let is_unknown = matches!(error.downcast_ref(), Some(WorkflowError::NoMatch { .. }));
+    let labels: Vec<String> = code
+        .into_iter()
+        .map(str::to_owned)
+        .chain(arguments.labels.iter().cloned())
+        .collect();
+    let is_option = |card: &Card| labels.iter().all(|label| option(card, label).is_some());
+    match inbox.meant(None, Verb::Answer) {
+        Ok(only) if is_unknown && is_option(&inbox.desk().card(&only)) => Ok((only, labels)),
+        _ => Err(error),
+    }
 }
 
 /// Records answers, and shows what was said.
@@ -100,7 +145,11 @@ pub(super) fn record(
     Ok(())
 }
 
-fn answers(card: &Card, arguments: &AnswerArguments) -> anyhow::Result<Vec<Option<SaidAnswer>>> {
+fn answers(
+    card: &Card,
+    arguments: &AnswerArguments,
+    labels: &[String],
+) -> anyhow::Result<Vec<Option<SaidAnswer>>> {
     let code = || card.code.clone();
     if let Some(json) = &arguments.answers {
         let unread = |source| {
@@ -109,9 +158,10 @@ fn answers(card: &Card, arguments: &AnswerArguments) -> anyhow::Result<Vec<Optio
         };
         return serde_json::from_str(json).map_err(unread);
     }
-    if !arguments.labels.is_empty() || arguments.text.is_some() {
+    if !labels.is_empty() || arguments.text.is_some() {
+        let labels = labels.iter().map(|label| label_of(card, label));
         return Ok(vec![Some(SaidAnswer {
-            labels: arguments.labels.iter().map(|label| meant(card, label)).collect(),
+            labels: labels.collect::<anyhow::Result<_>>()?,
             text: arguments.text.clone(),
         })]);
     }
@@ -125,21 +175,32 @@ fn answers(card: &Card, arguments: &AnswerArguments) -> anyhow::Result<Vec<Optio
     ask_all(card)
 }
 
-/// Returns the option that a person means by its number, where it is the number of one and no option is written so.
-fn meant(card: &Card, typed: &str) -> String {
-    let [question] = card.questions.as_slice() else {
-        return typed.to_owned();
-    };
-    let options = &question.shown.options;
-    if options.iter().any(|option| option.label == typed) {
-        return typed.to_owned();
+/// Returns the label that a person means; what is no option stays as it was typed, for the check to name.
+fn label_of(card: &Card, typed: &str) -> anyhow::Result<String> {
+    let options = card
+        .questions
+        .first()
+        .map_or(0, |question| question.shown.options.len());
+    let is_number = !typed.is_empty() && typed.bytes().all(|byte| byte.is_ascii_digit());
+    match option(card, typed) {
+        Some(label) => Ok(label),
+        None if is_number && card.questions.len() == 1 && options > 0 => {
+            Err(hinted(AnswerError::NoSuchNumber {
+                code: card.code.clone(),
+                number: typed.to_owned(),
+                options,
+            }))
+        }
+        None => Ok(typed.to_owned()),
     }
-    let index = typed
-        .parse::<usize>()
-        .ok()
-        .and_then(|number| number.checked_sub(1));
-    let option = index.and_then(|index| options.get(index));
-    option.map_or_else(|| typed.to_owned(), |option| option.label.clone())
+}
+
+/// Returns the option of the only question that a person means: as it is written, in another case, or by its number.
+fn option(card: &Card, typed: &str) -> Option<String> {
+    let [question] = card.questions.as_slice() else {
+        return None;
+    };
+    question.shown.named(typed)
 }
 
 /// Puts questions to the person at the terminal until they agree to send what they said, or leave.

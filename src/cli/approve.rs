@@ -8,13 +8,14 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::desk::{TerminalDesk, Verb};
+use super::failure::{Hinted as _, Refused};
 use super::{CommandContext, approve_server, output};
 use crate::card::{Decision, Said};
 use crate::protocol::approval::ShownDependency;
-use crate::protocol::{DependencyName, Shown};
+use crate::protocol::{DependencyName, Shown, nearest};
 use crate::proxy::approval::{self, LastingGrant};
 use crate::proxy::{Recorded, now};
-use crate::workflow::{Answer, Ask, Code, Scope, Workflow};
+use crate::workflow::{Answer, Ask, Code, Scope, Workflow, WorkflowError};
 
 /// What its help says besides.
 pub(crate) const HELP: &str = "\
@@ -52,9 +53,15 @@ pub(crate) fn run(context: &CommandContext, arguments: &ApproveArguments) -> any
     let inbox = TerminalDesk::open(context)?;
     if let Some(server) = server(context, &inbox, arguments) {
         drop(inbox);
-        return approve_server::run(context, &server, arguments.yes);
+        let declared = context.read()?.servers.remove(&server);
+        let with_handed = declared.map(|declared| context.with_handed(&declared));
+        return approve_server::run(with_handed.as_ref().unwrap_or(context), &server, arguments.yes);
     }
-    let workflow = inbox.meant(arguments.code.as_deref(), Verb::Approve)?;
+    let workflow = inbox.meant(arguments.code.as_deref(), Verb::Approve);
+    let workflow = workflow.or_else(|error| match (&arguments.code, error.downcast_ref()) {
+        (Some(text), Some(WorkflowError::NoMatch { .. })) => neither(context, text),
+        _ => Err(error),
+    })?;
     let decision = match (arguments.session, arguments.always) {
         (_, true) => Decision::Always,
         (true, false) => Decision::Session,
@@ -81,6 +88,20 @@ fn server(
     let name: DependencyName = text.parse().ok()?;
     let config = context.read().ok()?;
     config.servers.contains_key(&name).then_some(name)
+}
+
+/// Says that a text names neither a server nor what waits, with the server that was probably meant.
+fn neither(context: &CommandContext, text: &str) -> anyhow::Result<Workflow> {
+    let config = context.read().ok();
+    let names = config
+        .iter()
+        .flat_map(|config| config.servers.keys().map(DependencyName::as_str));
+    let near = nearest(text, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    Err(Refused(format!(
+        "no server is called `{}`, and nothing waits under such a code or id{near}",
+        Shown::line(text)
+    )))
+    .hint("to see the servers: pml list\nto see what waits: pml pending")
 }
 
 /// Records an approval, and says what it grants.

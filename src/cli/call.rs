@@ -44,7 +44,13 @@ fn arguments(text: &str) -> Result<Value, String> {
 
 /// Calls the tool; exit code 0 says that it did what it should.
 pub(crate) fn run(context: &CommandContext, asked: &CallArguments) -> anyhow::Result<ExitCode> {
-    install::declared(&context.read()?, &asked.server)?;
+    let config = context.read()?;
+    install::declared(&config, &asked.server)?;
+    let with_handed = config
+        .servers
+        .get(&asked.server)
+        .map(|server| context.with_handed(server));
+    let context = with_handed.as_ref().unwrap_or(context);
     let tool = ToolName::new(asked.server.clone(), asked.tool.as_str());
     let Some(mut result) = call(context, &tool, &asked.arguments)? else {
         return Ok(interrupted());

@@ -7,10 +7,10 @@ use clap::Args;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 
-use super::{CommandContext, Haste, forecast, output};
-use crate::config::{self, Config, Launch};
+use super::{CommandContext, Haste, client_tools, forecast, handed, output, rule_words};
+use crate::config::{self, Config, Launch, nearest};
 use crate::loader::{Loader, plan};
-use crate::permissions::{Forecast, ForecastOutcome, ForecastReason};
+use crate::permissions::{CONNECT, Forecast, ForecastOutcome, ForecastReason};
 use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::report::render_hinted;
 use crate::workflow::Place;
@@ -101,6 +101,9 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
         }));
         return Ok(output::verdict(code, written)?);
     }
+    let from_clients = server.map_or_else(Vec::new, |server| {
+        handed::notes(context, &context.handed(), server)
+    });
     let is_elsewhere = server.is_some_and(|server| matches!(server.launch, Launch::Remote { .. }));
     let says = match happens {
         ForecastOutcome::Runs => "runs without a question",
@@ -137,6 +140,12 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
     if let Some(others) = &namesakes {
         output::note(&format!("`{}` can be mistaken for {others}", Shown::line(&shown)));
     }
+    for note in unknown_tool(context, &config, tool)
+        .into_iter()
+        .chain(from_clients)
+    {
+        output::note(&note);
+    }
     if server.is_none() && !is_clients {
         let names = config.servers.keys().map(DependencyName::as_str);
         let meant = config::nearest(tool.dependency().as_str(), names)
@@ -144,6 +153,34 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
         output::note(&format!("no server `{}` is declared{meant}", tool.dependency()));
     }
     Ok(output::verdict(code, written)?)
+}
+
+/// Says that a tool is not among those that are known of its server, with the one that was probably meant.
+fn unknown_tool(context: &CommandContext, config: &Config, tool: &ToolName) -> Option<String> {
+    if *tool.dependency() == DependencyName::client() {
+        let near = client_tools::meant(tool.tool())?;
+        let shown = tool.to_string();
+        let shown = Shown::line(&shown);
+        return Some(format!(
+            "no client that pml knows has `{shown}`; did you mean `{near}`?"
+        ));
+    }
+    let apart = ["prompts/", "resources/"];
+    if tool.tool() == CONNECT || apart.iter().any(|beginning| tool.tool().starts_with(beginning)) {
+        return None;
+    }
+    let known = rule_words::known_tools(context, config, tool.dependency())?;
+    if known.contains(tool) {
+        return None;
+    }
+    let near = nearest(tool.tool(), known.iter().map(ToolName::tool)).map_or_else(
+        || "; to see its tools: pml list --tools".to_owned(),
+        |near| {
+            let near = ToolName::new(tool.dependency().clone(), near).to_string();
+            format!("; did you mean `{}`?", Shown::line(&near))
+        },
+    );
+    Some(format!("`{}` has no such tool{near}", tool.dependency()))
 }
 
 /// Finds out what a call would do; what keeps a server from being planned or an approval from counting is noted.
@@ -155,7 +192,7 @@ fn forecast(context: &CommandContext, config: &Config, tool: &ToolName) -> Forec
     if server.disabled {
         return Forecast::disabled(verdict);
     }
-    let approval = match plan(tool.dependency(), server, &context.environment) {
+    let approval = match plan(tool.dependency(), server, &context.planning_environment()) {
         Ok(plan) => {
             let loader = Loader::new(
                 &context.environment,

@@ -249,9 +249,10 @@ fn first_sentence(description: &str) -> String {
     let ends = sentence
         .match_indices(' ')
         .map(|(end, _)| sentence[..end].trim_end_matches([',', ';', ':']));
-    // One column is the ellipsis.
+    // One column is the ellipsis. What is cut within backticks would leave one open.
     let fitting = ends.take_while(|cut| cut.chars().count() < ABOUT);
-    format!("{}…", fitting.last().unwrap_or_default())
+    let whole = fitting.filter(|cut| cut.matches('`').count() % 2 == 0);
+    format!("{}…", whole.last().unwrap_or_default())
 }
 
 /// Asks in the terminal until an answer can be read; the end of input is a no.
@@ -355,12 +356,18 @@ fn next_steps(context: &CommandContext) -> anyhow::Result<()> {
     );
     let mut steps = Vec::new();
     if found.is_err() {
-        steps.push(("cargo install --path .", "put pml where your clients find it"));
+        steps.push((
+            "cargo install --locked pml-mcp",
+            "put pml where your clients find it",
+        ));
     }
     steps.extend([
-        ("pml init", "write a .pml.json for your project"),
+        ("pml import", "bring the servers of your clients behind pml"),
+        (
+            "pml init --client claude",
+            "or begin anew, and register pml in Claude Code",
+        ),
         ("pml add time -- uvx mcp-server-time", "put a server behind pml"),
-        ("claude mcp add pml -- pml stdio", "register pml in Claude Code"),
         ("pml demo --wire", "see the JSON-RPC lines of this demo"),
     ]);
     output::data(&format!("\n{}", "What to do next".bold()))?;

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::task::TaskTracker;
 
 use super::{CommandContext, Haste, output};
-use crate::clients::{ClientFile, ClientServer, Scope, places, program_of};
+use crate::clients::{ClientFile, Scope, places, program_of};
 use crate::config::Config;
 use crate::loader::{Ecosystem, Loader, find_program, plan};
 use crate::protocol::Shown;
@@ -53,9 +53,9 @@ impl Finding {
 
 /// Looks at everything and says what is wrong.
 pub(crate) fn run(context: &CommandContext, arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
-    let (mut findings, handed) = clients(context);
+    let mut findings = clients(context);
     match context.read() {
-        Ok(config) => findings.extend(servers(context, &config, &handed)),
+        Ok(config) => findings.extend(servers(context, &config)),
         Err(error) => findings.push(Finding::of("configuration", &error)),
     }
     if let Err(error) = Place::of(&context.locations).approvals() {
@@ -89,11 +89,11 @@ pub(crate) fn run(context: &CommandContext, arguments: &DoctorArguments) -> anyh
     Ok(output::verdict(code, output::data(&lines.join("\n")))?)
 }
 
-/// Finds clients that start servers without pml, or a pml that is not there; also the variables that they hand to pml.
-fn clients(context: &CommandContext) -> (Vec<Finding>, Vec<String>) {
-    let project = context.files().project;
+/// Finds clients that start servers without pml, or a pml that is not there.
+fn clients(context: &CommandContext) -> Vec<Finding> {
+    let project = context.files().at_root(&context.environment).project;
     let project = project.parent().unwrap_or(Path::new("/"));
-    let (mut findings, mut handed) = (Vec::new(), Vec::new());
+    let mut findings = Vec::new();
     for place in places(&context.environment, project) {
         let about = place.client.describe(place.scope);
         let id = place.client.id;
@@ -110,7 +110,6 @@ fn clients(context: &CommandContext) -> (Vec<Finding>, Vec<String>) {
             .collect();
         let path = context.path(&file.path);
         let registration = file.registration();
-        handed.extend(registration.map(handed_variables).unwrap_or_default());
         if !others.is_empty() {
             let beside = if registration.is_some() {
                 "beside pml"
@@ -141,24 +140,7 @@ fn clients(context: &CommandContext) -> (Vec<Finding>, Vec<String>) {
             ));
         }
     }
-    (findings, handed)
-}
-
-/// Returns the variables that a client hands to pml.
-fn handed_variables(registration: &ClientServer) -> Vec<String> {
-    let values = ["env", "environment"]
-        .into_iter()
-        .filter_map(|key| registration.entry.get(key));
-    let values = values
-        .filter_map(Value::as_object)
-        .flat_map(|values| values.keys().cloned());
-    let names = registration.entry.get("env_vars").and_then(Value::as_array);
-    let names = names
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned);
-    values.chain(names).collect()
+    findings
 }
 
 /// Tells whether a client can start a program.
@@ -172,16 +154,9 @@ fn is_there(context: &CommandContext, program: &Path) -> bool {
 }
 
 /// Finds what keeps declared servers from working.
-fn servers(context: &CommandContext, config: &Config, handed: &[String]) -> Vec<Finding> {
+fn servers(context: &CommandContext, config: &Config) -> Vec<Finding> {
     // What a client hands over is set where it counts.
-    let environment =
-        handed.iter().fold(
-            context.environment.clone(),
-            |environment, name| match environment.variable(name) {
-                Some(_) => environment,
-                None => environment.with(name.clone(), "handed-over"),
-            },
-        );
+    let environment = context.planning_environment();
     let loader = Loader::new(
         &context.environment,
         &context.locations,

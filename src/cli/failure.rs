@@ -148,6 +148,10 @@ fn own_hint(error: &(dyn Error + 'static)) -> Option<String> {
             None $(.or_else(|| error.downcast_ref::<$kind>().and_then(<$kind>::hint)))+
         };
     }
+    // The start of a server is shared by all who wait for it, and so is its error.
+    if let Some(shared) = error.downcast_ref::<Arc<LoadError>>() {
+        return shared.hint();
+    }
     first_of![
         crate::clients::ClientError,
         crate::config::ConfigError,

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::failure::hinted;
 use super::import::{self, ImportEnd, ImportOrder, client_named};
 use super::own_program::own_program;
-use super::registration::{self, Registration};
+use super::registration::{self, Agreement, Registration};
 use super::terminal;
 use super::{CommandContext, output};
 use crate::clients::{CLIENTS, Client, ClientPlace, Scope, client, place_of};
@@ -94,7 +94,8 @@ pub(crate) fn run(context: &CommandContext, arguments: &InitArguments) -> anyhow
     let mut registrations = Vec::new();
     if imported.is_none() {
         for place in &places {
-            registrations.push((place, registration::register(context, place, arguments.yes)?));
+            let agreement = agreement(context, arguments, place);
+            registrations.push((place, registration::register(context, place, &agreement)?));
         }
     }
     if arguments.all && places.is_empty() {
@@ -124,6 +125,23 @@ pub(crate) fn run(context: &CommandContext, arguments: &InitArguments) -> anyhow
         return Ok(output::verdict(code, written)?);
     }
     Ok(ExitCode::from(code))
+}
+
+/// Tells whether the person agreed to the registration in a client; what they would type names no more than that.
+fn agreement(context: &CommandContext, arguments: &InitArguments, place: &ClientPlace) -> Agreement {
+    if arguments.yes {
+        return Agreement::Given;
+    }
+    let beforehand = if arguments.all {
+        "pml init --yes --all".to_owned()
+    } else if place.scope == Scope::User {
+        format!("pml init --yes --client {}", place.client.id)
+    } else if import::finds_servers(context) {
+        "pml init --yes, which brings the servers of your clients behind pml too".to_owned()
+    } else {
+        "pml init --yes".to_owned()
+    };
+    Agreement::Asked { beforehand }
 }
 
 /// Returns the files in which pml is registered.

@@ -105,6 +105,7 @@ pub(crate) fn run(
         context.release_age(arguments.haste()),
     )
     .supervised_by(supervisor::program()?);
+    packages.tell_waiting(terminal::tell);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

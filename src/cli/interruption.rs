@@ -35,6 +35,7 @@ pub(crate) fn with_loader<T>(
             context.release_age(haste),
             tasks.clone(),
         );
+        loader.packages().tell_waiting(terminal::tell);
         let (done, urgency) = tokio::select! {
             done = work(&loader) => (Some(done), Urgency::Gentle),
             () = terminal::interrupted() => (None, Urgency::AtOnce),

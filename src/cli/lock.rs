@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::candidate::{Candidate, too_young_for};
 use super::server_pins::lock_beside;
-use super::terminal::StepDisplay;
+use super::terminal::{self, StepDisplay};
 use super::{CommandContext, Haste, install, interruption, output, person};
 use crate::config::{Config, Server};
 use crate::loader::process::supervisor;
@@ -66,6 +66,7 @@ pub(crate) fn run(
         context.release_age(haste),
     )
     .supervised_by(supervisor::program()?);
+    packages.tell_waiting(terminal::tell);
     let done = interruption::until_interrupted(lock_all(context, arguments, &packages, &names))?;
     let Some(done) = done else {
         output::say("interrupted; no lock was changed");

@@ -14,6 +14,7 @@ mod call;
 mod candidate;
 mod channels;
 mod check;
+mod client_tools;
 mod commands;
 mod completions;
 mod demo;
@@ -25,6 +26,7 @@ mod failure;
 mod file_size_limit;
 mod forecast;
 mod gc;
+mod handed;
 mod history;
 mod import;
 mod inbox;
@@ -270,7 +272,7 @@ fn visible() -> clap::Command {
 fn context(config: Option<PathBuf>) -> anyhow::Result<CommandContext> {
     let environment = Environment::of_process()?;
     let locations = Locations::of(&environment).hint("set `HOME` to your home directory")?;
-    let files = config::find(config.as_deref(), &environment, &locations);
+    let files = config::find(config.as_deref(), &environment, &locations).at_root(&environment);
     let environment = match files.project.parent() {
         Some(directory) => environment.in_project(directory),
         None => environment,

@@ -27,6 +27,15 @@ pub(super) enum Registration {
     Left,
 }
 
+/// Whether the person agreed beforehand.
+#[derive(Debug)]
+pub(super) enum Agreement {
+    /// They did.
+    Given,
+    /// They are asked; `beforehand` is the command that would have said so.
+    Asked { beforehand: String },
+}
+
 /// Reads the file of a client, to tell what is wrong with it.
 pub(super) fn check(place: &ClientPlace) -> Result<(), ClientError> {
     ClientFile::read(place.clone()).map(drop)
@@ -36,7 +45,7 @@ pub(super) fn check(place: &ClientPlace) -> Result<(), ClientError> {
 pub(super) fn register(
     context: &CommandContext,
     place: &ClientPlace,
-    yes: bool,
+    agreement: &Agreement,
 ) -> anyhow::Result<Registration> {
     let file = ClientFile::read(place.clone())?;
     let program = own_program().map_err(hinted)?;
@@ -67,7 +76,7 @@ pub(super) fn register(
             place.client.id
         ));
     }
-    if !yes {
+    if let Agreement::Asked { beforehand } = agreement {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         match runtime.block_on(terminal::confirm(&format!("Register pml in {title}?")))? {
             TerminalReply::Yes => {}
@@ -76,7 +85,7 @@ pub(super) fn register(
                 output::say(&format!(
                     "{shown} was left as it is: there is no terminal to ask in"
                 ));
-                output::say("to register pml: pml init --yes");
+                output::say(&format!("to agree beforehand: {beforehand}"));
                 return Ok(Registration::Unasked);
             }
         }

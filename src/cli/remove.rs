@@ -97,7 +97,7 @@ struct Leftovers {
 
 /// Looks before the server is gone from the file; one that cannot be planned leaves nothing.
 fn stays(context: &CommandContext, name: &DependencyName, server: &Server) -> anyhow::Result<Leftovers> {
-    let Ok(plan) = plan(name, server, &context.environment) else {
+    let Ok(plan) = plan(name, server, &context.planning_environment()) else {
         return Ok(Leftovers {
             installed: None,
             approved: false,

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::rule_words::{self, TypedPattern};
 use super::terminal::{self, TerminalReply};
-use super::{CommandContext, output};
+use super::{CommandContext, client_tools, output};
 use crate::config::{self, Config, Rule, RuleList};
 use crate::permissions::writer::FileKind;
 use crate::permissions::{ConfigChange, Policy, Ruling, Verdict};
@@ -315,7 +315,7 @@ pub(super) fn stray(config: &Config, pattern: &Pattern) -> Option<String> {
     let names = || config.servers.keys().map(DependencyName::as_str);
     if servers.covers(&format!("{}:qzx", DependencyName::client())) {
         // Of the client's own tools none is declared.
-        return None;
+        return client_tools::stray(pattern);
     }
     if config.servers.is_empty() || names().any(|name| servers.covers(&format!("{name}:qzx"))) {
         return None;

@@ -14,6 +14,9 @@ pub(super) struct TypedPattern {
     pub(super) typed: Option<String>,
 }
 
+/// The pattern that covers every tool of every server.
+const EVERYTHING: &str = "*";
+
 /// Reads a pattern; the names that clients show are written as rules spell them.
 pub(super) fn read(text: &str) -> Result<TypedPattern, PatternError> {
     let own = text.strip_prefix("mcp__pml__").unwrap_or(text);
@@ -28,10 +31,12 @@ pub(super) fn read(text: &str) -> Result<TypedPattern, PatternError> {
             .filter(|(server, tool)| !server.is_empty() && !tool.is_empty());
         split.map(|(server, tool)| format!("{server}:{tool}"))
     };
-    let pattern = meant.as_deref().unwrap_or(text).parse()?;
+    let pattern: Pattern = meant.as_deref().unwrap_or(text).parse()?;
+    // Everything has one spelling: with two of them, a rule that allows everything and one that asks would both stand.
+    let everything = (pattern.is_catch_all() && text != EVERYTHING).then_some(EVERYTHING);
     Ok(TypedPattern {
-        pattern,
-        typed: meant.map(|_| text.to_owned()),
+        pattern: everything.map_or(Ok(pattern), str::parse)?,
+        typed: meant.as_deref().or(everything).map(|_| text.to_owned()),
     })
 }
 
@@ -78,7 +83,7 @@ fn covers_something(
     let mut known: Vec<ToolName> = Vec::new();
     let mut names = Vec::new();
     for name in meant {
-        let Some(tools) = tools(context, config, name) else {
+        let Some(tools) = known_tools(context, config, name) else {
             return Ok(());
         };
         known.extend(tools);
@@ -105,9 +110,13 @@ fn covers_something(
 }
 
 /// Returns the tools of a server; `None` where it was never started.
-fn tools(context: &CommandContext, config: &Config, name: &DependencyName) -> Option<Vec<ToolName>> {
+pub(super) fn known_tools(
+    context: &CommandContext,
+    config: &Config,
+    name: &DependencyName,
+) -> Option<Vec<ToolName>> {
     let server = config.servers.get(name)?;
-    let plan = plan(name, server, &context.environment).ok()?;
+    let plan = plan(name, server, &context.planning_environment()).ok()?;
     let loader = Loader::new(
         &context.environment,
         &context.locations,
@@ -131,6 +140,7 @@ mod tests {
             ("mcp__pml__git__git_status", "git:git_status"),
             ("git__*", "git:*"),
             ("mcp__github__create_issue", "client:mcp__github__create_issue"),
+            ("*:*", "*"),
         ] {
             let read = read(typed).unwrap();
             assert_eq!(

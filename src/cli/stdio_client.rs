@@ -25,7 +25,7 @@ pub(super) struct StdioClient {
 }
 
 impl StdioClient {
-    /// Starts `pml stdio` where this command stands, under the same configuration.
+    /// Starts `pml stdio` where this command stands, under the same configuration and with its variables.
     #[expect(
         clippy::disallowed_methods,
         reason = "the command is a client, and clients start `pml stdio`"
@@ -38,6 +38,7 @@ impl StdioClient {
         }
         let mut process = command
             .arg("stdio")
+            .envs(context.environment.variables())
             .env(
                 "PML_LOG",
                 context

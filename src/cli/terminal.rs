@@ -69,6 +69,18 @@ pub(crate) async fn interrupted() {
     }
 }
 
+/// The line that passes on this terminal now, if there is one: what is told meanwhile stands above it.
+static PASSING: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Tells a person something while steps pass.
+pub(crate) fn tell(text: &str) {
+    let passing = PASSING.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match passing.filter(|line| !line.is_finished()) {
+        Some(line) => line.suspend(|| output::note(text)),
+        None => output::note(text),
+    }
+}
+
 /// Steps that pass: one line that changes on a terminal, a line each elsewhere.
 #[derive(Debug, Clone)]
 pub(crate) enum StepDisplay {
@@ -90,6 +102,7 @@ impl StepDisplay {
         }
         // Slow enough to cost nothing, fast enough to be seen alive.
         line.enable_steady_tick(Duration::from_millis(120));
+        *PASSING.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
         Self::Line(line)
     }
 

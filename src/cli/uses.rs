@@ -13,13 +13,14 @@ pub(super) fn declared(context: &CommandContext) -> anyhow::Result<Vec<Use>> {
     let files = context.files();
     let mut paths = context.accepted_pins().configurations();
     paths.extend([files.project, files.user]);
+    let environment = context.planning_environment();
     let mut uses = Vec::new();
     for path in &paths {
         let Some(text) = config::load_text(path)? else {
             continue;
         };
         for (name, server) in &config::check(path, &text)?.servers {
-            let plan = plan(name, server, &context.environment).ok();
+            let plan = plan(name, server, &environment).ok();
             uses.extend(plan.as_ref().and_then(|plan| plan.package()).map(|package| Use {
                 by: format!("`{name}` in {}", context.path(path)),
                 of: Used::Package(package.clone()),
@@ -32,6 +33,7 @@ pub(super) fn declared(context: &CommandContext) -> anyhow::Result<Vec<Use>> {
 /// Finds who uses packages beside the server `name`.
 pub(super) fn others(context: &CommandContext, name: &DependencyName) -> anyhow::Result<Vec<Use>> {
     let files = context.files();
+    let environment = context.planning_environment();
     let mut uses = Vec::new();
     let mut paths = vec![&files.project, &files.user];
     paths.dedup();
@@ -41,7 +43,7 @@ pub(super) fn others(context: &CommandContext, name: &DependencyName) -> anyhow:
         };
         let config = config::check(path, &text)?;
         for (other, server) in config.servers.iter().filter(|(other, _)| *other != name) {
-            let plan = plan(other, server, &context.environment).ok();
+            let plan = plan(other, server, &environment).ok();
             uses.extend(plan.as_ref().and_then(|plan| plan.package()).map(|package| Use {
                 by: format!("`{other}` in {}", context.path(path)),
                 of: Used::Package(package.clone()),

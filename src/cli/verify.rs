@@ -56,10 +56,11 @@ pub(crate) fn run(context: &CommandContext, arguments: &VerifyArguments) -> anyh
         context.history(),
         context.release_age(Haste::None),
     );
+    let environment = context.planning_environment();
     let plans: Vec<Plan> = config
         .servers
         .iter()
-        .filter_map(|(name, server)| plan(name, server, &context.environment).ok())
+        .filter_map(|(name, server)| plan(name, server, &environment).ok())
         .collect();
     let servers_of = |directory: &Path| -> Vec<DependencyName> {
         let using = plans

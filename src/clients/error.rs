@@ -35,6 +35,12 @@ pub enum ClientError {
         /// Why.
         reason: String,
     },
+    /// Its owner made it read-only.
+    #[error("`{}` is read-only and was left as it is", Shown::path(path))]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is not what was read and shown.
     #[error("`{}` was changed meanwhile and is left as it is", Shown::path(path))]
     Overtaken {
@@ -75,6 +81,10 @@ impl Hint for ClientError {
         match self {
             Self::Read { source, .. } => source.hint(),
             Self::Broken { .. } | Self::Edit { .. } => Some("mend the file, then try again".to_owned()),
+            Self::ReadOnly { path } => Some(format!(
+                "if pml may write it: chmod u+w {}; if another program makes it, change what that is told",
+                shell::path(path)
+            )),
             Self::Overtaken { .. } => Some("to look at it as it is now: pml import --dry-run".to_owned()),
             Self::LeadsOut { path, .. } => Some(format!(
                 "to have a file of its own here, first remove the link: rm {}",

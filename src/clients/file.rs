@@ -1,5 +1,6 @@
 //! One file of a client as it was read: its text, and the servers in it.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
@@ -98,8 +99,15 @@ impl ClientFile {
             .filter(|server| !is_pml(&server.name, &server.entry))
     }
 
-    /// Works out the file without the servers `removed` and with `put`; writes nothing.
+    /// Works out the file without the servers `removed` and with `put`; writes nothing, and refuses a read-only file.
     pub fn edited(&self, removed: &[String], put: Option<(&str, &Value)>) -> Result<Edit, ClientError> {
+        // It would be replaced all the same: its directory is what that takes.
+        let is_read_only = |found: std::fs::Metadata| found.permissions().mode() & 0o200 == 0;
+        if self.path.metadata().is_ok_and(is_read_only) {
+            return Err(ClientError::ReadOnly {
+                path: self.path.clone(),
+            });
+        }
         let put = put.map(|(name, entry)| Change::Put(name.to_owned(), entry.clone()));
         let removed = removed.iter().map(|name| Change::Remove(name.clone()));
         let changes: Vec<Change> = removed.chain(put).collect();

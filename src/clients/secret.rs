@@ -75,6 +75,15 @@ pub(super) fn names_secret(name: &str) -> bool {
             .any(|end| joined.ends_with(end))
 }
 
+/// Tells whether the value of an option is a secret: by the name of the option, which must not name a file.
+pub(super) fn is_secret_option(option: &str, value: &str) -> bool {
+    let lower = option.to_ascii_lowercase();
+    let names_place = ["file", "path", "dir", "url"]
+        .iter()
+        .any(|end| lower.ends_with(end));
+    !names_place && names_secret(option) && is_secret(option, value) && !value.starts_with('-')
+}
+
 /// Tells whether a text is a token of a well-known service.
 pub(super) fn is_token(text: &str) -> bool {
     let plain = |found: char| found.is_ascii_alphanumeric() || "-_.=+/".contains(found);

@@ -72,6 +72,22 @@ impl Files {
         }
     }
 
+    /// Names the project's file in the root of the repository, where the search found none: clients keep theirs there.
+    #[must_use]
+    pub fn at_root(self, environment: &Environment) -> Self {
+        if self.chosen == FileChoice::Named || self.project.symlink_metadata().is_ok() {
+            return self;
+        }
+        let home = environment.variable("HOME").map(Path::new);
+        match repository_root(&start(environment), home) {
+            Some(root) => Self {
+                project: root.join(PROJECT_FILE),
+                ..self
+            },
+            None => self,
+        }
+    }
+
     /// Returns the places whose changes may change what the files say, or whether they count.
     #[must_use]
     pub fn places(&self) -> Vec<WatchedPath> {
@@ -178,6 +194,19 @@ pub(super) fn search(start: &Path, home: Option<&Path>) -> SearchResult {
     SearchResult::Nothing(None)
 }
 
+/// Finds the root of the repository around a directory, as far as the search goes; a home that is one is no project.
+fn repository_root(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let real_home = home.and_then(|home| home.canonicalize().ok());
+    let is_home = |directory: &Path| {
+        home == Some(directory) || real_home.is_some() && directory.canonicalize().ok() == real_home
+    };
+    let reached = start
+        .ancestors()
+        .take_while(|directory| !is_home(directory) && (*directory == start || !is_shared(directory)));
+    let mut roots = reached.filter(|directory| directory.join(REPOSITORY).symlink_metadata().is_ok());
+    roots.next().map(Path::to_owned)
+}
+
 /// A directory that cannot be looked at is as good as shared.
 fn is_shared(directory: &Path) -> bool {
     directory
@@ -221,6 +250,37 @@ mod tests {
                 ..Files::new(elsewhere.path().join("x/y.json"), &locations)
             }
         );
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own files")]
+    fn without_a_file_the_project_is_the_repository_and_never_the_home() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().unwrap();
+        let repository = home.path().join("above/repository");
+        let start = repository.join("deep/inside");
+        std::fs::create_dir_all(start.join("x")).unwrap();
+        let (environment, locations) = surroundings(home.path(), None, &start);
+        let project = || {
+            let files = find(None, &environment, &locations).at_root(&environment);
+            files.project
+        };
+        std::fs::create_dir(home.path().join(REPOSITORY)).unwrap();
+        assert_eq!(project(), start.join(PROJECT_FILE), "a home is no project");
+        std::fs::create_dir(repository.join(REPOSITORY)).unwrap();
+        assert_eq!(project(), repository.join(PROJECT_FILE));
+        std::fs::set_permissions(repository.join("deep"), std::fs::Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(
+            project(),
+            start.join(PROJECT_FILE),
+            "every user may write above it"
+        );
+        std::fs::set_permissions(repository.join("deep"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let file = repository.join("deep").join(PROJECT_FILE);
+        std::fs::write(&file, "{}").unwrap();
+        assert_eq!(project(), file, "the file that is there counts");
+        let named = find(Some(Path::new("x/y.json")), &environment, &locations);
+        assert_eq!(named.clone().at_root(&environment), named);
     }
 
     #[test]

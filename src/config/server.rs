@@ -3,7 +3,7 @@
 //! `${VAR}` stays unexpanded here: an unset variable is the trouble of that server alone, and approvals are bound
 //! to what was declared, not to today's value of a secret.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,14 +46,16 @@ impl Server {
     /// Tells whether it wants anything of the user's: their variables, or that scripts run on their machine.
     #[must_use]
     pub fn takes_from_the_user(&self) -> bool {
-        let launch: Vec<&String> = match &self.launch {
-            Launch::Command { command: first, args } | Launch::Package { package: first, args } => {
-                std::iter::once(first).chain(args).collect()
-            }
-            Launch::Remote { url, headers } => std::iter::once(url).chain(headers.values()).collect(),
-        };
-        let reads = |text: &&String| !variables(text).is_empty();
-        !self.env.is_empty() || self.allow_scripts || launch.iter().any(reads)
+        !self.env.is_empty()
+            || self.allow_scripts
+            || self.launch.texts().any(|text| !variables(text).is_empty())
+    }
+
+    /// Returns the names of the variables that its declaration takes from the environment.
+    #[must_use]
+    pub fn variables(&self) -> BTreeSet<String> {
+        let texts = self.launch.texts().chain(self.env.values());
+        texts.flat_map(|text| variables(text)).collect()
     }
 }
 
@@ -84,6 +86,17 @@ pub enum Launch {
 }
 
 impl Launch {
+    /// Returns every text of the declaration, unexpanded.
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let (words, headers) = match self {
+            Self::Command { command: first, args } | Self::Package { package: first, args } => {
+                (std::iter::once(first).chain(args.as_slice()), None)
+            }
+            Self::Remote { url, headers } => (std::iter::once(url).chain(&[]), Some(headers)),
+        };
+        words.chain(headers.into_iter().flat_map(BTreeMap::values))
+    }
+
     /// Returns the words of the declaration, unexpanded; of a server elsewhere its address.
     #[must_use]
     pub fn words(&self) -> Vec<String> {

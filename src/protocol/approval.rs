@@ -86,6 +86,9 @@ pub struct ShownInstallation {
     /// That a newer version is left out because it is too young, in words; escaped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
+    /// That the line itself fetches code, which pml does not pin, in words; escaped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpinned: Option<String>,
 }
 
 impl ShownInstallation {
@@ -219,27 +222,8 @@ impl ShownDependency {
             .chain(self.installation.left_out.clone())
             .chain(changed)
             .chain(start_notice(&self.installation.at_start))
-            .chain(self.unpinned_notice())
+            .chain(self.installation.unpinned.clone())
             .collect()
-    }
-
-    /// Says that the line itself fetches code, which is not pinned: pml pins the packages of registries alone.
-    fn unpinned_notice(&self) -> Option<String> {
-        if self.version.is_some() || self.remote.is_some() {
-            return None;
-        }
-        let words: Vec<&str> = self.install.split(' ').collect();
-        let runs = |program: &str| words.windows(2).any(|pair| pair == [program, "run"]);
-        let is_pinned = self.install.contains("@sha256:");
-        if (runs("docker") || runs("podman")) && !is_pinned {
-            return Some(
-                "it fetches an image that is not pinned: what runs may change; to pin it: IMAGE@sha256:…"
-                    .to_owned(),
-            );
-        }
-        let is_with = |word: &&str| *word == "--with" || word.starts_with("--with=");
-        (runs("uv") && words.iter().any(is_with))
-            .then(|| "`uv run --with` fetches packages that are not pinned: what runs may change".to_owned())
     }
 }
 

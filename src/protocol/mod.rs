@@ -47,6 +47,7 @@ pub use line::{Line, LineDecoder};
 pub use mended_definition::{DefinitionKind, mended_definition, mended_json};
 pub use message_remains::{MessageSkim, Remains};
 pub use name::{DependencyName, NameError, ToolName, WIRE_NAME_LIMIT, wire_name};
+pub(crate) use nearest::distance;
 pub use nearest::nearest;
 pub use object::{Object, Splice};
 pub use pattern::{CoveredTools, Pattern, PatternError, Specificity};

@@ -28,14 +28,22 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
                 candidate,
             )
         })
-        // Below this, suggestions stop being typing errors and start being guesses.
-        .filter(|(likeness, _)| *likeness >= 0.8)
+        // Below this, suggestions stop being typing errors and start being guesses; in a short name one slip weighs more.
+        .filter(|(likeness, candidate)| *likeness >= 0.8 || is_one_slip(&lower, &candidate.to_lowercase()))
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .map(|(_, candidate)| candidate)
 }
 
+/// Tells whether one change makes a word the other; of shorter ones than three letters everything is near.
+fn is_one_slip(one: &str, other: &str) -> bool {
+    one.len() >= 3
+        && other.len() >= 3
+        && one.len().abs_diff(other.len()) <= 1
+        && distance(one, other) == Some(1)
+}
+
 /// Returns how many changes make one text the other; `None` where either is too long to be compared.
-pub(super) fn distance(one: &str, other: &str) -> Option<usize> {
+pub(crate) fn distance(one: &str, other: &str) -> Option<usize> {
     let comparable = one.len() <= LONGEST && other.len() <= LONGEST;
     comparable.then(|| strsim::damerau_levenshtein(one, other))
 }
@@ -49,6 +57,8 @@ mod tests {
     fn a_typing_error_is_recognised_and_a_long_search_is_not_made() {
         assert_eq!(nearest("serenna", ["git", "serena"]), Some("serena"));
         assert_eq!(nearest("serenna", ["git"]), None);
+        assert_eq!(nearest("gti", ["serena", "git"]), Some("git"));
+        assert_eq!(nearest("gi", ["at"]), None);
         let long = "a".repeat(LONGEST + 1);
         assert_eq!(nearest(&long, [long.as_str()]), None);
         assert_eq!(nearest("serenna", vec!["serena"; MOST + 1]), None);

@@ -133,7 +133,8 @@ impl Proxy {
             return self.decide_again(on, &taken, client_request).await;
         }
         if let Ask::Integrity { .. } = &taken.ask {
-            Box::pin(self.accept_answered(server, &plan, &taken, client_request)).await?;
+            let steps = client_request.steps();
+            Box::pin(self.accept_answered(server, &plan, &taken, steps)).await?;
             return self.decide_again(on, &taken, client_request).await;
         }
         let target = match target {

@@ -115,7 +115,7 @@ impl Proxy {
                     self.accept_shared(view, plan, &found).await?;
                     open.remove(&key);
                     drop(open);
-                    self.find_awaited(plan, &found, client_request).await?;
+                    self.find_awaited(plan, &found, client_request.steps()).await?;
                     return Ok(Sharing::Accepted);
                 }
                 Ok(_) | Err(_) => {}

@@ -252,7 +252,8 @@ fn a_late_answer_is_told_why_it_does_not_count() {
     let unknown = refused(&world.run(&["approve", "zz\u{1b}z"]));
     assert_eq!(
         unknown,
-        "error: no workflow has the code or the id `zz\\u{1b}z`\n\nhint: to see what waits: pml pending\n"
+        "error: no server is called `zz\\u{1b}z`, and nothing waits under such a code or id\n\n\
+         hint: to see the servers: pml list\nto see what waits: pml pending\n"
     );
 }
 

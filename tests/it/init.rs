@@ -14,7 +14,7 @@ fn without_a_terminal_the_file_is_written_and_nothing_is_registered() {
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), ""));
     let said = stderr(&output);
     assert!(said.starts_with("created .pml.json\n"), "{said}");
-    assert!(said.contains("to register pml: pml init --yes"), "{said}");
+    assert!(said.contains("to agree beforehand: pml init --yes\n"), "{said}");
     assert!(said.contains("Claude Code, .mcp.json: starts /"), "{said}");
     assert!(!world.path(".mcp.json").exists());
     let rules = json_of(&world.run(&["rules", "--json"]));

@@ -1,11 +1,13 @@
 //! Why a package is not there, in words that say what to do: each failure is one of a real npm or uv.
 
+use std::time::{Duration, Instant};
+
 use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::support::have;
 use crate::support::packages::sha256;
-use crate::support::registry::Registry;
+use crate::support::registry::{Body, Registry};
 use crate::support::world::{World, stderr};
 
 /// A world whose user has `registry`.
@@ -46,9 +48,9 @@ fn a_missing_dependency_is_named_and_not_the_package_that_needs_it() {
     ");
     // The package itself is told as it was.
     assert_snapshot!(refused(&world(&registry), &["npx", "-y", "hello@9.0.0"]), @r"
-    the registry has no `hello@9.0.0`
-    caused by: npm error code E404
-    hint: check the name and the version in .pml.json
+    `hello` was not added
+    caused by: the registry has no `hello@9.0.0`
+    hint: check the name and the version that you typed, and add it again: pml add hello …
     ");
 }
 
@@ -61,8 +63,8 @@ fn a_native_module_that_is_missing_names_the_install_scripts() {
     let said = refused(&world(&registry), &["npx", "-y", "hello@1.0.0"]);
     assert_snapshot!(said, @r#"
     `hello` was not added: it could not be started
-    caused by: a part of it is missing that its install scripts build, and they did not run: it exited with code 1; the last lines it wrote:
-    hint: to see each of these scripts and decide: pml add --allow-scripts hello -- …, or, where it is declared, "allowScripts": true in its entry and pml install hello
+    caused by: a part of it is missing that an install script builds, and install scripts did not run: it exited with code 1
+    hint: to see each of these scripts and decide: pml add --allow-scripts hello -- npx -y hello@1.0.0
     "#);
 }
 
@@ -93,12 +95,13 @@ fn the_attempts_at_a_registry_that_does_not_answer_are_told() {
     let npmrc = "registry=http://127.0.0.1:9/\nfetch-retries=2\nfetch-retry-mintimeout=10\nfetch-retry-maxtimeout=20\n";
     std::fs::write(world.home().join(".npmrc"), npmrc).unwrap();
     let mut command = world.command(&["add", "--yes", "hello", "--", "npx", "-y", "hello@1.0.0"]);
-    let output = command.env("PML_LOG", "warn").output().unwrap();
+    // As a person has it: what is told is no matter of the log.
+    let output = command.env_remove("PML_LOG").output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
     for attempt in [1, 2] {
         let told = format!(
-            "the registry does not answer, it is asked again: GET http://127.0.0.1:9/hello attempt {attempt} failed with "
+            "note: the registry does not answer: GET http://127.0.0.1:9/hello attempt {attempt} failed with "
         );
         assert!(said.contains(&told), "{told}: {said}");
     }
@@ -106,5 +109,47 @@ fn the_attempts_at_a_registry_that_does_not_answer_are_told() {
         said.contains("cannot reach the registry for `hello@1.0.0`"),
         "{said}"
     );
-    assert!(!said.contains("npm http fetch"), "{said}");
+    assert!(
+        !said.contains("npm http fetch") && !said.contains("WARN"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_registry_that_hangs_is_told_of_and_not_waited_for_without_end() {
+    let registry = Registry::start();
+    let host = registry.url().replace("http://", "").replace('/', "");
+    for path in ["/hello", "/simple/hello/"] {
+        registry.serve_as(path, Body::Silent);
+    }
+    let bound = Duration::from_mins(1);
+    std::thread::scope(|scope| {
+        let kinds = [
+            ("npm", &["npx", "-y", "hello@1.0.0"][..]),
+            ("uv", &["uvx", "hello==1.0.0"]),
+        ];
+        for (installer, words) in kinds.into_iter().filter(|(installer, _)| have(&[installer])) {
+            let (registry, host) = (&registry, &host);
+            scope.spawn(move || {
+                let world = world(registry);
+                // One attempt: how often it is asked is the user's to say, how long it may hang need not be.
+                world.set("UV_HTTP_RETRIES", "0");
+                let mut command = world.command(&[&["add", "--yes", "hello", "--"], words].concat());
+                let begun = Instant::now();
+                let output = command.env_remove("PML_LOG").output().unwrap();
+                let said = stderr(&output);
+                assert_eq!(output.status.code(), Some(2), "{said}");
+                assert!(
+                    begun.elapsed() < bound,
+                    "{installer}: {:?}: {said}",
+                    begun.elapsed()
+                );
+                let told = format!(
+                    "note: still waiting for {host}: nothing new from `{installer}` for 10 seconds\n"
+                );
+                assert!(said.contains(&told), "{said}");
+                assert!(said.contains("cannot reach the registry for `hello"), "{said}");
+            });
+        }
+    });
 }

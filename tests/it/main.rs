@@ -46,6 +46,7 @@ mod fidelity;
 mod forecast;
 mod forms;
 #[cfg(target_os = "linux")]
+mod handed;
 mod hints;
 mod history;
 mod home;

@@ -1,9 +1,11 @@
 //! What a newcomer types: rules said wrongly, servers approved and tools called from the terminal, what lists cost.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
+use crate::support::world::{Client, World, asks, json_of, stderr, stdout, texts};
 
 /// A world with a server whose tools are known: it was approved in the terminal.
 fn known(permissions: &Value) -> World {
@@ -106,6 +108,13 @@ fn everything_is_not_allowed_without_a_word() {
     exit 0
     note: this lets every tool of every server run unasked, also of servers that are declared later; what only reads: pml allow '*@readonly'
     created .pml.json: allow `*`
+    ");
+    let world = World::new();
+    assert_snapshot!(said(&world, &["allow", "*:*"]), @r"
+    exit 0
+    note: this lets every tool of every server run unasked, also of servers that are declared later; what only reads: pml allow '*@readonly'
+    created .pml.json: allow `*`
+    note: `*:*` is written `*` in rules
     ");
     let world = World::new();
     assert_snapshot!(said(&world, &["allow", "*@readonly"]), @r"
@@ -213,6 +222,178 @@ fn a_question_is_answered_by_the_number_of_an_option() {
     let answered = world.run(&["answer", &code, "2"]);
     assert!(answered.status.success(), "{}", stderr(&answered));
     assert!(stderr(&answered).contains("Blue"), "{}", stderr(&answered));
+}
+
+#[test]
+fn what_is_no_option_is_counted_and_labels_are_read_in_any_case() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let mut asked = 0;
+    // Each another one: the answer to the same question would be taken at once.
+    let mut ask = |client: &mut Client| {
+        asked += 1;
+        let options = json!([{ "label": "Red" }, { "label": "Blue" }]);
+        let question = json!({ "question": format!("Which of {asked}?"), "options": options });
+        let asked = client.call("ask_user", &question);
+        asked["structuredContent"]["code"].as_str().unwrap().to_owned()
+    };
+    let code = ask(&mut client);
+    for number in ["3", "0"] {
+        let refused = said(&world, &["answer", &code, number]);
+        assert_eq!(
+            refused,
+            format!(
+                "exit 2\nerror: `{code}` has no option {number}: there are 2 options\n\n\
+                 hint: to see them: pml pending {code}\nto answer in your own words: pml answer {code} --text '…'\n"
+            )
+        );
+    }
+    let answered = said(&world, &["answer", &code, "rED"]);
+    assert!(
+        answered.contains(&format!("answered `{code}`: ")) && answered.contains("Red"),
+        "{answered}"
+    );
+
+    // Where one alone waits its code need not be typed.
+    for typed in ["2", "blue"] {
+        let code = ask(&mut client);
+        let none = said(&world, &["answer", "Green"]);
+        assert!(
+            none.contains("no workflow has the code or the id `Green`"),
+            "{none}"
+        );
+        let answered = said(&world, &["answer", typed]);
+        assert!(
+            answered.contains(&format!("answered `{code}`: ")) && answered.contains("Blue"),
+            "{answered}"
+        );
+    }
+    let codes = [ask(&mut client), ask(&mut client)];
+    let several = said(&world, &["answer", "Blue"]);
+    assert!(
+        several.contains("no workflow has the code or the id `Blue`"),
+        "{several}: {codes:?}"
+    );
+}
+
+#[test]
+fn a_tool_that_a_server_does_not_have_is_named_as_such() {
+    let world = known(&json!({ "ask": ["*"] }));
+    assert_snapshot!(
+        said(&world, &["check", "fake:ehco"]).replace(&approved_on(&world), "DATE"),
+        @r"
+    exit 0
+    allow: `fake:ehco` runs without a question
+      its server was approved on DATE
+      without that it would ask: rule `*` in the ask list (.pml.json:4)
+      to be asked each time: pml ask fake:ehco
+    note: `fake` has no such tool; did you mean `fake:echo`?
+    "
+    );
+    for known in ["fake:echo", "fake:prompts/x", "fake:connect"] {
+        let told = said(&world, &["check", known]);
+        assert!(!told.contains("no such tool"), "{told}");
+    }
+    for (typed, near) in [
+        ("client:Bsah", "client:Bash"),
+        ("client:webfetch", "client:WebFetch"),
+    ] {
+        let denied = said(&world, &["deny", typed]);
+        assert!(
+            denied.contains(&format!(
+                "note: `{typed}` names no tool of a client that pml knows; did you mean `{near}`?\n"
+            )),
+            "{denied}"
+        );
+        let checked = said(&world, &["check", typed]);
+        assert!(checked.contains(&format!("did you mean `{near}`?")), "{checked}");
+    }
+}
+
+/// When the server was approved, as it is told.
+fn approved_on(world: &World) -> String {
+    let told = stdout(&world.run(&["check", "fake:echo"]));
+    let (_, rest) = told.split_once("approved on ").unwrap();
+    rest.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn a_name_that_is_no_server_is_told_as_that() {
+    let world = World::new();
+    world.configure(&json!({ "mcpServers": { "git": world.fake(&[]) } }));
+    assert_snapshot!(said(&world, &["approve", "gti"]), @r"
+    exit 1
+    error: no server is called `gti`, and nothing waits under such a code or id; did you mean `git`?
+
+    hint: to see the servers: pml list
+    to see what waits: pml pending
+    ");
+}
+
+#[test]
+fn a_registration_without_a_terminal_names_the_command_that_registers_and_no_more() {
+    let world = World::new();
+    let file = world.home().join(".cursor/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let other = json!({ "mcpServers": { "one": world.fake(&[]) } }).to_string();
+    std::fs::write(&file, &other).unwrap();
+    for (arguments, beforehand) in [
+        (
+            &["init", "--client", "cursor"][..],
+            "pml init --yes --client cursor\n",
+        ),
+        (&["init", "--all"], "pml init --yes --all\n"),
+        (
+            &["init"],
+            "pml init --yes, which brings the servers of your clients behind pml too\n",
+        ),
+    ] {
+        let said = said(&world, arguments);
+        assert!(
+            said.contains(&format!("to agree beforehand: {beforehand}")),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), other);
+    }
+    let done = said(&world, &["init", "--yes", "--client", "cursor"]);
+    assert!(done.contains("registered pml in ~/.cursor/mcp.json"), "{done}");
+    assert!(
+        std::fs::read_to_string(&file).unwrap().contains("\"one\""),
+        "nothing was imported"
+    );
+}
+
+#[test]
+fn a_read_only_file_of_a_client_is_left_as_it_is() {
+    let world = World::new();
+    let file = world.home().join(".cursor/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "{}\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
+    let refused = said(&world, &["init", "--yes", "--client", "cursor"]);
+    let path = file.display();
+    assert!(
+        refused.contains(&format!("error: `{path}` is read-only and was left as it is\n")),
+        "{refused}"
+    );
+    assert!(
+        refused.contains(&format!("if pml may write it: chmod u+w {path}")),
+        "{refused}"
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{}\n");
+}
+
+#[test]
+fn a_file_behind_a_link_is_named_by_the_path_that_leads_to_it() {
+    let world = World::new();
+    for directory in [".cursor", "dot"] {
+        std::fs::create_dir(world.home().join(directory)).unwrap();
+    }
+    let entries = json!({ "mcpServers": { "one": world.fake(&[]) } });
+    std::fs::write(world.home().join("dot/cursor.json"), entries.to_string()).unwrap();
+    std::os::unix::fs::symlink("../dot/cursor.json", world.home().join(".cursor/mcp.json")).unwrap();
+    let shown = said(&world, &["import", "--dry-run"]);
+    assert!(shown.contains("Cursor (user), ~/dot/cursor.json\n"), "{shown}");
 }
 
 #[test]
@@ -337,9 +518,22 @@ fn a_command_that_is_a_whole_line_says_how_it_is_written() {
 #[test]
 fn a_missing_command_is_told_once() {
     let world = World::new();
-    let said = said(&world, &["add", "--yes", "foo", "--", "no-such-program-here"]);
-    assert_eq!(said.matches("there is no such program").count(), 1, "{said}");
-    assert!(!said.contains("pml supervise"), "{said}");
+    let missing = said(&world, &["add", "--yes", "foo", "--", "no-such-program-here"]);
+    let (_, error) = missing.split_once("error: ").unwrap();
+    assert_snapshot!(error, @r"
+    `foo` was not added
+      caused by: it could not be started: `no-such-program-here`: there is no such program on the PATH
+
+    hint: to declare it all the same, without a start: pml add --no-install foo …
+    ");
+    world.write("script", "#!/no/such/interpreter\n");
+    let script = world.path("script");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let said = said(&world, &["add", "--yes", "foo", "--", script.to_str().unwrap()]);
+    assert!(
+        said.contains("its interpreter is missing") && !said.contains("no such program"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -367,9 +561,9 @@ fn a_secret_does_not_go_into_the_file_of_a_project() {
     assert_eq!(
         refused,
         "exit 1\nerror: the value of `API_TOKEN` would stand in the project's file, which others read\n\n\
-         hint: to take it from your environment whenever the server starts: pml add --env 'API_TOKEN=${API_TOKEN}' …\n"
+         hint: to take it from your environment whenever the server starts: pml add foo --env 'API_TOKEN=${API_TOKEN}' …\n\
+         to write it into your own file instead: pml add --user foo …\n"
     );
-    assert!(!world.path(".pml.json").exists());
     for allowed in [
         &["--env", "LEVEL=info"][..],
         &["--user", "--env", "API_TOKEN=abc123"],
@@ -386,24 +580,144 @@ fn a_secret_does_not_go_into_the_file_of_a_project() {
 }
 
 #[test]
-fn code_that_is_not_pinned_is_told_before_it_runs() {
+fn a_secret_is_refused_wherever_it_is_typed_and_none_of_it_is_shown() {
     let world = World::new();
-    for (line, told) in [
+    for (arguments, what, instead) in [
         (
-            &["docker", "run", "-i", "image"][..],
-            "note       it fetches an image that is not pinned",
+            &["--env", "KEY=hunter2", "foo", "--", "./s"][..],
+            "the value of `KEY`",
+            "pml add foo --env 'KEY=${KEY}' …",
         ),
         (
-            &["uv", "run", "--with", "x", "server.py"],
-            "note       `uv run --with` fetches packages that are not pinned",
+            &["--env", "GITHUB_PAT=ghp_hunter2hunter2", "foo", "--", "./s"],
+            "the value of `GITHUB_PAT`",
+            "pml add foo --env 'GITHUB_PAT=${GITHUB_PAT}' …",
+        ),
+        (
+            &[
+                "--env",
+                "DATABASE_URL=postgres://me:hunter2@h/db",
+                "foo",
+                "--",
+                "./s",
+            ],
+            "the value of `DATABASE_URL`",
+            "pml add foo --env 'DATABASE_URL=${DATABASE_URL}' …",
+        ),
+        (
+            &["foo", "--", "./s", "--api-key", "sk-hunter2hunter2"],
+            "the value of `--api-key`",
+            "pml add foo -- … --api-key '${API_KEY}'\n",
+        ),
+        (
+            &[
+                "foo",
+                "--url",
+                "https://h.example/mcp",
+                "--header",
+                "Authorization: Bearer sk-hunter2",
+            ],
+            "the value of the header `Authorization`",
+            "pml add foo --header 'Authorization: Bearer ${FOO_TOKEN}' …",
+        ),
+        (
+            &["foo", "--url", "https://me:hunter2@h.example/mcp?api_key=hunter2"],
+            "the password in the address",
+            "pml add foo --url 'https://…:${FOO_PASSWORD}@…' …",
+        ),
+        (
+            &["foo", "--package", "npm:bar", "--", "--token=hunter2"],
+            "the value of `--token`",
+            "pml add foo -- … '--token=${TOKEN}'\n",
         ),
     ] {
+        let arguments = [&["add", "--yes", "--no-install"][..], arguments].concat();
+        let said = said(&world, &arguments);
+        let begin = format!("exit 1\nerror: {what} would stand in the project's file, which others read\n");
+        assert!(said.starts_with(&begin), "{said}");
+        assert!(said.contains(instead), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+        assert!(!world.path(".pml.json").exists());
+    }
+}
+
+/// Lines that fetch code which is not pinned, each with what is told of it.
+const UNPINNED: [(&[&str], &str); 10] = [
+    (
+        &["docker", "run", "-i", "image"],
+        "it fetches an image that is not pinned",
+    ),
+    (
+        &["docker", "--context", "x", "run", "img"],
+        "it fetches an image that is not pinned",
+    ),
+    (
+        &["podman", "run", "-e", "X=@sha256:1", "img"],
+        "it fetches an image that is not pinned",
+    ),
+    (
+        &["uv", "run", "--with", "x", "server.py"],
+        "`uv run --with` fetches packages that are not pinned",
+    ),
+    (
+        &["bunx", "-y", "foo"],
+        "`bunx` fetches a package that pml does not pin",
+    ),
+    (
+        &["pnpm", "dlx", "foo"],
+        "`pnpm dlx` fetches a package that pml does not pin",
+    ),
+    (
+        &["yarn", "dlx", "foo"],
+        "`yarn dlx` fetches a package that pml does not pin",
+    ),
+    (
+        &["bash", "-c", "npx -y foo"],
+        "`npx` in it fetches a package that pml does not pin",
+    ),
+    (
+        &["cmd", "/c", "npx", "-y", "foo"],
+        "`npx` in it fetches a package that pml does not pin",
+    ),
+    (
+        &["sh", "-c", "cd x && uv tool run foo"],
+        "`uv tool run` in it fetches a package that pml does not pin",
+    ),
+];
+
+#[test]
+fn code_that_is_not_pinned_is_told_before_it_runs() {
+    let world = World::new();
+    for (line, told) in UNPINNED {
         let arguments = [&["add", "foo", "--"][..], line].concat();
         let said = said(&world, &arguments);
-        assert!(said.contains(told), "{said}");
+        assert!(said.contains(&format!("note       {told}")), "{line:?}: {said}");
     }
     let pinned = said(&world, &["add", "foo", "--", "docker", "run", "image@sha256:abc"]);
     assert!(!pinned.contains("not pinned"), "{pinned}");
+}
+
+#[test]
+fn code_that_is_not_pinned_is_told_before_it_is_imported() {
+    let world = World::new();
+    let entries = UNPINNED.iter().enumerate().map(|(number, (line, _))| {
+        let entry = json!({ "command": line[0], "args": line[1..] });
+        (format!("s{number}"), entry)
+    });
+    let entries: serde_json::Map<String, Value> = entries.collect();
+    let file = world.home().join(".cursor/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, json!({ "mcpServers": entries }).to_string()).unwrap();
+    let shown = world.run(&["import", "--dry-run", "--json"]);
+    let (said, found) = (stderr(&shown), json_of(&shown));
+    for (number, (line, told)) in UNPINNED.iter().enumerate() {
+        let name = format!("  s{number}\n");
+        let (_, part) = said.split_once(&name).unwrap();
+        let part = part.split("\n  s").next().unwrap();
+        assert!(part.contains(&format!("note       {told}")), "{line:?}: {part}");
+        let note = found.to_string();
+        assert!(note.contains(told), "{line:?}: {note}");
+    }
 }
 
 #[test]

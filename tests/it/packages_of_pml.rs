@@ -1,6 +1,8 @@
 //! What pml is handed out as: archive, npm packages, wheel and crate, each made by its script and used as a newcomer would.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -55,8 +57,26 @@ impl Verdaccio {
         verdaccio
     }
 
+    /// Publishes the archives of a directory as a release does.
+    fn publish(&self, home: &Path) -> Output {
+        let script = root().join("dist/npm-publish.sh");
+        let arguments = [home.as_os_str(), "--access=public".as_ref()];
+        self.program(home, script.as_os_str())
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
     /// Runs npm against the registry alone, with a home of its own.
     fn npm(&self, home: &Path, arguments: &[&str]) -> Output {
+        self.program(home, "npm".as_ref())
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    /// A program that finds the registry alone.
+    fn program(&self, home: &Path, program: &OsStr) -> Command {
         let config = home.join("npmrc");
         let host = self.address.trim_start_matches("http:");
         std::fs::write(
@@ -64,17 +84,16 @@ impl Verdaccio {
             format!("registry={}\n{host}:_authToken=anybody\n", self.address),
         )
         .unwrap();
-        Command::new("npm")
-            .args(arguments)
+        let mut command = Command::new(program);
+        command
             .env("HOME", home)
             .env("npm_config_userconfig", config)
             .env("npm_config_cache", home.join("cache"))
             .env_remove("npm_config_registry")
             .env_remove("NPM_CONFIG_REGISTRY")
             .current_dir(home)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
+            .stdin(Stdio::null());
+        command
     }
 }
 
@@ -95,11 +114,15 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Where a release is built.
+const REPOSITORY: &str = "https://github.example/owner/name";
+
 /// Runs a script of `dist/` on the binary that the tests drive; returns the files that it names.
 fn packed(script: &str, out: &Path) -> Vec<PathBuf> {
     let output = Command::new(root().join("dist").join(script))
         .env("PML_BINARY", pml())
         .env("PML_DIST_OUT", out)
+        .env("PML_REPOSITORY", REPOSITORY)
         // As the tests were built: nothing is built again.
         .env("PML_PROFILE", "dev")
         .stdin(Stdio::null())
@@ -134,10 +157,8 @@ fn npm_installs_the_binary_of_this_platform_without_any_script() {
     let folder = tempfile::tempdir().unwrap();
     let archives = packed("npm.sh", folder.path());
     let registry = Verdaccio::start();
-    for archive in &archives {
-        let published = registry.npm(folder.path(), &["publish", archive.to_str().unwrap()]);
-        succeeded(&published, "npm publish");
-    }
+    assert_eq!(archives.len(), 2, "{archives:?}");
+    succeeded(&registry.publish(folder.path()), "npm-publish.sh");
     let prefix = folder.path().join("prefix");
     let prefix_argument = format!("--prefix={}", prefix.display());
     let installed = registry.npm(
@@ -165,6 +186,9 @@ fn npm_installs_the_binary_of_this_platform_without_any_script() {
         };
         let manifest: Value = serde_json::from_str(&text).unwrap();
         assert!(manifest.get("scripts").is_none(), "{manifest}");
+        // Without it npm refuses a provenance.
+        let repository = json!({ "type": "git", "url": format!("git+{REPOSITORY}.git") });
+        assert_eq!(manifest["repository"], repository, "{manifest}");
     }
 
     // The wrapper without its binary says what is missing.
@@ -177,6 +201,37 @@ fn npm_installs_the_binary_of_this_platform_without_any_script() {
         told.contains("is not installed") && told.contains("hint: "),
         "{told}"
     );
+}
+
+#[test]
+fn the_platforms_are_published_before_the_wrapper_and_a_pre_release_is_no_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let stub = folder.path().join("npm");
+    let script = format!(
+        "#!/bin/sh\nfor word; do printf '%s ' \"${{word##*/}}\"; done >> {0}\necho >> {0}\n",
+        log.display()
+    );
+    std::fs::write(&stub, script).unwrap();
+    std::fs::set_permissions(&stub, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::join_paths([folder.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+    for (version, tag) in [("0.2.0-rc.1", "--tag next "), ("0.2.0", "")] {
+        let packages = tempfile::tempdir().unwrap();
+        for name in ["", "linux-x64-musl-", "darwin-arm64-"] {
+            std::fs::write(packages.path().join(format!("pml-mcp-{name}{version}.tgz")), "").unwrap();
+        }
+        let _ = std::fs::remove_file(&log);
+        let published = Command::new(root().join("dist/npm-publish.sh"))
+            .arg(packages.path())
+            .arg("--provenance")
+            .env("PATH", &path)
+            .output()
+            .unwrap();
+        succeeded(&published, "npm-publish.sh");
+        let expected = ["darwin-arm64-", "linux-x64-musl-", ""]
+            .map(|name| format!("publish {tag}--provenance pml-mcp-{name}{version}.tgz \n"));
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), expected.concat());
+    }
 }
 
 #[test]

@@ -133,7 +133,7 @@ async fn a_program_that_is_missing_or_not_executable_is_told() {
     assert_eq!(
         exits,
         [
-            "could not be started: `no-such-program`: there is no such program (or its interpreter is missing)",
+            "could not be started: `no-such-program`: there is no such program on the PATH",
             "could not be started: `/dev/null`: Permission denied (os error 13)",
         ]
     );

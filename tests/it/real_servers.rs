@@ -444,3 +444,49 @@ fn the_git_server_is_added_by_one_command_and_tells_the_status() {
     assert!(!asks(&status) && status["isError"] != true, "{status}");
     assert!(texts(&status)[0].contains("a.txt"), "{status}");
 }
+
+#[test]
+fn a_native_module_whose_script_was_skipped_is_named_with_the_line_that_lets_it_run() {
+    if !have(&["npm", "node"]) {
+        return;
+    }
+    let line = "npx -y mcp-server-sqlite-npx@0.8.0 ./x.db";
+    let world = world("sqlite", line);
+    std::fs::remove_file(world.path(".pml.json")).unwrap();
+    let words: Vec<&str> = line.split(' ').collect();
+    let refused = world.run(&[&["add", "--yes", "sqlite", "--"][..], &words].concat());
+    let said = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    let (_, error) = said.split_once("\nerror: ").unwrap();
+    assert_eq!(
+        error,
+        "`sqlite` was not added: it could not be started\n  \
+         caused by: `sqlite3`, which it uses, lacks a part that an install script builds, and install scripts did not run: \
+         it exited with code 1\n\n\
+         hint: to see each of these scripts and decide: pml add --allow-scripts sqlite -- npx -y \
+         mcp-server-sqlite-npx@0.8.0 ./x.db\n"
+    );
+
+    // Where it is declared its failure is listed, and the file has what it wrote.
+    rule(&world, "sqlite", line, &json!({ "ask": ["*"] }));
+    let approved = world.run(&["approve", "--yes", "sqlite"]);
+    assert_eq!(approved.status.code(), Some(2), "{}", stderr(&approved));
+    assert!(
+        stderr(&approved).ends_with(
+            "hint: to let them run after you saw each of them: \"allowScripts\": true in the entry of `sqlite`, then \
+             pml install sqlite\n"
+        ),
+        "{}",
+        stderr(&approved)
+    );
+    let listed = stderr(&world.run(&["list"]));
+    assert!(
+        listed.contains("install scripts did not run: it exited with code 1\n  all of it: ~/.local/state/pml/failures/sqlite.log\n"),
+        "{listed}"
+    );
+    // The end of a long trace: of the paths that were tried, those of the module are in it.
+    let log = world.home().join(".local/state/pml/failures/sqlite.log");
+    let log = std::fs::read_to_string(log).unwrap();
+    let (_, wrote) = log.split_once("\n\nthe last lines it wrote:\n").unwrap();
+    assert!(wrote.contains("/node_modules/sqlite3/build/"), "{wrote}");
+}

@@ -127,3 +127,23 @@ fn a_registry_that_does_not_answer_holds_up_no_question() {
     assert!(asks(&asked), "{asked}");
     assert_eq!(asked["approval_context"]["dependency"]["integrity"], Value::Null);
 }
+
+#[test]
+fn a_person_is_told_of_a_withdrawn_version_before_they_import_it() {
+    if !can() {
+        return;
+    }
+    let registry = withdrawn();
+    let world = world(&registry, &json!({}), &KINDS[0]);
+    std::fs::remove_file(world.path(".pml.json")).unwrap();
+    let entries = json!({ "mcpServers": {
+        "exact": { "command": "npx", "args": ["-y", "hello@1.0.0"] },
+        "floating": { "command": "npx", "args": ["-y", "hello", "more"] },
+    } });
+    std::fs::create_dir(world.home().join(".cursor")).unwrap();
+    std::fs::write(world.home().join(".cursor/mcp.json"), entries.to_string()).unwrap();
+    let shown = world.run(&["import", "--dry-run"]);
+    let said = stderr(&shown);
+    let told = format!("note       {}", KINDS[0].said);
+    assert_eq!(said.matches(&told).count(), 2, "{said}");
+}

@@ -9,11 +9,12 @@ use super::super::CommandContext;
 use super::super::failure::{Hinted as _, Refused, hinted};
 use super::error::AddError;
 use super::{AddArguments, StartupWord};
+use crate::clients::{ClearSecret, clear_address, clear_header, clear_variable, clear_word};
 use crate::config::{self, Config, Files, Launch, Server};
 use crate::loader::{Plan, VersionSpec, pin, plan};
 use crate::permissions::ConfigChange;
 use crate::permissions::writer::{self, FileEdit, FileKind};
-use crate::protocol::{Shown, is_secret_name, shell};
+use crate::protocol::{Shown, shell};
 
 /// One declaration on its way into a file.
 pub(super) struct Draft {
@@ -33,29 +34,43 @@ pub(super) struct Draft {
     pub(super) line_limit: usize,
 }
 
-/// Refuses the value of a secret on its way into the file of a project, which is shared.
+/// Refuses a secret on its way into the file of a project, which is shared.
 fn no_secret(arguments: &AddArguments) -> anyhow::Result<()> {
-    let is_secret = |(name, value): &&(String, String)| {
-        !value.is_empty() && !value.contains("${") && is_secret_name(name)
-    };
-    let found = arguments
-        .variables
-        .iter()
-        .find(is_secret)
-        .filter(|_found| !arguments.user);
-    match found {
+    match clear_secret(arguments).filter(|_found| !arguments.user) {
         None => Ok(()),
-        Some((name, _)) => {
-            let written = shell::word(&format!("{name}=${{{name}}}"));
+        Some(ClearSecret { what, instead }) => {
+            let instead: Vec<String> = instead
+                .iter()
+                .map(|word| match word.as_str() {
+                    "…" => word.clone(),
+                    word => shell::word(word),
+                })
+                .collect();
+            let instead = Shown::line(&instead.join(" ")).to_string();
+            let more = if instead.starts_with("-- ") { "" } else { " …" };
+            let name = &arguments.name;
             Err(Refused(format!(
-                "the value of `{}` would stand in the project's file, which others read",
-                Shown::line(name)
+                "{what} would stand in the project's file, which others read"
             )))
             .hint(format!(
-                "to take it from your environment whenever the server starts: pml add --env {written} …"
+                "to take it from your environment whenever the server starts: pml add {name} {instead}{more}\n\
+                 to write it into your own file instead: pml add --user {name} …"
             ))
         }
     }
+}
+
+/// Finds a secret in the clear in what was typed.
+fn clear_secret(arguments: &AddArguments) -> Option<ClearSecret> {
+    let name = arguments.name.as_str();
+    let mut variables = arguments.variables.iter();
+    let mut headers = arguments.headers.iter();
+    let mut url = arguments.url.iter();
+    variables
+        .find_map(|(name, value)| clear_variable(name, value))
+        .or_else(|| headers.find_map(|(header, value)| clear_header(name, header, value)))
+        .or_else(|| url.find_map(|url| clear_address(name, url)))
+        .or_else(|| clear_word(name, &arguments.line))
 }
 
 /// Returns how the server is started, as it was typed.

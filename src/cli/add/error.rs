@@ -26,13 +26,24 @@ pub(crate) enum AddError {
         #[source]
         source: InstallError,
     },
+    /// The registry does not have its package, which stands in no file yet.
+    #[error("`{name}` was not added")]
+    NotFound {
+        /// The server.
+        name: DependencyName,
+        /// What the registry does not have.
+        #[source]
+        source: InstallError,
+    },
     /// It could not be installed or started.
-    #[error("`{name}` was not added: it could not be {what}")]
+    #[error("`{name}` was not added{}", .what.map(|what| format!(": it could not be {what}")).unwrap_or_default())]
     Start {
         /// The server.
         name: DependencyName,
-        /// What could not be done with it: `started`, or `reached`.
-        what: &'static str,
+        /// What could not be done with it: `started`, or `reached`; `None` where the cause begins so.
+        what: Option<&'static str>,
+        /// The same command with its install scripts, as it would be typed.
+        with_scripts: String,
         /// Why not.
         #[source]
         source: Arc<LoadError>,
@@ -44,7 +55,15 @@ impl Hint for AddError {
         match self {
             Self::Unpinnable { .. } => Some("write the package out instead of a `${VAR}`".to_owned()),
             Self::TooYoung { name, .. } => Some(now_hint(name)),
+            Self::NotFound { name, .. } => Some(format!(
+                "check the name and the version that you typed, and add it again: pml add {name} …"
+            )),
             Self::Start { name, source, .. } if source.is_about_age() => Some(now_hint(name)),
+            Self::Start {
+                source, with_scripts, ..
+            } if matches!(**source, LoadError::NativeModule { .. }) => {
+                Some(format!("to see each of these scripts and decide: {with_scripts}"))
+            }
             Self::Start { name, source, .. } => source.hint().or_else(|| {
                 Some(format!(
                     "to declare it all the same, without a start: pml add --no-install {name} …"

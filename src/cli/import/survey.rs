@@ -124,7 +124,7 @@ impl FoundFile {
 impl Survey {
     /// Reads the clients and works out what becomes of their servers; asks no registry.
     pub(super) fn new(context: &CommandContext, order: &ImportOrder) -> anyhow::Result<Self> {
-        let files = context.files();
+        let files = context.files().at_root(&context.environment);
         let project = files.project.parent().unwrap_or(Path::new("/")).to_owned();
         let mut unread = Vec::new();
         let mut read = Vec::new();

@@ -91,6 +91,9 @@ fn details(context: &CommandContext, taken: &Taken) -> Vec<String> {
     for (label, text) in shown.surroundings.labelled() {
         lines.push(labelled(label, &text));
     }
+    for note in shown.notes() {
+        lines.push(labelled("note", &note));
+    }
     for name in &taken.translation.secrets {
         lines.push(labelled(
             "secret",
@@ -151,7 +154,14 @@ fn server_json(server: &FoundServer) -> Value {
             "integrity": taken.resolved.as_ref().and_then(|resolved| resolved.integrity.as_ref()),
             "wasFloating": taken.floating,
             "secrets": taken.translation.secrets,
-            "notes": taken.translation.notes,
+            "notes": notes(taken),
         }),
     }
+}
+
+/// Returns what a person should know of what runs, and of what is not taken over.
+fn notes(taken: &Taken) -> Vec<String> {
+    let shown = taken.plan.shown(taken.resolved.as_ref(), now().millis());
+    let translated = taken.translation.notes.iter().cloned();
+    shown.notes().into_iter().chain(translated).collect()
 }

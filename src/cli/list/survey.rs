@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use super::super::{CommandContext, Haste, forecast};
+use super::super::{CommandContext, Haste, forecast, handed};
 use super::tool::{Outlook, Tool};
 use crate::config::{Config, FilePosition, Server, Startup};
 use crate::loader::{Known, LastFailure, Loader, Package, Plan, PlanError, VersionSpec, plan};
@@ -141,12 +141,18 @@ pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSu
         TaskTracker::new(),
     );
     let approvals = Place::of(&context.locations).approvals();
+    let handed = context.handed();
+    let environment = handed.planning(&context.environment);
     let mut listed: Vec<_> = config
         .servers
         .iter()
-        .map(|(name, server)| match plan(name, server, &context.environment) {
-            Ok(plan) => planned(server, &plan, &loader, &policy, &approvals),
-            Err(error) => unplanned(name, server, &error),
+        .map(|(name, server)| {
+            let mut listed = match plan(name, server, &environment) {
+                Ok(plan) => planned(server, &plan, &loader, &policy, &approvals),
+                Err(error) => unplanned(name, server, &error),
+            };
+            listed.notes.extend(handed::notes(context, &handed, server));
+            listed
         })
         .collect();
     report_collisions(&mut listed);

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::clients::secret;
 use crate::protocol::Shown;
 
 /// Says that a value is of another type than the key needs.
@@ -63,18 +62,6 @@ pub(super) fn objects(pairs: &[(String, String)]) -> Map<String, Value> {
         .iter()
         .map(|(name, value)| (name.clone(), json!(value)))
         .collect()
-}
-
-/// Tells whether the value of an option is a secret: by the name of the option, which must not name a file.
-pub(super) fn is_secret_option(option: &str, value: &str) -> bool {
-    let lower = option.to_ascii_lowercase();
-    let names_place = ["file", "path", "dir", "url"]
-        .iter()
-        .any(|end| lower.ends_with(end));
-    !names_place
-        && secret::names_secret(option)
-        && secret::is_secret(option, value)
-        && !value.starts_with('-')
 }
 
 /// Returns the value of `"tools"`: what is used, then what is not; `None` where everything is.

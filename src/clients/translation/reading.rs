@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::Translation;
-use super::parts::{is_secret_option, objects, odd, pairs, seconds, text, texts, tool_filter};
+use super::parts::{objects, odd, pairs, seconds, text, texts, tool_filter};
 use crate::clients::client::{Client, Meaning, Scope};
 use crate::clients::reference::{
     Handover, NeededVariable, ProjectDirectory, is_name, is_reference, need, rewritten, variable_name,
@@ -196,7 +196,9 @@ impl<'a> Reading<'a> {
             _ => {
                 let rewritten = self.rewritten(value)?;
                 let long = option.trim_start_matches('-');
-                if is_reference(&rewritten) || !(secret::is_token(value) || is_secret_option(long, value)) {
+                if is_reference(&rewritten)
+                    || !(secret::is_token(value) || secret::is_secret_option(long, value))
+                {
                     self.without_password(rewritten)
                 } else {
                     let name = if secret::names_secret(long) {

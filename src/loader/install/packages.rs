@@ -103,6 +103,11 @@ impl Packages {
         }
     }
 
+    /// Tells a person from now on what an installer waits for, instead of the log.
+    pub fn tell_waiting(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
+        self.tools.notices().take(Box::new(tell));
+    }
+
     /// Tells which packages come from public registries, by the user's settings; blocks.
     #[must_use]
     pub fn registries(&self) -> Registries {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::native_module;
 use super::restart::GivenUpError;
 use crate::history::HistoryError;
 use crate::loader::install::InstallError;
@@ -29,10 +30,12 @@ pub enum LoadError {
     #[error("it {0}")]
     Ended(Arc<Ended>),
     /// It ended before it was ready, because a part is missing that an install script would have built.
-    #[error("a part of it is missing that its install scripts build, and they did not run: it {ended}")]
+    #[error("{}, and install scripts did not run: it {}", native_module::missing(.module.as_deref()), .ended.reason)]
     NativeModule {
         /// The dependency.
         dependency: DependencyName,
+        /// The package whose part is missing, escaped, where what it wrote names it.
+        module: Option<String>,
         /// How it ended.
         ended: Arc<Ended>,
     },
@@ -104,8 +107,11 @@ impl LoadError {
             .is_some_and(|package| package.ecosystem() == Ecosystem::Npm)
             && plan.scripts() == Scripts::Off;
         match self {
-            Self::Ended(ended) if skipped && misses_native_module(&ended.stderr) => Self::NativeModule {
+            Self::Ended(ended) if skipped && native_module::is_missing(&ended.stderr) => Self::NativeModule {
                 dependency: plan.dependency().clone(),
+                // Where it is the package itself its name says nothing new.
+                module: native_module::package(&ended.stderr)
+                    .filter(|module| plan.package().is_none_or(|package| package.name() != module)),
                 ended,
             },
             error => error,
@@ -138,22 +144,6 @@ impl LoadError {
     }
 }
 
-/// Tells by the words of the usual loaders of native modules whether one is missing. They are no interface: what is not
-/// known here is told without a hint.
-fn misses_native_module(stderr: &str) -> bool {
-    let words = [
-        "Could not locate the bindings file",
-        "No native build was found",
-        "was compiled against a different Node.js version",
-    ];
-    let unfound = stderr
-        .lines()
-        .any(|line| line.contains("Cannot find module") && line.contains(".node'"));
-    unfound
-        || words.iter().any(|word| stderr.contains(word))
-        || stderr.contains("node_modules/bindings/bindings.js")
-}
-
 impl Hint for LoadError {
     fn hint(&self) -> Option<String> {
         match self {
@@ -165,8 +155,8 @@ impl Hint for LoadError {
                 Some("raise \"startTimeoutSeconds\" of this server in .pml.json".to_owned())
             }
             Self::NativeModule { dependency, .. } => Some(format!(
-                "to see each of these scripts and decide: pml add --allow-scripts {dependency} -- …, or, where it is declared, \
-                 \"allowScripts\": true in its entry and pml install {dependency}"
+                "to let them run after you saw each of them: \"allowScripts\": true in the entry of `{dependency}`, then \
+                 pml install {dependency}"
             )),
             Self::Changed { dependency, .. } => Some(format!(
                 "to start over with a new approval: pml uninstall {dependency}"

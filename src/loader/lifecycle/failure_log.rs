@@ -3,6 +3,7 @@
 //! One file for each name, replaced by the next failure, so they are as many as names and each is as long as what is kept
 //! of a server's stderr. The values that a server was given are hidden in it as in every error.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -68,6 +69,8 @@ impl FailureLogs {
             .duration_since(SystemTime::UNIX_EPOCH)
             .ok()?;
         let first = rest.lines().find(|line| !line.trim().is_empty())?;
+        // The lines themselves stand below, in the file.
+        let first = first.strip_suffix("; the last lines it wrote:").unwrap_or(first);
         Some(LastFailure {
             at: i64::try_from(since.as_millis()).ok()?,
             what: Shown::line(first.trim_end_matches([':', ';'])).to_string(),
@@ -92,7 +95,16 @@ impl FailureLogs {
             | LoadError::Handshake(_) => true,
         };
         if failed {
-            self.keep_failure(plan, report::render_hinted(error)).await;
+            let mut text = report::render_hinted(error);
+            if let LoadError::NativeModule { ended, .. } = error {
+                // Too long for the error itself.
+                let _ = write!(
+                    text,
+                    "\n\nthe last lines it wrote:\n{}",
+                    Shown::block(ended.last_lines())
+                );
+            }
+            self.keep_failure(plan, text).await;
         }
     }
 

@@ -9,6 +9,7 @@ mod last_use;
 mod launch;
 mod loader;
 mod mutex;
+mod native_module;
 pub mod restart;
 mod retirement;
 mod running_server;

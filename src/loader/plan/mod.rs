@@ -16,6 +16,7 @@ mod source;
 mod surroundings;
 #[cfg(test)]
 mod tests;
+mod unpinned;
 pub mod variables;
 
 pub use address::{Address, AddressError};
@@ -315,6 +316,10 @@ impl Plan {
                 age: published.map(|published| published.ago(now_unix_ms)),
                 left_out: left_out.map(|newer| newer.notice(now_unix_ms)),
                 provenance: resolved.and_then(Resolved::shown_provenance),
+                unpinned: match &self.source {
+                    PlanSource::Command { .. } => unpinned::notice(&self.line.words),
+                    PlanSource::Package(_) | PlanSource::Remote(_) => None,
+                },
                 ..ShownInstallation::default()
             }),
             remote: None,

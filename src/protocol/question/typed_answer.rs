@@ -101,7 +101,8 @@ impl Question {
     }
 
     /// Returns the label a person means by itself, in any case, or by its number.
-    fn named(&self, typed: &str) -> Option<String> {
+    #[must_use]
+    pub fn named(&self, typed: &str) -> Option<String> {
         let typed = typed.trim();
         let exact = self.options.iter().find(|option| option.label == typed);
         let similar = || {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::package::package_content;
 use crate::config::Server;
-use crate::loader::Plan;
+use crate::loader::{Plan, Steps};
 use crate::pins::{AcceptedLaunch, Pin, PinError, provenance_alarm};
 use crate::protocol::Digest;
 use crate::protocol::approval::{ShownChange, ShownDependency};
-use crate::proxy::{ClientRequest, Proxy, Refusal};
+use crate::proxy::{Proxy, Refusal};
 use crate::workflow::Workflow;
 
 /// Names what an answer accepts: the package, what is installed with it, its tools, and what is said of its provenance.
@@ -26,9 +26,9 @@ impl Proxy {
         server: &Server,
         plan: &Arc<Plan>,
         taken: &Workflow,
-        client_request: &ClientRequest,
+        steps: Option<Steps>,
     ) -> Result<(), Refusal> {
-        let accepted = match self.find_awaited(plan, taken, client_request).await {
+        let accepted = match self.find_awaited(plan, taken, steps).await {
             Ok(()) => self.accept_change(server, plan, taken).await,
             Err(refusal) => Err(refusal),
         };
@@ -44,13 +44,13 @@ impl Proxy {
         &self,
         plan: &Arc<Plan>,
         taken: &Workflow,
-        client_request: &ClientRequest,
+        steps: Option<Steps>,
     ) -> Result<(), Refusal> {
         let awaited = { taken.ask.dependency() }.is_some_and(ShownDependency::awaits_contents);
         if !awaited {
             return Ok(());
         }
-        let found = self.0.loader.find_contents(plan, client_request.steps()).await;
+        let found = self.0.loader.find_contents(plan, steps).await;
         found.map_err(|error| Refusal::Load {
             dependency: plan.dependency().clone(),
             source: Arc::new(error),

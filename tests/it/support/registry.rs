@@ -26,6 +26,8 @@ pub(crate) enum Body {
     Status(u16),
     /// Not at all: the connection closes.
     Closed,
+    /// Not at all: the connection stays open, and nothing comes.
+    Silent,
     /// As it is, once it is let go.
     Held(Arc<Held>),
 }
@@ -297,6 +299,7 @@ fn answer(stream: &TcpStream, shared: &Mutex<Shared>) {
         None => send("404 Not Found", 2, b"{}"),
         Some(Body::Status(status)) => send(&format!("{status} So"), 2, b"{}"),
         Some(Body::Closed) => Ok(()),
+        Some(Body::Silent) => std::io::copy(&mut stream, &mut std::io::sink()).map(drop),
         Some(Body::Moved(place)) => send(&format!("302 Found\r\nlocation: {place}"), 2, b"{}"),
         Some(Body::Flood(piece)) => {
             let mut outcome = send("200 OK", usize::MAX >> 12, b"");

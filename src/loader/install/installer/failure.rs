@@ -16,7 +16,7 @@ const ABSENT: [&str; 6] = [
     "there are no versions of",
     "no matching version",
 ];
-const UNREACHABLE: [&str; 12] = [
+const UNREACHABLE: [&str; 13] = [
     "ENOTFOUND",
     "EAI_AGAIN",
     "ECONNREFUSED",
@@ -25,6 +25,7 @@ const UNREACHABLE: [&str; 12] = [
     "ENETUNREACH",
     "EHOSTUNREACH",
     "ERR_SOCKET_TIMEOUT",
+    "network timeout at",
     "client error (Connect)",
     "dns error",
     "tcp connect error",

@@ -25,6 +25,7 @@ mod tar_entries;
 mod tools;
 mod uv;
 mod venv;
+mod waiting;
 mod withdrawal;
 
 pub(super) use attestations::{AttestationLead, attest};

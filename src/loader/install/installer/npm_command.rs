@@ -5,6 +5,8 @@ use std::path::Path;
 
 use super::process::{InstallerOutput, Program};
 use super::tools::Tools;
+use super::waiting;
+use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
 
 /// Runs npm to a successful end.
@@ -28,5 +30,8 @@ pub(super) async fn run(
         // It tells of each attempt that failed: of a registry that does not answer nothing else is heard for a minute.
         arguments.insert(3, "--loglevel=http".into());
     }
+    let environment = tools.environment().clone();
+    let patience = off_thread(move || waiting::npm_patience(&environment)).await;
+    arguments.splice(1..1, patience.unwrap_or_default());
     tools.run(npm, spec, directory, arguments, []).await
 }

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 use super::growth::Growth;
+use super::waiting::Silence;
 use crate::protocol::{Secrets, Shown};
 
 /// The answer of `npm view` for a range of many versions is the longest one that is read.
@@ -50,6 +51,8 @@ pub(super) struct InstallerRun<'a> {
     pub(super) supervisor: Option<&'a Path>,
     /// What it knows that must not be shown.
     pub(super) secrets: Secrets,
+    /// What is told while it says nothing.
+    pub(super) silence: Silence,
 }
 
 /// What an installer left.
@@ -136,7 +139,7 @@ impl InstallerRun<'_> {
             let reading = async {
                 tokio::join!(
                     keep_start(output, &mut stdout),
-                    keep_end(errors, &mut stderr, &self.secrets)
+                    keep_end(errors, &mut stderr, &self.secrets, &self.silence)
                 );
             };
             tokio::pin!(reading);
@@ -144,6 +147,8 @@ impl InstallerRun<'_> {
             tokio::pin!(deadline);
             let exceeded = self.growth.exceeded();
             tokio::pin!(exceeded);
+            let silent = self.silence.told();
+            tokio::pin!(silent);
             let mut read = false;
             let ending = loop {
                 tokio::select! {
@@ -153,6 +158,7 @@ impl InstallerRun<'_> {
                         break if status.success() { InstallerEnd::Success } else { InstallerEnd::Failed(status.to_string()) };
                     }
                     () = &mut reading, if !read => read = true,
+                    () = &mut silent => {}
                     () = &mut exceeded => break InstallerEnd::TooLarge,
                     () = &mut deadline => {
                         break InstallerEnd::Failed(format!("stopped after {} seconds", self.limit.as_secs()));
@@ -203,9 +209,15 @@ async fn keep_start(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) 
     .await;
 }
 
-async fn keep_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>, secrets: &Secrets) {
+async fn keep_end(
+    source: Option<impl AsyncRead + Unpin>,
+    kept: &mut Vec<u8>,
+    secrets: &Secrets,
+    silence: &Silence,
+) {
     each_chunk(source, |chunk| {
-        tell_attempts(chunk, secrets);
+        silence.broken();
+        tell_attempts(chunk, secrets, silence);
         kept.extend_from_slice(chunk);
         if kept.len() > 2 * STDERR_LIMIT {
             kept.drain(..kept.len() - STDERR_LIMIT);
@@ -214,16 +226,16 @@ async fn keep_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>, se
     .await;
 }
 
-/// Tells a person of each request that npm will make again: it waits for up to a minute in between.
-fn tell_attempts(chunk: &[u8], secrets: &Secrets) {
+/// Tells a person of each request that failed: npm waits before it makes it again, if it does.
+fn tell_attempts(chunk: &[u8], secrets: &Secrets, silence: &Silence) {
     // npm writes each line at once; one that is cut all the same is not told.
     for line in String::from_utf8_lossy(chunk).lines() {
         if let Some(attempt) = attempt_of(line) {
             let attempt = secrets.hide(attempt);
-            tracing::warn!(
-                "the registry does not answer, it is asked again: {}",
+            silence.tell(&format!(
+                "the registry does not answer: {}",
                 Shown::line(&attempt)
-            );
+            ));
         }
     }
 }
@@ -252,6 +264,7 @@ pub(super) struct Program {
 
 #[cfg(test)]
 mod tests {
+    use super::super::waiting::WaitNotices;
     use super::*;
     use std::time::Instant;
 
@@ -265,6 +278,7 @@ mod tests {
             growth: growth(directory, None),
             supervisor: None,
             secrets: Secrets::default(),
+            silence: Silence::of(Path::new("sh"), None, WaitNotices::default()),
         }
     }
 

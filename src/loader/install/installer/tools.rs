@@ -13,6 +13,7 @@ use super::credentials;
 use super::failure::failure;
 use super::growth::{self, Growth};
 use super::process::{InstallerEnd, InstallerOutput, InstallerRun, Program};
+use super::waiting::{self, Silence, WaitNotices};
 use crate::config::{Environment, Locations, ProvenanceSettings};
 use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
@@ -22,8 +23,8 @@ use crate::loader::process::{find_program, search_path};
 /// A download that takes longer than this has stalled or never ends.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// What company networks need: the user's proxy, certificates and registries.
-const KEPT: [&str; 27] = [
+/// What company networks need: the user's proxy, certificates, registries and patience.
+const KEPT: [&str; 33] = [
     "HOME",
     "TMPDIR",
     "XDG_CONFIG_HOME",
@@ -45,10 +46,16 @@ const KEPT: [&str; 27] = [
     "NPM_CONFIG_REGISTRY",
     "NPM_CONFIG_USERCONFIG",
     "NPM_CONFIG_CAFILE",
+    "NPM_CONFIG_FETCH_RETRIES",
+    "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT",
+    "NPM_CONFIG_FETCH_RETRY_MINTIMEOUT",
+    "NPM_CONFIG_FETCH_TIMEOUT",
     "UV_DEFAULT_INDEX",
     "UV_INDEX",
     "UV_INDEX_URL",
     "UV_EXTRA_INDEX_URL",
+    "UV_HTTP_RETRIES",
+    "UV_HTTP_TIMEOUT",
     "UV_NATIVE_TLS",
     "UV_SYSTEM_CERTS",
 ];
@@ -61,6 +68,8 @@ pub(in crate::loader) struct Tools {
     /// The user's own file, which says what provenance is verified with.
     user_config: PathBuf,
     supervisor: Option<PathBuf>,
+    /// Where a person hears what an installer waits for.
+    notices: WaitNotices,
 }
 
 impl Tools {
@@ -70,6 +79,7 @@ impl Tools {
             cache: locations.cache().to_owned(),
             user_config: locations.user_config(),
             supervisor: None,
+            notices: WaitNotices::default(),
         }
     }
 
@@ -79,6 +89,11 @@ impl Tools {
             supervisor: Some(supervisor),
             ..self
         }
+    }
+
+    /// Returns where a person hears what an installer waits for.
+    pub(in crate::loader::install) fn notices(&self) -> &WaitNotices {
+        &self.notices
     }
 
     /// Finds a program on the user's `PATH`, or says for which package it is missing.
@@ -152,21 +167,28 @@ impl Tools {
     ) -> Result<InstallerOutput, InstallError> {
         let mut variables = self.variables();
         variables.extend(extra.into_iter().map(|(name, value)| (name.into(), value)));
+        let arguments: Vec<OsString> = arguments
+            .into_iter()
+            .map(|argument| argument.as_ref().to_owned())
+            .collect();
         let (environment, seen) = (self.environment.clone(), variables.clone());
-        let secrets = off_thread(move || credentials::of(&environment, &seen)).await;
+        let (name, spec, words) = (program.name, package.to_owned(), arguments.clone());
+        let settings = off_thread(move || {
+            let host = waiting::host(name, &spec, &words, &seen, &environment);
+            (credentials::of(&environment, &seen), host)
+        });
+        let (secrets, host) = settings.await.unwrap_or_default();
         let growth = Growth::of(directory, &self.cache, &self.environment);
         let run = InstallerRun {
             program: &program.path,
-            arguments: arguments
-                .into_iter()
-                .map(|argument| argument.as_ref().to_owned())
-                .collect(),
+            arguments,
             directory,
             variables,
             limit: LIMIT,
             growth: growth.clone(),
             supervisor: self.supervisor.as_deref(),
-            secrets: secrets.unwrap_or_default(),
+            secrets,
+            silence: Silence::of(&program.path, host, self.notices.clone()),
         };
         let finished = run
             .finish()
