@@ -6,6 +6,9 @@
 
 mod apply;
 mod claude_program;
+mod declarations;
+mod fate;
+mod handed;
 mod learning;
 mod naming;
 mod survey;

@@ -1,6 +1,8 @@
 //! Registers pml in one client: shown, asked, written down in a journal, then written.
 
-use super::failure::hinted;
+use std::collections::BTreeMap;
+
+use super::failure::{Refused, hinted};
 use super::import::{ClaudeOrder, carry_out};
 use super::own_program::own_program;
 use super::terminal::{self, TerminalReply};
@@ -49,7 +51,10 @@ pub(super) fn register(
     }
     let own = own_entry(place.client, &program, &[], None);
     let (name, own) = match standing {
-        Some(standing) => (standing.name.clone(), renewed_entry(&standing.entry, &own)),
+        Some(standing) => (
+            standing.name.clone(),
+            renewed_entry(&standing.entry, &own).map_err(Refused)?,
+        ),
         None => (OWN_NAME.to_owned(), own),
     };
     output::say(&format!(
@@ -86,6 +91,7 @@ pub(super) fn register(
         clients: Vec::new(),
         claude: Vec::new(),
         configurations: Vec::new(),
+        handed: BTreeMap::new(),
     };
     if place.client.is_edited_by_pml(place.scope) {
         let edit = file.edited(&[], Some((&name, &own)))?;

@@ -3,12 +3,14 @@
 #[cfg(target_os = "linux")]
 mod kills;
 mod real_clients;
+mod values;
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ::pml::clients::{ClientFile, places};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -91,30 +93,47 @@ fn read(world: &World, file: &str) -> String {
 fn settled() -> World {
     let world = World::new();
     // What the editor would fill in for its input.
-    world.set("K", "v");
+    world.set("CODE_ONE_K", "v");
+    // Under this name the shell has something else: the input gets one of its own.
+    world.set("K", "other");
     for (file, text) in FIXTURES {
         write(&world, file, text);
     }
     world
 }
 
-/// Starts pml as a client would by the entry in its file, and lists its tools.
-fn tools_by(world: &World, entry: &Value) -> Vec<String> {
+/// Starts pml as a client would, by the entry in its file; what the entry refers to is filled in from the world.
+fn started_by(world: &World, file: &str) -> Client {
+    let environment = ::pml::config::Environment::new([("HOME", world.home())], world.project());
+    let path = world.home().join(file);
+    let mut places = places(&environment, &world.home().join("project")).into_iter();
+    let place = places.find(|place| place.path == path).unwrap();
+    let read = ClientFile::read(place).unwrap();
+    let entry = &Value::Object(read.registration().unwrap().entry.clone());
     let mut words: Vec<&str> = match &entry["command"] {
         Value::Array(words) => words.iter().map(|word| word.as_str().unwrap()).collect(),
         command => vec![command.as_str().unwrap()],
     };
-    words.extend(
-        entry["args"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|word| word.as_str().unwrap()),
-    );
+    let more = entry["args"].as_array().into_iter().flatten();
+    words.extend(more.map(|word| word.as_str().unwrap()));
     let mut command: Command = world.program(Path::new(words[0]));
     command.args(&words[1..]);
+    for key in ["env", "environment"] {
+        for (name, value) in entry[key].as_object().into_iter().flatten() {
+            let value = value.as_str().unwrap();
+            if !value.contains('$') && !value.contains('{') {
+                command.env(name, value);
+            }
+        }
+    }
     let mut client = Client::start(command);
     client.initialize("2025-06-18");
+    client
+}
+
+/// Starts pml as a client would, and lists its tools.
+fn tools_by(world: &World, file: &str) -> Vec<String> {
+    let mut client = started_by(world, file);
     let tools = client.tools();
     assert!(client.close().success());
     tools
@@ -163,31 +182,20 @@ fn of_every_client_the_servers_come_behind_pml_and_every_byte_comes_back() {
     );
     assert!(codex.ends_with("[tui]\n# kept\ntheme = 'x'\n"), "{codex}");
     let code: Value = serde_json::from_str(&read(&world, ".config/Code/User/mcp.json")).unwrap();
-    assert_eq!(code["servers"]["pml"]["env"], json!({ "K": "${input:k}" }));
+    assert_eq!(
+        code["servers"]["pml"]["env"],
+        json!({ "CODE_ONE_K": "${input:k}" })
+    );
 
     // What a client starts now has all tools at once, by the absolute path of the program itself.
-    for (file, keys) in [
-        (".copilot/mcp-config.json", &["mcpServers", "pml"][..]),
-        (".config/opencode/opencode.jsonc", &["mcp", "pml"]),
-        ("project/opencode.json", &["mcp", "servers", "pml"]),
-    ] {
-        let text = read(&world, file).replace("// the first version", "");
-        let mut entry: Value = serde_json::from_str(&text).unwrap();
-        for key in keys {
-            entry = entry[*key].take();
-        }
-        let tools = tools_by(&world, &entry);
-        for server in [
-            "cursor-one",
-            "codex-one",
-            "zed-one",
-            "opencode-two",
-            "project-one",
-        ] {
-            assert!(
-                tools.contains(&format!("{server}__echo")),
-                "{file}: {server}: {tools:?}"
-            );
+    for (file, _) in FIXTURES {
+        let tools = tools_by(&world, file);
+        for (_, text) in FIXTURES {
+            let server = text
+                .split(['"', '.', ' ', ']'])
+                .find(|word| word.ends_with("-one") || word.ends_with("-two"));
+            let tool = format!("{}__echo", server.unwrap());
+            assert!(tools.contains(&tool), "{file}: {tool}: {tools:?}");
         }
     }
     // Everybody who clones the project reads its file: what is the user's own is in the user's.

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::claude_program::{ClaudeOrder, ClaudeProgram};
-use super::survey::{FoundFile, Survey, kind};
+use super::fate::kind;
+use super::survey::{FoundFile, Survey};
 use super::{ImportOrder, Originals};
 use crate::cli::failure::hinted;
 use crate::cli::own_program::own_program;
 use crate::cli::{CommandContext, interruption, output};
 use crate::clients::{
-    ClaudeChange, ConfigurationChange, Edit, FileChange, Handover, Journal, NeededVariable, OWN_NAME, Scope,
-    is_for_the_person, own_entry, renewed_entry,
+    ClaudeChange, ClientError, ClientFile, ConfigurationChange, Edit, Editing, FileChange, Handover, Journal,
+    NeededVariable, OWN_NAME, Scope, is_for_the_person, own_entry, renewed_entry,
 };
 use crate::permissions::ConfigChange;
 use crate::permissions::writer;
@@ -152,26 +153,36 @@ fn prepare<'a>(found: &'a FoundFile, originals: Originals, program: &Path) -> an
     // A value that moves within the user's own file is where it was; in a project's it would stay for everyone, and
     // among the words of a command every process could read it.
     let may_move = is_edited && scope == Scope::User;
+    // What another program or a person writes gets an entry of pml once, and none that is changed.
+    let may_write = is_edited || (client.editing == Editing::OwnProgram && !found.registered);
     let variables: Vec<NeededVariable> = found
         .variables()
         .into_iter()
-        .map(|variable| match variable.handover {
-            Handover::Value(_) if !may_move => NeededVariable {
-                handover: Handover::Person,
-                ..variable
-            },
-            _ => variable,
+        .map(|variable| {
+            let stays_nowhere = match &variable.handover {
+                Handover::Value(_) => !may_move,
+                Handover::Reference { variable: own, .. } => !may_write && *own != variable.name,
+                Handover::Client(_) => !may_write,
+                Handover::File(_) | Handover::Environment | Handover::Person => false,
+            };
+            if stays_nowhere {
+                NeededVariable {
+                    handover: Handover::Person,
+                    ..variable
+                }
+            } else {
+                variable
+            }
         })
         .collect();
     let to_set = variables
         .iter()
         .filter(|variable| is_for_the_person(client, variable))
-        .filter(|variable| from_file.is_none() || variable.handover == Handover::Person)
         .map(|variable| variable.name.clone())
         .collect();
     let own = own_entry(client, program, &variables, from_file);
     let (own_name, own) = match file.registration() {
-        Some(standing) => (standing.name.clone(), renewed_entry(&standing.entry, &own)),
+        Some(standing) => (standing.name.clone(), renewed(file, &standing.entry, &own)?),
         None => (OWN_NAME.to_owned(), own),
     };
     let removed = found.removed(originals);
@@ -185,6 +196,13 @@ fn prepare<'a>(found: &'a FoundFile, originals: Originals, program: &Path) -> an
         own_name,
         edit,
         to_set,
+    })
+}
+
+fn renewed(file: &ClientFile, standing: &Map<String, Value>, own: &Value) -> Result<Value, ClientError> {
+    renewed_entry(standing, own).map_err(|reason| ClientError::Edit {
+        path: file.path.clone(),
+        reason,
     })
 }
 
@@ -258,6 +276,7 @@ fn journal(
         clients,
         claude: claude.collect(),
         configurations,
+        handed: survey.handed.clone(),
     })
 }
 

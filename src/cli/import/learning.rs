@@ -1,5 +1,6 @@
 //! Learns the tools of imported servers, so that the first list of tools is complete.
 
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use super::ImportOrder;
 use super::survey::{Survey, Taken};
 use crate::cli::introduction::{Newcomer, NotIntroduced};
 use crate::cli::{CommandContext, Haste, authority, failure, interruption, output};
-use crate::clients::Handover;
+use crate::clients::{Handover, NeededVariable};
 use crate::config::{self, Environment};
 use crate::loader::{Loader, plan};
 use crate::protocol::DependencyName;
@@ -37,15 +38,10 @@ impl Learned {
 
 /// Installs and starts every imported server once, and records that the person agreed to it.
 pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder) -> anyhow::Result<Learned> {
-    let context = CommandContext {
-        environment: with_values(&context.environment, survey),
-        locations: context.locations.clone(),
-        config: context.config.clone(),
-    };
     let mut learned = Learned::default();
-    let done = interruption::with_loader(&context, Haste::None, async |loader| {
+    let done = interruption::with_loader(context, Haste::None, async |loader| {
         for taken in survey.taken().filter(|taken| !taken.server.disabled) {
-            let outcome = learn(&context, taken, order, loader).await;
+            let outcome = learn(context, taken, order, loader).await;
             match &outcome {
                 Ok(1) => output::say(&format!("{}: works, 1 tool", taken.name)),
                 Ok(tools) => output::say(&format!("{}: works, {tools} tools", taken.name)),
@@ -76,7 +72,8 @@ async fn learn(
         .and_then(|config| authority::ruled(context, &config, &taken.name, &[]));
     ruled.map_err(|error| failure::text(&error))?;
     // With the values of here: a variable that only the client has is missing, and that is said.
-    let plan = plan(&taken.name, &taken.server, &context.environment);
+    let environment = with_values(&context.environment, &taken.translation.variables);
+    let plan = plan(&taken.name, &taken.server, &environment);
     let plan = Arc::new(plan.map_err(|error| crate::report::render_hinted(&error))?);
     let newcomer = Newcomer {
         name: &taken.name,
@@ -97,15 +94,17 @@ async fn learn(
     Ok(tools)
 }
 
-/// Returns the environment with the values that the clients' files hold: a server gets them by pml's entry there.
-fn with_values(environment: &Environment, survey: &Survey) -> Environment {
-    let mut with = environment.clone();
-    for variable in survey.found.iter().flat_map(super::survey::FoundFile::variables) {
-        if let Handover::Value(value) = &variable.handover
-            && environment.variable(&variable.name).is_none()
-        {
-            with = with.with(variable.name.clone(), value.clone());
+/// Returns the environment as pml has it for a server in its client: with the values that the client's file holds.
+fn with_values(environment: &Environment, variables: &[NeededVariable]) -> Environment {
+    variables.iter().fold(environment.clone(), |with, variable| {
+        let value = match &variable.handover {
+            Handover::Value(value) => Some(OsString::from(value)),
+            Handover::Reference { variable, .. } => environment.variable(variable).map(OsStr::to_owned),
+            Handover::Client(_) | Handover::File(_) | Handover::Environment | Handover::Person => None,
+        };
+        match value {
+            Some(value) => with.with(variable.name.clone(), value),
+            None => with,
         }
-    }
-    with
+    })
 }

@@ -4,21 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
-use super::naming::{self, Identity, Naming};
-use super::{Destination, ImportOrder, Originals};
+use super::fate::Fates;
+use super::{ImportOrder, Originals};
 use crate::cli::CommandContext;
 use crate::cli::failure::{Hinted as _, Refused};
-use crate::clients::{
-    CLIENTS, Client, ClientFile, ClientPlace, ClientServer, NeededVariable, Scope, Translation, Untakeable,
-    places, translate,
-};
-use crate::config::{self, ConfigError, Environment, Files, Launch, Server};
-use crate::loader::{Plan, Resolved, plan};
-use crate::permissions::writer::{self, FileKind, WriteError};
-use crate::permissions::{ConfigChange, servers};
-use crate::protocol::DependencyName;
+use crate::clients::{CLIENTS, Client, ClientFile, ClientPlace, NeededVariable, Scope, Translation, places};
+use crate::config::{Files, Server};
+use crate::loader::{Plan, Resolved};
+use crate::protocol::{DependencyName, Digest};
 
 /// Everything that was found.
 pub(super) struct Survey {
@@ -28,6 +21,8 @@ pub(super) struct Survey {
     pub(super) found: Vec<FoundFile>,
     /// Files that could not be read.
     pub(super) unread: Vec<anyhow::Error>,
+    /// Which value each variable stands for that servers refer to.
+    pub(super) handed: BTreeMap<String, Digest>,
 }
 
 /// A file of a client.
@@ -62,6 +57,8 @@ pub(super) enum Fate {
 pub(super) struct Taken {
     pub(super) name: DependencyName,
     pub(super) translation: Translation,
+    /// The secrets that stood in the clear: what each was given to, and the variable it becomes.
+    pub(super) secrets: Vec<(String, String)>,
     /// The file that will declare it.
     pub(super) file: PathBuf,
     pub(super) is_users: bool,
@@ -99,8 +96,10 @@ impl FoundFile {
                 Fate::Stays(_) => continue,
             };
             for variable in needed {
-                if all.iter().all(|known| known.name != variable.name) {
-                    all.push(variable.clone());
+                // One name is one value, which may come in two ways.
+                match all.iter_mut().find(|known| known.name == variable.name) {
+                    Some(known) => known.take_stronger(variable.handover.clone()),
+                    None => all.push(variable.clone()),
                 }
             }
         }
@@ -138,27 +137,41 @@ impl Survey {
                 Err(error) => unread.push(error.into()),
             }
         }
-        let mut taken = declared(&files)?;
+        let mut fates = Fates::new(context, order, &files, &project, &clients(context, &project))?;
+        // What can have no other name is known before any is made up.
+        let translated: Vec<_> = read
+            .into_iter()
+            .map(|file| {
+                let servers: Vec<_> = file
+                    .others()
+                    .map(|server| (server.clone(), fates.translated(&file, server)))
+                    .collect();
+                (file, servers)
+            })
+            .collect();
         let mut found = Vec::new();
-        for file in read {
-            let registered = file.registration().is_some();
-            let servers = file
-                .others()
-                .map(|server| {
-                    let fate = fate(context, order, &files, &project, &file, server, &mut taken);
-                    FoundServer {
-                        name: server.name.clone(),
-                        fate: fate.unwrap_or_else(Fate::Stays),
-                    }
-                })
-                .collect();
+        for (file, servers) in translated {
+            let servers = servers.into_iter().map(|(server, translated)| {
+                let fate = fates.fate(&file, &server, translated);
+                FoundServer {
+                    name: server.name,
+                    fate: fate.unwrap_or_else(Fate::Stays),
+                }
+            });
+            let servers = servers.collect();
             found.push(FoundFile {
+                registered: file.registration().is_some(),
                 file,
                 servers,
-                registered,
             });
         }
-        Ok(Self { files, found, unread })
+        let handed = fates.handed();
+        Ok(Self {
+            files,
+            found,
+            unread,
+            handed,
+        })
     }
 
     /// Tells whether there is nothing that could come behind pml.
@@ -179,6 +192,14 @@ impl Survey {
             Fate::Same { .. } | Fate::Stays(_) => None,
         })
     }
+}
+
+/// Reads the files of all clients, whichever are imported from: what they hand to pml counts.
+fn clients(context: &CommandContext, project: &Path) -> Vec<ClientFile> {
+    places(&context.environment, project)
+        .into_iter()
+        .filter_map(|place| ClientFile::read(place).ok())
+        .collect()
 }
 
 /// Returns the places to look at.
@@ -232,143 +253,5 @@ fn wanted(context: &CommandContext, order: &ImportOrder, project: &Path) -> anyh
             context.path(&path)
         )))
         .hint("pml reads JSON, TOML and YAML as the clients of `pml import --help` write them"),
-    }
-}
-
-/// Reads what the files of pml declare already.
-fn declared(files: &Files) -> anyhow::Result<BTreeMap<DependencyName, Identity>> {
-    let mut all = BTreeMap::new();
-    for path in [&files.user, &files.project] {
-        let Some(text) = config::load_text(path)? else {
-            continue;
-        };
-        let mut entries = servers(&text)?;
-        for (name, server) in config::check(path, &text)?.servers {
-            let entry = entries.remove(name.as_str()).unwrap_or_default();
-            let entry = entry.as_object().cloned().unwrap_or_default();
-            all.insert(name, Identity::of(&server.launch, &entry));
-        }
-    }
-    Ok(all)
-}
-
-/// Works out what becomes of one server; an error says why it stays.
-fn fate(
-    context: &CommandContext,
-    order: &ImportOrder,
-    files: &Files,
-    project: &Path,
-    file: &ClientFile,
-    server: &ClientServer,
-    taken: &mut BTreeMap<DependencyName, Identity>,
-) -> Result<Fate, String> {
-    let into = match (order.destination, file.place.scope) {
-        (Destination::User, _) | (Destination::ByScope, Scope::User) => Scope::User,
-        (Destination::Project, _) | (Destination::ByScope, Scope::Local | Scope::Project) => Scope::Project,
-    };
-    let client = file.place.client;
-    let translation = translate(client, server, into, project).map_err(|Untakeable(reason)| reason)?;
-    let is_users = into == Scope::User;
-    let path = if is_users { &files.user } else { &files.project };
-    let probe: DependencyName = "imported".parse().map_err(|_| String::new())?;
-    let read = declaration(context, path, is_users, files, &probe, &translation.entry)?;
-    let identity = Identity::of(&read.launch, &translation.entry);
-    let name = naming::name(&server.name, client.id, &identity, taken).ok_or("no name is left for it")?;
-    let name = match name {
-        Naming::Same(name) => {
-            return Ok(Fate::Same {
-                name,
-                variables: translation.variables,
-            });
-        }
-        Naming::New(name) => name,
-    };
-    let server = declaration(context, path, is_users, files, &name, &translation.entry)?;
-    let environment = with_variables(&context.environment, &translation.variables);
-    let plan = plan(&name, &server, &environment).map_err(|error| crate::report::render(&error, None))?;
-    taken.insert(name.clone(), identity);
-    Ok(Fate::Taken(Box::new(Taken {
-        name,
-        translation,
-        file: path.clone(),
-        is_users,
-        server,
-        plan: Arc::new(plan),
-        resolved: None,
-        floating: None,
-    })))
-}
-
-/// Returns an environment in which every variable has a value: what a server is does not depend on which.
-fn with_variables(environment: &Environment, variables: &[NeededVariable]) -> Environment {
-    let mut with = environment.clone();
-    for variable in variables {
-        if environment.variable(&variable.name).is_none() {
-            with = with.with(variable.name.clone(), "set-by-the-client");
-        }
-    }
-    with
-}
-
-/// Returns whose file a configuration is.
-pub(super) fn kind(is_users: bool, files: &Files) -> FileKind<'_> {
-    if is_users {
-        FileKind::User
-    } else {
-        FileKind::Pml(files)
-    }
-}
-
-/// Reads an entry as the configuration would; an error says what it does not take.
-fn declaration(
-    context: &CommandContext,
-    path: &Path,
-    is_users: bool,
-    files: &Files,
-    name: &DependencyName,
-    entry: &Map<String, Value>,
-) -> Result<Server, String> {
-    let put = ConfigChange::PutServer {
-        name: name.to_string(),
-        entry: Value::Object(entry.clone()),
-    };
-    let edited = writer::preview(path, kind(is_users, files), &[put]).map_err(|error| reason(&error))?;
-    let mut config = config::check(path, &edited.after).map_err(|error| error.to_string())?;
-    config
-        .servers
-        .remove(name)
-        .ok_or_else(|| format!("it is lost on its way into {}", context.path(path)))
-}
-
-/// Returns what is wrong, without a place in a text that was not written.
-fn reason(error: &WriteError) -> String {
-    match error {
-        WriteError::Breaking { source, .. } => match &**source {
-            ConfigError::Invalid { problem, .. } => problem.to_string(),
-            source => source.to_string(),
-        },
-        error => crate::report::render_hinted(error),
-    }
-}
-
-impl Taken {
-    /// Writes an exact version into the declaration; tells whether that was possible.
-    pub(super) fn pinned(&mut self, context: &CommandContext, files: &Files, launch: &Launch) -> bool {
-        let mut entry = self.translation.entry.clone();
-        match launch {
-            Launch::Command { args, .. } => entry.insert("args".to_owned(), serde_json::json!(args)),
-            Launch::Package { package, .. } => entry.insert("package".to_owned(), serde_json::json!(package)),
-            Launch::Remote { .. } => return false,
-        };
-        let read = declaration(context, &self.file, self.is_users, files, &self.name, &entry);
-        let Ok(server) = read else { return false };
-        let environment = with_variables(&context.environment, &self.translation.variables);
-        let Ok(plan) = plan(&self.name, &server, &environment) else {
-            return false;
-        };
-        self.translation.entry = entry;
-        self.server = server;
-        self.plan = Arc::new(plan);
-        true
     }
 }

@@ -91,10 +91,10 @@ fn details(context: &CommandContext, taken: &Taken) -> Vec<String> {
     for (label, text) in shown.surroundings.labelled() {
         lines.push(labelled(label, &text));
     }
-    for name in &taken.translation.secrets {
+    for (name, variable) in &taken.secrets {
         lines.push(labelled(
             "secret",
-            &format!("{name} stands in the clear; it becomes ${{{name}}}"),
+            &format!("{name} stands in the clear; it becomes ${{{variable}}}"),
         ));
     }
     if let Some(tools) = taken.translation.entry.get("tools") {
@@ -150,7 +150,7 @@ fn server_json(server: &FoundServer) -> Value {
             "version": taken.resolved.as_ref().map(|resolved| &resolved.version),
             "integrity": taken.resolved.as_ref().and_then(|resolved| resolved.integrity.as_ref()),
             "wasFloating": taken.floating,
-            "secrets": taken.translation.secrets,
+            "secrets": taken.secrets.iter().map(|(_, variable)| variable).collect::<Vec<_>>(),
             "notes": taken.translation.notes,
         }),
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::apply::carry_out;
 use super::claude_program::ClaudeOrder;
-use super::survey::kind;
+use super::fate::kind;
 use crate::cli::failure::{Hinted as _, Refused};
 use crate::cli::server_pins::lock_beside;
 use crate::cli::terminal::{self, TerminalReply};
