@@ -22,8 +22,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-pub(super) use self::apply::{carry_out, print_for_person};
-pub(super) use self::claude_program::ClaudeOrder;
+pub(super) use self::apply::print_for_person;
+pub(super) use self::claude_program::{ClaudeOrder, carry_out, say_left};
 use self::survey::Survey;
 use super::failure::{Hinted as _, Refused, hinted};
 use super::own_program::own_program;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::failure::{Refused, hinted};
-use super::import::{ClaudeOrder, carry_out};
+use super::import::{ClaudeOrder, carry_out, say_left};
 use super::own_program::own_program;
 use super::terminal::{self, TerminalReply};
 use super::{CommandContext, output};
@@ -112,9 +112,9 @@ pub(super) fn register(
         });
         let path = journal.write(context.locations.state())?;
         let left = carry_out(context, &[put], place.scope, &place.project)?;
-        if let Some(line) = left.first() {
+        if !left.is_empty() {
             Journal::remove(&path)?;
-            output::say(&format!("{shown} is written by {title} alone; type:\n  {line}"));
+            say_left(context, &file.path, &place.project, &left);
             return Ok(Registration::Left);
         }
     } else {

@@ -1,5 +1,6 @@
 //! `pml import`: servers of clients come behind pml, nothing bypasses it, and every byte comes back.
 
+mod claude_lines;
 #[cfg(target_os = "linux")]
 mod kills;
 mod real_clients;

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::claude_program::{ClaudeOrder, ClaudeProgram};
+use super::claude_program::{ClaudeOrder, carry_out, say_left};
 use super::fate::kind;
 use super::survey::{FoundFile, Survey};
 use super::{ImportOrder, Originals};
 use crate::cli::failure::hinted;
 use crate::cli::own_program::own_program;
-use crate::cli::{CommandContext, interruption, output};
+use crate::cli::{CommandContext, output};
 use crate::clients::{
     ClaudeChange, ClientError, ClientFile, ConfigurationChange, Edit, Editing, FileChange, Handover, Journal,
     NeededVariable, OWN_NAME, Scope, is_for_the_person, own_entry, renewed_entry,
@@ -305,39 +305,9 @@ fn ask_claude(
         applied.client(context, prepared);
         return Ok(());
     }
-    output::say(&format!(
-        "{} is written by Claude Code alone; in {}, type:",
-        context.path(&prepared.found.file.path),
-        context.path(&place.project)
-    ));
-    for line in &left {
-        output::say(&format!("  {line}"));
-    }
+    say_left(context, &prepared.found.file.path, &place.project, &left);
     applied.failed("until then Claude Code starts these servers without pml".to_owned());
     Ok(())
-}
-
-/// Asks the program of Claude Code; returns the commands that were not carried out.
-pub(crate) fn carry_out(
-    context: &CommandContext,
-    orders: &[ClaudeOrder],
-    scope: Scope,
-    directory: &Path,
-) -> anyhow::Result<Vec<String>> {
-    let lines = |orders: &[ClaudeOrder]| orders.iter().map(|order| order.line(scope)).collect();
-    let Some(claude) = ClaudeProgram::find(context) else {
-        return Ok(lines(orders));
-    };
-    let left = interruption::until_interrupted(async {
-        for (at, order) in orders.iter().enumerate() {
-            if let Err(reason) = claude.run(order, scope, directory).await {
-                output::note(&reason);
-                return at;
-            }
-        }
-        orders.len()
-    })?;
-    Ok(lines(&orders[left.unwrap_or_default()..]))
 }
 
 /// Shows how pml is written into a file that pml does not write.
