@@ -11,6 +11,7 @@ mod fate;
 mod handed;
 mod learning;
 mod naming;
+mod reason;
 mod survey;
 mod table;
 mod undo;

@@ -31,3 +31,4 @@ pub use place::{ClientPlace, place_of, places};
 pub use reference::{Handover, NeededVariable, variable_name, with_names};
 pub use table::{CLIENTS, client};
 pub use translation::{Translation, Untakeable, translate};
+pub use variables_file::values_in_file;

@@ -1,12 +1,13 @@
 //! Works out what becomes of each server of a client: a name, a declaration, a plan, or the reason why it stays.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::declarations::{Declarations, NewServer, Settled};
+use super::reason::why;
 use super::survey::{Fate, Taken};
 use super::{Destination, ImportOrder};
 use crate::cli::CommandContext;
@@ -17,7 +18,8 @@ use crate::config::{self, ConfigError, Environment, Files, Launch, Server};
 use crate::loader::plan;
 use crate::permissions::writer::{self, FileKind, WriteError};
 use crate::permissions::{ConfigChange, servers};
-use crate::protocol::{DependencyName, Digest};
+use crate::protocol::{DependencyName, Digest, Shown};
+use crate::report::Hint as _;
 
 /// What decides the fates: where servers go, and all that is declared or was decided so far.
 pub(super) struct Fates<'a> {
@@ -26,6 +28,8 @@ pub(super) struct Fates<'a> {
     files: &'a Files,
     project: &'a Path,
     declarations: Declarations<'a>,
+    /// The file of variables that the entry of pml in each client's file names.
+    variables_files: BTreeMap<PathBuf, String>,
 }
 
 /// A server of a client in the words of pml, or why it stays.
@@ -44,12 +48,18 @@ impl<'a> Fates<'a> {
         let imported: Vec<_> = journals.into_iter().map(|journal| journal.handed).collect();
         let environment = &context.environment;
         let declarations = Declarations::new(environment, &imported, clients, declared(files)?, project);
+        let variables_files = clients.iter().filter_map(|file| {
+            let standing = &file.registration()?.entry;
+            Some((file.path.clone(), standing.get("envFile")?.as_str()?.to_owned()))
+        });
+        let variables_files = variables_files.collect();
         Ok(Self {
             context,
             order,
             files,
             project,
             declarations,
+            variables_files,
         })
     }
 
@@ -69,19 +79,48 @@ impl<'a> Fates<'a> {
         translated: Translated,
     ) -> Result<Fate, String> {
         let mut translation = translated?;
+        let variables_file = translation.variables_file.clone();
+        if let Some(wanted) = &variables_file
+            && let Some(named) = self
+                .variables_files
+                .get(&file.path)
+                .filter(|named| *named != wanted)
+        {
+            return Err(format!(
+                "its `envFile` is `{}`, and the entry of pml in this file can name one alone, which is `{}`\nto take it \
+                 as well, put the variables of both into one file",
+                Shown::line(wanted),
+                Shown::line(named)
+            ));
+        }
         let target = self.target(file);
         let probe: DependencyName = "imported".parse().map_err(|_| String::new())?;
         target.declaration(&probe, &translation.entry)?;
         match self.declarations.settle(file, server, &mut translation)? {
-            Settled::Same(name, variables) => Ok(Fate::Same { name, variables }),
+            Settled::Same(name, variables) => {
+                self.name_variables_file(file, variables_file.clone());
+                Ok(Fate::Same {
+                    name,
+                    variables,
+                    variables_file,
+                })
+            }
             Settled::New(new) => {
                 let name = new.name.clone();
                 let taken = self.taken(file, new, translation);
                 if taken.is_err() {
                     self.declarations.withdraw(&name);
                 }
-                Ok(Fate::Taken(Box::new(taken?)))
+                let taken = taken?;
+                self.name_variables_file(file, variables_file);
+                Ok(Fate::Taken(Box::new(taken)))
             }
+        }
+    }
+
+    fn name_variables_file(&mut self, file: &ClientFile, named: Option<String>) {
+        if let Some(named) = named {
+            self.variables_files.insert(file.path.clone(), named);
         }
     }
 
@@ -95,7 +134,7 @@ impl<'a> Fates<'a> {
         let target = self.target(file);
         let server = target.declaration(&name, &translation.entry)?;
         let environment = with_variables(&self.context.environment, &translation.variables);
-        let plan = plan(&name, &server, &environment).map_err(|error| crate::report::render(&error, None))?;
+        let plan = plan(&name, &server, &environment).map_err(|error| why(&name, &error, error.hint()))?;
         Ok(Taken {
             name,
             translation,

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::fate::Fates;
 use super::{ImportOrder, Originals};
 use crate::cli::CommandContext;
 use crate::cli::failure::{Hinted as _, Refused};
-use crate::clients::{CLIENTS, Client, ClientFile, ClientPlace, NeededVariable, Scope, Translation, places};
+use crate::clients::{
+    CLIENTS, Client, ClientError, ClientFile, ClientPlace, NeededVariable, OWN_NAME, Scope, Translation,
+    places,
+};
 use crate::config::{Files, Server};
 use crate::loader::{Plan, Resolved};
 use crate::protocol::{DependencyName, Digest};
@@ -48,6 +53,7 @@ pub(super) enum Fate {
     Same {
         name: DependencyName,
         variables: Vec<NeededVariable>,
+        variables_file: Option<String>,
     },
     /// It stays where it is, for this reason.
     Stays(String),
@@ -108,8 +114,11 @@ impl FoundFile {
 
     /// Returns the file from which the client hands variables on; one alone can be named.
     pub(super) fn variables_file(&self) -> Option<&str> {
-        self.taken()
-            .find_map(|taken| taken.translation.variables_file.as_deref())
+        self.servers.iter().find_map(|server| match &server.fate {
+            Fate::Taken(taken) => taken.translation.variables_file.as_deref(),
+            Fate::Same { variables_file, .. } => variables_file.as_deref(),
+            Fate::Stays(_) => None,
+        })
     }
 
     pub(super) fn taken(&self) -> impl Iterator<Item = &Taken> {
@@ -130,7 +139,7 @@ impl Survey {
         for place in wanted(context, order, &project)? {
             // One broken file keeps nobody from importing the others, unless it was named.
             let named = order.from.is_some() || order.clients.contains(&place.client);
-            match ClientFile::read(place) {
+            match ClientFile::read(place).and_then(|file| editable(&file).map(|()| file)) {
                 Ok(file) if file.others().next().is_some() => read.push(file),
                 Ok(_) => {}
                 Err(error) if named => return Err(error.into()),
@@ -200,6 +209,16 @@ fn clients(context: &CommandContext, project: &Path) -> Vec<ClientFile> {
         .into_iter()
         .filter_map(|place| ClientFile::read(place).ok())
         .collect()
+}
+
+/// Tries the edit of a file that pml writes: where it fails, nothing is taken out of that file, and its servers stay.
+fn editable(file: &ClientFile) -> Result<(), ClientError> {
+    let names: Vec<String> = file.others().map(|server| server.name.clone()).collect();
+    if names.is_empty() || !file.place.client.is_edited_by_pml(file.place.scope) {
+        return Ok(());
+    }
+    let probe = json!({ "command": OWN_NAME });
+    file.edited(&names, Some((OWN_NAME, &probe))).map(drop)
 }
 
 /// Returns the places to look at.
