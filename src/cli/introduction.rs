@@ -31,6 +31,7 @@ pub(super) struct Newcomer<'a> {
 }
 
 /// A server that runs, and the install scripts that the person agreed to for it.
+#[derive(Clone)]
 pub(super) struct Introduced {
     pub(super) started: Started,
     scripts: Option<AcceptedScripts>,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::claude_program::{ClaudeOrder, carry_out, say_left};
 use super::fate::kind;
-use super::survey::{FoundFile, Survey};
+use super::survey::{FileRole, FoundFile, Survey};
 use super::{ImportOrder, Originals};
 use crate::cli::failure::hinted;
 use crate::cli::own_program::own_program;
@@ -52,8 +52,12 @@ struct Prepared<'a> {
     to_set: Vec<String>,
 }
 
-/// Does all of it; an error means that nothing was done.
-pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder) -> anyhow::Result<Applied> {
+/// Works every edit out, and refuses if a file was saved since it was shown.
+pub(super) fn check(survey: &Survey, order: &ImportOrder) -> anyhow::Result<()> {
+    prepared(survey, order).map(drop)
+}
+
+fn prepared<'a>(survey: &'a Survey, order: &ImportOrder) -> anyhow::Result<Vec<Prepared<'a>>> {
     let program = own_program().map_err(hinted)?;
     let mut prepared = Vec::new();
     for found in &survey.found {
@@ -61,10 +65,16 @@ pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder
             prepared.push(prepare(found, order.originals, &program)?);
         }
     }
-    // Whatever was saved since it was shown is seen before anything is written.
     for edit in prepared.iter().filter_map(|prepared| prepared.edit.as_ref()) {
         edit.check()?;
     }
+    Ok(prepared)
+}
+
+/// Does all of it; an error means that nothing was done.
+pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder) -> anyhow::Result<Applied> {
+    // Whatever was saved since it was shown is seen before anything is written.
+    let prepared = prepared(survey, order)?;
     let changes = configuration_changes(survey);
     let journal = journal(survey, &prepared, &changes)?;
     let state = context.locations.state();
@@ -96,6 +106,7 @@ pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder
                 Ok(()) => applied.client(context, prepared),
                 Err(error) => applied.failed(render_hinted(&error)),
             },
+            None if prepared.found.role == FileRole::Source => {}
             None if prepared.found.file.place.client.id == "claude" => {
                 ask_claude(context, prepared, &mut applied)?;
             }
@@ -148,7 +159,7 @@ impl Applied {
 fn prepare<'a>(found: &'a FoundFile, originals: Originals, program: &Path) -> anyhow::Result<Prepared<'a>> {
     let file = &found.file;
     let (client, scope) = (file.place.client, file.place.scope);
-    let is_edited = client.is_edited_by_pml(scope);
+    let is_edited = found.role == FileRole::OfClient && client.is_edited_by_pml(scope);
     let from_file = found.variables_file();
     // A value that moves within the user's own file is where it was; in a project's it would stay for everyone, and
     // among the words of a command every process could read it.
@@ -235,9 +246,10 @@ fn journal(
             Some(file.change(edit, &prepared.removed, Some(&prepared.own_name)))
         })
         .collect();
-    let claude = prepared
-        .iter()
-        .filter(|prepared| prepared.edit.is_none() && prepared.found.file.place.client.id == "claude");
+    let claude = prepared.iter().filter(|prepared| {
+        let found = prepared.found;
+        prepared.edit.is_none() && found.role == FileRole::OfClient && found.file.place.client.id == "claude"
+    });
     let claude = claude.map(|prepared| {
         let file = &prepared.found.file;
         let removed: Map<String, Value> = file
@@ -336,7 +348,12 @@ fn tell_to_set(context: &CommandContext, prepared: &Prepared<'_>) {
     let names = prepared.to_set.join(", ");
     let title = place.client.title;
     let own_file = place.client.is_edited_by_pml(place.scope) && place.scope == Scope::User;
-    let instruction = if own_file {
+    let instruction = if prepared.found.role == FileRole::Source {
+        format!(
+            "set {names} in the environment that your clients are started in; the values stand in {}",
+            context.path(&prepared.found.file.path)
+        )
+    } else if own_file {
         format!(
             "set {names} in the variables of `{}` in {}",
             prepared.own_name,

@@ -33,9 +33,19 @@ pub(super) struct Survey {
 /// A file of a client.
 pub(super) struct FoundFile {
     pub(super) file: ClientFile,
+    pub(super) role: FileRole,
     pub(super) servers: Vec<FoundServer>,
     /// Whether pml stands there already.
     pub(super) registered: bool,
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileRole {
+    /// One in which a client keeps its servers: pml takes their place there.
+    OfClient,
+    /// One that a person named, which no client reads: it is only read.
+    Source,
 }
 
 /// A server of a client.
@@ -86,9 +96,11 @@ impl FoundFile {
 
     /// Returns the names of the servers that leave the client.
     pub(super) fn removed(&self, originals: Originals) -> Vec<String> {
-        match originals {
-            Originals::Kept => Vec::new(),
-            Originals::Replaced => self.behind_pml().map(|server| server.name.clone()).collect(),
+        match (originals, self.role) {
+            (Originals::Kept, _) | (_, FileRole::Source) => Vec::new(),
+            (Originals::Replaced, FileRole::OfClient) => {
+                self.behind_pml().map(|server| server.name.clone()).collect()
+            }
         }
     }
 
@@ -136,10 +148,15 @@ impl Survey {
         let project = files.project.parent().unwrap_or(Path::new("/")).to_owned();
         let mut unread = Vec::new();
         let mut read = Vec::new();
-        for place in wanted(context, order, &project)? {
+        let (places, role) = wanted(context, order, &project)?;
+        for place in places {
             // One broken file keeps nobody from importing the others, unless it was named.
             let named = order.from.is_some() || order.clients.contains(&place.client);
-            match ClientFile::read(place).and_then(|file| editable(&file).map(|()| file)) {
+            let file = ClientFile::read(place).and_then(|file| match role {
+                FileRole::OfClient => editable(&file).map(|()| file),
+                FileRole::Source => Ok(file),
+            });
+            match file {
                 Ok(file) if file.others().next().is_some() => read.push(file),
                 Ok(_) => {}
                 Err(error) if named => return Err(error.into()),
@@ -171,6 +188,7 @@ impl Survey {
             found.push(FoundFile {
                 registered: file.registration().is_some(),
                 file,
+                role,
                 servers,
             });
         }
@@ -191,6 +209,25 @@ impl Survey {
     /// Returns what will be declared.
     pub(super) fn taken(&self) -> impl Iterator<Item = &Taken> {
         self.found.iter().flat_map(FoundFile::taken)
+    }
+
+    /// Leaves a server in every client that has it, for this reason; returns where it stays.
+    pub(super) fn leave(&mut self, name: &DependencyName, reason: &str) -> Vec<&'static Client> {
+        let mut clients = Vec::new();
+        for found in &mut self.found {
+            for server in &mut found.servers {
+                let declared = match &server.fate {
+                    Fate::Taken(taken) => &taken.name,
+                    Fate::Same { name, .. } => name,
+                    Fate::Stays(_) => continue,
+                };
+                if declared == name {
+                    server.fate = Fate::Stays(reason.to_owned());
+                    clients.extend((found.role == FileRole::OfClient).then_some(found.file.place.client));
+                }
+            }
+        }
+        clients
     }
 
     /// Returns what will be declared, to be changed.
@@ -222,7 +259,11 @@ fn editable(file: &ClientFile) -> Result<(), ClientError> {
 }
 
 /// Returns the places to look at.
-fn wanted(context: &CommandContext, order: &ImportOrder, project: &Path) -> anyhow::Result<Vec<ClientPlace>> {
+fn wanted(
+    context: &CommandContext,
+    order: &ImportOrder,
+    project: &Path,
+) -> anyhow::Result<(Vec<ClientPlace>, FileRole)> {
     let Some(from) = &order.from else {
         let all = places(&context.environment, project);
         let counts = |place: &ClientPlace| order.clients.is_empty() || order.clients.contains(&place.client);
@@ -232,10 +273,8 @@ fn wanted(context: &CommandContext, order: &ImportOrder, project: &Path) -> anyh
                 && place.client.id == "claude"
                 && order.clients.iter().any(|client| client.id == "copilot")
         };
-        return Ok(all
-            .into_iter()
-            .filter(|place| counts(place) || shared(place))
-            .collect());
+        let wanted = all.into_iter().filter(|place| counts(place) || shared(place));
+        return Ok((wanted.collect(), FileRole::OfClient));
     };
     let path = context.environment.working_directory().join(from);
     let path = path.canonicalize().unwrap_or(path);
@@ -259,14 +298,14 @@ fn wanted(context: &CommandContext, order: &ImportOrder, project: &Path) -> anyh
     let known = places(&context.environment, project);
     let exact = known.into_iter().find(|known| known.path == path);
     if let Some(exact) = exact {
-        return Ok(vec![exact]);
+        return Ok((vec![exact], FileRole::OfClient));
     }
     // Most files are of one shape; of the clients that have it, this one spells references as pml does.
     let common = CLIENTS.iter().filter(|client| client.id == "junie");
     let others = CLIENTS.iter().filter(|client| !client.id.starts_with("claude"));
     let of_format = common.chain(others).find(|client| read(client));
     match of_format {
-        Some(client) => Ok(vec![place(client)]),
+        Some(client) => Ok((vec![place(client)], FileRole::Source)),
         None => Err(Refused(format!(
             "no servers were found in `{}`",
             context.path(&path)

@@ -126,6 +126,8 @@ impl<'a> Reading<'a> {
             Some(Meaning::OnlyTools) => self.only = Some(texts(key, value)?),
             Some(Meaning::WithoutTools) => self.without.extend(texts(key, value)?),
             Some(Meaning::Unasked) => self.note_unasked(key, value),
+            // Said by a server that wants none.
+            Some(Meaning::SignIn) if value == &json!(false) => {}
             Some(Meaning::SignIn) => {
                 return Err(format!(
                     "`{}`: it is signed in to by the client, which pml cannot do for it",
