@@ -172,7 +172,9 @@ pub(crate) fn run(context: &CommandContext, arguments: &ImportArguments) -> anyh
         };
         table::show(context, &survey, &order);
         if arguments.json {
-            output::json(&json!({ "dryRun": true, "import": table::json(&survey) }))?;
+            output::json(
+                &json!({ "dryRun": true, "import": table::json(&survey), "unread": table::unread_json(&survey) }),
+            )?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -207,23 +209,36 @@ pub(super) fn import(
         } else {
             ImportEnd::Partly
         };
-        return Ok((end, json!({ "import": table::json(&survey) })));
+        return Ok((
+            end,
+            json!({ "import": table::json(&survey), "unread": table::unread_json(&survey) }),
+        ));
     }
     if !order.yes && !agreed()? {
         output::say("nothing was changed");
-        return Ok((ImportEnd::Declined, json!({ "import": table::json(&survey) })));
+        return Ok((
+            ImportEnd::Declined,
+            json!({ "import": table::json(&survey), "unread": table::unread_json(&survey) }),
+        ));
     }
     // Minutes may have passed at the question: an agent must not have become the one who asks.
     person::required_to_accept(context, "import")?;
     apply::check(&survey, order)?;
     let Some(mut learned) = learning::run(context, &survey, order)? else {
         output::say("\ninterrupted; nothing was changed");
-        return Ok((ImportEnd::Declined, json!({ "import": table::json(&survey) })));
+        return Ok((
+            ImportEnd::Declined,
+            json!({ "import": table::json(&survey), "unread": table::unread_json(&survey) }),
+        ));
     };
     leave_what_fails(&mut survey, &learned, order)?;
     if survey.is_empty() {
         output::say("nothing was changed");
-        let report = json!({ "import": table::json(&survey), "learned": learned.json() });
+        let report = json!({
+            "import": table::json(&survey),
+            "unread": table::unread_json(&survey),
+            "learned": learned.json(),
+        });
         return Ok((ImportEnd::Partly, report));
     }
     let applied = apply::run(context, &survey, order)?;
@@ -244,6 +259,7 @@ pub(super) fn import(
     ));
     let report = json!({
         "import": table::json(&survey),
+        "unread": table::unread_json(&survey),
         "clients": applied.json(),
         "journal": applied.journal,
         "learned": learned.json(),

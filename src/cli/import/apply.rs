@@ -50,6 +50,8 @@ struct Prepared<'a> {
     edit: Option<Edit>,
     /// The variables that a person must set there.
     to_set: Vec<String>,
+    /// Those of them whose values leave the file, and stand in the journal alone.
+    only_in_journal: Vec<String>,
 }
 
 /// Works every edit out, and refuses if a file was saved since it was shown.
@@ -118,7 +120,7 @@ pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder
                 ));
             }
         }
-        tell_to_set(context, prepared);
+        tell_to_set(context, prepared, &path);
     }
     Ok(applied)
 }
@@ -166,15 +168,29 @@ fn prepare<'a>(found: &'a FoundFile, originals: Originals, program: &Path) -> an
     let may_move = is_edited && scope == Scope::User;
     // What another program or a person writes gets an entry of pml once, and none that is changed.
     let may_write = is_edited || (client.editing == Editing::OwnProgram && !found.registered);
-    let variables: Vec<NeededVariable> = found
-        .variables()
+    let removed = found.removed(originals);
+    // Of a file that was only read, nothing is handed over by any client.
+    let is_source = found.role == FileRole::Source;
+    let needed = found.variables();
+    let leaves = |variable: &&NeededVariable| matches!(variable.handover, Handover::Value(_));
+    let leaves_files = !may_move && !removed.is_empty() && client.editing != Editing::Person;
+    let only_in_journal = needed
+        .iter()
+        .filter(|_| leaves_files)
+        .filter(leaves)
+        .map(|variable| variable.name.clone())
+        .collect();
+    let variables: Vec<NeededVariable> = needed
         .into_iter()
         .map(|variable| {
             let stays_nowhere = match &variable.handover {
                 Handover::Value(_) => !may_move,
-                Handover::Reference { variable: own, .. } => !may_write && *own != variable.name,
+                Handover::Reference { variable: own, .. } => {
+                    is_source || (!may_write && *own != variable.name)
+                }
                 Handover::Client(_) => !may_write,
-                Handover::File(_) | Handover::Environment | Handover::Person => false,
+                Handover::File(_) => is_source,
+                Handover::Environment | Handover::Person => false,
             };
             if stays_nowhere {
                 NeededVariable {
@@ -196,7 +212,6 @@ fn prepare<'a>(found: &'a FoundFile, originals: Originals, program: &Path) -> an
         Some(standing) => (standing.name.clone(), renewed(file, &standing.entry, &own)?),
         None => (OWN_NAME.to_owned(), own),
     };
-    let removed = found.removed(originals);
     let edit = is_edited
         .then(|| file.edited(&removed, Some((&own_name, &own))))
         .transpose()?;
@@ -207,6 +222,7 @@ fn prepare<'a>(found: &'a FoundFile, originals: Originals, program: &Path) -> an
         own_name,
         edit,
         to_set,
+        only_in_journal,
     })
 }
 
@@ -340,7 +356,7 @@ pub(crate) fn print_for_person(context: &CommandContext, file: &Path, entry: &Va
 }
 
 /// Says which variables the person sets, and where.
-fn tell_to_set(context: &CommandContext, prepared: &Prepared<'_>) {
+fn tell_to_set(context: &CommandContext, prepared: &Prepared<'_>, journal: &Path) {
     if prepared.to_set.is_empty() {
         return;
     }
@@ -363,4 +379,11 @@ fn tell_to_set(context: &CommandContext, prepared: &Prepared<'_>) {
         format!("set {names} in the environment that {title} is started in, such as your shell's profile")
     };
     output::note(&instruction);
+    if !prepared.only_in_journal.is_empty() {
+        output::say(&format!(
+            "  what stood there for {} is kept for you alone in {}",
+            prepared.only_in_journal.join(", "),
+            context.path(journal)
+        ));
+    }
 }

@@ -8,18 +8,48 @@ use serde_json::{Map, Value};
 
 use super::declarations::{Declarations, NewServer, Settled};
 use super::reason::why;
-use super::survey::{Fate, Taken};
 use super::{Destination, ImportOrder};
 use crate::cli::CommandContext;
 use crate::clients::{
     ClientFile, ClientServer, Journal, NeededVariable, Scope, Translation, Untakeable, translate,
 };
 use crate::config::{self, ConfigError, Environment, Files, Launch, Server};
-use crate::loader::plan;
+use crate::loader::{Plan, Resolved, plan};
 use crate::permissions::writer::{self, FileKind, WriteError};
 use crate::permissions::{ConfigChange, servers};
 use crate::protocol::{DependencyName, Digest, Shown};
 use crate::report::Hint as _;
+
+/// What becomes of a server.
+pub(super) enum Fate {
+    /// pml declares it.
+    Taken(Box<Taken>),
+    /// pml declares the same already, under this name.
+    Same {
+        name: DependencyName,
+        variables: Vec<NeededVariable>,
+        variables_file: Option<String>,
+    },
+    /// It stays where it is, for this reason.
+    Stays(String),
+}
+
+/// A server that pml will declare.
+pub(super) struct Taken {
+    pub(super) name: DependencyName,
+    pub(super) translation: Translation,
+    /// The secrets that stood in the clear: what each was given to, and the variable it becomes.
+    pub(super) secrets: Vec<(String, String)>,
+    /// The file that will declare it.
+    pub(super) file: PathBuf,
+    pub(super) is_users: bool,
+    pub(super) server: Server,
+    pub(super) plan: Arc<Plan>,
+    /// The exact version, where it was looked up.
+    pub(super) resolved: Option<Resolved>,
+    /// What its package was before it got an exact version.
+    pub(super) floating: Option<String>,
+}
 
 /// What decides the fates: where servers go, and all that is declared or was decided so far.
 pub(super) struct Fates<'a> {

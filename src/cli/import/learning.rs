@@ -8,8 +8,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::ImportOrder;
+use super::fate::Taken;
 use super::reason::why;
-use super::survey::{Survey, Taken};
+use super::survey::Survey;
 use crate::cli::introduction::{Introduced, Newcomer, NotIntroduced};
 use crate::cli::{CommandContext, Haste, authority, failure, interruption, output};
 use crate::clients::{Handover, NeededVariable, values_in_file};

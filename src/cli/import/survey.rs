@@ -1,21 +1,18 @@
 //! What an import would do: every server of every client, what it becomes, and what happens to the client's file.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use serde_json::json;
 
-use super::fate::Fates;
+use super::fate::{Fate, Fates, Taken};
 use super::{ImportOrder, Originals};
 use crate::cli::CommandContext;
 use crate::cli::failure::{Hinted as _, Refused};
 use crate::clients::{
-    CLIENTS, Client, ClientError, ClientFile, ClientPlace, NeededVariable, OWN_NAME, Scope, Translation,
-    places,
+    CLIENTS, Client, ClientError, ClientFile, ClientPlace, NeededVariable, OWN_NAME, Scope, places,
 };
-use crate::config::{Files, Server};
-use crate::loader::{Plan, Resolved};
+use crate::config::Files;
 use crate::protocol::{DependencyName, Digest};
 
 /// Everything that was found.
@@ -53,37 +50,6 @@ pub(super) struct FoundServer {
     /// What the client calls it.
     pub(super) name: String,
     pub(super) fate: Fate,
-}
-
-/// What becomes of a server.
-pub(super) enum Fate {
-    /// pml declares it.
-    Taken(Box<Taken>),
-    /// pml declares the same already, under this name.
-    Same {
-        name: DependencyName,
-        variables: Vec<NeededVariable>,
-        variables_file: Option<String>,
-    },
-    /// It stays where it is, for this reason.
-    Stays(String),
-}
-
-/// A server that pml will declare.
-pub(super) struct Taken {
-    pub(super) name: DependencyName,
-    pub(super) translation: Translation,
-    /// The secrets that stood in the clear: what each was given to, and the variable it becomes.
-    pub(super) secrets: Vec<(String, String)>,
-    /// The file that will declare it.
-    pub(super) file: PathBuf,
-    pub(super) is_users: bool,
-    pub(super) server: Server,
-    pub(super) plan: Arc<Plan>,
-    /// The exact version, where it was looked up.
-    pub(super) resolved: Option<Resolved>,
-    /// What its package was before it got an exact version.
-    pub(super) floating: Option<String>,
 }
 
 impl FoundFile {

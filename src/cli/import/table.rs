@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::ImportOrder;
 use super::Originals;
-use super::survey::{Fate, FileRole, FoundFile, FoundServer, Survey, Taken};
+use super::fate::{Fate, Taken};
+use super::survey::{FileRole, FoundFile, FoundServer, Survey};
 use crate::cli::{CommandContext, output};
 use crate::clients::Editing;
 use crate::protocol::{Shown, shell};
@@ -142,6 +143,11 @@ pub(super) fn json(survey: &Survey) -> Value {
         })
     };
     survey.found.iter().map(file).collect()
+}
+
+/// Returns what could not be read or edited, as scripts see it.
+pub(super) fn unread_json(survey: &Survey) -> Value {
+    survey.unread.iter().map(crate::cli::failure::text).collect()
 }
 
 fn server_json(server: &FoundServer) -> Value {

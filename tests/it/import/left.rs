@@ -157,6 +157,7 @@ fn a_file_that_cannot_be_edited_keeps_its_servers_and_no_other_waits_for_it() {
     for arguments in [&["import", "--dry-run"][..], &["import", "--yes"]] {
         let done = world.run(arguments);
         let said = stderr(&done);
+        assert!(!said.contains("the edit would not have come out"), "{said}");
         assert!(
             said.contains("`a` stands in it twice, in line 2 and in line 4; keep one of them"),
             "{arguments:?}: {said}"

@@ -126,6 +126,10 @@ fn what_a_projects_server_needs_is_named_apart_from_what_the_users_has() {
         said.contains("set API_KEY in the environment that Claude Code is started in"),
         "{said}"
     );
+    assert!(
+        said.contains("what stood there for API_KEY is kept for you alone in ~/.local/state/pml/imports/"),
+        "{said}"
+    );
     let theirs = received(&world, "project/.mcp.json", "theirs", "API_KEY");
     assert_eq!(theirs.as_deref(), Some("key-of-theirs-2222"));
     let mine = received(&world, "project/.mcp.json", "mine", "MINE_API_KEY");
