@@ -46,8 +46,9 @@ Examples:
   pml import --undo                    every file as it was before
 
 Shows what each server becomes, and asks. Versions become exact; a secret in the clear
-becomes ${NAME}; what cannot be taken stays in its client, with the reason. Servers of your
-own files go into your own pml.json, those of a project into its .pml.json.
+becomes ${NAME}; what cannot be taken or does not work stays in its client, with the
+reason. Servers of your own files go into your own pml.json, those of a project into its
+.pml.json.
 Exit code: 0 done, 1 refused or not all of it done, 2 error.")]
     Import(import::ImportArguments),
     /// Find clients that bypass pml, stale paths to it, and what else keeps servers from working

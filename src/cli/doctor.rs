@@ -8,12 +8,12 @@ use serde_json::json;
 use tokio_util::task::TaskTracker;
 
 use super::{CommandContext, Haste, output};
-use crate::clients::{ClientFile, Scope, places, program_of};
+use crate::clients::{ClientFile, Editing, Scope, places, program_of};
 use crate::config::Config;
-use crate::loader::{Ecosystem, Loader, find_program, plan};
+use crate::loader::{Ecosystem, Loader, Plan, find_program, plan};
 use crate::protocol::Shown;
 use crate::report::{Hint, render};
-use crate::workflow::Place;
+use crate::workflow::{Place, Timestamp};
 
 /// How to print what is found.
 #[derive(Debug, Args)]
@@ -43,9 +43,12 @@ impl Finding {
     }
 
     fn of<E: Hint + 'static>(about: impl Into<String>, error: &E) -> Self {
+        let (about, problem) = (about.into(), render(error, None));
+        // What is about a server names it at its beginning.
+        let problem = problem.strip_prefix(&format!("{about}: ")).unwrap_or(&problem);
         Self {
-            about: about.into(),
-            problem: render(error, None),
+            problem: problem.to_owned(),
+            about,
             hint: error.hint(),
         }
     }
@@ -106,6 +109,7 @@ fn clients(context: &CommandContext) -> Vec<Finding> {
         };
         let others: Vec<_> = file
             .others()
+            .filter(|server| !file.is_part_of_client(server))
             .map(|server| format!("`{}`", Shown::line(&server.name)))
             .collect();
         let path = context.path(&file.path);
@@ -116,11 +120,17 @@ fn clients(context: &CommandContext) -> Vec<Finding> {
             } else {
                 "without pml"
             };
-            findings.push(Finding::new(
-                &about,
-                format!("starts {} {beside} ({path})", others.join(", ")),
-                format!("to bring them behind pml: pml import {id}"),
-            ));
+            let hint = match file.place.client.editing {
+                // pml never takes them out there, however often they are imported.
+                Editing::Person => {
+                    format!("take those out of it that are behind pml; what to write there: pml import {id}")
+                }
+                Editing::Pml | Editing::OwnProgram => {
+                    format!("to bring them behind pml: pml import {id}")
+                }
+            };
+            let problem = format!("starts {} {beside} ({path})", others.join(", "));
+            findings.push(Finding::new(&about, problem, hint));
         }
         let stale = registration
             .and_then(|standing| program_of(&standing.entry))
@@ -153,6 +163,30 @@ fn is_there(context: &CommandContext, program: &Path) -> bool {
         .is_some_and(|name| find_program(name, &context.environment).is_some())
 }
 
+/// Finds a server that failed when it was started last, or has not been called since.
+fn failing(context: &CommandContext, loader: &Loader, plan: &Plan) -> Option<Finding> {
+    let failure = loader.last_failure(plan)?;
+    let used = loader.last_use(plan);
+    let has_worked_since = used.is_some_and(|used| used > failure.at);
+    // One that shows its tools and was never called was mended before its first call.
+    if has_worked_since || (used.is_none() && loader.known(plan).is_some()) {
+        return None;
+    }
+    let name = plan.dependency();
+    Some(Finding::new(
+        format!("`{name}`"),
+        format!(
+            "failed on {}: {}",
+            Timestamp::from_millis(failure.at),
+            failure.what
+        ),
+        format!(
+            "all of it: {}\nto try it: pml approve {name}",
+            context.path(&failure.log)
+        ),
+    ))
+}
+
 /// Finds what keeps declared servers from working.
 fn servers(context: &CommandContext, config: &Config) -> Vec<Finding> {
     // What a client hands over is set where it counts.
@@ -174,6 +208,7 @@ fn servers(context: &CommandContext, config: &Config) -> Vec<Finding> {
                 continue;
             }
         };
+        findings.extend(failing(context, &loader, &plan));
         let Some(package) = plan.package() else { continue };
         if let Err(error) = loader.packages().installed(&plan) {
             findings.push(Finding::of(format!("`{name}`"), &error));

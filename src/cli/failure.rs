@@ -132,7 +132,7 @@ pub(crate) fn has_no_reader(error: &anyhow::Error) -> bool {
 }
 
 /// The outermost hint counts: the code that wrapped the error knew more.
-fn hint(error: &anyhow::Error) -> Option<String> {
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         cause
             .downcast_ref::<WithHint>()

@@ -1,13 +1,18 @@
 //! `pml import [CLIENT…]`: the servers of clients come behind pml, and pml takes their place there.
 //!
-//! Everything is looked at first and shown; then a person agrees, once. What will be written is put down in a journal,
-//! then written, the configuration before the clients: killed at any moment, a server stands in its client, behind pml, or
-//! in both, and `--undo` or a second import goes on from there. Last, the servers are started once, so that their tools are known.
+//! Everything is looked at first and shown; then a person agrees, once. Then each server is started once: its tools are
+//! known by that, and one that does not work stays in its client. What will be written is put down in a journal, then
+//! written, the configuration before the clients: killed at any moment, a server stands in its client, behind pml, or in
+//! both, and `--undo` or a second import goes on from there.
 
 mod apply;
 mod claude_program;
+mod declarations;
+mod fate;
+mod handed;
 mod learning;
 mod naming;
+mod reason;
 mod survey;
 mod table;
 mod undo;
@@ -19,14 +24,16 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-pub(super) use self::apply::{carry_out, print_for_person};
-pub(super) use self::claude_program::ClaudeOrder;
+pub(super) use self::apply::print_for_person;
+pub(super) use self::claude_program::{ClaudeOrder, carry_out, say_left};
+use self::learning::Learned;
 use self::survey::Survey;
 use super::failure::{Hinted as _, Refused, hinted};
 use super::own_program::own_program;
 use super::terminal::{self, TerminalReply};
 use super::{CommandContext, Haste, interruption, output, person};
 use crate::clients::{CLIENTS, Client, client};
+use crate::protocol::DependencyName;
 
 /// Which clients, and how far to go.
 #[derive(Debug, Args)]
@@ -165,7 +172,9 @@ pub(crate) fn run(context: &CommandContext, arguments: &ImportArguments) -> anyh
         };
         table::show(context, &survey, &order);
         if arguments.json {
-            output::json(&json!({ "dryRun": true, "import": table::json(&survey) }))?;
+            output::json(
+                &json!({ "dryRun": true, "import": table::json(&survey), "unread": table::unread_json(&survey) }),
+            )?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -189,23 +198,53 @@ pub(super) fn import(
 ) -> anyhow::Result<(ImportEnd, serde_json::Value)> {
     // Before a person reads and agrees: what clients start must stay where it is.
     own_program().map_err(hinted)?;
-    let Some(survey) = surveyed(context, order)? else {
+    let Some(mut survey) = surveyed(context, order)? else {
         output::say("\ninterrupted; nothing was changed");
         return Ok((ImportEnd::Declined, json!(null)));
     };
     table::show(context, &survey, order);
     if survey.is_empty() {
-        return Ok((ImportEnd::Nothing, json!({ "import": table::json(&survey) })));
+        let end = if survey.unread.is_empty() {
+            ImportEnd::Nothing
+        } else {
+            ImportEnd::Partly
+        };
+        return Ok((
+            end,
+            json!({ "import": table::json(&survey), "unread": table::unread_json(&survey) }),
+        ));
     }
     if !order.yes && !agreed()? {
         output::say("nothing was changed");
-        return Ok((ImportEnd::Declined, json!({ "import": table::json(&survey) })));
+        return Ok((
+            ImportEnd::Declined,
+            json!({ "import": table::json(&survey), "unread": table::unread_json(&survey) }),
+        ));
     }
     // Minutes may have passed at the question: an agent must not have become the one who asks.
     person::required_to_accept(context, "import")?;
+    apply::check(&survey, order)?;
+    let Some(mut learned) = learning::run(context, &survey, order)? else {
+        output::say("\ninterrupted; nothing was changed");
+        return Ok((
+            ImportEnd::Declined,
+            json!({ "import": table::json(&survey), "unread": table::unread_json(&survey) }),
+        ));
+    };
+    leave_what_fails(&mut survey, &learned, order)?;
+    if survey.is_empty() {
+        output::say("nothing was changed");
+        let report = json!({
+            "import": table::json(&survey),
+            "unread": table::unread_json(&survey),
+            "learned": learned.json(),
+        });
+        return Ok((ImportEnd::Partly, report));
+    }
     let applied = apply::run(context, &survey, order)?;
-    let learned = learning::run(context, &survey, order)?;
-    let end = if applied.failures.is_empty() && learned.is_complete() {
+    learning::record(context, &survey, order, &mut learned)?;
+    let is_all = applied.failures.is_empty() && survey.unread.is_empty() && learned.is_complete();
+    let end = if is_all {
         ImportEnd::Done
     } else {
         ImportEnd::Partly
@@ -220,6 +259,7 @@ pub(super) fn import(
     ));
     let report = json!({
         "import": table::json(&survey),
+        "unread": table::unread_json(&survey),
         "clients": applied.json(),
         "journal": applied.journal,
         "learned": learned.json(),
@@ -227,10 +267,41 @@ pub(super) fn import(
     Ok((end, report))
 }
 
+/// Leaves what does not work in its clients, where it may: a person can want it behind pml all the same.
+fn leave_what_fails(survey: &mut Survey, learned: &Learned, order: &ImportOrder) -> anyhow::Result<()> {
+    for failed in learned.failed() {
+        if failed.may_be_taken && !order.yes && taken_all_the_same(&failed.name)? {
+            continue;
+        }
+        let mut clients = survey.leave(&failed.name, &failed.reason);
+        clients.dedup();
+        if clients.is_empty() {
+            output::say(&format!("`{}` was not taken", failed.name));
+            continue;
+        }
+        let titles: Vec<_> = clients.iter().map(|client| client.title).collect();
+        let ids: Vec<_> = clients.iter().map(|client| client.id).collect();
+        output::say(&format!(
+            "`{}` stays in {}; to try again: pml import {}",
+            failed.name,
+            titles.join(", "),
+            ids.join(" ")
+        ));
+    }
+    Ok(())
+}
+
+fn taken_all_the_same(name: &DependencyName) -> anyhow::Result<bool> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let question = format!("Take `{name}` behind pml all the same? Else it stays where it is.");
+    let reply = runtime.block_on(terminal::confirm(&question))?;
+    Ok(matches!(reply, TerminalReply::Yes))
+}
+
 fn agreed() -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let reply = runtime.block_on(terminal::confirm(
-        "Import them: write this, install each at its exact version and start it once?",
+        "Import them: install each at its exact version, start it once, and write this?",
     ))?;
     match reply {
         TerminalReply::Yes => Ok(true),

@@ -55,6 +55,7 @@ pub(super) struct ShownServer {
 }
 
 /// A server that runs, of which the person was shown everything that differs and agreed to it.
+#[derive(Clone)]
 pub(super) struct Introduced {
     pub(super) started: Started,
     package: Option<PackagePin>,

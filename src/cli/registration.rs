@@ -1,7 +1,9 @@
 //! Registers pml in one client: shown, asked, written down in a journal, then written.
 
-use super::failure::hinted;
-use super::import::{ClaudeOrder, carry_out};
+use std::collections::BTreeMap;
+
+use super::failure::{Refused, hinted};
+use super::import::{ClaudeOrder, carry_out, say_left};
 use super::own_program::own_program;
 use super::terminal::{self, TerminalReply};
 use super::{CommandContext, output};
@@ -58,7 +60,10 @@ pub(super) fn register(
     }
     let own = own_entry(place.client, &program, &[], None);
     let (name, own) = match standing {
-        Some(standing) => (standing.name.clone(), renewed_entry(&standing.entry, &own)),
+        Some(standing) => (
+            standing.name.clone(),
+            renewed_entry(&standing.entry, &own).map_err(Refused)?,
+        ),
         None => (OWN_NAME.to_owned(), own),
     };
     output::say(&format!(
@@ -95,6 +100,7 @@ pub(super) fn register(
         clients: Vec::new(),
         claude: Vec::new(),
         configurations: Vec::new(),
+        handed: BTreeMap::new(),
     };
     if place.client.is_edited_by_pml(place.scope) {
         let edit = file.edited(&[], Some((&name, &own)))?;
@@ -115,9 +121,9 @@ pub(super) fn register(
         });
         let path = journal.write(context.locations.state())?;
         let left = carry_out(context, &[put], place.scope, &place.project)?;
-        if let Some(line) = left.first() {
+        if !left.is_empty() {
             Journal::remove(&path)?;
-            output::say(&format!("{shown} is written by {title} alone; type:\n  {line}"));
+            say_left(context, &file.path, &place.project, &left);
             return Ok(Registration::Left);
         }
     } else {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::client::{Client, Scope};
+use super::client::{Client, Meaning, Scope};
 use super::edit::Edit;
 use super::error::ClientError;
 use super::format::Change;
@@ -84,6 +84,12 @@ impl ClientFile {
         })
     }
 
+    /// Returns the key below which its servers stand.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.key.join(".")
+    }
+
     /// Returns the entry by which the client starts pml.
     #[must_use]
     pub fn registration(&self) -> Option<&ClientServer> {
@@ -97,6 +103,18 @@ impl ClientFile {
         self.servers
             .iter()
             .filter(|server| !is_pml(&server.name, &server.entry))
+    }
+
+    /// Tells whether a server is part of the client itself, which starts nothing for it.
+    #[must_use]
+    pub fn is_part_of_client(&self, server: &ClientServer) -> bool {
+        let starts = |key: &String| {
+            matches!(
+                self.place.client.meaning(key),
+                Some(Meaning::Command | Meaning::Address(_))
+            )
+        };
+        !server.entry.keys().any(starts)
     }
 
     /// Works out the file without the servers `removed` and with `put`; writes nothing, and refuses a read-only file.

@@ -3,6 +3,7 @@
 //! The journal is for the user alone: it holds the exact text of every file before and after, secrets included. Nothing in
 //! it changes afterwards: what was done so far is seen by the files themselves, wherever the import was killed.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use super::format::Change;
 use super::table::client;
 use crate::config;
 use crate::disk::{Audience, LockedDirectory};
+use crate::protocol::Digest;
 
 /// Everything that one import does.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,6 +30,9 @@ pub struct Journal {
     pub claude: Vec<ClaudeChange>,
     /// The configuration files of pml.
     pub configurations: Vec<ConfigurationChange>,
+    /// Which value each variable stands for that servers refer to since: no other value gets its name.
+    #[serde(default)]
+    pub handed: BTreeMap<String, Digest>,
 }
 
 /// A change of one file of a client.
@@ -118,9 +123,20 @@ impl Journal {
         let Some(path) = journals(state).pop() else {
             return Ok(None);
         };
-        let text = current(&path)?.unwrap_or_default();
-        let journal = serde_json::from_str(&text).map_err(|_| ClientError::Journal { path: path.clone() })?;
+        let journal = Self::read(&path)?;
         Ok(Some((path, journal)))
+    }
+
+    /// Returns the journals of all imports that were not taken back, the oldest first.
+    pub fn all(state: &Path) -> Result<Vec<Self>, ClientError> {
+        journals(state).iter().map(|path| Self::read(path)).collect()
+    }
+
+    fn read(path: &Path) -> Result<Self, ClientError> {
+        let text = current(path)?.unwrap_or_default();
+        serde_json::from_str(&text).map_err(|_| ClientError::Journal {
+            path: path.to_owned(),
+        })
     }
 
     /// Tells whether there is another import that can be taken back.
@@ -336,6 +352,7 @@ mod tests {
             clients: Vec::new(),
             claude: Vec::new(),
             configurations: Vec::new(),
+            handed: BTreeMap::new(),
         };
         assert!(Journal::latest(root.path()).unwrap().is_none());
         let first = journal(5).write(root.path()).unwrap();

@@ -28,8 +28,11 @@ pub use error::ClientError;
 pub use file::{ClientFile, ClientServer};
 pub use handed::{HandedVariable, HandedVariables};
 pub use journal::{ClaudeChange, ConfigurationChange, FileChange, Journal, Restored};
-pub use own_entry::{OWN_NAME, is_for_the_person, is_pml, own_entry, program_of, renewed_entry};
+pub use own_entry::{
+    OWN_NAME, is_for_the_person, is_pml, own_entry, program_of, renewed_entry, standing_variables,
+};
 pub use place::{ClientPlace, place_of, places};
-pub use reference::{Handover, NeededVariable};
+pub use reference::{Handover, NeededVariable, variable_name, with_names};
 pub use table::{CLIENTS, client};
 pub use translation::{Translation, Untakeable, translate};
+pub use variables_file::values_in_file;

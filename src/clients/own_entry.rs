@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::client::{Client, Passing, Shape};
-use super::reference::{Handover, NeededVariable};
+use super::reference::{Handover, NeededVariable, ProjectDirectory, rewritten};
+use super::variables_file;
+use crate::protocol::Shown;
 
 /// Under which name pml stands there; tools are then `mcp__pml__…`.
 pub const OWN_NAME: &str = "pml";
@@ -34,13 +36,16 @@ pub fn own_entry(
     let mut names = Vec::new();
     for variable in variables {
         match (&variable.handover, client.passes) {
-            (Handover::Reference(reference), Passing::Everything) if !reference.starts_with("{file:") => {}
-            (Handover::Value(value) | Handover::Reference(value), _) => {
+            (Handover::Reference { variable: own, .. }, Passing::Everything) if *own == variable.name => {}
+            (
+                Handover::Value(value) | Handover::Reference { spelled: value, .. } | Handover::Client(value),
+                _,
+            ) => {
                 values.insert(variable.name.clone(), json!(value));
             }
             (Handover::Environment, Passing::Listed) => names.push(json!(variable.name)),
             // What is left out the client passes on anyway, or the person sets it.
-            (Handover::Environment | Handover::Person, _) => {}
+            (Handover::Environment | Handover::File(_) | Handover::Person, _) => {}
         }
     }
     if !values.is_empty() {
@@ -65,19 +70,27 @@ pub fn is_for_the_person(client: &Client, variable: &NeededVariable) -> bool {
     match variable.handover {
         Handover::Person => true,
         Handover::Environment => client.passes == Passing::Named,
-        Handover::Value(_) | Handover::Reference(_) => false,
+        Handover::Value(_) | Handover::Reference { .. } | Handover::Client(_) | Handover::File(_) => false,
     }
 }
 
-/// Returns an entry of pml that keeps the variables and settings of one that stands there.
-#[must_use]
-pub fn renewed_entry(standing: &Map<String, Value>, own: &Value) -> Value {
+/// Returns an entry of pml that keeps the variables and settings of one that stands there; an error says which variable
+/// has another value there, which must not become that of a server it was not given to.
+pub fn renewed_entry(standing: &Map<String, Value>, own: &Value) -> Result<Value, String> {
+    let another = |name: &str| {
+        format!(
+            "its entry of pml has another value for `{}` already",
+            Shown::line(name)
+        )
+    };
     let mut renewed = standing.clone();
     for (key, value) in own.as_object().into_iter().flatten() {
         match (renewed.get_mut(key), value) {
             (Some(Value::Object(known)), Value::Object(new)) => {
                 for (name, value) in new {
-                    known.entry(name).or_insert_with(|| value.clone());
+                    if known.entry(name).or_insert_with(|| value.clone()) != value {
+                        return Err(another(name));
+                    }
                 }
             }
             (Some(Value::Array(known)), Value::Array(new)) if key == "env_vars" => {
@@ -85,10 +98,61 @@ pub fn renewed_entry(standing: &Map<String, Value>, own: &Value) -> Value {
                 let more: Vec<Value> = more.collect();
                 known.extend(more);
             }
+            (Some(known), value) if key == "envFile" && known != value => return Err(another(key)),
             _ => drop(renewed.insert(key.clone(), value.clone())),
         }
     }
-    Value::Object(renewed)
+    Ok(Value::Object(renewed))
+}
+
+/// Returns what a client hands to pml by the entry that stands in its file, relative paths being those of `directory`.
+#[must_use]
+pub fn standing_variables(
+    client: &Client,
+    entry: &Map<String, Value>,
+    directory: &Path,
+) -> Vec<NeededVariable> {
+    let variable = |name: &str, handover| NeededVariable {
+        name: name.to_owned(),
+        handover,
+    };
+    let members = ["env", "environment"]
+        .into_iter()
+        .filter_map(|key| entry.get(key));
+    let members = members.filter_map(Value::as_object).flatten();
+    let values = members.filter_map(|(name, value)| Some((name, value.as_str()?)));
+    let listed = entry
+        .get("env_vars")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let listed = listed.filter_map(Value::as_str);
+    let file = entry.get("envFile").and_then(Value::as_str);
+    let file = file
+        .and_then(|file| rewritten(file, client.references, ProjectDirectory::Here, &mut Vec::new()).ok());
+    let file = file.map(|file| directory.join(file));
+    let in_file = file.iter().flat_map(|file| {
+        let names = variables_file::names(file).unwrap_or_default();
+        names.into_iter().map(|name| (name, file.clone()))
+    });
+    values
+        .map(|(name, value)| variable(name, handover_of(client, value)))
+        .chain(listed.map(|name| variable(name, Handover::Environment)))
+        .chain(in_file.map(|(name, file)| variable(&name, Handover::File(file))))
+        .collect()
+}
+
+/// Returns what a text in the `env` of an entry is.
+fn handover_of(client: &Client, text: &str) -> Handover {
+    let mut needed = Vec::new();
+    let Ok(read) = rewritten(text, client.references, ProjectDirectory::Here, &mut needed) else {
+        return Handover::Client(text.to_owned());
+    };
+    match needed.pop() {
+        None => Handover::Value(text.to_owned()),
+        Some(one) if needed.is_empty() && read == format!("${{{}}}", one.name) => one.handover,
+        Some(_) => Handover::Client(text.to_owned()),
+    }
 }
 
 /// Returns the program that an entry starts.

@@ -3,6 +3,8 @@
 //! What a client puts in place of a reference is not known here and not needed: pml's own entry in that client's file
 //! hands the variable on, by the client's own reference.
 
+use std::path::PathBuf;
+
 use crate::protocol::Shown;
 
 /// How a client spells a reference.
@@ -34,9 +36,18 @@ pub struct NeededVariable {
 pub enum Handover {
     /// The client's file holds its value, which moves into pml's own entry there.
     Value(String),
-    /// The client fills in a reference of its own in pml's own entry.
-    Reference(String),
-    /// The client has it and passes it on.
+    /// The client fills in a variable of its environment, by a reference of its own in pml's own entry.
+    Reference {
+        /// The variable of the environment.
+        variable: String,
+        /// The reference as the client spells it.
+        spelled: String,
+    },
+    /// The client fills in what it alone knows, such as an input, by this reference of its own.
+    Client(String),
+    /// The client reads it, under this name, from this file of variables.
+    File(PathBuf),
+    /// The client has it in its environment, under this name, and passes it on.
     Environment,
     /// A person must set it: its value stays nowhere.
     Person,
@@ -47,7 +58,9 @@ impl std::fmt::Debug for NeededVariable {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let handover = match &self.handover {
             Handover::Value(_) => "value",
-            Handover::Reference(_) => "reference",
+            Handover::Reference { .. } => "reference",
+            Handover::Client(_) => "client",
+            Handover::File(_) => "file",
             Handover::Environment => "environment",
             Handover::Person => "person",
         };
@@ -77,7 +90,7 @@ pub(super) fn rewritten(
 ) -> Result<String, String> {
     match references {
         References::None => Ok(text.replace("${", "$${")),
-        References::Curly => Ok(curly(text, needed)),
+        References::Curly => curly(text, needed),
         References::Braces | References::EnvColon | References::Dollar => {
             dollars(text, references, project, needed)
         }
@@ -110,8 +123,8 @@ fn dollars(
         }
         let name: String = rest[1..].chars().take_while(|found| is_word(*found)).collect();
         if references == References::Dollar && is_name(&name) {
-            need(needed, &name, Handover::Reference(format!("${name}")));
-            out.extend(["${", &name, "}"]);
+            let needed_as = need(needed, &name, filled_in(&name, format!("${name}")))?;
+            out.extend(["${", &needed_as, "}"]);
             rest = &rest[1 + name.len()..];
         } else {
             out.push('$');
@@ -138,12 +151,11 @@ fn reference(
     let (kind, rest) = inside.split_once(':').unwrap_or((inside, ""));
     match (references, kind) {
         (References::EnvColon, "env") if is_name(rest) => {
-            need(needed, rest, Handover::Reference(spelled));
-            Ok(format!("${{{rest}}}"))
+            let name = need(needed, rest, filled_in(rest, spelled))?;
+            Ok(format!("${{{name}}}"))
         }
         (References::EnvColon, "input") if !rest.is_empty() => {
-            let name = variable_name(rest);
-            need(needed, &name, Handover::Reference(spelled));
+            let name = need(needed, &variable_name(rest), Handover::Client(spelled))?;
             Ok(format!("${{{name}}}"))
         }
         (References::EnvColon, "userHome") => Ok("${HOME}".to_owned()),
@@ -161,20 +173,19 @@ fn reference(
             if !is_name(name) {
                 return unknown();
             }
-            let handover = if name == inside {
-                Handover::Reference(spelled.clone())
-            } else {
-                // It has a default: it need not be set.
-                Handover::Environment
-            };
-            need(needed, name, handover);
+            if name == inside {
+                let name = need(needed, name, filled_in(name, spelled))?;
+                return Ok(format!("${{{name}}}"));
+            }
+            // It has a default: it need not be set.
+            need(needed, name, Handover::Environment)?;
             Ok(spelled)
         }
         _ => unknown(),
     }
 }
 
-fn curly(text: &str, needed: &mut Vec<NeededVariable>) -> String {
+fn curly(text: &str, needed: &mut Vec<NeededVariable>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('{') {
@@ -183,12 +194,12 @@ fn curly(text: &str, needed: &mut Vec<NeededVariable>) -> String {
         // One that is never closed is text.
         let (inside, after) = from[1..].split_once('}').unwrap_or_default();
         if let Some(name) = inside.strip_prefix("env:").filter(|name| is_name(name)) {
-            need(needed, name, Handover::Reference(format!("{{env:{name}}}")));
-            out.extend(["${", name, "}"]);
+            let name = need(needed, name, filled_in(name, format!("{{env:{name}}}")))?;
+            out.extend(["${", &name, "}"]);
             rest = after;
         } else if let Some(path) = inside.strip_prefix("file:") {
             let name = variable_name(path.rsplit('/').next().unwrap_or(path));
-            need(needed, &name, Handover::Reference(format!("{{file:{path}}}")));
+            let name = need(needed, &name, Handover::Client(format!("{{file:{path}}}")))?;
             out.extend(["${", &name, "}"]);
             rest = after;
         } else {
@@ -201,17 +212,100 @@ fn curly(text: &str, needed: &mut Vec<NeededVariable>) -> String {
         }
     }
     out.push_str(rest);
-    out
+    Ok(out)
 }
 
-/// Takes note of a variable; the first way to get it counts.
-pub(super) fn need(needed: &mut Vec<NeededVariable>, name: &str, handover: Handover) {
-    if needed.iter().all(|known| known.name != name) {
-        needed.push(NeededVariable {
-            name: name.to_owned(),
-            handover,
-        });
+fn filled_in(variable: &str, spelled: String) -> Handover {
+    Handover::Reference {
+        variable: variable.to_owned(),
+        spelled,
     }
+}
+
+/// Takes note of a variable; returns the name it is referred to by, which is another where this one means another value.
+pub(super) fn need(
+    needed: &mut Vec<NeededVariable>,
+    name: &str,
+    handover: Handover,
+) -> Result<String, String> {
+    let mut variable = NeededVariable {
+        name: name.to_owned(),
+        handover,
+    };
+    while let Some(known) = needed.iter_mut().find(|known| known.name == variable.name) {
+        if known.is_same_value(&variable) {
+            known.take_stronger(variable.handover);
+            return Ok(variable.name);
+        }
+        if variable.has_fixed_name() {
+            return Err(format!("it has two values for `{}`", Shown::line(name)));
+        }
+        variable.name.push('_');
+    }
+    let name = variable.name.clone();
+    needed.push(variable);
+    Ok(name)
+}
+
+impl NeededVariable {
+    /// Tells whether it can have no other name: it comes by this one.
+    #[must_use]
+    pub fn has_fixed_name(&self) -> bool {
+        matches!(self.handover, Handover::Environment | Handover::File(_))
+    }
+
+    /// Returns the variable of the client's environment that it is, if it is one.
+    #[must_use]
+    pub fn environment_variable(&self) -> Option<&str> {
+        match &self.handover {
+            Handover::Reference { variable, .. } => Some(variable),
+            Handover::Environment | Handover::Person => Some(&self.name),
+            Handover::Value(_) | Handover::Client(_) | Handover::File(_) => None,
+        }
+    }
+
+    fn is_same_value(&self, other: &Self) -> bool {
+        match (self.environment_variable(), other.environment_variable()) {
+            (None, None) => self.handover == other.handover,
+            (own, others) => own == others,
+        }
+    }
+
+    /// Takes a way to get the same value that asks less of the person.
+    pub fn take_stronger(&mut self, handover: Handover) {
+        if matches!(self.handover, Handover::Environment | Handover::Person)
+            && matches!(handover, Handover::Reference { .. })
+        {
+            self.handover = handover;
+        }
+    }
+}
+
+/// Replaces the names of the references in a text that is in the spelling of pml.
+#[must_use]
+pub fn with_names(text: &str, name_of: &mut impl FnMut(&str) -> String) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some(after) = rest.strip_prefix("$${") {
+            out.push_str("$${");
+            rest = after;
+        } else if let Some((inside, after)) = rest.strip_prefix("${").and_then(|rest| rest.split_once('}')) {
+            let (name, default) = match inside.find(":-") {
+                Some(at) => inside.split_at(at),
+                None => (inside, ""),
+            };
+            out.extend(["${", &name_of(name), default, "}"]);
+            rest = after;
+        } else {
+            out.push('$');
+            rest = &rest[1..];
+        }
+    }
+    out.push_str(rest);
+    out
 }
 
 fn is_word(found: char) -> bool {
@@ -224,7 +318,8 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// Makes the name of a variable out of any words: `perplexity-key` becomes `PERPLEXITY_KEY`.
-pub(super) fn variable_name(words: &str) -> String {
+#[must_use]
+pub fn variable_name(words: &str) -> String {
     let name: String = words
         .chars()
         .map(|found| {
@@ -250,7 +345,10 @@ mod tests {
         let mut needed = Vec::new();
         let text = rewritten(text, references, ProjectDirectory::Here, &mut needed);
         let needed = needed.into_iter().map(|variable| match variable.handover {
-            Handover::Reference(reference) => format!("{}={reference}", variable.name),
+            Handover::Reference {
+                spelled: reference, ..
+            }
+            | Handover::Client(reference) => format!("{}={reference}", variable.name),
             _ => variable.name,
         });
         (text, needed.collect())
@@ -299,6 +397,30 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn two_values_of_one_server_have_two_names() {
+        let text = "${input:key} ${env:KEY} ${input:key} {env:KEY}";
+        let (text, needed) = of(text, References::EnvColon);
+        assert_eq!(text.unwrap(), "${KEY} ${KEY_} ${KEY} {env:KEY}");
+        assert_eq!(needed, ["KEY=${input:key}", "KEY_=${env:KEY}"]);
+        let mut needed = Vec::new();
+        assert_eq!(
+            need(&mut needed, "K", Handover::Value("v".to_owned())),
+            Ok("K".to_owned())
+        );
+        let refused = need(&mut needed, "K", Handover::Environment);
+        assert_eq!(refused, Err("it has two values for `K`".to_owned()));
+    }
+
+    #[test]
+    fn names_are_replaced_in_references_alone() {
+        let mut name_of = |name: &str| format!("X_{name}");
+        assert_eq!(
+            with_names("A ${A}$${B} ${C:-d:-e} $F ${G", &mut name_of),
+            "A ${X_A}$${B} ${X_C:-d:-e} $F ${G"
+        );
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! `pml import`: servers of clients come behind pml, nothing bypasses it, and every byte comes back.
 
+mod claude_lines;
 #[cfg(target_os = "linux")]
 mod kills;
+mod left;
 mod real_clients;
+mod values;
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ::pml::clients::{ClientFile, places};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -17,7 +21,7 @@ use crate::support::world::{Client, World, json_of, stderr, stdout};
 use crate::support::{fake_server, pml};
 
 /// The files of every client below the home; `FAKE` is a program, `MARK` the mark of the world.
-const FIXTURES: [(&str, &str); 13] = [
+const FIXTURES: [(&str, &str); 20] = [
     (
         ".cursor/mcp.json",
         "\u{feff}{\r\n\t// mine\r\n\t\"mcpServers\": {\r\n\t\t\"cursor-one\": {\"command\": \"FAKE\", \"env\": {\"PML_TEST_MARK\": \"MARK\"}}, // first\r\n\t\t\"stays\": {\"url\": \"https://e.example/mcp\", \"oauth\": {}},\r\n\t},\r\n\t\"other\": 1.0, /* kept */\r\n}\r\n",
@@ -28,7 +32,7 @@ const FIXTURES: [(&str, &str); 13] = [
     ),
     (
         ".config/Code/User/mcp.json",
-        "{\n    \"inputs\": [{ \"id\": \"k\", \"type\": \"promptString\" }],\n    \"servers\": {\n        \"code-one\": { \"type\": \"stdio\", \"command\": \"FAKE\", \"env\": { \"PML_TEST_MARK\": \"MARK\", \"KEY\": \"${input:k}\" } }\n    }\n}\n",
+        "{\n    \"inputs\": [{ \"id\": \"k\", \"type\": \"promptString\" }],\n    \"servers\": {\n        \"code-one\": { \"type\": \"stdio\", \"command\": \"FAKE\", \"env\": { \"PML_TEST_MARK\": \"MARK\" } }\n    }\n}\n",
     ),
     (
         ".copilot/mcp-config.json",
@@ -70,6 +74,34 @@ const FIXTURES: [(&str, &str); 13] = [
         "project/.mcp.json",
         "{\"mcpServers\":{\"project-one\":{\"command\":\"FAKE\",\"env\":{\"PML_TEST_MARK\":\"MARK\"}}}}",
     ),
+    (
+        "project/.cursor/mcp.json",
+        "{\r\n  \"mcpServers\": { /* ours */ \"cursor-two\": { \"command\": \"FAKE\", \"env\": { \"PML_TEST_MARK\": \"MARK\" }, }, }\r\n}",
+    ),
+    (
+        "project/.vscode/mcp.json",
+        "{\n\t// ours\n\t\"servers\": {\n\t\t\"code-two\": { \"type\": \"stdio\", \"command\": \"FAKE\", \"cwd\": \"${workspaceFolder}\", \"env\": { \"PML_TEST_MARK\": \"MARK\" } }\n\t}\n}\n",
+    ),
+    (
+        "project/.codex/config.toml",
+        "[mcp_servers.codex-two]\r\ncommand = \"FAKE\"\r\nenv = { PML_TEST_MARK = \"MARK\" } # ours\r\n",
+    ),
+    (
+        "project/.gemini/settings.json",
+        "{ \"mcpServers\": { \"gemini-two\": { \"command\": \"FAKE\", \"env\": { \"PML_TEST_MARK\": \"MARK\" } } }, \"other\": [1, 2] }\n",
+    ),
+    (
+        "project/.zed/settings.json",
+        "{\n  \"context_servers\": {\n    \"zed-two\": { \"command\": \"FAKE\", \"env\": { \"PML_TEST_MARK\": \"MARK\" } } // ours\n  }\n}\n",
+    ),
+    (
+        "project/.junie/mcp/mcp.json",
+        "{\"mcpServers\": {\"junie-two\": {\"command\": \"FAKE\", \"env\": {\"PML_TEST_MARK\": \"MARK\"}}}}\n\n",
+    ),
+    (
+        "project/.amp/settings.json",
+        "{ \"amp.mcpServers\": { \"amp-two\": { \"command\": \"FAKE\", \"env\": { \"PML_TEST_MARK\": \"MARK\" } } } }",
+    ),
 ];
 
 fn filled(world: &World, text: &str) -> String {
@@ -90,31 +122,44 @@ fn read(world: &World, file: &str) -> String {
 
 fn settled() -> World {
     let world = World::new();
-    // What the editor would fill in for its input.
-    world.set("K", "v");
     for (file, text) in FIXTURES {
         write(&world, file, text);
     }
     world
 }
 
-/// Starts pml as a client would by the entry in its file, and lists its tools.
-fn tools_by(world: &World, entry: &Value) -> Vec<String> {
+/// Starts pml as a client would, by the entry in its file; what the entry refers to is filled in from the world.
+fn started_by(world: &World, file: &str) -> Client {
+    let environment = ::pml::config::Environment::new([("HOME", world.home())], world.project());
+    let path = world.home().join(file);
+    let mut places = places(&environment, &world.home().join("project")).into_iter();
+    let place = places.find(|place| place.path == path).unwrap();
+    let read = ClientFile::read(place).unwrap();
+    let entry = &Value::Object(read.registration().unwrap().entry.clone());
     let mut words: Vec<&str> = match &entry["command"] {
         Value::Array(words) => words.iter().map(|word| word.as_str().unwrap()).collect(),
         command => vec![command.as_str().unwrap()],
     };
-    words.extend(
-        entry["args"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|word| word.as_str().unwrap()),
-    );
+    let more = entry["args"].as_array().into_iter().flatten();
+    words.extend(more.map(|word| word.as_str().unwrap()));
     let mut command: Command = world.program(Path::new(words[0]));
     command.args(&words[1..]);
+    for key in ["env", "environment"] {
+        for (name, value) in entry[key].as_object().into_iter().flatten() {
+            let value = value.as_str().unwrap();
+            if !value.contains('$') && !value.contains('{') {
+                command.env(name, value);
+            }
+        }
+    }
     let mut client = Client::start(command);
     client.initialize("2025-06-18");
+    client
+}
+
+/// Starts pml as a client would, and lists its tools.
+fn tools_by(world: &World, file: &str) -> Vec<String> {
+    let mut client = started_by(world, file);
     let tools = client.tools();
     assert!(client.close().success());
     tools
@@ -132,7 +177,7 @@ fn of_every_client_the_servers_come_behind_pml_and_every_byte_comes_back() {
     let said = stderr(&done);
     let report = json_of(&done);
     let learned = report["learned"].as_array().unwrap();
-    assert_eq!(learned.len(), 13, "{said}");
+    assert_eq!(learned.len(), FIXTURES.len(), "{said}");
     assert!(
         learned.iter().all(|server| server["tools"].as_u64() > Some(0)),
         "{said}"
@@ -162,38 +207,34 @@ fn of_every_client_the_servers_come_behind_pml_and_every_byte_comes_back() {
         "{codex}"
     );
     assert!(codex.ends_with("[tui]\n# kept\ntheme = 'x'\n"), "{codex}");
-    let code: Value = serde_json::from_str(&read(&world, ".config/Code/User/mcp.json")).unwrap();
-    assert_eq!(code["servers"]["pml"]["env"], json!({ "K": "${input:k}" }));
-
     // What a client starts now has all tools at once, by the absolute path of the program itself.
-    for (file, keys) in [
-        (".copilot/mcp-config.json", &["mcpServers", "pml"][..]),
-        (".config/opencode/opencode.jsonc", &["mcp", "pml"]),
-        ("project/opencode.json", &["mcp", "servers", "pml"]),
-    ] {
-        let text = read(&world, file).replace("// the first version", "");
-        let mut entry: Value = serde_json::from_str(&text).unwrap();
-        for key in keys {
-            entry = entry[*key].take();
-        }
-        let tools = tools_by(&world, &entry);
-        for server in [
-            "cursor-one",
-            "codex-one",
-            "zed-one",
-            "opencode-two",
-            "project-one",
-        ] {
-            assert!(
-                tools.contains(&format!("{server}__echo")),
-                "{file}: {server}: {tools:?}"
-            );
+    for (file, _) in FIXTURES {
+        let tools = tools_by(&world, file);
+        for (_, text) in FIXTURES {
+            let server = text
+                .split(['"', '.', ' ', ']'])
+                .find(|word| word.ends_with("-one") || word.ends_with("-two"));
+            let tool = format!("{}__echo", server.unwrap());
+            assert!(tools.contains(&tool), "{file}: {tool}: {tools:?}");
         }
     }
     // Everybody who clones the project reads its file: what is the user's own is in the user's.
     let project: Value = serde_json::from_str(&world.read(".pml.json")).unwrap();
     let names: Vec<_> = project["mcpServers"].as_object().unwrap().keys().collect();
-    assert_eq!(names, ["project-one", "opencode-two"]);
+    assert_eq!(
+        names,
+        [
+            "project-one",
+            "cursor-two",
+            "code-two",
+            "codex-two",
+            "gemini-two",
+            "zed-two",
+            "junie-two",
+            "opencode-two",
+            "amp-two"
+        ]
+    );
 
     let undone = world.run(&["import", "--undo", "--yes"]);
     assert!(undone.status.success(), "{}", stderr(&undone));
@@ -203,6 +244,35 @@ fn of_every_client_the_servers_come_behind_pml_and_every_byte_comes_back() {
     assert!(!world.path(".pml.json").exists() && !world.path(".pml.lock").exists());
     assert!(!world.home().join(".config/pml/pml.json").exists());
     world.assert_no_survivor("after the import");
+}
+
+#[test]
+fn what_only_an_editor_knows_is_handed_over_by_it_and_cannot_be_tried() {
+    let world = World::new();
+    // Under this name the shell has something else: the input gets a name of its own.
+    world.set("K", "of-the-shell");
+    write(
+        &world,
+        ".config/Code/User/mcp.json",
+        r#"{ "inputs": [{ "id": "k", "type": "promptString" }], "servers": { "one": { "type": "stdio", "command": "FAKE",
+            "env": { "PML_TEST_MARK": "MARK", "KEY": "${input:k}" } } } }"#,
+    );
+    let done = world.run(&["import", "--yes"]);
+    let said = stderr(&done);
+    assert_eq!(
+        done.status.code(),
+        Some(1),
+        "the first list is not complete: {said}"
+    );
+    assert!(
+        said.contains("`one` was not started, its first call asks: `ONE_K` is not set here"),
+        "{said}"
+    );
+    let code: Value = serde_json::from_str(&read(&world, ".config/Code/User/mcp.json")).unwrap();
+    assert_eq!(
+        code["servers"],
+        json!({ "pml": { "type": "stdio", "command": pml(), "args": ["stdio"], "env": { "ONE_K": "${input:k}" } } })
+    );
 }
 
 #[test]
@@ -322,10 +392,11 @@ fn the_table_names_everything_and_no_secret() {
         &world,
         ".cursor/mcp.json",
         r#"{ "mcpServers": {
-        "git hub": { "command": "FAKE", "args": ["--token", "tok-in-args"], "env": { "GITHUB_TOKEN": "ghp_in_the_clear_1" }, "autoApprove": ["echo"] },
+        "git hub": { "command": "FAKE", "args": ["--offers", "sk-in-args-123456"], "env": { "GITHUB_TOKEN": "ghp_in_the_clear_1" }, "autoApprove": ["echo"] },
         "remote": { "type": "streamable-http", "url": "https://e.example/mcp", "headers": { "Authorization": "Bearer abc-in-header" } },
         "signed": { "url": "https://s.example/mcp", "oauth": {} },
         "picked": { "command": "FAKE", "args": ["${command:pick}"] },
+        "line": { "command": "npx -y foo" },
         "off": { "command": "FAKE", "disabled": true } } }"#,
     );
     write(
@@ -338,14 +409,14 @@ fn the_table_names_everything_and_no_secret() {
     let said = stderr(&shown);
     let all = format!("{said}{}", stdout(&shown));
     for secret in [
-        "tok-in-args",
+        "sk-in-args-123456",
         "ghp_in_the_clear_1",
         "abc-in-header",
         "key-in-project",
     ] {
         assert!(!all.contains(secret), "{all}");
     }
-    insta::assert_snapshot!(said.replace(fake_server().to_str().unwrap(), "FAKE"), @r"
+    insta::assert_snapshot!(said.replace(fake_server().to_str().unwrap(), "FAKE"), @r#"
     Claude Code (project), .mcp.json
       git hub as git-hub
         into       .pml.json
@@ -357,9 +428,9 @@ fn the_table_names_everything_and_no_secret() {
     Cursor (user), ~/.cursor/mcp.json
       git hub as git-hub-cursor
         into       ~/.config/pml/pml.json
-        runs       FAKE --token '${TOKEN}'
+        runs       FAKE --offers '${GIT_HUB_TOKEN}'
         variables  GITHUB_TOKEN
-        secret     TOKEN stands in the clear; it becomes ${TOKEN}
+        secret     GIT_HUB_TOKEN stands in the clear; it becomes ${GIT_HUB_TOKEN}
         secret     GITHUB_TOKEN stands in the clear; it becomes ${GITHUB_TOKEN}
         note       `autoApprove` is a question of the client and is not taken over; pml asks about a server once
                    to let it run unasked: pml allow git-hub-cursor:echo
@@ -371,12 +442,15 @@ fn the_table_names_everything_and_no_secret() {
         stays      `oauth`: it is signed in to by the client, which pml cannot do for it
       picked
         stays      `${command:pick}` is known to the client alone
+      line
+        stays      the command `npx -y foo` is a whole line; a command is a program alone
+                   move the other words into "args": "command":"npx","args":["-y","foo"]
       off
         into       ~/.config/pml/pml.json
         runs       FAKE
         disabled   as it is in the client
       pml takes their place in this file
-    ");
+    "#);
 
     assert_eq!(
         world.run(&["import", "--yes"]).status.code(),
@@ -385,7 +459,7 @@ fn the_table_names_everything_and_no_secret() {
     );
     let own = read(&world, ".config/pml/pml.json") + &world.read(".pml.json");
     for secret in [
-        "tok-in-args",
+        "sk-in-args-123456",
         "ghp_in_the_clear_1",
         "abc-in-header",
         "key-in-project",
@@ -395,8 +469,14 @@ fn the_table_names_everything_and_no_secret() {
     let cursor: Value = serde_json::from_str(&read(&world, ".cursor/mcp.json")).unwrap();
     assert_eq!(
         cursor["mcpServers"]["pml"]["env"],
-        json!({ "TOKEN": "tok-in-args", "GITHUB_TOKEN": "ghp_in_the_clear_1", "REMOTE_TOKEN": "abc-in-header" }),
+        json!({ "GIT_HUB_TOKEN": "sk-in-args-123456", "GITHUB_TOKEN": "ghp_in_the_clear_1" }),
         "it stays in the file where it was"
+    );
+    let left: Vec<_> = cursor["mcpServers"].as_object().unwrap().keys().collect();
+    assert_eq!(left, ["remote", "signed", "picked", "line", "pml"]);
+    assert!(
+        cursor.to_string().contains("abc-in-header"),
+        "what is not taken is as it was"
     );
     assert!(
         !world.read(".mcp.json").contains("key-in-project"),
@@ -482,6 +562,16 @@ fn goose_is_read_and_what_to_write_is_printed() {
     );
     assert!(said.contains("goose-one: works"), "{said}");
     assert_eq!(read(&world, ".config/goose/config.yaml"), before);
+    assert!(
+        said.contains("pml does not write this file: what to change in it is printed"),
+        "{said}"
+    );
+    assert!(!said.contains("pml takes their place"), "{said}");
+    let found = world.run(&["doctor"]);
+    insta::assert_snapshot!(stdout(&found), @r"
+    Goose (user): starts `goose-one` without pml (~/.config/goose/config.yaml)
+      take those out of it that are behind pml; what to write there: pml import goose
+    ");
 }
 
 #[test]
@@ -540,8 +630,9 @@ fn the_help_names_every_client() {
       pml import --undo                    every file as it was before
 
     Shows what each server becomes, and asks. Versions become exact; a secret in the clear
-    becomes ${NAME}; what cannot be taken stays in its client, with the reason. Servers of your
-    own files go into your own pml.json, those of a project into its .pml.json.
+    becomes ${NAME}; what cannot be taken or does not work stays in its client, with the
+    reason. Servers of your own files go into your own pml.json, those of a project into its
+    .pml.json.
     Exit code: 0 done, 1 refused or not all of it done, 2 error.
     ");
 }

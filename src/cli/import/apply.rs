@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::claude_program::{ClaudeOrder, ClaudeProgram};
-use super::survey::{FoundFile, Survey, kind};
+use super::claude_program::{ClaudeOrder, carry_out, say_left};
+use super::fate::kind;
+use super::survey::{FileRole, FoundFile, Survey};
 use super::{ImportOrder, Originals};
 use crate::cli::failure::hinted;
 use crate::cli::own_program::own_program;
-use crate::cli::{CommandContext, interruption, output};
+use crate::cli::{CommandContext, output};
 use crate::clients::{
-    ClaudeChange, ConfigurationChange, Edit, FileChange, Handover, Journal, NeededVariable, OWN_NAME, Scope,
-    is_for_the_person, own_entry, renewed_entry,
+    ClaudeChange, ClientError, ClientFile, ConfigurationChange, Edit, Editing, FileChange, Handover, Journal,
+    NeededVariable, OWN_NAME, Scope, is_for_the_person, own_entry, renewed_entry,
 };
 use crate::permissions::ConfigChange;
 use crate::permissions::writer;
@@ -49,10 +50,16 @@ struct Prepared<'a> {
     edit: Option<Edit>,
     /// The variables that a person must set there.
     to_set: Vec<String>,
+    /// Those of them whose values leave the file, and stand in the journal alone.
+    only_in_journal: Vec<String>,
 }
 
-/// Does all of it; an error means that nothing was done.
-pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder) -> anyhow::Result<Applied> {
+/// Works every edit out, and refuses if a file was saved since it was shown.
+pub(super) fn check(survey: &Survey, order: &ImportOrder) -> anyhow::Result<()> {
+    prepared(survey, order).map(drop)
+}
+
+fn prepared<'a>(survey: &'a Survey, order: &ImportOrder) -> anyhow::Result<Vec<Prepared<'a>>> {
     let program = own_program().map_err(hinted)?;
     let mut prepared = Vec::new();
     for found in &survey.found {
@@ -60,10 +67,16 @@ pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder
             prepared.push(prepare(found, order.originals, &program)?);
         }
     }
-    // Whatever was saved since it was shown is seen before anything is written.
     for edit in prepared.iter().filter_map(|prepared| prepared.edit.as_ref()) {
         edit.check()?;
     }
+    Ok(prepared)
+}
+
+/// Does all of it; an error means that nothing was done.
+pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder) -> anyhow::Result<Applied> {
+    // Whatever was saved since it was shown is seen before anything is written.
+    let prepared = prepared(survey, order)?;
     let changes = configuration_changes(survey);
     let journal = journal(survey, &prepared, &changes)?;
     let state = context.locations.state();
@@ -95,6 +108,7 @@ pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder
                 Ok(()) => applied.client(context, prepared),
                 Err(error) => applied.failed(render_hinted(&error)),
             },
+            None if prepared.found.role == FileRole::Source => {}
             None if prepared.found.file.place.client.id == "claude" => {
                 ask_claude(context, prepared, &mut applied)?;
             }
@@ -106,7 +120,7 @@ pub(super) fn run(context: &CommandContext, survey: &Survey, order: &ImportOrder
                 ));
             }
         }
-        tell_to_set(context, prepared);
+        tell_to_set(context, prepared, &path);
     }
     Ok(applied)
 }
@@ -147,34 +161,57 @@ impl Applied {
 fn prepare<'a>(found: &'a FoundFile, originals: Originals, program: &Path) -> anyhow::Result<Prepared<'a>> {
     let file = &found.file;
     let (client, scope) = (file.place.client, file.place.scope);
-    let is_edited = client.is_edited_by_pml(scope);
+    let is_edited = found.role == FileRole::OfClient && client.is_edited_by_pml(scope);
     let from_file = found.variables_file();
     // A value that moves within the user's own file is where it was; in a project's it would stay for everyone, and
     // among the words of a command every process could read it.
     let may_move = is_edited && scope == Scope::User;
-    let variables: Vec<NeededVariable> = found
-        .variables()
+    // What another program or a person writes gets an entry of pml once, and none that is changed.
+    let may_write = is_edited || (client.editing == Editing::OwnProgram && !found.registered);
+    let removed = found.removed(originals);
+    // Of a file that was only read, nothing is handed over by any client.
+    let is_source = found.role == FileRole::Source;
+    let needed = found.variables();
+    let leaves = |variable: &&NeededVariable| matches!(variable.handover, Handover::Value(_));
+    let leaves_files = !may_move && !removed.is_empty() && client.editing != Editing::Person;
+    let only_in_journal = needed
+        .iter()
+        .filter(|_| leaves_files)
+        .filter(leaves)
+        .map(|variable| variable.name.clone())
+        .collect();
+    let variables: Vec<NeededVariable> = needed
         .into_iter()
-        .map(|variable| match variable.handover {
-            Handover::Value(_) if !may_move => NeededVariable {
-                handover: Handover::Person,
-                ..variable
-            },
-            _ => variable,
+        .map(|variable| {
+            let stays_nowhere = match &variable.handover {
+                Handover::Value(_) => !may_move,
+                Handover::Reference { variable: own, .. } => {
+                    is_source || (!may_write && *own != variable.name)
+                }
+                Handover::Client(_) => !may_write,
+                Handover::File(_) => is_source,
+                Handover::Environment | Handover::Person => false,
+            };
+            if stays_nowhere {
+                NeededVariable {
+                    handover: Handover::Person,
+                    ..variable
+                }
+            } else {
+                variable
+            }
         })
         .collect();
     let to_set = variables
         .iter()
         .filter(|variable| is_for_the_person(client, variable))
-        .filter(|variable| from_file.is_none() || variable.handover == Handover::Person)
         .map(|variable| variable.name.clone())
         .collect();
     let own = own_entry(client, program, &variables, from_file);
     let (own_name, own) = match file.registration() {
-        Some(standing) => (standing.name.clone(), renewed_entry(&standing.entry, &own)),
+        Some(standing) => (standing.name.clone(), renewed(file, &standing.entry, &own)?),
         None => (OWN_NAME.to_owned(), own),
     };
-    let removed = found.removed(originals);
     let edit = is_edited
         .then(|| file.edited(&removed, Some((&own_name, &own))))
         .transpose()?;
@@ -185,6 +222,14 @@ fn prepare<'a>(found: &'a FoundFile, originals: Originals, program: &Path) -> an
         own_name,
         edit,
         to_set,
+        only_in_journal,
+    })
+}
+
+fn renewed(file: &ClientFile, standing: &Map<String, Value>, own: &Value) -> Result<Value, ClientError> {
+    renewed_entry(standing, own).map_err(|reason| ClientError::Edit {
+        path: file.path.clone(),
+        reason,
     })
 }
 
@@ -217,9 +262,10 @@ fn journal(
             Some(file.change(edit, &prepared.removed, Some(&prepared.own_name)))
         })
         .collect();
-    let claude = prepared
-        .iter()
-        .filter(|prepared| prepared.edit.is_none() && prepared.found.file.place.client.id == "claude");
+    let claude = prepared.iter().filter(|prepared| {
+        let found = prepared.found;
+        prepared.edit.is_none() && found.role == FileRole::OfClient && found.file.place.client.id == "claude"
+    });
     let claude = claude.map(|prepared| {
         let file = &prepared.found.file;
         let removed: Map<String, Value> = file
@@ -258,6 +304,7 @@ fn journal(
         clients,
         claude: claude.collect(),
         configurations,
+        handed: survey.handed.clone(),
     })
 }
 
@@ -286,39 +333,9 @@ fn ask_claude(
         applied.client(context, prepared);
         return Ok(());
     }
-    output::say(&format!(
-        "{} is written by Claude Code alone; in {}, type:",
-        context.path(&prepared.found.file.path),
-        context.path(&place.project)
-    ));
-    for line in &left {
-        output::say(&format!("  {line}"));
-    }
+    say_left(context, &prepared.found.file.path, &place.project, &left);
     applied.failed("until then Claude Code starts these servers without pml".to_owned());
     Ok(())
-}
-
-/// Asks the program of Claude Code; returns the commands that were not carried out.
-pub(crate) fn carry_out(
-    context: &CommandContext,
-    orders: &[ClaudeOrder],
-    scope: Scope,
-    directory: &Path,
-) -> anyhow::Result<Vec<String>> {
-    let lines = |orders: &[ClaudeOrder]| orders.iter().map(|order| order.line(scope)).collect();
-    let Some(claude) = ClaudeProgram::find(context) else {
-        return Ok(lines(orders));
-    };
-    let left = interruption::until_interrupted(async {
-        for (at, order) in orders.iter().enumerate() {
-            if let Err(reason) = claude.run(order, scope, directory).await {
-                output::note(&reason);
-                return at;
-            }
-        }
-        orders.len()
-    })?;
-    Ok(lines(&orders[left.unwrap_or_default()..]))
 }
 
 /// Shows how pml is written into a file that pml does not write.
@@ -339,7 +356,7 @@ pub(crate) fn print_for_person(context: &CommandContext, file: &Path, entry: &Va
 }
 
 /// Says which variables the person sets, and where.
-fn tell_to_set(context: &CommandContext, prepared: &Prepared<'_>) {
+fn tell_to_set(context: &CommandContext, prepared: &Prepared<'_>, journal: &Path) {
     if prepared.to_set.is_empty() {
         return;
     }
@@ -347,7 +364,12 @@ fn tell_to_set(context: &CommandContext, prepared: &Prepared<'_>) {
     let names = prepared.to_set.join(", ");
     let title = place.client.title;
     let own_file = place.client.is_edited_by_pml(place.scope) && place.scope == Scope::User;
-    let instruction = if own_file {
+    let instruction = if prepared.found.role == FileRole::Source {
+        format!(
+            "set {names} in the environment that your clients are started in; the values stand in {}",
+            context.path(&prepared.found.file.path)
+        )
+    } else if own_file {
         format!(
             "set {names} in the variables of `{}` in {}",
             prepared.own_name,
@@ -357,4 +379,11 @@ fn tell_to_set(context: &CommandContext, prepared: &Prepared<'_>) {
         format!("set {names} in the environment that {title} is started in, such as your shell's profile")
     };
     output::note(&instruction);
+    if !prepared.only_in_journal.is_empty() {
+        output::say(&format!(
+            "  what stood there for {} is kept for you alone in {}",
+            prepared.only_in_journal.join(", "),
+            context.path(journal)
+        ));
+    }
 }

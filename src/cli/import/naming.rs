@@ -1,10 +1,11 @@
 //! The names of imported servers: as in the client where that is possible, else the nearest that is.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::config::Launch;
+use crate::config::{self, Launch};
 use crate::loader::pin;
 use crate::protocol::DependencyName;
 
@@ -19,17 +20,17 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Reads a declaration in the words of pml.
-    pub(super) fn of(launch: &Launch, entry: &Map<String, Value>) -> Self {
+    /// Reads a declaration whose references name the values that they stand for; `None` if it is none.
+    pub(super) fn of(canonical: &Map<String, Value>) -> Option<Self> {
+        let text = json!({ "mcpServers": { "probe": canonical } }).to_string();
+        let mut declared = config::check(Path::new("/probe/.pml.json"), &text).ok()?;
+        let launch = declared.servers.pop_first()?.1.launch;
         let counts = |key: &str| ["env", "tools", "cwd", "headers"].contains(&key);
-        Self {
-            launch: pin(launch, "0").unwrap_or_else(|| launch.clone()),
-            members: entry
-                .iter()
-                .filter(|(key, _)| counts(key))
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
-        }
+        let members = canonical.iter().filter(|(key, _)| counts(key));
+        Some(Self {
+            launch: pin(&launch, "0").unwrap_or(launch),
+            members: members.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        })
     }
 }
 
@@ -42,12 +43,22 @@ pub(super) enum Naming {
     Same(DependencyName),
 }
 
+/// What stands under a name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// No server.
+    Nothing,
+    /// This very server.
+    Same,
+    /// Another one.
+    Other,
+}
+
 /// Finds the name of a server that a client calls `wanted`.
 pub(super) fn name(
     wanted: &str,
     client: &str,
-    identity: &Identity,
-    taken: &BTreeMap<DependencyName, Identity>,
+    standing: impl Fn(&DependencyName) -> Standing,
 ) -> Option<Naming> {
     let fitting = fitting(wanted);
     let with = |suffix: &str| {
@@ -61,10 +72,10 @@ pub(super) fn name(
         .chain(numbered);
     candidates
         .filter_map(|candidate| DependencyName::of_server(&candidate).ok())
-        .find_map(|name| match taken.get(&name) {
-            None => Some(Naming::New(name)),
-            Some(known) if known == identity => Some(Naming::Same(name)),
-            Some(_) => None,
+        .find_map(|name| match standing(&name) {
+            Standing::Nothing => Some(Naming::New(name)),
+            Standing::Same => Some(Naming::Same(name)),
+            Standing::Other => None,
         })
 }
 
@@ -91,20 +102,21 @@ mod tests {
     use super::*;
 
     fn identity(line: &str) -> Identity {
-        let mut words = line.split(' ').map(str::to_owned);
-        let launch = Launch::Command {
-            command: words.next().unwrap(),
-            args: words.collect(),
-        };
-        Identity::of(&launch, &Map::new())
+        let words: Vec<&str> = line.split(' ').collect();
+        let entry = json!({ "command": words[0], "args": words[1..] });
+        Identity::of(entry.as_object().unwrap()).unwrap()
     }
 
     fn named(wanted: &str, taken: &[(&str, &str)]) -> Naming {
-        let taken = taken
-            .iter()
-            .map(|(name, line)| (name.parse().unwrap(), identity(line)))
-            .collect();
-        name(wanted, "cursor", &identity("npx -y a"), &taken).unwrap()
+        let own = identity("npx -y a");
+        name(wanted, "cursor", |name| {
+            match taken.iter().find(|(known, _)| *known == name.as_str()) {
+                None => Standing::Nothing,
+                Some((_, line)) if identity(line) == own => Standing::Same,
+                Some(_) => Standing::Other,
+            }
+        })
+        .unwrap()
     }
 
     fn new(name: &str) -> Naming {

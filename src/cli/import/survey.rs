@@ -1,24 +1,19 @@
 //! What an import would do: every server of every client, what it becomes, and what happens to the client's file.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::json;
 
-use super::naming::{self, Identity, Naming};
-use super::{Destination, ImportOrder, Originals};
+use super::fate::{Fate, Fates, Taken};
+use super::{ImportOrder, Originals};
 use crate::cli::CommandContext;
 use crate::cli::failure::{Hinted as _, Refused};
 use crate::clients::{
-    CLIENTS, Client, ClientFile, ClientPlace, ClientServer, NeededVariable, Scope, Translation, Untakeable,
-    places, translate,
+    CLIENTS, Client, ClientError, ClientFile, ClientPlace, NeededVariable, OWN_NAME, Scope, places,
 };
-use crate::config::{self, ConfigError, Environment, Files, Launch, Server};
-use crate::loader::{Plan, Resolved, plan};
-use crate::permissions::writer::{self, FileKind, WriteError};
-use crate::permissions::{ConfigChange, servers};
-use crate::protocol::DependencyName;
+use crate::config::Files;
+use crate::protocol::{DependencyName, Digest};
 
 /// Everything that was found.
 pub(super) struct Survey {
@@ -28,14 +23,26 @@ pub(super) struct Survey {
     pub(super) found: Vec<FoundFile>,
     /// Files that could not be read.
     pub(super) unread: Vec<anyhow::Error>,
+    /// Which value each variable stands for that servers refer to.
+    pub(super) handed: BTreeMap<String, Digest>,
 }
 
 /// A file of a client.
 pub(super) struct FoundFile {
     pub(super) file: ClientFile,
+    pub(super) role: FileRole,
     pub(super) servers: Vec<FoundServer>,
     /// Whether pml stands there already.
     pub(super) registered: bool,
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileRole {
+    /// One in which a client keeps its servers: pml takes their place there.
+    OfClient,
+    /// One that a person named, which no client reads: it is only read.
+    Source,
 }
 
 /// A server of a client.
@@ -43,34 +50,6 @@ pub(super) struct FoundServer {
     /// What the client calls it.
     pub(super) name: String,
     pub(super) fate: Fate,
-}
-
-/// What becomes of a server.
-pub(super) enum Fate {
-    /// pml declares it.
-    Taken(Box<Taken>),
-    /// pml declares the same already, under this name.
-    Same {
-        name: DependencyName,
-        variables: Vec<NeededVariable>,
-    },
-    /// It stays where it is, for this reason.
-    Stays(String),
-}
-
-/// A server that pml will declare.
-pub(super) struct Taken {
-    pub(super) name: DependencyName,
-    pub(super) translation: Translation,
-    /// The file that will declare it.
-    pub(super) file: PathBuf,
-    pub(super) is_users: bool,
-    pub(super) server: Server,
-    pub(super) plan: Arc<Plan>,
-    /// The exact version, where it was looked up.
-    pub(super) resolved: Option<Resolved>,
-    /// What its package was before it got an exact version.
-    pub(super) floating: Option<String>,
 }
 
 impl FoundFile {
@@ -83,9 +62,11 @@ impl FoundFile {
 
     /// Returns the names of the servers that leave the client.
     pub(super) fn removed(&self, originals: Originals) -> Vec<String> {
-        match originals {
-            Originals::Kept => Vec::new(),
-            Originals::Replaced => self.behind_pml().map(|server| server.name.clone()).collect(),
+        match (originals, self.role) {
+            (Originals::Kept, _) | (_, FileRole::Source) => Vec::new(),
+            (Originals::Replaced, FileRole::OfClient) => {
+                self.behind_pml().map(|server| server.name.clone()).collect()
+            }
         }
     }
 
@@ -99,8 +80,10 @@ impl FoundFile {
                 Fate::Stays(_) => continue,
             };
             for variable in needed {
-                if all.iter().all(|known| known.name != variable.name) {
-                    all.push(variable.clone());
+                // One name is one value, which may come in two ways.
+                match all.iter_mut().find(|known| known.name == variable.name) {
+                    Some(known) => known.take_stronger(variable.handover.clone()),
+                    None => all.push(variable.clone()),
                 }
             }
         }
@@ -109,8 +92,11 @@ impl FoundFile {
 
     /// Returns the file from which the client hands variables on; one alone can be named.
     pub(super) fn variables_file(&self) -> Option<&str> {
-        self.taken()
-            .find_map(|taken| taken.translation.variables_file.as_deref())
+        self.servers.iter().find_map(|server| match &server.fate {
+            Fate::Taken(taken) => taken.translation.variables_file.as_deref(),
+            Fate::Same { variables_file, .. } => variables_file.as_deref(),
+            Fate::Stays(_) => None,
+        })
     }
 
     pub(super) fn taken(&self) -> impl Iterator<Item = &Taken> {
@@ -128,37 +114,57 @@ impl Survey {
         let project = files.project.parent().unwrap_or(Path::new("/")).to_owned();
         let mut unread = Vec::new();
         let mut read = Vec::new();
-        for place in wanted(context, order, &project)? {
+        let (places, role) = wanted(context, order, &project)?;
+        for place in places {
             // One broken file keeps nobody from importing the others, unless it was named.
             let named = order.from.is_some() || order.clients.contains(&place.client);
-            match ClientFile::read(place) {
+            let file = ClientFile::read(place).and_then(|file| match role {
+                FileRole::OfClient => editable(&file).map(|()| file),
+                FileRole::Source => Ok(file),
+            });
+            match file {
                 Ok(file) if file.others().next().is_some() => read.push(file),
                 Ok(_) => {}
                 Err(error) if named => return Err(error.into()),
                 Err(error) => unread.push(error.into()),
             }
         }
-        let mut taken = declared(&files)?;
+        let mut fates = Fates::new(context, order, &files, &project, &clients(context, &project))?;
+        // What can have no other name is known before any is made up.
+        let translated: Vec<_> = read
+            .into_iter()
+            .map(|file| {
+                let servers: Vec<_> = file
+                    .others()
+                    .map(|server| (server.clone(), fates.translated(&file, server)))
+                    .collect();
+                (file, servers)
+            })
+            .collect();
         let mut found = Vec::new();
-        for file in read {
-            let registered = file.registration().is_some();
-            let servers = file
-                .others()
-                .map(|server| {
-                    let fate = fate(context, order, &files, &project, &file, server, &mut taken);
-                    FoundServer {
-                        name: server.name.clone(),
-                        fate: fate.unwrap_or_else(Fate::Stays),
-                    }
-                })
-                .collect();
+        for (file, servers) in translated {
+            let servers = servers.into_iter().map(|(server, translated)| {
+                let fate = fates.fate(&file, &server, translated);
+                FoundServer {
+                    name: server.name,
+                    fate: fate.unwrap_or_else(Fate::Stays),
+                }
+            });
+            let servers = servers.collect();
             found.push(FoundFile {
+                registered: file.registration().is_some(),
                 file,
+                role,
                 servers,
-                registered,
             });
         }
-        Ok(Self { files, found, unread })
+        let handed = fates.handed();
+        Ok(Self {
+            files,
+            found,
+            unread,
+            handed,
+        })
     }
 
     /// Tells whether there is nothing that could come behind pml.
@@ -171,6 +177,25 @@ impl Survey {
         self.found.iter().flat_map(FoundFile::taken)
     }
 
+    /// Leaves a server in every client that has it, for this reason; returns where it stays.
+    pub(super) fn leave(&mut self, name: &DependencyName, reason: &str) -> Vec<&'static Client> {
+        let mut clients = Vec::new();
+        for found in &mut self.found {
+            for server in &mut found.servers {
+                let declared = match &server.fate {
+                    Fate::Taken(taken) => &taken.name,
+                    Fate::Same { name, .. } => name,
+                    Fate::Stays(_) => continue,
+                };
+                if declared == name {
+                    server.fate = Fate::Stays(reason.to_owned());
+                    clients.extend((found.role == FileRole::OfClient).then_some(found.file.place.client));
+                }
+            }
+        }
+        clients
+    }
+
     /// Returns what will be declared, to be changed.
     pub(super) fn taken_mut(&mut self) -> impl Iterator<Item = &mut Taken> {
         let servers = self.found.iter_mut().flat_map(|found| found.servers.iter_mut());
@@ -181,8 +206,30 @@ impl Survey {
     }
 }
 
+/// Reads the files of all clients, whichever are imported from: what they hand to pml counts.
+fn clients(context: &CommandContext, project: &Path) -> Vec<ClientFile> {
+    places(&context.environment, project)
+        .into_iter()
+        .filter_map(|place| ClientFile::read(place).ok())
+        .collect()
+}
+
+/// Tries the edit of a file that pml writes: where it fails, nothing is taken out of that file, and its servers stay.
+fn editable(file: &ClientFile) -> Result<(), ClientError> {
+    let names: Vec<String> = file.others().map(|server| server.name.clone()).collect();
+    if names.is_empty() || !file.place.client.is_edited_by_pml(file.place.scope) {
+        return Ok(());
+    }
+    let probe = json!({ "command": OWN_NAME });
+    file.edited(&names, Some((OWN_NAME, &probe))).map(drop)
+}
+
 /// Returns the places to look at.
-fn wanted(context: &CommandContext, order: &ImportOrder, project: &Path) -> anyhow::Result<Vec<ClientPlace>> {
+fn wanted(
+    context: &CommandContext,
+    order: &ImportOrder,
+    project: &Path,
+) -> anyhow::Result<(Vec<ClientPlace>, FileRole)> {
     let Some(from) = &order.from else {
         let all = places(&context.environment, project);
         let counts = |place: &ClientPlace| order.clients.is_empty() || order.clients.contains(&place.client);
@@ -192,10 +239,8 @@ fn wanted(context: &CommandContext, order: &ImportOrder, project: &Path) -> anyh
                 && place.client.id == "claude"
                 && order.clients.iter().any(|client| client.id == "copilot")
         };
-        return Ok(all
-            .into_iter()
-            .filter(|place| counts(place) || shared(place))
-            .collect());
+        let wanted = all.into_iter().filter(|place| counts(place) || shared(place));
+        return Ok((wanted.collect(), FileRole::OfClient));
     };
     let path = context.environment.working_directory().join(from);
     let path = path.canonicalize().unwrap_or(path);
@@ -219,156 +264,18 @@ fn wanted(context: &CommandContext, order: &ImportOrder, project: &Path) -> anyh
     let known = places(&context.environment, project);
     let exact = known.into_iter().find(|known| known.path == path);
     if let Some(exact) = exact {
-        return Ok(vec![exact]);
+        return Ok((vec![exact], FileRole::OfClient));
     }
     // Most files are of one shape; of the clients that have it, this one spells references as pml does.
     let common = CLIENTS.iter().filter(|client| client.id == "junie");
     let others = CLIENTS.iter().filter(|client| !client.id.starts_with("claude"));
     let of_format = common.chain(others).find(|client| read(client));
     match of_format {
-        Some(client) => Ok(vec![place(client)]),
+        Some(client) => Ok((vec![place(client)], FileRole::Source)),
         None => Err(Refused(format!(
             "no servers were found in `{}`",
             context.path(&path)
         )))
         .hint("pml reads JSON, TOML and YAML as the clients of `pml import --help` write them"),
-    }
-}
-
-/// Reads what the files of pml declare already.
-fn declared(files: &Files) -> anyhow::Result<BTreeMap<DependencyName, Identity>> {
-    let mut all = BTreeMap::new();
-    for path in [&files.user, &files.project] {
-        let Some(text) = config::load_text(path)? else {
-            continue;
-        };
-        let mut entries = servers(&text)?;
-        for (name, server) in config::check(path, &text)?.servers {
-            let entry = entries.remove(name.as_str()).unwrap_or_default();
-            let entry = entry.as_object().cloned().unwrap_or_default();
-            all.insert(name, Identity::of(&server.launch, &entry));
-        }
-    }
-    Ok(all)
-}
-
-/// Works out what becomes of one server; an error says why it stays.
-fn fate(
-    context: &CommandContext,
-    order: &ImportOrder,
-    files: &Files,
-    project: &Path,
-    file: &ClientFile,
-    server: &ClientServer,
-    taken: &mut BTreeMap<DependencyName, Identity>,
-) -> Result<Fate, String> {
-    let into = match (order.destination, file.place.scope) {
-        (Destination::User, _) | (Destination::ByScope, Scope::User) => Scope::User,
-        (Destination::Project, _) | (Destination::ByScope, Scope::Local | Scope::Project) => Scope::Project,
-    };
-    let client = file.place.client;
-    let translation = translate(client, server, into, project).map_err(|Untakeable(reason)| reason)?;
-    let is_users = into == Scope::User;
-    let path = if is_users { &files.user } else { &files.project };
-    let probe: DependencyName = "imported".parse().map_err(|_| String::new())?;
-    let read = declaration(context, path, is_users, files, &probe, &translation.entry)?;
-    let identity = Identity::of(&read.launch, &translation.entry);
-    let name = naming::name(&server.name, client.id, &identity, taken).ok_or("no name is left for it")?;
-    let name = match name {
-        Naming::Same(name) => {
-            return Ok(Fate::Same {
-                name,
-                variables: translation.variables,
-            });
-        }
-        Naming::New(name) => name,
-    };
-    let server = declaration(context, path, is_users, files, &name, &translation.entry)?;
-    let environment = with_variables(&context.environment, &translation.variables);
-    let plan = plan(&name, &server, &environment).map_err(|error| crate::report::render(&error, None))?;
-    taken.insert(name.clone(), identity);
-    Ok(Fate::Taken(Box::new(Taken {
-        name,
-        translation,
-        file: path.clone(),
-        is_users,
-        server,
-        plan: Arc::new(plan),
-        resolved: None,
-        floating: None,
-    })))
-}
-
-/// Returns an environment in which every variable has a value: what a server is does not depend on which.
-fn with_variables(environment: &Environment, variables: &[NeededVariable]) -> Environment {
-    let mut with = environment.clone();
-    for variable in variables {
-        if environment.variable(&variable.name).is_none() {
-            with = with.with(variable.name.clone(), "set-by-the-client");
-        }
-    }
-    with
-}
-
-/// Returns whose file a configuration is.
-pub(super) fn kind(is_users: bool, files: &Files) -> FileKind<'_> {
-    if is_users {
-        FileKind::User
-    } else {
-        FileKind::Pml(files)
-    }
-}
-
-/// Reads an entry as the configuration would; an error says what it does not take.
-fn declaration(
-    context: &CommandContext,
-    path: &Path,
-    is_users: bool,
-    files: &Files,
-    name: &DependencyName,
-    entry: &Map<String, Value>,
-) -> Result<Server, String> {
-    let put = ConfigChange::PutServer {
-        name: name.to_string(),
-        entry: Value::Object(entry.clone()),
-    };
-    let edited = writer::preview(path, kind(is_users, files), &[put]).map_err(|error| reason(&error))?;
-    let mut config = config::check(path, &edited.after).map_err(|error| error.to_string())?;
-    config
-        .servers
-        .remove(name)
-        .ok_or_else(|| format!("it is lost on its way into {}", context.path(path)))
-}
-
-/// Returns what is wrong, without a place in a text that was not written.
-fn reason(error: &WriteError) -> String {
-    match error {
-        WriteError::Breaking { source, .. } => match &**source {
-            ConfigError::Invalid { problem, .. } => problem.to_string(),
-            source => source.to_string(),
-        },
-        error => crate::report::render_hinted(error),
-    }
-}
-
-impl Taken {
-    /// Writes an exact version into the declaration; tells whether that was possible.
-    pub(super) fn pinned(&mut self, context: &CommandContext, files: &Files, launch: &Launch) -> bool {
-        let mut entry = self.translation.entry.clone();
-        match launch {
-            Launch::Command { args, .. } => entry.insert("args".to_owned(), serde_json::json!(args)),
-            Launch::Package { package, .. } => entry.insert("package".to_owned(), serde_json::json!(package)),
-            Launch::Remote { .. } => return false,
-        };
-        let read = declaration(context, &self.file, self.is_users, files, &self.name, &entry);
-        let Ok(server) = read else { return false };
-        let environment = with_variables(&context.environment, &self.translation.variables);
-        let Ok(plan) = plan(&self.name, &server, &environment) else {
-            return false;
-        };
-        self.translation.entry = entry;
-        self.server = server;
-        self.plan = Arc::new(plan);
-        true
     }
 }

@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 
 use super::ImportOrder;
 use super::Originals;
-use super::survey::{Fate, FoundFile, FoundServer, Survey, Taken};
+use super::fate::{Fate, Taken};
+use super::survey::{FileRole, FoundFile, FoundServer, Survey};
 use crate::cli::{CommandContext, output};
+use crate::clients::Editing;
 use crate::protocol::{Shown, shell};
 use crate::proxy::now;
 
@@ -28,16 +30,20 @@ pub(super) fn show(context: &CommandContext, survey: &Survey, order: &ImportOrde
 
 fn file(context: &CommandContext, found: &FoundFile, order: &ImportOrder) -> Vec<String> {
     let place = &found.file.place;
-    let mut lines = vec![format!(
-        "{}, {}",
-        place.client.describe(place.scope),
-        context.path(&found.file.path)
-    )];
+    let path = context.path(&found.file.path);
+    let mut lines = vec![match found.role {
+        FileRole::OfClient => format!("{}, {path}", place.client.describe(place.scope)),
+        FileRole::Source => format!("{path} (read as {})", Shown::line(&found.file.key())),
+    }];
     for server in &found.servers {
         lines.extend(one(context, server));
     }
     if found.behind_pml().next().is_some() {
         let what = match order.originals {
+            _ if found.role == FileRole::Source => "this file is only read, and pml is put into no client",
+            _ if place.client.editing == Editing::Person => {
+                "pml does not write this file: what to change in it is printed"
+            }
             Originals::Replaced if found.registered => "the servers behind pml leave this file",
             Originals::Replaced => "pml takes their place in this file",
             Originals::Kept => "pml is put beside them, and they go on running without it",
@@ -50,10 +56,12 @@ fn file(context: &CommandContext, found: &FoundFile, order: &ImportOrder) -> Vec
 fn one(context: &CommandContext, server: &FoundServer) -> Vec<String> {
     let name = Shown::line(&server.name).to_string();
     match &server.fate {
-        Fate::Stays(reason) => vec![
-            format!("  {name}"),
-            labelled("stays", &Shown::line(reason).to_string()),
-        ],
+        Fate::Stays(reason) => {
+            let labels = std::iter::once("stays").chain(std::iter::repeat(""));
+            let reason = labels.zip(reason.lines());
+            let reason = reason.map(|(label, line)| labelled(label, &Shown::line(line).to_string()));
+            std::iter::once(format!("  {name}")).chain(reason).collect()
+        }
         Fate::Same { name: known, .. } => vec![
             format!("  {name}"),
             labelled("behind pml", &format!("the same as `{known}`")),
@@ -94,10 +102,10 @@ fn details(context: &CommandContext, taken: &Taken) -> Vec<String> {
     for note in shown.notes() {
         lines.push(labelled("note", &note));
     }
-    for name in &taken.translation.secrets {
+    for (name, variable) in &taken.secrets {
         lines.push(labelled(
             "secret",
-            &format!("{name} stands in the clear; it becomes ${{{name}}}"),
+            &format!("{name} stands in the clear; it becomes ${{{variable}}}"),
         ));
     }
     if let Some(tools) = taken.translation.entry.get("tools") {
@@ -140,6 +148,11 @@ pub(super) fn json(survey: &Survey) -> Value {
     survey.found.iter().map(file).collect()
 }
 
+/// Returns what could not be read or edited, as scripts see it.
+pub(super) fn unread_json(survey: &Survey) -> Value {
+    survey.unread.iter().map(crate::cli::failure::text).collect()
+}
+
 fn server_json(server: &FoundServer) -> Value {
     match &server.fate {
         Fate::Stays(reason) => json!({ "name": server.name, "fate": "stays", "reason": reason }),
@@ -153,7 +166,7 @@ fn server_json(server: &FoundServer) -> Value {
             "version": taken.resolved.as_ref().map(|resolved| &resolved.version),
             "integrity": taken.resolved.as_ref().and_then(|resolved| resolved.integrity.as_ref()),
             "wasFloating": taken.floating,
-            "secrets": taken.translation.secrets,
+            "secrets": taken.secrets.iter().map(|(_, variable)| variable).collect::<Vec<_>>(),
             "notes": notes(taken),
         }),
     }

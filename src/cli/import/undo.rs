@@ -2,13 +2,13 @@
 //!
 //! The clients come first: a server that is in its client and behind pml is one too many for a moment, never one too few.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::apply::carry_out;
-use super::claude_program::ClaudeOrder;
-use super::survey::kind;
+use super::claude_program::{ClaudeOrder, carry_out};
+use super::fate::kind;
 use crate::cli::failure::{Hinted as _, Refused};
 use crate::cli::server_pins::lock_beside;
 use crate::cli::terminal::{self, TerminalReply};
@@ -19,7 +19,7 @@ use crate::clients::{
 use crate::permissions::ConfigChange;
 use crate::permissions::writer::{FileEdit, WriteDurability};
 use crate::pins::lock_path;
-use crate::protocol::Shown;
+use crate::protocol::{Shown, shell};
 use crate::report::render_hinted;
 
 /// Takes the last import back.
@@ -68,7 +68,7 @@ pub(super) fn run(context: &CommandContext, yes: bool, as_json: bool) -> anyhow:
         }
     }
     for change in &journal.claude {
-        failed |= u8::from(!give_back(context, change)?);
+        failed |= u8::from(!give_back(context, change, &path)?);
     }
     for change in &journal.configurations {
         match configuration(context, change) {
@@ -130,7 +130,7 @@ fn word(restored: Restored) -> &'static str {
     }
 }
 
-fn say_restored(context: &CommandContext, path: &std::path::Path, restored: Restored) {
+fn say_restored(context: &CommandContext, path: &Path, restored: Restored) {
     let path = context.path(path);
     match restored {
         Restored::Already => output::say(&format!("{path} is as it was already")),
@@ -143,7 +143,7 @@ fn say_restored(context: &CommandContext, path: &std::path::Path, restored: Rest
 }
 
 /// Has Claude Code put its servers back; tells whether all of it is done.
-fn give_back(context: &CommandContext, change: &ClaudeChange) -> anyhow::Result<bool> {
+fn give_back(context: &CommandContext, change: &ClaudeChange, journal: &Path) -> anyhow::Result<bool> {
     let scope = change.scope();
     let place =
         client("claude").and_then(|claude| place_of(claude, scope, &context.environment, &change.directory));
@@ -176,23 +176,22 @@ fn give_back(context: &CommandContext, change: &ClaudeChange) -> anyhow::Result<
     }
     output::say(&format!(
         "Claude Code writes its file alone; in {}, type:",
-        context.path(&change.directory)
+        shell::path(&change.directory)
     ));
-    for (order, line) in orders
-        .iter()
-        .rev()
-        .zip(left.iter().rev())
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-    {
+    for (order, line) in orders[orders.len() - left.len()..].iter().zip(&left) {
         match order {
             // Its entry may hold a secret: that is not printed.
-            ClaudeOrder::Put { name, .. } => output::say(&format!(
-                "  claude mcp add-json -s {} {} '…'   (its entry stands in the journal)",
-                change.scope,
-                Shown::line(name)
-            )),
+            ClaudeOrder::Put { name, .. } => {
+                let without = ClaudeOrder::Put {
+                    name: name.clone(),
+                    entry: "…".to_owned(),
+                };
+                output::say(&format!(
+                    "  {}   (its entry stands as \"removed\" in {})",
+                    without.line(scope),
+                    context.path(journal)
+                ));
+            }
             ClaudeOrder::Remove { .. } => output::say(&format!("  {line}")),
         }
     }

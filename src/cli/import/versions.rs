@@ -1,14 +1,17 @@
 //! The exact versions of imported packages: what floated is resolved now and written down.
 
+use super::reason::why;
 use super::survey::Survey;
 use crate::cli::CommandContext;
 use crate::cli::terminal::StepDisplay;
 use crate::loader::{Loader, VersionSpec, pin};
+use crate::report::Hint as _;
 
-/// Resolves every package that has no exact version; what cannot be resolved says so and stays as it is.
+/// Resolves every package; one that cannot be resolved stays in its client.
 pub(super) async fn pin_all(context: &CommandContext, survey: &mut Survey, loader: &Loader) {
     let files = survey.files.clone();
     let passing = StepDisplay::new();
+    let mut unresolved = Vec::new();
     for taken in survey.taken_mut() {
         let Some(package) = taken.plan.package() else {
             continue;
@@ -24,10 +27,7 @@ pub(super) async fn pin_all(context: &CommandContext, survey: &mut Survey, loade
         let resolved = match resolved {
             Ok(resolved) => resolved,
             Err(error) => {
-                taken.translation.notes.push(format!(
-                    "its version is not known yet: {}",
-                    crate::report::render(&error, None)
-                ));
+                unresolved.push((taken.name.clone(), why(&taken.name, &error, error.hint())));
                 continue;
             }
         };
@@ -45,4 +45,7 @@ pub(super) async fn pin_all(context: &CommandContext, survey: &mut Survey, loade
         taken.resolved = Some(resolved);
     }
     passing.clear();
+    for (name, reason) in unresolved {
+        survey.leave(&name, &reason);
+    }
 }

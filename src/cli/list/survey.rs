@@ -168,6 +168,9 @@ pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSu
 }
 
 fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> ServerSurvey {
+    let problem = render_hinted(error);
+    // Whose it is stands before it.
+    let problem = problem.strip_prefix(&format!("`{name}`: ")).unwrap_or(&problem);
     ServerSurvey {
         name: name.clone(),
         version: None,
@@ -183,7 +186,7 @@ fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> Serve
         disabled: server.disabled,
         source: server.source.clone(),
         shown: None,
-        problems: vec![render_hinted(error)],
+        problems: vec![problem.to_owned()],
         notes: Vec::new(),
     }
 }

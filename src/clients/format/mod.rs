@@ -61,7 +61,11 @@ impl Format {
         if self.values(&edited)? == expected {
             Ok(format!("{mark}{edited}"))
         } else {
-            Err("the edit would not have come out as meant".to_owned())
+            let twice = match self {
+                Self::Json => json::declared_twice(body, key),
+                Self::Toml | Self::Yaml => None,
+            };
+            Err(twice.unwrap_or_else(|| "the edit would not have come out as meant".to_owned()))
         }
     }
 }

@@ -98,7 +98,7 @@ impl<'a> Reading<'a> {
             Some(Meaning::VariablesFile) => self.take_variables_file(text(key, value)?)?,
             Some(Meaning::Address(transport)) => {
                 let address = self.rewritten(text(key, value)?)?;
-                self.address = Some(self.without_password(address));
+                self.address = Some(self.without_password(address)?);
                 self.transport = self.transport.or(transport);
             }
             Some(Meaning::Headers) => {
@@ -126,6 +126,8 @@ impl<'a> Reading<'a> {
             Some(Meaning::OnlyTools) => self.only = Some(texts(key, value)?),
             Some(Meaning::WithoutTools) => self.without.extend(texts(key, value)?),
             Some(Meaning::Unasked) => self.note_unasked(key, value),
+            // Said by a server that wants none.
+            Some(Meaning::SignIn) if value == &json!(false) => {}
             Some(Meaning::SignIn) => {
                 return Err(format!(
                     "`{}`: it is signed in to by the client, which pml cannot do for it",
@@ -199,14 +201,14 @@ impl<'a> Reading<'a> {
                 if is_reference(&rewritten)
                     || !(secret::is_token(value) || secret::is_secret_option(long, value))
                 {
-                    self.without_password(rewritten)
+                    self.without_password(rewritten)?
                 } else {
                     let name = if secret::names_secret(long) {
                         variable_name(long)
                     } else {
                         format!("{}_TOKEN", variable_name(self.name))
                     };
-                    self.hide(&name, value)
+                    self.hide(&name, value)?
                 }
             }
         };
@@ -224,14 +226,15 @@ impl<'a> Reading<'a> {
     }
 
     fn take_variables_file(&mut self, file: &str) -> Result<(), String> {
-        let path = self.rewritten(file)?;
-        let names = variables_file::names(&self.project.join(PathBuf::from(&path)));
-        let Some(names) = names.filter(|_| !is_reference(&path)) else {
+        let rewritten = self.rewritten(file)?;
+        let path = self.project.join(PathBuf::from(&rewritten));
+        let names = variables_file::names(&path);
+        let Some(names) = names.filter(|_| !is_reference(&rewritten)) else {
             return Err(format!("its `envFile` cannot be read: {}", Shown::line(file)));
         };
         for name in names {
             if self.variables.iter().all(|(known, _)| *known != name) {
-                need(&mut self.needed, &name, Handover::Environment);
+                need(&mut self.needed, &name, Handover::File(path.clone()))?;
                 self.variables.push((name.clone(), format!("${{{name}}}")));
             }
         }
@@ -266,7 +269,7 @@ impl<'a> Reading<'a> {
         if !is_name(name) {
             return Err(format!("`{}` does not name a variable", Shown::line(name)));
         }
-        need(&mut self.needed, name, Handover::Environment);
+        need(&mut self.needed, name, Handover::Environment)?;
         Ok(format!("${{{name}}}"))
     }
 
@@ -276,7 +279,7 @@ impl<'a> Reading<'a> {
         if is_reference(&rewritten) || !secret::is_secret(name, value) {
             return Ok(rewritten);
         }
-        Ok(self.hide(name, value))
+        self.hide(name, value)
     }
 
     /// Returns the value of a header, a secret as a reference, the word before a token as it is.
@@ -294,7 +297,7 @@ impl<'a> Reading<'a> {
         } else {
             variable_name(name)
         };
-        let reference = self.hide(&format!("{}_{suffix}", variable_name(self.name)), token.trim());
+        let reference = self.hide(&format!("{}_{suffix}", variable_name(self.name)), token.trim())?;
         Ok(if word.is_empty() {
             reference
         } else {
@@ -303,32 +306,26 @@ impl<'a> Reading<'a> {
     }
 
     /// Replaces the password in an address by a reference.
-    fn without_password(&mut self, address: String) -> String {
+    fn without_password(&mut self, address: String) -> Result<String, String> {
         let Some(password) = secret::password_of(&address).map(str::to_owned) else {
-            return address;
+            return Ok(address);
         };
-        let reference = self.hide(&format!("{}_PASSWORD", variable_name(self.name)), &password);
-        address.replacen(&format!(":{password}@"), &format!(":{reference}@"), 1)
+        let reference = self.hide(&format!("{}_PASSWORD", variable_name(self.name)), &password)?;
+        Ok(address.replacen(&format!(":{password}@"), &format!(":{reference}@"), 1))
     }
 
     /// Takes a secret out; returns the reference that stands for it.
-    fn hide(&mut self, name: &str, value: &str) -> String {
-        let mut name = if is_name(name) {
+    fn hide(&mut self, name: &str, value: &str) -> Result<String, String> {
+        let name = if is_name(name) {
             name.to_owned()
         } else {
             variable_name(name)
         };
-        let is_other = |known: &NeededVariable, name: &str| {
-            known.name == name && known.handover != Handover::Value(value.to_owned())
-        };
-        while self.needed.iter().any(|known| is_other(known, &name)) {
-            name.push('_');
-        }
-        need(&mut self.needed, &name, Handover::Value(value.to_owned()));
+        let name = need(&mut self.needed, &name, Handover::Value(value.to_owned()))?;
         if !self.secrets.contains(&name) {
             self.secrets.push(name.clone());
         }
-        format!("${{{name}}}")
+        Ok(format!("${{{name}}}"))
     }
 
     /// Puts together what was read.

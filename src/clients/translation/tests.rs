@@ -98,7 +98,7 @@ fn each_client_is_read_in_its_own_words() {
         ),
         (
             "opencode",
-            json!({ "type": "remote", "url": "https://e.com" }),
+            json!({ "type": "remote", "url": "https://e.com", "oauth": false }),
             json!({ "type": "http", "url": "https://e.com" }),
         ),
         (

@@ -7,8 +7,8 @@ use crate::support::faults::inject_nth;
 use crate::support::have;
 use crate::support::world::{World, stderr};
 
-/// The clients of the sweep: JSON with a byte order mark and comments, and TOML.
-const SWEPT: [usize; 2] = [0, 4];
+/// The clients of the sweep: JSON with a byte order mark and comments, TOML, and a file of the project.
+const SWEPT: [usize; 3] = [0, 4, 12];
 
 /// More than an import needs; a sweep that gets here does not end.
 const CALLS: u32 = 1_000;
@@ -81,7 +81,7 @@ fn undo(world: &World, told: &str) {
     }
     assert!(is_as_before(world), "{told}: {said}");
     assert!(
-        !world.home().join(".config/pml/pml.json").exists(),
+        !world.home().join(".config/pml/pml.json").exists() && !world.path(".pml.json").exists(),
         "{told}: {said}"
     );
 }
