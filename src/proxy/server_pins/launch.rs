@@ -111,7 +111,7 @@ impl Proxy {
 }
 
 /// Names what a person accepts with another launch: it, the lines that they were shown, and what comes with it.
-pub(super) fn launch_content(plan: &Plan, change: &LaunchChange, with: &Pin) -> Digest {
+fn launch_content(plan: &Plan, change: &LaunchChange, with: &Pin) -> Digest {
     let lines = Change::Launch(change.clone()).lines(&ToolNames::default().beside(plan.dependency()));
     let parts = [
         "launch 1".to_owned(),
@@ -119,4 +119,9 @@ pub(super) fn launch_content(plan: &Plan, change: &LaunchChange, with: &Pin) -> 
         with.content().to_string(),
     ];
     Digest::of(parts.into_iter().chain(lines))
+}
+
+/// Names what a person accepts with a package; where its launch is another as well, they accept both.
+pub(super) fn package_content(plan: &Plan, launch: Option<&LaunchChange>, now: &Pin) -> Digest {
+    launch.map_or_else(|| now.content(), |change| launch_content(plan, change, now))
 }

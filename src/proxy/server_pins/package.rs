@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use super::launch::launch_content;
+use super::launch::package_content;
 use super::package_acceptance::shown_content;
 use crate::config::Server;
 use crate::loader::{Content, Plan, VersionSpec};
-use crate::pins::{
-    Change, LaunchChange, Namesakes, PackagePin, Pin, PinError, ToolNames, difference, provenance_alarm,
-};
+use crate::pins::{Change, Namesakes, PackagePin, Pin, PinError, ToolNames, difference, provenance_alarm};
 use crate::protocol::Digest;
 use crate::protocol::approval::{ChangedPart, ShownChange, ShownContents};
 use crate::proxy::{Proxy, Refusal, View};
@@ -205,11 +203,6 @@ impl Proxy {
             VersionSpec::Floating(_) => None,
         }
     }
-}
-
-/// Names what a person accepts with a package; where its launch is another as well, they accept both.
-pub(super) fn package_content(plan: &Plan, launch: Option<&LaunchChange>, now: &Pin) -> Digest {
-    launch.map_or_else(|| now.content(), |change| launch_content(plan, change, now))
 }
 
 /// Tells whether two packages are the same as far as both are known.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::package::package_content;
+use super::launch::package_content;
 use crate::config::Server;
 use crate::loader::{Plan, Steps};
 use crate::pins::{AcceptedLaunch, Pin, PinError, provenance_alarm};
