@@ -253,5 +253,14 @@ fn pictures_for_the_documentation() {
     }
     let (_server, browser) = opened(&world, Look::Dark);
     browser.wait_for_element(&card("pending"));
+    let project = world.project().canonicalize().unwrap();
+    for (path, shown) in [(project.display().to_string(), "~/project"), (home, "~")] {
+        browser.eval(&format!(
+            "const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+             while (texts.nextNode()) {{
+                 texts.currentNode.data = texts.currentNode.data.replaceAll({path:?}, {shown:?});
+             }}"
+        ));
+    }
     keep(&browser, "newcomer-page.png");
 }
