@@ -199,6 +199,20 @@ mod tests {
     }
 
     #[test]
+    fn prose_is_broken_at_blanks_and_no_line_is_longer_than_a_screen() {
+        let prose = "Reads one file after the other, ".repeat(12);
+        let lines = wrapped(&prose);
+        assert!(lines.len() >= 4, "{lines:#?}");
+        for line in &lines {
+            assert!(
+                (60..=COLUMNS).contains(&line.len()) || line == lines.last().unwrap(),
+                "{line}"
+            );
+        }
+        assert_eq!(lines.join(" "), prose.trim_end());
+    }
+
+    #[test]
     fn nested_values_are_indented_and_separated_as_in_a_file() {
         let definition = tool(r#"{"a":{"b":[1,{"c":null,"d":[]}],"e":{},"f":[true,false]}}"#);
         assert_eq!(

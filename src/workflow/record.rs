@@ -391,3 +391,56 @@ pub struct SweepReport {
     /// How many finished rows were too old to keep.
     pub deleted: usize,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{APPROVE, FIVE_MINUTES, NOON, REFUSE, answers, new, question, workflow};
+    use super::*;
+
+    #[test]
+    fn an_answer_fits_its_kind_of_ask_and_a_refusal_fits_every_one() {
+        let install = new("{}").ask;
+        let asked = Ask::Questions {
+            questions: vec![question()],
+        };
+        let twice = Ask::Questions {
+            questions: vec![question(), question()],
+        };
+        for (ask, answer, fits) in [
+            (&install, APPROVE, true),
+            (&install, answers(), false),
+            (&asked, APPROVE, false),
+            (&asked, answers(), true),
+            (&twice, answers(), false),
+            (&install, REFUSE, true),
+            (&asked, REFUSE, true),
+        ] {
+            assert_eq!(ask.takes(&answer), fits, "{ask:?} {answer:?}");
+        }
+        assert_eq!(install.wants(), "an approval or a refusal");
+        assert_eq!(asked.wants(), "an answer to each of its questions");
+    }
+
+    #[test]
+    fn an_ask_takes_answers_until_it_is_answered_or_over() {
+        let pending = workflow(new("{}").ask);
+        assert!(pending.takes_answers_at(NOON).is_ok());
+        let too_late = NOON.plus(FIVE_MINUTES).plus(FIVE_MINUTES);
+        assert!(pending.takes_answers_at(too_late).is_err());
+        for state in [
+            State::Expired,
+            State::Withdrawn,
+            State::Answered {
+                answer: APPROVE,
+                by: Road::Cli.into(),
+                at: NOON,
+            },
+        ] {
+            let over = Workflow {
+                state,
+                ..pending.clone()
+            };
+            assert!(over.takes_answers_at(NOON).is_err(), "{:?}", over.state);
+        }
+    }
+}

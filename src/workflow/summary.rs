@@ -210,6 +210,20 @@ mod tests {
     use crate::protocol::question::{Choice, Selection};
 
     #[test]
+    fn a_duration_is_written_in_its_two_greatest_units() {
+        for (seconds, written) in [
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m 0s"),
+            (3599, "59m 59s"),
+            (3600, "1h 0m"),
+            (90_060, "25h 1m"),
+        ] {
+            assert_eq!(span(Duration::from_secs(seconds)), written);
+        }
+    }
+
+    #[test]
     fn what_would_run_is_told_whole() {
         let Ask::Install { mut dependency } = new("{}").ask else {
             panic!("the sample installs")
