@@ -173,7 +173,12 @@ fn what_is_wanted_beside_a_python_package_is_installed_with_it_and_as_fixed() {
     let (asked, changed) = called(&world);
     assert!(asks(&asked), "{asked}");
     let lines = &changed["approval_context"]["dependency"]["change"]["lines"];
-    assert_eq!(*lines, json!(["- 1 package less: dep@1.0"]), "{changed}");
+    let told = [
+        "- uvx --with 'dep>=1' hello==1.0",
+        "+ uvx hello==1.0",
+        "- 1 package less: dep@1.0",
+    ];
+    assert_eq!(*lines, json!(told), "{changed}");
 }
 
 #[test]

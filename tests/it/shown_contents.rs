@@ -247,7 +247,13 @@ fn an_answer_to_a_question_that_knew_no_version_does_not_run_another_one_than_wa
     });
     let asked = client.proceed("hello__look", &asked, &json!({ "approved": true }));
     assert_eq!(asked["approval_context"]["type"], "integrity", "{asked}");
-    assert_eq!(difference(&world)[..2], ["- version 1.0.0", "+ version 1.1.0"]);
+    let told = [
+        "- npx -y hello --one",
+        "+ npx -y hello --two",
+        "- version 1.0.0",
+        "+ version 1.1.0",
+    ];
+    assert_eq!(difference(&world)[..4], told);
     assert_nothing_fetched(&registry);
 }
 
