@@ -44,6 +44,8 @@ pub(crate) fn run(
     };
     let haste = Haste::of(arguments.now);
     person::required_for_haste(context, "diff", haste)?;
+    let with_handed = context.with_handed(server);
+    let context = &with_handed;
     let packages = Packages::new(
         &context.locations,
         &context.environment,

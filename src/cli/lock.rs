@@ -91,6 +91,8 @@ async fn lock_all(
         let Some(server) = config.servers.get(name).cloned() else {
             continue;
         };
+        let with_handed = context.with_handed(&server);
+        let context = &with_handed;
         let found = plan(name, &server, &context.environment)?;
         steps.step(&format!("resolving {name}"));
         let mut chosen = None;

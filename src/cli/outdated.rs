@@ -134,6 +134,8 @@ async fn look(
         let Some(server) = config.servers.get(name) else {
             continue;
         };
+        let with_handed = context.with_handed(server);
+        let context = &with_handed;
         steps.step(&format!("asking the registry for {name}"));
         let newest = match Candidate::newest(context, packages, name, server).await {
             Ok(newest) => newest,

@@ -33,7 +33,7 @@ pub(crate) fn run(
     let name = &arguments.name;
     let forgotten = Place::of(&context.locations).forget_approvals(name)?;
     let declared = match config.servers.get(name) {
-        Some(server) => Some(plan(name, server, &context.environment)?),
+        Some(server) => Some(plan(name, server, &context.planning_environment())?),
         None if forgotten.is_empty() => {
             let names = config.servers.keys().map(DependencyName::as_str);
             let known = config::nearest(name.as_str(), names).map(str::to_owned);

@@ -54,6 +54,10 @@ enum UpgradeOutcome {
 
 /// Upgrades a server, if the person agrees to what changes.
 pub(crate) fn run(context: &CommandContext, arguments: &UpgradeArguments) -> anyhow::Result<ExitCode> {
+    // The new version is started once, with what it gets in its client.
+    let declared = context.read()?.servers.remove(&arguments.name);
+    let with_handed = declared.map(|declared| context.with_handed(&declared));
+    let context = with_handed.as_ref().unwrap_or(context);
     let outcome = interruption::with_loader(context, arguments.haste(), async |loader| {
         upgrade(context, arguments, loader).await
     })?;

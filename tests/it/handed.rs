@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::lock_file;
 use crate::support::world::{World, json_of, stderr, stdout};
 use crate::support::{fake_server, have};
 
@@ -88,6 +89,48 @@ fn in_a_terminal_a_server_gets_what_the_users_own_client_hands_over() {
         "{}",
         stderr(&own)
     );
+}
+
+#[test]
+fn a_package_is_locked_compared_and_upgraded_with_what_its_client_hands_over() {
+    let Some((registry, world)) = lock_file::upgradable() else {
+        return;
+    };
+    write(
+        &world,
+        ".cursor/mcp.json",
+        &json!({ "mcpServers": { "pml": { "command": "pml", "args": ["stdio"], "env": { "API_KEY": KEY } } } }),
+    );
+    let declared = std::fs::read_to_string(world.project().join(".pml.json")).unwrap();
+    let mut declared: Value = serde_json::from_str(&declared).unwrap();
+    declared["mcpServers"]["hello"]["env"] = json!({ "API_KEY": "${API_KEY}" });
+    world.configure(&declared);
+    let taken = "note: `API_KEY` is taken from Cursor's entry of pml (~/.cursor/mcp.json)\n";
+    for command in [
+        &["lock"][..],
+        &["diff", "hello"],
+        &["outdated"],
+        &["upgrade", "--yes", "hello"],
+        &["uninstall", "hello"],
+    ] {
+        let output = world.run(command);
+        let said = stderr(&output);
+        assert!(
+            output.status.code().is_some_and(|code| code < 2),
+            "{command:?}: {said}"
+        );
+        assert!(
+            !said.contains("API_KEY") || said.contains(taken),
+            "{command:?}: {said}"
+        );
+        assert!(!format!("{said}{}", stdout(&output)).contains(KEY), "{command:?}");
+    }
+    let upgraded = std::fs::read_to_string(world.project().join(".pml.json")).unwrap();
+    assert!(
+        upgraded.contains("1.1.0") && upgraded.contains("${API_KEY}"),
+        "{upgraded}"
+    );
+    drop(registry);
 }
 
 #[test]
