@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::{CommandContext, Haste, client_tools, forecast, handed, output, rule_words};
 use crate::config::{self, Config, Launch, nearest};
 use crate::loader::{Loader, plan};
-use crate::permissions::{CONNECT, Forecast, ForecastOutcome, ForecastReason};
+use crate::permissions::{CONNECT, Forecast, ForecastOutcome, ForecastReason, Obstacle};
 use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::report::render_hinted;
 use crate::workflow::Place;
@@ -73,7 +73,8 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
     let is_clients = *tool.dependency() == DependencyName::client();
     let server = config.servers.get(tool.dependency());
     let forecast = match command {
-        Some(command) => Forecast::new(context.policy(&config).check_command(tool, command), None),
+        Some(command) => forecast::ServerStanding::default()
+            .forecast(context.policy(&config).check_command(tool, command), tool),
         None => forecast(context, &config, tool),
     };
     let happens = forecast.happens;
@@ -86,7 +87,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
     if arguments.json {
         let approval = match &forecast.because {
             ForecastReason::Approved(record) => Some(forecast::approval_json(record)),
-            ForecastReason::Rules | ForecastReason::Disabled => None,
+            ForecastReason::Rules | ForecastReason::Changed(_) | ForecastReason::Obstacle(_) => None,
         };
         let written = output::json(&json!({
             "tool": tool,
@@ -113,6 +114,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
         ForecastOutcome::AsksFirst if is_elsewhere => "asks before its server is first connected to",
         ForecastOutcome::AsksFirst => "asks before its server is first installed or started",
         ForecastOutcome::AsksEvery => "asks before every call",
+        ForecastOutcome::AsksAboutChange => "asks whether you accept what changed",
         ForecastOutcome::Never => "never runs",
     };
     let shown = match command {
@@ -135,6 +137,9 @@ pub(crate) fn run(context: &CommandContext, arguments: &CheckArguments) -> anyho
             "\n  to be asked each time: {}",
             forecast::ask_each_time(tool)
         );
+    }
+    if happens == ForecastOutcome::AsksAboutChange {
+        let _ = write!(lines, "\n  {}", forecast::ways_to_accept(tool.dependency()));
     }
     let written = output::data(&lines);
     if let Some(others) = &namesakes {
@@ -183,39 +188,45 @@ fn unknown_tool(context: &CommandContext, config: &Config, tool: &ToolName) -> O
     Some(format!("`{}` has no such tool{near}", tool.dependency()))
 }
 
-/// Finds out what a call would do; what keeps a server from being planned or an approval from counting is noted.
+/// Finds out what a call would do; what keeps a server from being planned or its records from being read is noted.
 fn forecast(context: &CommandContext, config: &Config, tool: &ToolName) -> Forecast {
     let verdict = context.policy(config).check(tool);
     let Some(server) = config.servers.get(tool.dependency()) else {
-        return Forecast::new(verdict, None);
+        return forecast::ServerStanding::default().forecast(verdict, tool);
     };
-    if server.disabled {
-        return Forecast::disabled(verdict);
-    }
-    let approval = match plan(tool.dependency(), server, &context.planning_environment()) {
-        Ok(plan) => {
-            let loader = Loader::new(
-                &context.environment,
-                &context.locations,
-                context.history(),
-                context.release_age(Haste::None),
-                TaskTracker::new(),
-            );
-            let approvals = Place::of(&context.locations).approvals();
-            match approvals {
-                Ok(approvals) => forecast::approval(&approvals, &plan, &loader).cloned(),
-                Err(error) => {
-                    output::note(&render_hinted(&error));
-                    None
-                }
-            }
+    let environment = context.planning_environment();
+    let plan = match plan(tool.dependency(), server, &environment) {
+        Ok(plan) => plan,
+        Err(error) if server.disabled => {
+            output::note(&render_hinted(&error));
+            return Forecast::hindered(verdict, Obstacle::Disabled);
         }
         Err(error) => {
             output::note(&render_hinted(&error));
-            None
+            return forecast::ServerStanding::default().forecast(verdict, tool);
         }
     };
-    Forecast::new(verdict, approval.as_ref())
+    let loader = Loader::new(
+        &context.environment,
+        &context.locations,
+        context.history(),
+        context.release_age(Haste::None),
+        TaskTracker::new(),
+    );
+    let approvals = Place::of(&context.locations).approvals();
+    let approvals = approvals.inspect_err(|error| output::note(&render_hinted(error)));
+    let standings = forecast::Standings {
+        context,
+        config,
+        loader: &loader,
+        environment: &environment,
+        approvals: approvals.as_ref().ok(),
+    };
+    let (standing, problems) = standings.read(server, &plan);
+    for problem in problems {
+        output::note(&problem);
+    }
+    standing.forecast(verdict, tool)
 }
 
 #[cfg(test)]

@@ -207,6 +207,7 @@ fn calls(happens: ForecastOutcome) -> &'static str {
         ForecastOutcome::Runs => "run",
         ForecastOutcome::AsksFirst => "ask first",
         ForecastOutcome::AsksEvery => "ask each",
+        ForecastOutcome::AsksAboutChange => "changed",
         ForecastOutcome::Never => "never",
     }
 }
@@ -222,6 +223,7 @@ fn tool_line(context: &CommandContext, tool: &Tool) -> String {
         ForecastOutcome::Runs => "runs",
         ForecastOutcome::AsksFirst => "asks before the first use",
         ForecastOutcome::AsksEvery => "asks before every call",
+        ForecastOutcome::AsksAboutChange => "asks about what changed",
         ForecastOutcome::Never => "never runs",
     };
     format!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{CommandContext, output, person};
 use crate::config::{Config, Files, Server};
 use crate::history::{Record, Text};
-use crate::loader::{Content, Loader, Plan, launch_change};
+use crate::loader::{Content, Loader, Plan};
 use crate::permissions::Policy;
 use crate::permissions::writer::{self, FileEdit, FileKind, WriteError};
 use crate::pins::{
@@ -14,7 +14,7 @@ use crate::pins::{
     lock_path, read_lock,
 };
 use crate::protocol::{DependencyName, Digest};
-use crate::proxy;
+use crate::proxy::{self, ServerPins};
 
 /// What a server is held to by what the user accepted of it.
 pub(super) enum Pinned {
@@ -87,18 +87,8 @@ impl CommandContext {
 
     /// Returns how a launch that is new differs from the one that was accepted last; from the lock where none was.
     pub(super) fn launch_change(&self, server: &Server, plan: &Plan) -> anyhow::Result<Option<Change>> {
-        let name = plan.dependency();
-        let accepted = self.accepted(name, server)?;
-        let latest = accepted.as_ref().and_then(|accepted| accepted.latest());
-        let (words, surroundings) = match (&accepted, latest) {
-            (Some(accepted), Some(_)) if accepted.of(plan.digest()).is_some() => return Ok(None),
-            (_, Some(latest)) => (latest.pin.launch.clone(), latest.surroundings.as_ref()),
-            (_, None) => match lock_beside(&server.source.file)?.servers.remove(name) {
-                Some(locked) => (locked.launch, None),
-                None => return Ok(None),
-            },
-        };
-        let change = launch_change(name, server, &words, surroundings, &self.environment);
+        let pins = ServerPins::new(&self.locations);
+        let change = pins.launch_change(server, plan, &self.environment)?;
         Ok(change.map(Change::Launch))
     }
 

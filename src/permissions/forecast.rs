@@ -1,4 +1,4 @@
-//! The forecast of a call: the verdict of the rules and the approval of the server together.
+//! The forecast of a call: the verdict of the rules, the approval of the server, and what of it waits to be accepted.
 //!
 //! Pure. Grants that last for a session are known to the process that holds them only, so that a call there may run
 //! where this says that it asks.
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::{AskKind, Ruling, Verdict};
 use crate::config::Rule;
 use crate::protocol::LaunchApproval;
+use crate::protocol::approval::ChangedPart;
 
 /// The outcome that a call of a tool will have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum ForecastOutcome {
     AsksFirst,
     /// It asks before every call.
     AsksEvery,
+    /// It asks whether the person accepts what differs from what they accepted before.
+    AsksAboutChange,
     /// It never runs.
     Never,
 }
@@ -29,8 +32,37 @@ pub enum ForecastReason {
     Rules,
     /// A person approved the server as it is declared.
     Approved(LaunchApproval),
-    /// The server is disabled.
+    /// This part of the server is not what the user accepted.
+    Changed(ChangedPart),
+    /// The server cannot be called, whatever the rules say.
+    Obstacle(Obstacle),
+}
+
+/// What keeps every tool of a server from running, whatever the rules say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// It is disabled.
     Disabled,
+    /// What the user accepted of it cannot be read.
+    UnreadableAcceptance,
+    /// Which packages are malicious cannot be read.
+    UnreadableVerdicts,
+    /// A package of it is known to be malicious.
+    Malicious {
+        /// The package, as `name@version`.
+        package: String,
+        /// The id of the advisory that says so.
+        advisory: String,
+    },
+}
+
+/// What is known of a server beside the rules.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing<'a> {
+    /// The approval that covers it now.
+    pub approval: Option<&'a LaunchApproval>,
+    /// The parts that are not what the user accepted; of its tools, the one that is called.
+    pub changed: &'a [ChangedPart],
 }
 
 /// What a call of one tool will do, and why.
@@ -45,17 +77,37 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Returns what follows from a verdict and the approval that covers the server now.
+    /// Returns what follows from a verdict and what is known of the server: in the order in which a call asks.
     #[must_use]
-    pub fn new(verdict: Verdict, approval: Option<&LaunchApproval>) -> Self {
-        let (happens, because) = match (verdict.ruling, approval) {
-            (Ruling::Allow, _) => (ForecastOutcome::Runs, ForecastReason::Rules),
-            (Ruling::Ask(AskKind::First), Some(record)) => {
-                (ForecastOutcome::Runs, ForecastReason::Approved(record.clone()))
-            }
-            (Ruling::Ask(AskKind::First), None) => (ForecastOutcome::AsksFirst, ForecastReason::Rules),
-            (Ruling::Ask(AskKind::Every), _) => (ForecastOutcome::AsksEvery, ForecastReason::Rules),
-            (Ruling::Deny, _) => (ForecastOutcome::Never, ForecastReason::Rules),
+    pub fn new(verdict: Verdict, standing: Standing<'_>) -> Self {
+        let Standing { approval, changed } = standing;
+        let asks_about = |part: ChangedPart| {
+            let asks = changed.contains(&part);
+            asks.then_some((ForecastOutcome::AsksAboutChange, ForecastReason::Changed(part)))
+        };
+        // Where no rule allows it, another launch is a server that is new; an approval of it was given for what it is now.
+        let of_launch = || match (verdict.ruling, approval) {
+            (Ruling::Allow, None) => asks_about(ChangedPart::Launch),
+            (Ruling::Allow | Ruling::Ask(_) | Ruling::Deny, _) => None,
+        };
+        let of_rules = || match (verdict.ruling, approval) {
+            (Ruling::Ask(AskKind::First), None) => Some((ForecastOutcome::AsksFirst, ForecastReason::Rules)),
+            (Ruling::Ask(AskKind::Every), _) => Some((ForecastOutcome::AsksEvery, ForecastReason::Rules)),
+            (Ruling::Ask(AskKind::First), Some(_)) | (Ruling::Allow | Ruling::Deny, _) => None,
+        };
+        let runs = || match (verdict.ruling, approval) {
+            (Ruling::Ask(_), Some(record)) => ForecastReason::Approved(record.clone()),
+            (Ruling::Ask(_), None) | (Ruling::Allow | Ruling::Deny, _) => ForecastReason::Rules,
+        };
+        let (happens, because) = if verdict.ruling == Ruling::Deny {
+            (ForecastOutcome::Never, ForecastReason::Rules)
+        } else {
+            asks_about(ChangedPart::Package)
+                .or_else(of_launch)
+                .or_else(of_rules)
+                .or_else(|| asks_about(ChangedPart::Scripts))
+                .or_else(|| asks_about(ChangedPart::Tools))
+                .unwrap_or_else(|| (ForecastOutcome::Runs, runs()))
         };
         Self {
             happens,
@@ -64,12 +116,12 @@ impl Forecast {
         }
     }
 
-    /// Returns what becomes of a call of a disabled server.
+    /// Returns what becomes of a call of a server that cannot be called.
     #[must_use]
-    pub fn disabled(verdict: Verdict) -> Self {
+    pub fn hindered(verdict: Verdict, by: Obstacle) -> Self {
         Self {
             happens: ForecastOutcome::Never,
-            because: ForecastReason::Disabled,
+            because: ForecastReason::Obstacle(by),
             rule: verdict.rule,
         }
     }
@@ -79,20 +131,25 @@ impl Forecast {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_approval_answers_only_the_question_before_the_first_use() {
-        let record = LaunchApproval {
+    fn record() -> LaunchApproval {
+        LaunchApproval {
             dependency: "fs".parse().unwrap(),
             version: None,
             integrity: None,
             package: None,
             lock: None,
             at_unix_ms: 7,
-        };
-        let happens = |ruling, approval| {
-            let verdict = Verdict { ruling, rule: None };
-            Forecast::new(verdict, approval).happens
-        };
+        }
+    }
+
+    fn forecast(ruling: Ruling, approval: Option<&LaunchApproval>, changed: &[ChangedPart]) -> Forecast {
+        let verdict = Verdict { ruling, rule: None };
+        Forecast::new(verdict, Standing { approval, changed })
+    }
+
+    #[test]
+    fn an_approval_answers_only_the_question_before_the_first_use() {
+        let record = record();
         for (ruling, plain, approved) in [
             (Ruling::Allow, ForecastOutcome::Runs, ForecastOutcome::Runs),
             (
@@ -107,8 +164,40 @@ mod tests {
             ),
             (Ruling::Deny, ForecastOutcome::Never, ForecastOutcome::Never),
         ] {
-            assert_eq!(happens(ruling, None), plain);
-            assert_eq!(happens(ruling, Some(&record)), approved);
+            assert_eq!(forecast(ruling, None, &[]).happens, plain);
+            assert_eq!(forecast(ruling, Some(&record), &[]).happens, approved);
+        }
+    }
+
+    #[test]
+    fn what_differs_asks_in_the_order_of_a_call() {
+        use ChangedPart::{Launch, Package, Scripts, Tools};
+        let approved = record();
+        let (first, every) = (Ruling::Ask(AskKind::First), Ruling::Ask(AskKind::Every));
+        let all = [Launch, Package, Scripts, Tools];
+        let asks = |part: ChangedPart| (ForecastOutcome::AsksAboutChange, ForecastReason::Changed(part));
+        let rules = |happens: ForecastOutcome| (happens, ForecastReason::Rules);
+        for (ruling, approval, changed, expected) in [
+            (Ruling::Deny, None, &all[..], rules(ForecastOutcome::Never)),
+            (Ruling::Allow, None, &all, asks(Package)),
+            (every, None, &all, asks(Package)),
+            (first, Some(&approved), &all, asks(Package)),
+            (Ruling::Allow, None, &[Launch, Tools], asks(Launch)),
+            // A person approved exactly this launch.
+            (Ruling::Allow, Some(&approved), &[Launch, Tools], asks(Tools)),
+            (first, None, &[Launch, Tools], rules(ForecastOutcome::AsksFirst)),
+            (
+                every,
+                Some(&approved),
+                &[Tools],
+                rules(ForecastOutcome::AsksEvery),
+            ),
+            (Ruling::Allow, None, &[Scripts, Tools], asks(Scripts)),
+            (first, Some(&approved), &[Tools], asks(Tools)),
+            (Ruling::Allow, None, &[], rules(ForecastOutcome::Runs)),
+        ] {
+            let found = forecast(ruling, approval, changed);
+            assert_eq!((found.happens, found.because), expected, "{ruling:?} {changed:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ pub mod trust;
 pub mod writer;
 
 pub use edit::{ConfigChange, EditError, LaunchWord, apply, servers};
-pub use forecast::{Forecast, ForecastOutcome, ForecastReason};
+pub use forecast::{Forecast, ForecastOutcome, ForecastReason, Obstacle, Standing};
 pub use history_record::change_records;
 pub use policy::{
     AskKind, CONNECT, PROMPTS, Policy, RESOURCES, ReadOnlyTools, Ruling, ServerVerdict, Verdict, by_strength,

@@ -72,6 +72,20 @@ impl PackagePin {
         }
     }
 
+    /// Tells whether a package that would run is this one, as far as both are known.
+    #[must_use]
+    pub fn is_same_as(&self, now: &Self) -> bool {
+        let agree = |one: Option<&str>, two: Option<&str>| one.is_none() || two.is_none() || one == two;
+        self.name == now.name
+            && self.version == now.version
+            && agree(self.integrity.as_deref(), now.integrity.as_deref())
+            && agree(
+                self.package_lock.as_ref().map(Digest::as_str),
+                now.package_lock.as_ref().map(Digest::as_str),
+            )
+            && provenance_alarm(self, now).is_none()
+    }
+
     /// Remembers what built the version before, where it is not known where this one was: what is found out later is
     /// compared with that.
     pub fn follow(&mut self, before: &Self) {

@@ -70,6 +70,7 @@ pub use person_asks::{QuestionStatus, came_second};
 pub use presence::{presence_of, process_name};
 pub use read_only::tools as read_only_tools;
 pub use route::{ReadyRequest, RequestedItem, ResumedRoute, Route, UnknownItem};
+pub use server_pins::{ServerDifference, ServerPins};
 pub use status::{PendingStatus, ServerState, ServerStatus, Status};
 pub use surface::{ChannelKeeper, OpenSurface};
 
@@ -103,7 +104,6 @@ use crate::workflow::{Place, Workflows};
 use client_scope::ClientScope;
 use grants::Grants;
 use notifier::Notifier;
-use server_pins::ServerPins;
 use shared_asks::SharedAsks;
 use view::View;
 

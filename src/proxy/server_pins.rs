@@ -7,6 +7,7 @@
 //! nothing: it stands in for what was accepted where nothing was yet, so that what a team reviewed is what is compared.
 
 mod acceptance;
+mod comparison;
 mod first_use;
 mod judged_tools;
 mod launch;
@@ -17,6 +18,7 @@ mod reading;
 mod scripts;
 
 pub(super) use acceptance::ToolCheck;
+pub use comparison::ServerDifference;
 pub(super) use judged_tools::JudgedTools;
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,7 +32,7 @@ use crate::pins::{AcceptedLaunch, AcceptedPins, AcceptedServer, Pin, PinError, T
 use crate::protocol::DependencyName;
 
 /// What the user accepted of every server, and what was found by comparing.
-pub(super) struct ServerPins {
+pub struct ServerPins {
     accepted: Arc<AcceptedPins>,
     /// The locks that were read.
     locks: Locks,
@@ -41,7 +43,9 @@ pub(super) struct ServerPins {
 }
 
 impl ServerPins {
-    pub(super) fn new(locations: &Locations) -> Self {
+    /// Names where it is kept; touches nothing.
+    #[must_use]
+    pub fn new(locations: &Locations) -> Self {
         Self {
             accepted: Arc::new(AcceptedPins::at(locations.pins())),
             locks: Locks::default(),

@@ -195,6 +195,9 @@ fn a_malicious_package_is_refused_on_every_road_and_lifted_when_it_is_taken_back
 
     // The cache may be deleted; the verdict stays.
     std::fs::remove_file(world.home().join(".cache/pml/advisories.json")).unwrap();
+    let never = |reason: &str| ("deny".to_owned(), None, reason.to_owned());
+    let known = "`dep@1.0.0` of its server is malicious (MAL-2026-1)";
+    assert_eq!(world.foretold("hello:look"), never(known));
     let refusal = "`hello` is refused: `dep@1.0.0` is known to be malicious (MAL-2026-1)";
     let mut client = world.legacy();
     let called = client.call("hello__look", &json!({}));
@@ -322,6 +325,11 @@ fn verdicts_that_cannot_be_read_refuse_every_package() {
     let folder = world.home().join(".local/state/pml/malicious");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("packages.json"), "{").unwrap();
+    let (decision, _, reason) = world.foretold("hello:look");
+    assert_eq!(
+        (decision.as_str(), reason.as_str()),
+        ("deny", "which packages are malicious cannot be read")
+    );
     let mut client = world.legacy();
     let called = client.call("hello__look", &json!({}));
     assert_eq!(called["isError"], true, "{called}");

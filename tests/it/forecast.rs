@@ -108,3 +108,82 @@ fn a_narrower_rule_a_deny_and_a_disabled_server_are_told_apart() {
     );
     assert!(listed.contains(" never "), "{listed}");
 }
+
+#[test]
+fn what_waits_to_be_accepted_is_said_to_ask_although_a_rule_allows_it_and_then_asks() {
+    let world = World::with_fake(&json!({ "allow": ["fake"] }), &[]);
+    assert_eq!(world.foretold("fake:echo").0, "allow");
+    assert!(!asks(&world.legacy().call("fake__echo", &json!({}))));
+    let mut config: Value = serde_json::from_str(&world.read(".pml.json")).unwrap();
+    config["mcpServers"]["fake"]["args"] = json!(["--banner"]);
+    world.configure(&config);
+
+    world.assert_foretells_change(
+        "fake:echo",
+        "its server is declared otherwise than you accepted it",
+    );
+    let (checked, listed) = said(&world, "echo");
+    assert_eq!(
+        checked,
+        "ask: `fake:echo` asks whether you accept what changed\n  \
+         its server is declared otherwise than you accepted it\n  \
+         to see it: pml diff fake; to accept it: pml approve fake\n"
+    );
+    assert!(listed.contains("  no        changed "), "{listed}");
+    let mut client = world.legacy();
+    let asked = client.call("fake__echo", &json!({}));
+    assert_eq!(
+        asked["approval_context"]["type"], "integrity",
+        "what is said is so: {asked}"
+    );
+
+    // The command that is named accepts it.
+    let approved = world.run(&["approve", "--yes", "fake"]);
+    assert!(approved.status.success(), "{approved:?}");
+    assert_eq!(world.foretold("fake:echo").0, "allow");
+    assert!(!asks(&client.call("fake__echo", &json!({}))));
+
+    // A record that cannot be read refuses, and that is said, too.
+    let pins = world.home().join(".local/state/pml/pins");
+    let records = std::fs::read_dir(&pins)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    for record in records.filter(|path| path.extension().is_some_and(|found| found == "json")) {
+        std::fs::write(record, "{").unwrap();
+    }
+    let (decision, _, reason) = world.foretold("fake:echo");
+    assert_eq!(
+        (decision.as_str(), reason.as_str()),
+        ("deny", "what you accepted of its server cannot be read")
+    );
+    assert_eq!(world.legacy().call("fake__echo", &json!({}))["isError"], true);
+}
+
+#[test]
+fn one_tool_that_is_defined_otherwise_is_said_to_ask_and_the_others_run() {
+    let world = World::new();
+    let tool = |name: &str, text: &str| json!({ "name": name, "description": text, "inputSchema": { "type": "object" } });
+    let list = |text: &str| {
+        let tools = json!({ "tools": [tool("echo", text), tool("wait", "Waits.")] });
+        world.write("tools.json", &tools.to_string());
+    };
+    list("Says it.");
+    let file = world.path("tools.json");
+    let server = world.fake(&["--answer", "tools/list", file.to_str().unwrap()]);
+    let config = |pin: bool| json!({ "permissions": { "allow": ["fake"] }, "mcpServers": { "fake": server }, "pinTools": pin });
+    let own = world.home().join(".config/pml/pml.json");
+    std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+    std::fs::write(&own, config(true).to_string()).unwrap();
+    assert!(!asks(&world.legacy().call("fake__echo", &json!({}))));
+    list("Says it all.");
+    assert!(asks(&world.legacy().call("fake__echo", &json!({}))));
+
+    world.assert_foretells_change("fake:echo", "it is not defined as you accepted it");
+    assert_eq!(world.foretold("fake:wait").0, "allow");
+    let (_, listed) = said(&world, "echo");
+    assert!(listed.contains(" mixed "), "{listed}");
+    // For a server under development nothing is compared.
+    std::fs::write(&own, config(false).to_string()).unwrap();
+    assert_eq!(world.foretold("fake:echo").0, "allow");
+}

@@ -127,6 +127,8 @@ fn the_scripts_are_a_question_of_their_own_that_names_package_version_hook_and_c
         "no word of a script reaches a model: {asked}"
     );
     assert_eq!(ran(&world), (false, false));
+    let unaccepted = "its server has install scripts that you have not accepted";
+    world.assert_foretells_change("hello:look", unaccepted);
 
     // The word of a model accepts nothing.
     let continued = client.proceed("hello__look", &asked, &json!({ "approved": true }));

@@ -161,11 +161,14 @@ fn a_version_that_somebody_else_declared_asks_with_the_difference_although_a_rul
     assert!(!asks(&world.legacy().call("hello__look", &json!({}))));
     let config = world.read(".pml.json").replace("hello@1.0.0", "hello@1.1.0");
     world.write(".pml.json", &config);
+    let other_package = "the package of its server is not what you accepted";
+    world.assert_foretells_change("hello:look", other_package);
     let mut client = world.legacy();
     let asked = asked_with_contents(&world, || client.call("hello__look", &json!({})));
     let context = &asked["approval_context"];
     assert_eq!(context["type"], "integrity");
     assert_eq!(context["dependency"]["change"]["part"], "package");
+    world.assert_foretells_change("hello:look", other_package);
     assert_eq!(
         context["dependency"]["change"]["lines"],
         json!([
@@ -183,9 +186,11 @@ fn a_version_that_somebody_else_declared_asks_with_the_difference_although_a_rul
         asked["approval_context"]["dependency"]["change"]["part"], "tools",
         "{asked}"
     );
+    world.assert_foretells_change("hello:look", "it is not defined as you accepted it");
     world.approve_oldest();
     let ran = client.call("hello__look", &json!({}));
     assert_eq!(texts(&ran), ["dep 1.0.0"], "{ran}");
+    assert_eq!(world.foretold("hello:look").0, "allow");
 
     // What was accepted before may come back without a question.
     world.write(".pml.json", &config.replace("hello@1.1.0", "hello@1.0.0"));

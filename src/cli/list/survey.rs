@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
+use super::super::forecast::Standings;
 use super::super::{CommandContext, Haste, forecast, handed};
 use super::tool::{Outlook, Tool};
 use crate::config::{Config, FilePosition, Server, Startup};
@@ -13,7 +14,7 @@ use crate::permissions::{CONNECT, Forecast, ForecastOutcome, Policy, Ruling};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Imitation, LaunchApproval, Shown, ToolName};
 use crate::report::render_hinted;
-use crate::workflow::{Approvals, Place, Timestamp, WorkflowError};
+use crate::workflow::{Place, Timestamp};
 
 /// One declared server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub(super) enum Access {
     Approved,
     /// The rules let all its tools run.
     Allowed,
-    /// The next call asks.
+    /// The next call asks, about the server or about what of it changed.
     Asks,
     /// The rules let none of its tools run.
     Denied,
@@ -143,12 +144,25 @@ pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSu
     let approvals = Place::of(&context.locations).approvals();
     let handed = context.handed();
     let environment = handed.planning(&context.environment);
+    let standings = Standings {
+        context,
+        config,
+        loader: &loader,
+        environment: &environment,
+        approvals: approvals.as_ref().ok(),
+    };
     let mut listed: Vec<_> = config
         .servers
         .iter()
         .map(|(name, server)| {
             let mut listed = match plan(name, server, &environment) {
-                Ok(plan) => planned(server, &plan, &loader, &policy, &approvals),
+                Ok(plan) => {
+                    let mut listed = planned(server, &plan, &standings, &policy);
+                    listed
+                        .problems
+                        .extend(approvals.as_ref().err().map(render_hinted));
+                    listed
+                }
                 Err(error) => unplanned(name, server, &error),
             };
             listed.notes.extend(handed::notes(context, &handed, server));
@@ -191,14 +205,10 @@ fn unplanned(name: &DependencyName, server: &Server, error: &PlanError) -> Serve
     }
 }
 
-fn planned(
-    server: &Server,
-    plan: &Plan,
-    loader: &Loader,
-    policy: &Policy,
-    approvals: &Result<Approvals, WorkflowError>,
-) -> ServerSurvey {
-    let (mut problems, mut notes) = (Vec::new(), Vec::new());
+fn planned(server: &Server, plan: &Plan, standings: &Standings<'_>, policy: &Policy) -> ServerSurvey {
+    let loader = standings.loader;
+    let mut notes = Vec::new();
+    let (standing, mut problems) = standings.read(server, plan);
     let resolved = loader.resolved(plan);
     let installed = plan.package().map(|_| match loader.packages().installed(plan) {
         Ok(installed) => installed.is_some(),
@@ -207,17 +217,9 @@ fn planned(
             false
         }
     });
-    let approval = match approvals {
-        Ok(approvals) => forecast::approval(approvals, plan, loader).cloned(),
-        Err(error) => {
-            problems.push(render_hinted(error));
-            None
-        }
-    };
     let outlook = Outlook {
         policy,
-        approval: approval.as_ref(),
-        disabled: server.disabled,
+        standing: &standing,
     };
     if let (None, Some(VersionSpec::Floating(_))) = (&resolved, plan.package().map(Package::version)) {
         problems.push("its version is not pinned; the first use decides which one it is".to_owned());
@@ -227,7 +229,7 @@ fn planned(
         .known(plan)
         .map(|known| tools(name, &known, &outlook, &mut problems));
     let next = outlook.of(&ToolName::new(name.clone(), CONNECT));
-    let access = access(name, tools.as_deref(), policy, approval.as_ref());
+    let access = access(name, tools.as_deref(), policy, &next, standing.approval.as_ref());
     let shown = loader.shown(plan);
     notes.extend(shown.notes());
     ServerSurvey {
@@ -239,7 +241,7 @@ fn planned(
         last_failure: loader.last_failure(plan),
         access: Some(access),
         next: Some(next),
-        approval,
+        approval: standing.approval,
         tools,
         startup: server.startup,
         disabled: server.disabled,
@@ -300,6 +302,7 @@ fn access(
     name: &DependencyName,
     tools: Option<&[Tool]>,
     policy: &Policy,
+    next: &Forecast,
     approval: Option<&LaunchApproval>,
 ) -> Access {
     let ruling = |tool: &ToolName| policy.check(tool).ruling;
@@ -312,6 +315,8 @@ fn access(
     };
     if rulings.iter().all(|ruling| *ruling == Ruling::Deny) {
         Access::Denied
+    } else if next.happens == ForecastOutcome::AsksAboutChange {
+        Access::Asks
     } else if approval.is_some() {
         Access::Approved
     } else if rulings.iter().any(|ruling| matches!(ruling, Ruling::Ask(_))) {

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::super::forecast::ServerStanding;
 use super::super::{CommandContext, forecast};
 use crate::permissions::{Forecast, ForecastOutcome, Policy, Ruling, Verdict};
-use crate::protocol::{LaunchApproval, ToolName, wire_name};
+use crate::protocol::{ToolName, wire_name};
 
 /// One tool of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,13 +31,11 @@ impl Tool {
             forecast: not_offered.map_or_else(
                 || outlook.of(&name),
                 |rule| {
-                    Forecast::new(
-                        Verdict {
-                            ruling: Ruling::Deny,
-                            rule: Some(rule),
-                        },
-                        None,
-                    )
+                    let verdict = Verdict {
+                        ruling: Ruling::Deny,
+                        rule: Some(rule),
+                    };
+                    outlook.standing.forecast(verdict, &name)
                 },
             ),
             hidden,
@@ -72,17 +71,11 @@ impl Tool {
 /// What decides about the calls of one server.
 pub(super) struct Outlook<'a> {
     pub(super) policy: &'a Policy,
-    pub(super) approval: Option<&'a LaunchApproval>,
-    pub(super) disabled: bool,
+    pub(super) standing: &'a ServerStanding,
 }
 
 impl Outlook<'_> {
     pub(super) fn of(&self, tool: &ToolName) -> Forecast {
-        let verdict = self.policy.check(tool);
-        if self.disabled {
-            Forecast::disabled(verdict)
-        } else {
-            Forecast::new(verdict, self.approval)
-        }
+        self.standing.forecast(self.policy.check(tool), tool)
     }
 }

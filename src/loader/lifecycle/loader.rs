@@ -21,9 +21,10 @@ use crate::config::{Environment, Locations};
 use crate::history::History;
 use crate::loader::catalog::Catalog;
 use crate::loader::install::{InstallError, Packages, ReleaseAge};
-use crate::loader::plan::{Plan, Resolved};
+use crate::loader::plan::{Plan, Resolved, VersionSpec};
 use crate::loader::process::supervisor;
 use crate::loader::session::{Client, Declared, Session};
+use crate::pins::PackagePin;
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Digest, ListChanges};
 
@@ -179,6 +180,26 @@ impl Loader {
         match self.running(plan) {
             Some(started) => started.resolved.map(|resolved| *resolved),
             None => self.common.packages.resolved(package),
+        }
+    }
+
+    /// Returns what tells the package that would run from another, without a look at everything that belongs to it.
+    #[must_use]
+    pub fn package_in_short(&self, plan: &Plan) -> Option<PackagePin> {
+        let package = plan.package()?;
+        let title = package.registry_title();
+        if let Some(resolved) = self.resolved(plan) {
+            return Some(PackagePin {
+                integrity: resolved.integrity,
+                package_lock: resolved.lock,
+                provenance: resolved.provenance,
+                ..PackagePin::version(&title, &resolved.version)
+            });
+        }
+        match package.version() {
+            VersionSpec::Exact(version) => Some(PackagePin::version(&title, version)),
+            // What a range means is known once the registry was asked.
+            VersionSpec::Floating(_) => None,
         }
     }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::accepted_tools;
 use super::first_use::FirstUse;
 use super::judged_tools::Pinning;
-use super::package::is_same;
 use crate::config::Server;
 use crate::loader::{Known, Plan, Started};
 use crate::pins::{AcceptedLaunch, AcceptedScripts, AcceptedServer, Change, PinError, ToolChange, ToolPin};
@@ -121,7 +120,7 @@ impl Proxy {
         // Where a person accepted another version than the lock's, it says nothing of that one's tools.
         let accepted_package = own.and_then(|own| own.pin.package.as_ref());
         let locked = locked.filter(|locked| match (accepted_package, &locked.package) {
-            (Some(accepted), Some(locked)) => is_same(accepted, locked),
+            (Some(accepted), Some(locked)) => accepted.is_same_as(locked),
             _ => true,
         });
         let first = FirstUse {

@@ -29,7 +29,7 @@ pub(in crate::proxy) struct JudgedTools {
 }
 
 /// What the tools of a server are compared with.
-enum Baseline {
+pub(super) enum Baseline {
     /// Nothing was accepted yet.
     Nothing,
     /// What was accepted.
@@ -67,7 +67,7 @@ impl Pinning {
 }
 
 impl JudgedTools {
-    fn new(known: &Arc<Known>, baseline: Baseline, launch: &Digest, pinning: Pinning) -> Self {
+    pub(super) fn new(known: &Arc<Known>, baseline: Baseline, launch: &Digest, pinning: Pinning) -> Self {
         let nothing = BTreeMap::new();
         let (accepted, reviewed) = match &baseline {
             Baseline::Nothing => (None, None),
@@ -91,6 +91,11 @@ impl JudgedTools {
             shown,
             changes,
         }
+    }
+
+    /// Returns the tools whose calls are put to a person.
+    pub(super) fn asking(self) -> HashSet<String> {
+        self.asking
     }
 
     /// Tells whether a call of a tool must be put to a person: it is not defined as they accepted it.

@@ -4,7 +4,7 @@
 //! written for the launch that was accepted, so that another one is put to the person with what differs.
 
 use crate::config::{self, Server};
-use crate::loader::{Plan, launch_change};
+use crate::loader::Plan;
 use crate::permissions::Ruling;
 use crate::pins::{AcceptedLaunch, Change, LaunchChange, Pin, ToolNames};
 use crate::protocol::Digest;
@@ -53,17 +53,7 @@ impl Proxy {
         server: &Server,
         plan: &Plan,
     ) -> Result<Option<LaunchChange>, Refusal> {
-        let name = plan.dependency();
-        let environment = &self.0.environment;
-        if let Some(accepted) = self.0.pins.accepted(server, name)? {
-            let other = accepted.latest().filter(|_| accepted.of(plan.digest()).is_none());
-            return Ok(other.and_then(|latest| {
-                let surroundings = latest.surroundings.as_ref();
-                launch_change(name, server, &latest.pin.launch, surroundings, environment)
-            }));
-        }
-        let locked = self.0.pins.locked(&server.source.file, name)?;
-        Ok(locked.and_then(|locked| launch_change(name, server, &locked.launch, None, environment)))
+        Ok(self.0.pins.launch_change(server, plan, &self.0.environment)?)
     }
 
     /// Describes for a person how a launch differs from what they accepted; `None` where it does not.
@@ -101,7 +91,7 @@ impl Proxy {
         if content.as_ref() != Some(shown) {
             return Ok(None);
         }
-        let before = self.compared(server, plan)?;
+        let before = self.0.pins.compared(server, plan)?;
         let mut own = AcceptedLaunch::new(plan.digest().clone(), server);
         own.pin.package = before
             .and_then(|before| before.package)

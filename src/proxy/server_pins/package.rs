@@ -5,9 +5,8 @@ use std::sync::Arc;
 use super::launch::package_content;
 use super::package_acceptance::shown_content;
 use crate::config::Server;
-use crate::loader::{Content, Plan, VersionSpec};
+use crate::loader::{Content, Plan};
 use crate::pins::{Change, Namesakes, PackagePin, Pin, PinError, ToolNames, difference, provenance_alarm};
-use crate::protocol::Digest;
 use crate::protocol::approval::{ChangedPart, ShownChange, ShownContents};
 use crate::proxy::{Proxy, Refusal, View};
 
@@ -23,12 +22,7 @@ impl Proxy {
     ///
     /// Where nothing was accepted yet, the lock beside the configuration is what it is compared with.
     pub(in crate::proxy) fn has_other_package(&self, server: &Server, plan: &Plan) -> Result<bool, Refusal> {
-        let Some(now) = self.package_in_short(plan) else {
-            return Ok(false);
-        };
-        let before = self.compared(server, plan)?;
-        let accepted = before.and_then(|before| before.package);
-        Ok(accepted.is_some_and(|accepted| !is_same(&accepted, &now)))
+        Ok(self.0.pins.has_other_package(server, plan, &self.0.loader)?)
     }
 
     /// Returns how the package of a server differs from what the user accepted; `None` where it does not.
@@ -41,7 +35,8 @@ impl Proxy {
         if !self.has_other_package(server, plan)? {
             return Ok(None);
         }
-        let (Some(before), Some(now)) = (self.compared(server, plan)?, self.package_now(plan).await) else {
+        let (Some(before), Some(now)) = (self.0.pins.compared(server, plan)?, self.package_now(plan).await)
+        else {
             return Ok(None);
         };
         let before = self.with_last_tools(server, plan, before)?;
@@ -113,27 +108,12 @@ impl Proxy {
         self.has_other_package(server, plan)
     }
 
-    /// Returns what a server is compared with: what was accepted of this launch, else of the newest, else its lock.
-    pub(super) fn compared(&self, server: &Server, plan: &Plan) -> Result<Option<Pin>, PinError> {
-        let pins = &self.0.pins;
-        let accepted = pins.accepted(server, plan.dependency())?;
-        let launch = accepted
-            .as_ref()
-            .and_then(|accepted| accepted.of(plan.digest()).or_else(|| accepted.latest()));
-        match launch {
-            Some(launch) => Ok(Some(launch.pin.clone())),
-            None => pins.locked(&server.source.file, plan.dependency()),
-        }
-    }
-
     /// Returns what would be accepted with a package: what a team reviewed of its tools comes with it.
     pub(super) fn offered(&self, server: &Server, plan: &Plan, now: PackagePin) -> Result<Pin, PinError> {
         let locked = self.0.pins.locked(&server.source.file, plan.dependency())?;
         let locked = locked.filter(|locked| {
-            locked
-                .package
-                .as_ref()
-                .is_some_and(|locked| is_same(locked, &now))
+            let package = locked.package.as_ref();
+            package.is_some_and(|package| package.is_same_as(&now))
         });
         Ok(Pin {
             launch: Vec::new(),
@@ -151,14 +131,11 @@ impl Proxy {
         plan: &Arc<Plan>,
     ) -> Result<(), Refusal> {
         self.read_pins(server, plan).await;
-        if plan.package().is_none() || self.package_in_short(plan).is_some() {
+        if plan.package().is_none() || self.0.loader.package_in_short(plan).is_some() {
             return Ok(());
         }
-        if self
-            .compared(server, plan)?
-            .and_then(|before| before.package)
-            .is_none()
-        {
+        let before = self.0.pins.compared(server, plan)?;
+        if before.and_then(|before| before.package).is_none() {
             return Ok(());
         }
         let resolved = self.0.loader.resolve_soon(plan).await;
@@ -173,8 +150,8 @@ impl Proxy {
     ///
     /// Another launch of the same package, such as one with another variable, is no reason to run other content.
     pub(in crate::proxy) fn pinned_content(&self, server: &Server, plan: &Plan) -> Result<Content, Refusal> {
-        let pin = self.compared(server, plan)?;
-        let version = self.package_in_short(plan).map(|now| now.version);
+        let pin = self.0.pins.compared(server, plan)?;
+        let version = self.0.loader.package_in_short(plan).map(|now| now.version);
         let package = pin.and_then(|pin| pin.package);
         let package = package.filter(|package| version.as_ref().is_none_or(|now| *now == package.version));
         let scripts = self.accepted_scripts(server, plan)?;
@@ -184,38 +161,6 @@ impl Proxy {
             ..package.map(Content::of).unwrap_or_default()
         })
     }
-
-    /// Returns what tells the package that would run from another, without a look at everything that belongs to it.
-    pub(super) fn package_in_short(&self, plan: &Plan) -> Option<PackagePin> {
-        let package = plan.package()?;
-        let title = package.registry_title();
-        if let Some(resolved) = self.0.loader.resolved(plan) {
-            return Some(PackagePin {
-                integrity: resolved.integrity,
-                package_lock: resolved.lock,
-                provenance: resolved.provenance,
-                ..PackagePin::version(&title, &resolved.version)
-            });
-        }
-        match package.version() {
-            VersionSpec::Exact(version) => Some(PackagePin::version(&title, version)),
-            // What a range means is known once the registry was asked.
-            VersionSpec::Floating(_) => None,
-        }
-    }
-}
-
-/// Tells whether two packages are the same as far as both are known.
-pub(super) fn is_same(accepted: &PackagePin, now: &PackagePin) -> bool {
-    let agree = |one: Option<&str>, two: Option<&str>| one.is_none() || two.is_none() || one == two;
-    accepted.name == now.name
-        && accepted.version == now.version
-        && agree(accepted.integrity.as_deref(), now.integrity.as_deref())
-        && agree(
-            accepted.package_lock.as_ref().map(Digest::as_str),
-            now.package_lock.as_ref().map(Digest::as_str),
-        )
-        && provenance_alarm(accepted, now).is_none()
 }
 
 /// What differs, in lines.

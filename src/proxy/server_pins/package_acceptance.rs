@@ -71,7 +71,11 @@ impl Proxy {
         if now.integrity != dependency.integrity || now.package_lock != dependency.installation.lock {
             return Ok(());
         }
-        let before = self.compared(server, plan)?.and_then(|before| before.package);
+        let before = self
+            .0
+            .pins
+            .compared(server, plan)?
+            .and_then(|before| before.package);
         let alarm = before.as_ref().and_then(|before| provenance_alarm(before, &now));
         let mut offered = self.offered(server, plan, now)?;
         let launch = self.launch_change(server, plan)?;

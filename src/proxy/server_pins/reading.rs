@@ -74,7 +74,7 @@ impl Proxy {
         let (proxy, plan) = (self.clone(), Arc::clone(plan));
         let reading = tokio::task::spawn_blocking(move || {
             let known = proxy.0.loader.packages().pin(&plan);
-            known.or_else(|| proxy.package_in_short(&plan))
+            known.or_else(|| proxy.0.loader.package_in_short(&plan))
         });
         reading.await.ok().flatten()
     }

@@ -158,6 +158,28 @@ impl World {
         self.command(arguments).stdin(Stdio::null()).output().unwrap()
     }
 
+    /// What `pml check` says of a call: the decision, how it asks, and why; `pml list` says the same.
+    pub(crate) fn foretold(&self, tool: &str) -> (String, Option<String>, String) {
+        let checked = self.run(&["check", "--json", tool]);
+        let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
+        let listed = json_of(&self.run(&["list", "--json"]));
+        let servers = listed["servers"].as_array().unwrap().iter();
+        let tools = servers.flat_map(|server| server["tools"].as_array().into_iter().flatten());
+        for listed in tools.filter(|listed| listed["tool"] == checked["tool"]) {
+            for member in ["decision", "asks", "reason", "outlook"] {
+                assert_eq!(listed[member], checked[member], "{member}");
+            }
+        }
+        let text = |member: &str| checked[member].as_str().map(str::to_owned);
+        (text("decision").unwrap(), text("asks"), text("reason").unwrap())
+    }
+
+    /// Asserts that `pml check` and `pml list` say that a call asks about what changed, for this reason.
+    pub(crate) fn assert_foretells_change(&self, tool: &str, reason: &str) {
+        let expected = ("ask".to_owned(), Some("change".to_owned()), reason.to_owned());
+        assert_eq!(self.foretold(tool), expected);
+    }
+
     /// Approves what has waited longest, in a terminal.
     pub(crate) fn approve_oldest(&self) {
         let pending = json_of(&self.run(&["pending", "--json"]));

@@ -10,7 +10,7 @@ use crate::loader::install::background::off_thread;
 use crate::loader::install::error::InstallError;
 use crate::loader::install::lock::CheckedLock;
 use crate::loader::plan::{Plan, Resolved};
-use crate::pins::{MaliciousPackages, PackageVersion};
+use crate::pins::{MaliciousPackages, PackagePin, PackageVersion};
 use crate::protocol::DependencyName;
 
 /// A server of which something is known to be malicious.
@@ -22,6 +22,17 @@ pub struct MaliciousServer {
     pub package: PackageVersion,
     /// The id of the advisory that says so.
     pub advisory: String,
+}
+
+impl MaliciousServer {
+    fn among(known: &MaliciousPackages, plan: &Plan, pin: &PackagePin) -> Option<Self> {
+        let (package, advisory) = known.among(pin)?;
+        Some(Self {
+            dependency: plan.dependency().clone(),
+            package,
+            advisory: advisory.to_owned(),
+        })
+    }
 }
 
 impl Packages {
@@ -71,16 +82,22 @@ impl Packages {
         let found = off_thread(move || {
             let found = plans.iter().filter_map(|plan| {
                 let pin = pin_in(&store, plan.package()?, plan.scripts())?;
-                let (package, advisory) = known.among(&pin)?;
-                Some(MaliciousServer {
-                    dependency: plan.dependency().clone(),
-                    package,
-                    advisory: advisory.to_owned(),
-                })
+                MaliciousServer::among(&known, plan, &pin)
             });
             found.collect()
         });
         Ok(found.await.unwrap_or_default())
+    }
+
+    /// Finds what is known to be malicious of a plan; reads files.
+    pub fn find_malicious(&self, plan: &Plan) -> Result<Option<MaliciousServer>, AdvisoryError> {
+        if self.verdicts.is_absent() {
+            return Ok(None);
+        }
+        let known = self.verdicts.read()?;
+        Ok(self
+            .pin(plan)
+            .and_then(|pin| MaliciousServer::among(&known, plan, &pin)))
     }
 
     /// Refuses a plan of which something that is known of it is malicious.
