@@ -4,7 +4,7 @@
 mod commands;
 mod injections;
 mod seed_001;
-mod serve;
+pub(crate) mod serve;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;

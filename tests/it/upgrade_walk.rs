@@ -1,12 +1,15 @@
-//! An upgrade of a real server, walked through on every surface: shown and refused in a dialog, accepted on the page and in
-//! a terminal, rolled back.
+//! An upgrade of a real server, walked through on every surface: shown and refused in a dialog, accepted on the page, in a
+//! terminal, on the screen and in a chat, rolled back.
 
 use serde_json::{Value, json};
 
 use crate::browser::{card, decide, opened, real_browser};
 use crate::inbox::screen::Tmux;
+use crate::serve::Served;
 use crate::shown_contents::asked_with_contents;
+use crate::slack::serve::{connected, edited, person_in_slack};
 use crate::support::browser::{Browser, Look};
+use crate::support::fake_slack::{FakeSlack, Filled};
 use crate::support::world::{World, asks, json_of, stderr, stdout, texts};
 use crate::support::{DEADLINE, eventually, have, sdk};
 
@@ -235,6 +238,68 @@ fn an_upgrade_of_a_real_server_is_accepted_on_the_screen_of_the_inbox() {
         by.iter().all(|by| by.as_str().unwrap().starts_with("cli:pts/")),
         "{by:?}"
     );
+}
+
+/// The message of Slack that stands in this place, once it was sent.
+fn in_slack(slack: &FakeSlack, place: usize) -> (String, String) {
+    eventually("the question is in Slack", DEADLINE, || {
+        slack.messages().len() == place
+    });
+    let ts = slack.messages()[place - 1]["ts"].as_str().unwrap().to_owned();
+    let text = slack.message(&ts).to_string();
+    (ts, text)
+}
+
+#[test]
+fn an_upgrade_of_a_real_server_is_refused_and_accepted_in_a_chat() {
+    if !have(&["node", "npm"]) {
+        return;
+    }
+    let world = accepted();
+    let slack = FakeSlack::start();
+    person_in_slack(&world, &slack, &json!({ "details": true }));
+    let _served = Served::start(&world);
+    connected(&slack, 1);
+    declare(&world, NEW);
+    // Its lock is made before, so that one question is enough.
+    assert_eq!(world.run(&["diff", "every"]).status.code(), Some(1));
+
+    let mut client = world.legacy();
+    assert!(asks(&echo(&mut client)));
+    let (ts, shown) = in_slack(&slack, 1);
+    for wanted in [
+        format!("Accept every@{NEW}, which has changed?"),
+        format!("- version {OLD}\\n+ version {NEW}\\n"),
+        "packages more: ".to_owned(),
+        format!("@modelcontextprotocol/server-everything@{NEW}"),
+        "Accept: exactly this, from now on".to_owned(),
+    ] {
+        assert!(shown.contains(&wanted), "{wanted:?} is not in {shown}");
+    }
+    slack.press("U1", &ts, "abort", &Filled::nothing());
+    assert!(edited(&slack, &ts).contains("Refused in Slack"));
+    assert!(!installed(&world, NEW), "what was refused is not fetched");
+
+    assert!(asks(&echo(&mut client)));
+    let (ts, _) = in_slack(&slack, 2);
+    slack.press("U1", &ts, "once", &Filled::nothing());
+    edited(&slack, &ts);
+    let asked = echo(&mut client);
+    let change = &asked["approval_context"]["dependency"]["change"];
+    assert_eq!(change["part"], "tools", "{asked}");
+    let (ts, shown) = in_slack(&slack, 3);
+    assert!(shown.contains("! tool "), "{shown}");
+    slack.press("U1", &ts, "once", &Filled::nothing());
+    edited(&slack, &ts);
+    let ran = echo(&mut client);
+    assert!(!asks(&ran) && texts(&ran).concat().contains("hi"), "{ran}");
+    assert_eq!(slack.broken_limits(), Vec::<String>::new());
+    let answers = world.recorded("answer");
+    let by = answers.iter().map(|answer| answer["by"].as_str().unwrap());
+    assert_eq!(by.collect::<Vec<_>>(), ["chat:slack:T1/U1"; 3]);
+
+    declare(&world, OLD);
+    assert_runs(&world);
 }
 
 #[test]

@@ -13,25 +13,35 @@ use crate::support::{DEADLINE, eventually};
 /// A world whose person is asked in a Slack, and whose questions hold their call.
 pub(super) fn world(slack: &FakeSlack) -> World {
     let world = World::new();
-    world.set("SLACK_APP_TOKEN", APP_TOKEN);
-    world.set("SLACK_BOT_TOKEN", BOT_TOKEN);
+    person_in_slack(&world, slack, &json!({}));
     world.configure(&json!({
         "askUser": { "mode": "blocking", "timeoutSeconds": 60 },
         "approvals": { "by": "human" },
         "permissions": { "ask": ["*"] },
         "mcpServers": { "fake": world.fake(&[]) },
     }));
-    let user = world.home().join(".config/pml");
-    std::fs::create_dir_all(&user).unwrap();
-    let settings = json!({ "channels": { "slack": {
-        "appToken": "${SLACK_APP_TOKEN}", "botToken": "${SLACK_BOT_TOKEN}", "people": ["U1"],
-        "apiUrl": slack.api_url(),
-    } } });
-    std::fs::write(user.join("pml.json"), settings.to_string()).unwrap();
     world
 }
 
-pub(super) fn connected(slack: &FakeSlack, connection: u64) {
+/// Has the person of a world asked in a Slack, with these settings besides.
+pub(crate) fn person_in_slack(world: &World, slack: &FakeSlack, more: &Value) {
+    world.set("SLACK_APP_TOKEN", APP_TOKEN);
+    world.set("SLACK_BOT_TOKEN", BOT_TOKEN);
+    let mut settings = json!({
+        "appToken": "${SLACK_APP_TOKEN}", "botToken": "${SLACK_BOT_TOKEN}", "people": ["U1"],
+        "apiUrl": slack.api_url(),
+    });
+    settings
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    let user = world.home().join(".config/pml");
+    std::fs::create_dir_all(&user).unwrap();
+    let settings = json!({ "channels": { "slack": settings } });
+    std::fs::write(user.join("pml.json"), settings.to_string()).unwrap();
+}
+
+pub(crate) fn connected(slack: &FakeSlack, connection: u64) {
     eventually("pml is connected", DEADLINE, || {
         slack.happened(&format!("hello {connection}"))
     });
@@ -54,7 +64,7 @@ pub(super) fn asked(client: &mut Client, slack: &FakeSlack, messages: usize) -> 
 }
 
 /// Waits until a message has no button, and returns its text.
-pub(super) fn edited(slack: &FakeSlack, ts: &str) -> String {
+pub(crate) fn edited(slack: &FakeSlack, ts: &str) -> String {
     eventually("the message is edited", DEADLINE, || {
         !slack.message(ts).to_string().contains("\"button\"")
     });
