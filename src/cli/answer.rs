@@ -15,7 +15,7 @@ use crate::card::{Card, CardQuestion, Said, SaidAnswer};
 use crate::protocol::Shown;
 use crate::protocol::question::LEFT_UNANSWERED;
 use crate::report::Hint;
-use crate::workflow::{Answer, Code, Workflow, WorkflowError};
+use crate::workflow::{Answer, Code, Workflow};
 
 /// What is typed to leave one of several questions unanswered.
 const LEAVE: &str = "-";
@@ -107,15 +107,15 @@ pub(crate) fn run(context: &CommandContext, arguments: &AnswerArguments) -> anyh
 
 /// Finds the question that a person means, and the options that they name.
 ///
-/// What is no code of anything may be an option of the only question that waits.
+/// What is no code may be an option of the only question that waits: before it is the beginning of an id, as a digit is
+/// of one in sixteen.
 fn meant(inbox: &TerminalDesk, arguments: &AnswerArguments) -> anyhow::Result<(Workflow, Vec<String>)> {
     let code = arguments.code.as_deref();
-    let error = match (inbox.meant(code, Verb::Answer), code) {
-        (Ok(workflow), _) => return Ok((workflow, arguments.labels.clone())),
-        (Err(error), None) => return Err(error),
-        (Err(error), Some(_)) => error,
-    };
-    let is_unknown = matches!(error.downcast_ref(), Some(WorkflowError::NoMatch { .. }));
+    let named = inbox.meant(code, Verb::Answer);
+    let is_code = code.is_none_or(|code| code.parse::<Code>().is_ok());
+    if let (Ok(workflow), true) = (&named, is_code) {
+        return Ok((workflow.clone(), arguments.labels.clone()));
+    }
     let labels: Vec<String> = code
         .into_iter()
         .map(str::to_owned)
@@ -123,8 +123,8 @@ fn meant(inbox: &TerminalDesk, arguments: &AnswerArguments) -> anyhow::Result<(W
         .collect();
     let is_option = |card: &Card| labels.iter().all(|label| option(card, label).is_some());
     match inbox.meant(None, Verb::Answer) {
-        Ok(only) if is_unknown && is_option(&inbox.desk().card(&only)) => Ok((only, labels)),
-        _ => Err(error),
+        Ok(only) if code.is_some() && is_option(&inbox.desk().card(&only)) => Ok((only, labels)),
+        _ => Ok((named?, arguments.labels.clone())),
     }
 }
 

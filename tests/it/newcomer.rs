@@ -277,6 +277,40 @@ fn what_is_no_option_is_counted_and_labels_are_read_in_any_case() {
 }
 
 #[test]
+fn a_number_is_an_option_of_the_only_question_before_it_is_the_beginning_of_an_id() {
+    let world = World::new();
+    let mut client = world.legacy();
+    let ask = |client: &mut Client, asked: usize| {
+        let options = (0..=16).map(|number| json!({ "label": format!("no. {number}") }));
+        let options = options.collect::<Vec<_>>();
+        let question = json!({ "question": format!("Which of {asked}?"), "options": options });
+        client.call("ask_user", &question)["structuredContent"].clone()
+    };
+    // Enough answered questions that the ids of some begin with a digit that is an option.
+    let mut first_digits = std::collections::BTreeSet::new();
+    for asked in 0..40 {
+        let question = ask(&mut client, asked);
+        let id = question["workflow_id"].as_str().unwrap();
+        first_digits.extend(id[..1].parse::<usize>().ok().filter(|digit| *digit > 0));
+        let code = question["code"].as_str().unwrap();
+        assert!(world.run(&["answer", code, "1"]).status.success());
+        if first_digits.len() > 2 {
+            break;
+        }
+    }
+    for (asked, digit) in first_digits.iter().enumerate() {
+        let code = ask(&mut client, 100 + asked)["code"].clone();
+        let answered = said(&world, &["answer", &digit.to_string()]);
+        let expected = format!(
+            "answered `{}`: User selected: no. {}",
+            code.as_str().unwrap(),
+            digit - 1
+        );
+        assert!(answered.contains(&expected), "{answered}");
+    }
+}
+
+#[test]
 fn a_tool_that_a_server_does_not_have_is_named_as_such() {
     let world = known(&json!({ "ask": ["*"] }));
     assert_snapshot!(
