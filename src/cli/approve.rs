@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::approve_server::{self, ServerApprovalArguments};
 use super::desk::{TerminalDesk, Verb};
 use super::failure::{Hinted as _, Refused};
-use super::{CommandContext, approve_server, output};
+use super::{CommandContext, output};
 use crate::card::{Decision, Said};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Shown, nearest};
@@ -23,6 +24,7 @@ Examples:
   pml approve                          the only call that waits
   pml approve abcde                    the server as it is shown, or this one call
   pml approve time                     a declared server: shows what it runs, installs it, learns its tools
+  pml approve time --now               and takes it also if its version was published too short a time ago
   pml approve abcde --session          and the same until the pml that asked ends
   pml approve abcde --always           and from now on: the tool goes into the allow list
 
@@ -37,9 +39,8 @@ pub(crate) struct ApproveArguments {
     /// Without it, the only call that waits
     #[arg(value_name = "CODE | SERVER")]
     code: Option<String>,
-    /// Of a server: do not ask
-    #[arg(short, long)]
-    yes: bool,
+    #[command(flatten)]
+    of_server: ServerApprovalArguments,
     /// Also while the pml that asked runs
     #[arg(long, conflicts_with = "always")]
     session: bool,
@@ -55,7 +56,8 @@ pub(crate) fn run(context: &CommandContext, arguments: &ApproveArguments) -> any
         drop(inbox);
         let declared = context.read()?.servers.remove(&server);
         let with_handed = declared.map(|declared| context.with_handed(&declared));
-        return approve_server::run(with_handed.as_ref().unwrap_or(context), &server, arguments.yes);
+        let context = with_handed.as_ref().unwrap_or(context);
+        return approve_server::run(context, &server, &arguments.of_server);
     }
     let workflow = inbox.meant(arguments.code.as_deref(), Verb::Approve);
     let workflow = workflow.or_else(|error| match (&arguments.code, error.downcast_ref()) {
@@ -67,6 +69,7 @@ pub(crate) fn run(context: &CommandContext, arguments: &ApproveArguments) -> any
         (true, false) => Decision::Session,
         (false, false) => Decision::Once,
     };
+    arguments.of_server.refused_for(&workflow)?;
     record(context, &inbox, &workflow, decision)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,6 +7,10 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::candidate::too_young_for;
 use super::failure::{Hinted as _, Refused};
 use super::introduction::{Newcomer, NotIntroduced};
 use super::terminal::{self, StepDisplay, TerminalReply};
@@ -15,13 +19,70 @@ use crate::config::{Config, Server};
 use crate::loader::{KnownTool, Loader, Plan, Started};
 use crate::protocol::{DependencyName, Shown, ToolName};
 use crate::proxy::now;
+use crate::workflow::Workflow;
+
+/// How a declared server is approved.
+#[derive(Debug, Args)]
+pub(super) struct ServerApprovalArguments {
+    /// Of a server: do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Of a server: take it also if it was published too short a time ago ("minReleaseAgeDays")
+    #[arg(long, conflicts_with_all = ["session", "always"])]
+    now: bool,
+    /// Of a server: print what was approved as JSON
+    #[arg(long, conflicts_with_all = ["session", "always"])]
+    json: bool,
+}
+
+impl ServerApprovalArguments {
+    fn haste(&self) -> Haste {
+        Haste::of(self.now)
+    }
+
+    fn agreement(&self) -> Agreement {
+        if self.yes {
+            Agreement::Given
+        } else {
+            Agreement::Asked
+        }
+    }
+
+    fn report(&self) -> Report {
+        if self.json { Report::Json } else { Report::Lines }
+    }
+
+    /// Refuses what only a server can be approved with, where a suspended call is meant.
+    pub(super) fn refused_for(&self, workflow: &Workflow) -> anyhow::Result<()> {
+        let given = [("--now", self.now), ("--json", self.json)];
+        match given.iter().find(|(_, given)| *given) {
+            Some((word, _)) => Err(Refused(format!(
+                "`{word}` is about a declared server, and `{}` is a call that waits",
+                workflow.code
+            )))
+            .hint(format!("to approve the call: pml approve {}", workflow.code)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How it is told what was approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Report {
+    Lines,
+    Json,
+}
 
 /// Shows what a server runs, and approves it if the person agrees.
-pub(super) fn run(context: &CommandContext, name: &DependencyName, yes: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn run(
+    context: &CommandContext,
+    name: &DependencyName,
+    arguments: &ServerApprovalArguments,
+) -> anyhow::Result<ExitCode> {
     person::required(context, &format!("approve {name}"))?;
-    let agreement = if yes { Agreement::Given } else { Agreement::Asked };
-    let approved = interruption::with_loader(context, Haste::None, async |loader| {
-        approve(context, name, agreement, loader).await
+    person::required_for_haste(context, "approve", arguments.haste())?;
+    let approved = interruption::with_loader(context, arguments.haste(), async |loader| {
+        approve(context, name, arguments, loader).await
     })?;
     approved.unwrap_or_else(|| {
         output::say("\ninterrupted; nothing was approved");
@@ -39,9 +100,10 @@ enum Agreement {
 async fn approve(
     context: &CommandContext,
     name: &DependencyName,
-    agreement: Agreement,
+    arguments: &ServerApprovalArguments,
     loader: &Loader,
 ) -> anyhow::Result<ExitCode> {
+    let agreement = arguments.agreement();
     let (config, plan) = install::planned(context, name)?;
     let plan = Arc::new(plan);
     let server = server(&config, name)?;
@@ -58,12 +120,13 @@ async fn approve(
             passing.step(&format!("asking the registry for `{}`", package.spec()));
             let resolved = loader.packages().resolve(&plan).await;
             passing.clear();
-            Some(resolved?)
+            Some(resolved.map_err(|source| too_young_for(name, format!("approve --now {name}"), source))?)
         }
         None => None,
     };
     server_display::show(&plan.shown(resolved.as_ref(), now().millis()));
-    let command = format!("pml approve --yes {name}");
+    let now_word = if arguments.now { " --now" } else { "" };
+    let command = format!("pml approve --yes{now_word} {name}");
     let newcomer = Newcomer {
         name,
         server,
@@ -102,7 +165,10 @@ async fn approve(
     declared_still(context, &plan)?;
     let started = introduced.started.clone();
     newcomer.record(context, loader, introduced)?;
-    told(name, &started)?;
+    match arguments.report() {
+        Report::Lines => told(name, &started)?,
+        Report::Json => output::json(&approved_json(name, &started))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -117,6 +183,7 @@ fn declared_still(context: &CommandContext, plan: &Plan) -> anyhow::Result<()> {
         Err(Refused(format!("`{name}` was declared anew meanwhile")).into())
     }
 }
+
 fn server<'a>(config: &'a Config, name: &DependencyName) -> anyhow::Result<&'a Server> {
     let server = config.servers.get(name);
     server.ok_or_else(|| Refused(format!("no server is called `{name}`")).into())
@@ -143,4 +210,17 @@ fn told(name: &DependencyName, started: &Started) -> anyhow::Result<()> {
         output::note(&note);
     }
     Ok(())
+}
+
+/// Returns what was approved as scripts see it.
+fn approved_json(name: &DependencyName, started: &Started) -> Value {
+    let resolved = started.resolved.as_deref();
+    let known = started.known();
+    json!({
+        "name": name,
+        "version": resolved.map(|resolved| resolved.version.as_str()),
+        "integrity": resolved.and_then(|resolved| resolved.integrity.as_deref()),
+        "tools": known.tools.iter().map(|tool| ToolName::new(name.clone(), tool.name())).collect::<Vec<_>>(),
+        "notes": started.take_notes(),
+    })
 }

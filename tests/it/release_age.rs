@@ -499,6 +499,60 @@ fn a_lock_and_a_difference_are_of_a_young_version_where_a_person_says_so() {
 }
 
 #[test]
+fn a_declared_server_is_approved_all_the_same_where_its_person_says_now() {
+    if !have(&["npm", "node"]) {
+        return;
+    }
+    let registry = Registry::start();
+    publish(&registry, &[("1.0.0", 3)]);
+    let world = world(&registry, "npm:hello@1.0.0", &json!({ "ask": ["*"] }));
+    let refused = world.run(&["approve", "--yes", "hello"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("pml approve --now hello"),
+        "{}",
+        stderr(&refused)
+    );
+    assert_no_archive(&registry, &Registry::tarball("hello", "1.0.0"));
+
+    let approved = world.run(&["approve", "--yes", "--now", "--json", "hello"]);
+    assert!(approved.status.success(), "{}", stderr(&approved));
+    let told = json_of(&approved);
+    assert_eq!(
+        (&told["name"], &told["version"], &told["tools"]),
+        (
+            &json!("hello"),
+            &json!("1.0.0"),
+            &json!(["hello:look", "hello:note"])
+        ),
+        "{told}"
+    );
+    assert!(
+        told["integrity"].as_str().unwrap().starts_with("sha512-"),
+        "{told}"
+    );
+    assert!(!asks(&world.legacy().call("hello__look", &json!({}))));
+
+    // A call that waits is approved by none of these words.
+    assert!(world.run(&["ask", "hello:look"]).status.success());
+    let asked = world.legacy().call("hello__look", &json!({}));
+    assert!(asks(&asked), "{asked}");
+    let code = json_of(&world.run(&["pending", "--json"]))["pending"][0]["code"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let confused = world.run(&["approve", "--json", &code]);
+    assert_eq!(confused.status.code(), Some(1), "{}", stderr(&confused));
+    assert!(
+        stderr(&confused).contains(&format!(
+            "`--json` is about a declared server, and `{code}` is a call that waits"
+        )),
+        "{}",
+        stderr(&confused)
+    );
+}
+
+#[test]
 fn an_agent_does_not_hurry_for_its_person() {
     if !have(&["npm", "node"]) {
         return;
@@ -512,6 +566,7 @@ fn an_agent_does_not_hurry_for_its_person() {
         vec!["add", "--now", "--yes", "other", "--package", "npm:hello@1.0.0"],
         vec!["lock", "--now"],
         vec!["diff", "--now", "hello"],
+        vec!["approve", "--now", "--yes", "hello"],
     ] {
         let output = world.run(&command);
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
