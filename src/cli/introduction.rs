@@ -17,8 +17,8 @@ use crate::loader::{
     Content, InstallError, InstallStep, Lease, LoadError, Loader, Plan, Resolved, Started, Steps,
 };
 use crate::pins::{
-    AcceptedError, AcceptedLaunch, AcceptedScripts, AcceptedServer, Change, PackagePin, Pin, ToolNames,
-    difference, tool_changes,
+    AcceptedError, AcceptedLaunch, AcceptedScripts, AcceptedServer, Change, LaunchSurroundings, PackagePin,
+    Pin, ToolNames, difference, tool_changes,
 };
 use crate::protocol::{DependencyName, LaunchApproval};
 use crate::proxy::now;
@@ -279,6 +279,7 @@ impl Newcomer<'_> {
         }
         let pin = Pin {
             launch: self.server.launch.words(),
+            surroundings: None,
             package: package.or_else(|| loader.packages().pin(self.plan)),
             tools: Some(started.known().tool_pins()),
         };
@@ -288,7 +289,10 @@ impl Newcomer<'_> {
             ..AcceptedLaunch::new(self.plan.digest().clone(), self.server)
         };
         self.accept(context, accepted)?;
-        Ok(pin)
+        Ok(Pin {
+            surroundings: Some(LaunchSurroundings::shared_of(self.server)),
+            ..pin
+        })
     }
 
     /// Does the same, and puts it into the lock beside `file`, for a server that stands there already.

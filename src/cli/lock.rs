@@ -17,7 +17,7 @@ use super::{CommandContext, Haste, install, interruption, output, person};
 use crate::config::{Config, Server};
 use crate::loader::process::supervisor;
 use crate::loader::{Packages, Plan, plan};
-use crate::pins::{PackagePin, Pin, lock_path};
+use crate::pins::{LaunchSurroundings, PackagePin, Pin, lock_path};
 use crate::protocol::DependencyName;
 use crate::proxy::now;
 
@@ -260,6 +260,7 @@ async fn pin_of(
     };
     let pin = Pin {
         launch: server.launch.words(),
+        surroundings: Some(LaunchSurroundings::shared_of(server)),
         package,
         tools,
     };

@@ -4,6 +4,7 @@
 //! secret and is neither kept nor shown. The value counts where it decides which code runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -157,6 +158,34 @@ impl LaunchSurroundings {
             cwd: (server.cwd != server.directory).then(|| Shown::path(&server.cwd)),
             variables: server.env.iter().map(value).collect(),
             headers,
+        }
+    }
+
+    /// Returns how a server is declared as a team shares it: a directory of its project by its name there.
+    #[must_use]
+    pub fn shared_of(server: &Server) -> Self {
+        let mut shared = Self::of(server);
+        let project = format!("{}/", Shown::path(&server.directory));
+        shared.cwd = shared.cwd.map(|cwd| {
+            cwd.strip_prefix(&project)
+                .map_or_else(|| cwd.clone(), str::to_owned)
+        });
+        shared
+    }
+
+    /// Returns what a team shares as it is on this machine.
+    #[must_use]
+    pub fn in_project(&self, directory: &Path) -> Self {
+        let placed = |cwd: &String| {
+            if cwd.starts_with('/') {
+                cwd.clone()
+            } else {
+                format!("{}/{cwd}", Shown::path(directory))
+            }
+        };
+        Self {
+            cwd: self.cwd.as_ref().map(placed),
+            ..self.clone()
         }
     }
 

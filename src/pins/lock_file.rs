@@ -211,6 +211,7 @@ mod tests {
     fn pin(version: &str, tools: &[(&str, &str)]) -> Pin {
         Pin {
             launch: vec!["npx".to_owned(), "-y".to_owned(), format!("x@{version}")],
+            surroundings: None,
             package: Some(PackagePin {
                 name: "npm:x".to_owned(),
                 version: version.to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Provenance, ProvenanceChange, ProvenanceFinding, PublishedAt, ToolPin};
+use super::{LaunchSurroundings, Provenance, ProvenanceChange, ProvenanceFinding, PublishedAt, ToolPin};
 use crate::protocol::Digest;
 
 /// What one server was when it was accepted.
@@ -13,6 +13,9 @@ use crate::protocol::Digest;
 pub struct Pin {
     /// The words of its declaration, variables unexpanded; its address where it is elsewhere.
     pub launch: Vec<String>,
+    /// How it is declared beside these words, as a team shares it; `None` where a lock of an older pml does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<LaunchSurroundings>,
     /// Its package; `None` for a plain command and for a server elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<PackagePin>,
@@ -169,6 +172,7 @@ mod tests {
     fn pin(provenance: ProvenanceFinding) -> Pin {
         Pin {
             launch: vec!["npx".to_owned(), "x@1.0.0".to_owned()],
+            surroundings: None,
             package: Some(PackagePin {
                 provenance,
                 ..PackagePin::version("npm:x", "1.0.0")

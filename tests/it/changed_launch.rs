@@ -267,6 +267,38 @@ fn the_launch_that_a_lock_names_is_what_a_first_use_is_compared_with() {
     world.approve_oldest();
     assert_runs(&world);
 
+    // Another variable and another directory count as other words do, also where the project lies elsewhere.
+    for (members, expected) in [
+        (
+            json!({ "env": { "NODE_OPTIONS": "--require evil.js" } }),
+            "+ gets the variable NODE_OPTIONS, which decides what code runs: '--require evil.js'".to_owned(),
+        ),
+        (
+            json!({ "cwd": "elsewhere" }),
+            format!("+ runs in {}/elsewhere", world.project().display()),
+        ),
+    ] {
+        begin_anew();
+        world.configure(&first);
+        declare(&world, &members);
+        std::fs::create_dir_all(world.path("elsewhere")).unwrap();
+        let asked = call(&world);
+        assert_eq!(asked["approval_context"]["type"], "integrity", "{asked}");
+        assert_eq!(difference(&world), [expected]);
+        world.assert_foretells_change(
+            "fake:echo",
+            "its server is declared otherwise than you accepted it",
+        );
+        world.approve_oldest();
+        assert_runs(&world);
+        // What is locked so is what the next first use is compared with.
+        assert!(world.run(&["lock"]).status.success());
+        begin_anew();
+        assert_runs(&world);
+        world.configure(&first);
+        assert!(world.run(&["lock"]).status.success());
+    }
+
     // With the launch the tools of the lock are not accepted: they are compared.
     begin_anew();
     world.configure(&first);

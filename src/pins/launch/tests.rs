@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::config::{Config, check};
-use std::path::Path;
 
 /// The server `x` of a configuration with this entry.
 fn server(entry: &serde_json::Value) -> Server {
@@ -98,4 +97,19 @@ fn surroundings_come_back_from_a_file_and_what_was_not_kept_does_not_differ() {
         ..compared(&serde_json::json!({ "command": "run" }))
     };
     assert_eq!(LaunchChange::between(&older, &now), None);
+}
+
+#[test]
+fn a_directory_of_the_project_is_shared_by_its_name_there() {
+    for (cwd, shared) in [("tools/x", "tools/x"), ("/srv/x", "/srv/x"), ("../y", "../y")] {
+        let declared = server(&serde_json::json!({ "command": "run", "cwd": cwd, "env": { "A": "${B}" } }));
+        let own = LaunchSurroundings::of(&declared);
+        let for_all = LaunchSurroundings::shared_of(&declared);
+        let text = serde_json::to_string(&for_all).unwrap();
+        assert_eq!(
+            text,
+            format!(r#"{{"kind":"command","cwd":"{shared}","variables":{{"A":["B"]}}}}"#)
+        );
+        assert_eq!(for_all.in_project(Path::new("/project")), own, "{cwd}");
+    }
 }

@@ -56,7 +56,11 @@ impl ServerPins {
             }));
         }
         let locked = self.locked(&server.source.file, name)?;
-        Ok(locked.and_then(|locked| launch_change(name, server, &locked.launch, None, environment)))
+        Ok(locked.and_then(|locked| {
+            let surroundings = locked.surroundings.as_ref();
+            let surroundings = surroundings.map(|shared| shared.in_project(&server.directory));
+            launch_change(name, server, &locked.launch, surroundings.as_ref(), environment)
+        }))
     }
 
     /// Returns everything that differs, without starting or resolving anything; reads files.

@@ -116,9 +116,9 @@ impl Proxy {
             package.is_some_and(|package| package.is_same_as(&now))
         });
         Ok(Pin {
-            launch: Vec::new(),
             package: Some(now),
             tools: locked.and_then(|locked| locked.tools),
+            ..Pin::default()
         })
     }
 
