@@ -66,7 +66,7 @@ pub use server::{Launch, Server, Startup};
 pub use steering::steers;
 pub use tool_filter::ToolFilter;
 pub use trust::{AcceptedFile, FileOrigin, ProjectTrust, TrustMark, TrustMarks, TrustMode, UnacceptedFile};
-pub use watch::{ConfigResult, WatchedConfig};
+pub use watch::{ConfigResult, PendingReading, Reading, WatchedConfig};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

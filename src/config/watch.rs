@@ -27,9 +27,69 @@ pub struct WatchedConfig {
     first_seen: Instant,
     settled: bool,
     /// What was read; `None` where a file could not be.
-    loaded: Option<Loaded>,
+    loaded: Option<Arc<Loaded>>,
     current: ConfigResult,
     generation: u64,
+    /// How many readings were taken over.
+    readings: u64,
+}
+
+/// What a reading of the files needs, so that it can be done without holding what is watched.
+#[derive(Debug)]
+pub struct PendingReading {
+    files: Files,
+    index: Option<PathBuf>,
+    before: Option<Arc<Loaded>>,
+    /// The reading that this one follows.
+    after: u64,
+}
+
+/// What the files said.
+#[derive(Debug)]
+pub struct Reading {
+    after: u64,
+    stamps: [Stamp; 4],
+    at: Instant,
+    text: ReadText,
+}
+
+#[derive(Debug)]
+enum ReadText {
+    /// It is what was read before.
+    Same,
+    /// It is another one, which means this.
+    Other(Arc<Loaded>, ConfigResult),
+    /// It could not be read.
+    Unreadable(Arc<ConfigError>),
+}
+
+impl PendingReading {
+    /// Reads the files, and what they mean if they say something new; blocks.
+    #[must_use]
+    pub fn read(self) -> Reading {
+        let Self {
+            files,
+            index,
+            before,
+            after,
+        } = self;
+        // Before the files themselves: what changes meanwhile is seen by the next look.
+        let (stamps, at) = (stamps(&files, index.as_deref()), Instant::now());
+        let text = match loaded::load(&files) {
+            Ok(loaded) if before.as_deref() == Some(&loaded) => ReadText::Same,
+            Ok(loaded) => {
+                let meaning = understood(&files, &loaded);
+                ReadText::Other(Arc::new(loaded), meaning)
+            }
+            Err(error) => ReadText::Unreadable(Arc::new(error)),
+        };
+        Reading {
+            after,
+            stamps,
+            at,
+            text,
+        }
+    }
 }
 
 impl WatchedConfig {
@@ -45,7 +105,7 @@ impl WatchedConfig {
         let (loaded, current) = match loaded::load(&files) {
             Ok(loaded) => {
                 let current = understood(&files, &loaded);
-                (Some(loaded), current)
+                (Some(Arc::new(loaded)), current)
             }
             Err(error) => (None, Err(Arc::new(error))),
         };
@@ -58,38 +118,67 @@ impl WatchedConfig {
             loaded,
             current,
             generation: 0,
+            readings: 0,
         }
     }
 
-    /// Returns what the files say now; a file that does not parse is an error until it is fixed.
+    /// Returns what the files say now; a file that does not parse is an error until it is fixed. Reads them where they may
+    /// have changed, which blocks.
     pub fn current(&mut self) -> ConfigResult {
-        let stamps = stamps(&self.files, self.index.as_deref());
-        let unchanged = stamps == self.stamps && !stamps.contains(&Stamp::Unknown);
-        if !(unchanged && self.settled) {
-            if !unchanged {
-                self.first_seen = Instant::now();
-            }
-            self.settled = self.first_seen.elapsed() >= SETTLING;
-            self.stamps = stamps;
-            self.read_again();
+        if let Some(known) = self.known() {
+            return known;
         }
+        let reading = self.pending_reading().read();
+        self.take(reading);
         self.current.clone()
     }
 
+    /// Returns what the files say if they are as they were read; `None` where they have to be read again.
+    #[must_use]
+    pub fn known(&self) -> Option<ConfigResult> {
+        let stamps = stamps(&self.files, self.index.as_deref());
+        let unchanged = stamps == self.stamps && !stamps.contains(&Stamp::Unknown);
+        (unchanged && self.settled).then(|| self.current.clone())
+    }
+
+    /// Returns what has to be read to know what the files say now.
+    #[must_use]
+    pub fn pending_reading(&self) -> PendingReading {
+        PendingReading {
+            files: self.files.clone(),
+            index: self.index.clone(),
+            before: self.loaded.clone(),
+            after: self.readings,
+        }
+    }
+
+    /// Takes a reading over and returns what it says; `None` where another one was taken since this one was begun, so that
+    /// the files have to be looked at again.
+    ///
     /// A text that is still the same is not parsed again: during the first moments of every start it is read often.
-    fn read_again(&mut self) {
-        match loaded::load(&self.files) {
-            Ok(loaded) if self.loaded.as_ref() == Some(&loaded) => return,
-            Ok(loaded) => {
-                self.current = understood(&self.files, &loaded);
+    pub fn take(&mut self, reading: Reading) -> Option<ConfigResult> {
+        if reading.after != self.readings {
+            return None;
+        }
+        self.readings += 1;
+        if reading.stamps != self.stamps || reading.stamps.contains(&Stamp::Unknown) {
+            self.first_seen = reading.at;
+        }
+        self.settled = reading.at.saturating_duration_since(self.first_seen) >= SETTLING;
+        self.stamps = reading.stamps;
+        match reading.text {
+            ReadText::Same => return Some(self.current.clone()),
+            ReadText::Other(loaded, current) => {
+                self.current = current;
                 self.loaded = Some(loaded);
             }
-            Err(error) => {
-                self.current = Err(Arc::new(error));
+            ReadText::Unreadable(error) => {
+                self.current = Err(error);
                 self.loaded = None;
             }
         }
         self.generation += 1;
+        Some(self.current.clone())
     }
 
     /// Returns a number that changes whenever [`WatchedConfig::current`] returns something new.

@@ -8,8 +8,9 @@ use tokio::sync::oneshot;
 
 use super::ask_reason::AskReason;
 use super::authority::{PersonalRoad, policy_for, stricter};
-use super::call::{ClientRequest, WaitMode, arguments_of, step_sender};
+use super::call::{ClientRequest, WaitMode, arguments_of};
 use super::continuation::{Carrier, DecisionSource};
+use super::progress::step_sender;
 use super::project_trust::shown_file;
 use super::shared_asks::Sharing;
 use super::{AskOwnership, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View};

@@ -1,4 +1,4 @@
-//! The steps of one call: it checks the rules and the approval, starts the server and returns the route to it.
+//! Decides about one call: checks the rules, the approval and what changed, and runs it or asks a person.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::ask_reason::AskReason;
-use super::route::{GrantKind, RouteApproval, Target, is_tool};
-use super::server_pins::ToolCheck;
-use super::{Outcome, Proxy, ReadyRequest, Refusal, RequestedItem, Route, View};
+use super::permitted_call::{PermittedCall, RunResult};
+use super::progress::Progress;
+use super::route::{GrantKind, Target};
+use super::{Outcome, Proxy, Refusal, RequestedItem, View};
 use crate::config::Server;
-use crate::loader::{Content, KnownTool, Lease, LoadError, Plan, Started, Steps};
-use crate::permissions::{AskKind, CONNECT, Ruling};
-use crate::protocol::approval::ShownChange;
+use crate::loader::{Content, Plan};
+use crate::permissions::{AskKind, Ruling};
 use crate::protocol::{Object, ToolName};
 use crate::workflow::Arguments;
 
@@ -41,44 +41,10 @@ pub enum WaitMode {
     None,
 }
 
-/// A message about a step of pml's own, sent to the client as progress.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress(pub String);
-
-/// The result of running a permitted call.
-pub(super) enum RunResult {
-    /// The call came to this outcome.
-    To(Outcome),
-    /// The call was not sent: the rule or approval that permitted it changed meanwhile.
-    NoLonger(Refusal),
-    /// The call was not sent: its tool, or an install script of its server, is not what was accepted.
-    Changed(ShownChange),
-}
-
-/// The result of checking a permitted call again, right before it is sent.
-enum RunCheck {
-    Permitted(Ruling),
-    NoLonger(Refusal),
-}
-
-/// A call that may run.
-pub(super) struct PermittedCall<'a> {
-    pub(super) target: Target,
-    pub(super) server: &'a Server,
-    pub(super) plan: &'a Arc<Plan>,
-    /// The content a person was shown or approved: nothing else may run under their approval.
-    pub(super) expected: Content,
-    /// For what their approval was given, where one was needed.
-    pub(super) given: GrantKind,
-    pub(super) notes: Vec<String>,
-    /// The arguments that were suspended, in place of those the request came with.
-    pub(super) suspended: Option<Arguments>,
-}
-
 impl Proxy {
     /// Asks for something: it may run, is suspended, or is refused.
     pub async fn call(&self, requested: RequestedItem<'_>, client_request: ClientRequest) -> Outcome {
-        let view = match self.view() {
+        let view = match self.current_view().await {
             Ok(view) => view,
             Err(error) => return Outcome::Refused(Refusal::Config(error)),
         };
@@ -91,7 +57,7 @@ impl Proxy {
         let mut changed = Refusal::Changed { tool };
         for _ in 0..ROUNDS {
             // Read again each time: while a server is installed and started, the rules may change.
-            let view = match self.view() {
+            let view = match self.current_view().await {
                 Ok(view) => view,
                 Err(error) => return Outcome::Refused(Refusal::Config(error)),
             };
@@ -169,8 +135,12 @@ impl Proxy {
             given: GrantKind::Standing,
             notes: Vec::new(),
             suspended: None,
+            remembered_as: match requested {
+                RequestedItem::Tool(name) => Some(name),
+                RequestedItem::Prompt(_) | RequestedItem::Resource(_) | RequestedItem::Method(_) => None,
+            },
         };
-        let ran = match self.run(view, permitted, client_request.progress.clone()).await {
+        match self.run(view, permitted, client_request.progress.clone()).await {
             // What would have to be installed now was never shown: the call becomes a question about it.
             Err(Refusal::Load { source, .. })
                 if source.is_changed_package()
@@ -192,20 +162,10 @@ impl Proxy {
             Ok(RunResult::Changed(change)) => {
                 let reason = AskReason::ServerChanged(change);
                 let asked = self.ask(view, requested, &tool, &plan, reason, client_request);
-                return Box::pin(asked).await.map(RunResult::To);
+                Box::pin(asked).await.map(RunResult::To)
             }
-            ran => ran?,
-        };
-        // What a person granted for one tool until the end of the session is not looked up by its launch.
-        let memorable = matches!(ruling, Ruling::Allow | Ruling::Ask(AskKind::First));
-        if let (RunResult::To(Outcome::Ready(ready)), RequestedItem::Tool(name), true) =
-            (&ran, requested, memorable)
-            && ready.notes.is_empty()
-            && let Ok(view) = self.view()
-        {
-            view.remember_route(name, &ready.route);
+            ran => ran,
         }
-        Ok(ran)
     }
 
     /// Returns what would run for a tool.
@@ -229,167 +189,6 @@ impl Proxy {
             })?;
         Ok((server, plan))
     }
-
-    /// Starts the dependency if it does not run; the request may go to it then, unless it may no longer.
-    pub(super) async fn run(
-        &self,
-        view: &View,
-        permitted: PermittedCall<'_>,
-        progress: Option<mpsc::Sender<Progress>>,
-    ) -> Result<RunResult, Refusal> {
-        let PermittedCall {
-            target,
-            server,
-            plan,
-            expected,
-            given,
-            mut notes,
-            suspended,
-        } = permitted;
-        let dependency = target.tool.dependency();
-        self.watch_for_changes();
-        let lease = match given {
-            GrantKind::Standing => Lease::Standing,
-            GrantKind::Once => Lease::OneCall,
-        };
-        let started = self
-            .0
-            .loader
-            .start(
-                plan,
-                server,
-                view.config.line_limit.0,
-                &expected,
-                lease,
-                progress.map(step_sender),
-            )
-            .await;
-        let started = match started {
-            Ok(started) => started,
-            Err(source) if matches!(*source, LoadError::Dismissed { .. }) => {
-                let tool = target.tool.clone();
-                return Ok(RunResult::NoLonger(Refusal::Changed { tool }));
-            }
-            Err(source) if let Some(found) = source.unaccepted_scripts().cloned() => {
-                return Ok(RunResult::Changed(self.found_scripts(server, plan, &found)?));
-            }
-            Err(source) => {
-                let dependency = dependency.clone();
-                return Err(Refusal::Load { dependency, source });
-            }
-        };
-        let notices = started.take_notes().into_iter();
-        notes.extend(notices.map(|note| format!("pml: {note}")));
-        // A call that a rule allows does not wait for the approvals.
-        let rests_on_an_approval = self
-            .view()
-            .is_ok_and(|view| matches!(view.ruling(&target.tool), Ok(Ruling::Ask(_))));
-        if rests_on_an_approval {
-            match self.record_first_use(&target.tool, plan, &started).await {
-                Ok(note) => notes.extend(note),
-                Err(refusal) => {
-                    started.session.settle();
-                    return Ok(RunResult::NoLonger(refusal));
-                }
-            }
-            self.learn_approvals().await;
-        }
-        let lists = started.session.list_changes();
-        // Boxed: it holds what is written down, and every call would carry its size along.
-        match Box::pin(self.check_tools(view, server, plan, &target.own, &started)).await {
-            Ok(ToolCheck::Accepted(found)) => notes.extend(found),
-            Ok(ToolCheck::Changed(change)) if is_tool(&target.tool) => {
-                started.session.settle();
-                return Ok(RunResult::Changed(change));
-            }
-            Ok(ToolCheck::Changed(_)) => {}
-            Err(refusal) => {
-                started.session.settle();
-                return Err(refusal);
-            }
-        }
-        // From here on nothing waits: what is decided now is what is sent.
-        let ruling = match self.still_permitted(&target.tool, plan, given)? {
-            RunCheck::Permitted(ruling) => ruling,
-            RunCheck::NoLonger(refusal) => {
-                started.session.settle();
-                return Ok(RunResult::NoLonger(refusal));
-            }
-        };
-        let known = started.known();
-        if target.tool.tool() == CONNECT && !known.has_tool(CONNECT) {
-            started.session.settle();
-            let name = |tool: &KnownTool| ToolName::new(dependency.clone(), tool.name());
-            let tools = known.tools.iter().map(name).collect();
-            return Ok(RunResult::To(Outcome::Connected {
-                dependency: dependency.clone(),
-                tools,
-                notes,
-            }));
-        }
-        offered(view, &target).inspect_err(|_refusal| started.session.settle())?;
-        let approval = match ruling {
-            Ruling::Ask(_) => Some(route_approval(plan, &started, given)),
-            Ruling::Allow | Ruling::Deny => None,
-        };
-        let route = Route::new(started.session, target, server.call_timeout, approval).decided_by(lists);
-        Ok(RunResult::To(Outcome::Ready(ReadyRequest {
-            route: Arc::new(route),
-            suspended,
-            notes,
-        })))
-    }
-
-    /// Looks again whether a call may run, after everything that had to be waited for.
-    fn still_permitted(&self, tool: &ToolName, plan: &Plan, given: GrantKind) -> Result<RunCheck, Refusal> {
-        let view = self.view().map_err(Refusal::Config)?;
-        let ruling = self.ruled(&view, tool)?;
-        let (_, now) = self.planned(&view, tool)?;
-        if now.digest() != plan.digest() {
-            return Ok(RunCheck::NoLonger(Refusal::Changed { tool: tool.clone() }));
-        }
-        let permitted = match ruling {
-            Ruling::Allow | Ruling::Deny => true,
-            Ruling::Ask(_) if given == GrantKind::Once => true,
-            Ruling::Ask(_) if self.0.grants.allows_tool(tool, plan.digest()) => true,
-            Ruling::Ask(AskKind::First) => self.is_approved(plan),
-            Ruling::Ask(AskKind::Every) => false,
-        };
-        Ok(if permitted {
-            RunCheck::Permitted(ruling)
-        } else {
-            RunCheck::NoLonger(Refusal::Withdrawn { tool: tool.clone() })
-        })
-    }
-}
-
-/// Refuses a tool that its server's list takes away, even if it is called as a prompt or the stand-in of unknown tools is.
-fn offered(view: &View, target: &Target) -> Result<(), Refusal> {
-    match view.policy.not_offered(&target.tool) {
-        Some(rule) if target.is_tool() => Err(Refusal::NotOffered {
-            tool: target.tool.clone(),
-            rule,
-        }),
-        Some(_) | None => Ok(()),
-    }
-}
-
-fn route_approval(plan: &Plan, started: &Started, given: GrantKind) -> RouteApproval {
-    let resolved = started.resolved.as_deref();
-    RouteApproval {
-        launch: plan.digest().clone(),
-        content: Content {
-            integrity: resolved.and_then(|resolved| resolved.integrity.clone()),
-            lock: resolved.and_then(|resolved| resolved.lock.clone()),
-            ..Content::default()
-        },
-        given,
-    }
-}
-
-pub(super) fn step_sender(progress: mpsc::Sender<Progress>) -> Steps {
-    // A client that reads slowly misses a step, never the answer.
-    Box::new(move |text| drop(progress.try_send(Progress(text))))
 }
 
 /// Returns the arguments of a call, byte for byte.

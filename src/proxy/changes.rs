@@ -77,7 +77,9 @@ impl Proxy {
         self.learn_approvals().await;
         let occupied = self.0.loader.occupied();
         // A file that cannot be read refuses every call; what runs is not stopped for a typing error.
-        let Ok(view) = self.view() else { return };
+        let Ok(view) = self.current_view().await else {
+            return;
+        };
         for Occupied {
             dependency,
             digest,
@@ -102,15 +104,15 @@ impl Proxy {
 
     /// Tells whether a server that is about to be started may still be.
     async fn may_be_started(&self, plan: &Plan, lease: Lease) -> Result<(), &'static str> {
-        let dismissal = |proxy: &Self| match proxy.view() {
-            Ok(view) => proxy.dismissal(&view, plan.dependency(), plan.digest(), lease),
+        let dismissal = async || match self.current_view().await {
+            Ok(view) => self.dismissal(&view, plan.dependency(), plan.digest(), lease),
             Err(_broken) => Some(Dismissal::Forbidden("the configuration cannot be read")),
         };
-        let mut found = dismissal(self);
+        let mut found = dismissal().await;
         if let Some(Dismissal::NotApproved) = found {
             // The approvals that are known may be old; a server that a rule allows does not wait for them.
             self.learn_approvals().await;
-            found = dismissal(self);
+            found = dismissal().await;
         }
         match found {
             None => Ok(()),

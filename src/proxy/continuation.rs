@@ -7,9 +7,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::authority::{AnswerWeight, Effect, NotEntitled, Relation, Runner, Terminal, stricter};
-use super::call::{PermittedCall, RunResult, arguments_of};
+use super::call::arguments_of;
 use super::decision::BroughtAnswer;
 use super::door::{self, Source};
+use super::permitted_call::{PermittedCall, RunResult};
 use super::route::{GrantKind, Target, is_tool};
 use super::{ClientRequest, Outcome, PendingAsk, Proxy, Refusal, RequestedItem, View, project_trust};
 use crate::card::Said;
@@ -62,7 +63,7 @@ impl Proxy {
         client_request: &ClientRequest,
     ) -> Result<Outcome, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
-        let view = self.view().map_err(Refusal::Config)?;
+        let view = self.current_view().await.map_err(Refusal::Config)?;
         let (expected, target) = match on {
             Carrier::Continue => (ToolExpectation::AnyTool, None),
             Carrier::Request(requested) => match self.target(&view, requested) {
@@ -220,7 +221,7 @@ impl Proxy {
 
     /// Describes a suspended call as a person is shown it now.
     pub async fn describe(&self, id: WorkflowId) -> Result<PendingAsk, Refusal> {
-        let view = self.view().map_err(Refusal::Config)?;
+        let view = self.current_view().await.map_err(Refusal::Config)?;
         let workflow = self.0.workflows.find(id).await?;
         self.asked(&view, &workflow)
     }
@@ -245,7 +246,7 @@ impl Proxy {
         client_request: &ClientRequest,
     ) -> Result<Workflow, Refusal> {
         let id: WorkflowId = id.parse().map_err(|_malformed| Refusal::Expired)?;
-        let view = self.view().map_err(Refusal::Config)?;
+        let view = self.current_view().await.map_err(Refusal::Config)?;
         let workflow = self
             .0
             .workflows
@@ -328,7 +329,6 @@ fn permitted<'a>(
         target,
         server,
         plan,
-
         expected: taken
             .ask
             .dependency()
@@ -347,6 +347,7 @@ fn permitted<'a>(
         },
         notes,
         suspended: Some(taken.call.arguments.clone()),
+        remembered_as: None,
     }
 }
 

@@ -44,7 +44,7 @@ impl Proxy {
             let decided = match (&workflow.state, said.clone()) {
                 (State::Pending, Some(said)) if live => DecisionSource::Now(said, by),
                 (State::Pending, None) if live => {
-                    let view = self.view().map_err(Refusal::Config)?;
+                    let view = self.current_view().await.map_err(Refusal::Config)?;
                     self.leave_to_inbox(id).await?;
                     return Ok(Outcome::Asked(self.asked(&view, &workflow)?));
                 }

@@ -15,6 +15,7 @@ mod client_scope;
 mod client_tools;
 mod clock;
 mod continuation;
+mod current_view;
 mod decision;
 mod deliveries;
 mod desk;
@@ -31,8 +32,10 @@ mod notifier;
 mod offers;
 mod outcome;
 mod owner;
+mod permitted_call;
 mod person_asks;
 mod presence;
+mod progress;
 mod project_trust;
 mod read_only;
 mod relayed_questions;
@@ -52,7 +55,7 @@ pub use authority::{
     AGENT_MARK, AnswerWeight, Effect, NotEntitled, PersonalRoad, Relation, Runner, Terminal, may_answer,
     stricter,
 };
-pub use call::{ClientRequest, Progress, WaitMode};
+pub use call::{ClientRequest, WaitMode};
 pub use client_scope::Claim;
 pub use client_tools::ClientToolRuling;
 pub use clock::{history, moment, now, release_age};
@@ -68,6 +71,7 @@ pub use offers::ListedItem;
 pub use outcome::{AskOwnership, AskPossibility, ListedTool, Outcome, PendingAsk, Refusal};
 pub use person_asks::{QuestionStatus, came_second};
 pub use presence::{presence_of, process_name};
+pub use progress::Progress;
 pub use read_only::tools as read_only_tools;
 pub use route::{ReadyRequest, RequestedItem, ResumedRoute, Route, UnknownItem};
 pub use server_pins::{ServerDifference, ServerPins};
@@ -88,20 +92,21 @@ pub use crate::workflow::{ChannelReport, ChannelState, Delivery, DeliveryKey, De
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{self, ConfigError, Environment, FileChoice, Files, Locations, WatchedConfig};
+use crate::config::{self, Environment, FileChoice, Files, Locations, WatchedConfig};
 use crate::history::History;
 use crate::loader::Loader;
-use crate::protocol::{ListChanges, ListKind, ToolName};
+use crate::protocol::{ListChanges, ToolName};
 use crate::relay::Relay;
 use crate::workflow::{Place, Workflows};
 
 use client_scope::ClientScope;
+use current_view::CachedView;
 use grants::Grants;
 use notifier::Notifier;
 use shared_asks::SharedAsks;
@@ -126,6 +131,8 @@ struct Shared {
     locations: Locations,
     files: Files,
     view: Mutex<CachedView>,
+    /// Held by the one call that reads the configuration again: the others that came meanwhile find what it read.
+    reading: tokio::sync::Mutex<()>,
     loader: Loader,
     workflows: Workflows,
     /// Calls the person where nothing shows what is asked.
@@ -148,13 +155,6 @@ struct Shared {
     tasks: TaskTracker,
     /// The asks that are being withdrawn because their call is gone.
     withdrawals: TaskTracker,
-}
-
-struct CachedView {
-    watched: WatchedConfig,
-    latest: Option<(u64, Arc<View>)>,
-    /// The batch of the client's lines for which the files were last looked at.
-    batch: Option<u64>,
 }
 
 impl Proxy {
@@ -181,11 +181,8 @@ impl Proxy {
             open_asks: SharedAsks::default(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
-            view: Mutex::new(CachedView {
-                watched,
-                latest: None,
-                batch: None,
-            }),
+            view: Mutex::new(CachedView::new(watched)),
+            reading: tokio::sync::Mutex::default(),
             environment,
             locations: locations.clone(),
             files,
@@ -250,11 +247,8 @@ impl Proxy {
             open_asks: SharedAsks::default(),
             grants: Arc::default(),
             watching: AtomicBool::new(false),
-            view: Mutex::new(CachedView {
-                watched: WatchedConfig::new(files.clone()),
-                latest: None,
-                batch: None,
-            }),
+            view: Mutex::new(CachedView::new(WatchedConfig::new(files.clone()))),
+            reading: tokio::sync::Mutex::default(),
             environment: environment.clone(),
             locations: locations.clone(),
             files: files.clone(),
@@ -309,50 +303,6 @@ impl Proxy {
     #[must_use]
     pub fn sessions(&self) -> Vec<Session> {
         self.0.loader.sessions()
-    }
-
-    /// Returns the configuration as it was when these lines of the client were read; `None` if nothing may run.
-    fn view_for(&self, batch: u64) -> Option<Arc<View>> {
-        {
-            let viewed = self.0.view.lock().unwrap_or_else(PoisonError::into_inner);
-            if viewed.batch == Some(batch) {
-                return viewed.latest.as_ref().map(|(_, view)| Arc::clone(view));
-            }
-        }
-        let view = self.view().ok()?;
-        self.0.view.lock().unwrap_or_else(PoisonError::into_inner).batch = Some(batch);
-        Some(view)
-    }
-
-    /// Returns the configuration as it is now, or why nothing may run.
-    fn view(&self) -> Result<Arc<View>, Arc<ConfigError>> {
-        let mut viewed = self.0.view.lock().unwrap_or_else(PoisonError::into_inner);
-        viewed.batch = None;
-        let config = viewed.watched.current()?;
-        let generation = viewed.watched.generation();
-        if let Some((seen, view)) = &viewed.latest
-            && *seen == generation
-        {
-            return Ok(Arc::clone(view));
-        }
-        let accepted = self.0.pins.accepted_pins();
-        let read_only = read_only::tools(&config, accepted, &self.0.environment);
-        let view = Arc::new(View::new(config, read_only));
-        let before = viewed.latest.replace((generation, Arc::clone(&view)));
-        drop(viewed);
-        let changed = match &before {
-            Some((seen, before)) if seen + 1 == generation => self.changed_lists(before, &view),
-            // What came between could not be read, and nothing was listed by it.
-            Some(_) => ListKind::ALL.to_vec(),
-            None if generation > 0 => ListKind::ALL.to_vec(),
-            None => Vec::new(),
-        };
-        self.0.loader.lists_changed(&changed);
-        if before.is_some() {
-            let proxy = self.clone();
-            self.0.tasks.spawn(async move { proxy.reconcile().await });
-        }
-        Ok(view)
     }
 
     /// Returns what the rules say of a call that came; a refusal is recorded.

@@ -136,7 +136,7 @@ impl Proxy {
         questions: Vec<Question>,
     ) -> Result<Workflow, Unreached> {
         let channel = self.ready_channel(name).await?;
-        let view = self.view().map_err(Refusal::Config)?;
+        let view = self.current_view().await.map_err(Refusal::Config)?;
         let (kept, project) = (view.config.ask_user.kept, self.project().to_owned());
         let mut new = new_question(tool, questions, kept, project, self.origin(&view));
         new.channel = Some(channel);
@@ -180,7 +180,7 @@ impl Proxy {
     /// Finds a channel on which a person can be asked now.
     async fn ready_channel(&self, name: &str) -> Result<ChannelName, Unreached> {
         let channel: ChannelName = name.parse()?;
-        let view = self.view().map_err(Refusal::Config)?;
+        let view = self.current_view().await.map_err(Refusal::Config)?;
         let settings = &view.config.channels;
         let Some(basics) = settings.basics(channel) else {
             let configured = settings.configured().collect();

@@ -38,11 +38,13 @@ impl Proxy {
         // A list of tools says which of them may ask, and so depends on what was approved.
         let decided = kind != ListKind::Tools || self.0.workflows.known_approvals().is_some();
         decided
-            && self.view().is_ok_and(|view| {
-                view.enabled(&self.0.environment).all(|(server, plan)| {
-                    self.0.loader.is_fresh(&plan, kind)
-                        && self.0.loader.is_read(&plan)
-                        && (kind != ListKind::Tools || self.is_compared(&view, server, &plan))
+            && self.known_view().is_some_and(|view| {
+                view.is_ok_and(|view| {
+                    view.enabled(&self.0.environment).all(|(server, plan)| {
+                        self.0.loader.is_fresh(&plan, kind)
+                            && self.0.loader.is_read(&plan)
+                            && (kind != ListKind::Tools || self.is_compared(&view, server, &plan))
+                    })
                 })
             })
     }
@@ -53,7 +55,9 @@ impl Proxy {
             // Without them every tool is listed as one that may ask, which is no harm.
             let _ = tokio::time::timeout(APPROVALS_PATIENCE, self.learn_approvals()).await;
         }
-        let Ok(view) = self.view() else { return };
+        let Ok(view) = self.current_view().await else {
+            return;
+        };
         self.read_known(&view).await;
         let plans: Vec<_> = view
             .enabled(&self.0.environment)

@@ -67,7 +67,7 @@ impl Proxy {
 
     /// Puts questions to a person; the very same questions are put once, and a second call for them gets the same answer.
     pub async fn question(&self, tool: &str, questions: Vec<Question>) -> Result<Workflow, Refusal> {
-        let view = self.view().map_err(Refusal::Config)?;
+        let view = self.current_view().await.map_err(Refusal::Config)?;
         let (kept, project) = (view.config.ask_user.kept, self.project().to_owned());
         let new = new_question(tool, questions, kept, project, self.origin(&view));
         Ok(self.suspend(&view, new).await?.workflow())
@@ -103,7 +103,7 @@ impl Proxy {
     ///
     /// What an approval grants is recorded with it, so that it counts also where the call never comes back.
     pub async fn say(&self, id: WorkflowId, said: Said, by: Road) -> Result<Workflow, Refusal> {
-        let view = self.view().map_err(Refusal::Config)?;
+        let view = self.current_view().await.map_err(Refusal::Config)?;
         let workflow = self.0.workflows.find(id).await?;
         let by = Provenance::from(by);
         let source = self.source(&view, &workflow);
@@ -193,7 +193,7 @@ impl Proxy {
         reach: UseReach,
         time_to_live: Duration,
     ) -> Result<(Workflow, Option<Claim>), Refusal> {
-        let view = self.view().map_err(Refusal::Config)?;
+        let view = self.current_view().await.map_err(Refusal::Config)?;
         let call = SuspendedCall {
             // Nothing is launched by pml.
             launch: Digest::of(["use"]),

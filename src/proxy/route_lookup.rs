@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::call::{PermittedCall, RunResult};
+use super::permitted_call::{PermittedCall, RunResult};
 use super::route::{
     GrantKind, ReadyRequest, RequestedItem, ResumedRoute, Route, RouteApproval, Target, UnknownItem,
 };
@@ -74,7 +74,7 @@ impl Proxy {
     /// Finds a new route for a resumed call whose session has ended; no person is asked.
     pub async fn reopen(&self, route: &Route) -> Result<ReadyRequest, Refusal> {
         self.learn_approvals().await;
-        let view = self.view().map_err(Refusal::Config)?;
+        let view = self.current_view().await.map_err(Refusal::Config)?;
         let tool = &route.tool;
         let ruling = view.ruling(tool)?;
         let (server, plan) = self.planned(&view, tool)?;
@@ -113,6 +113,7 @@ impl Proxy {
             given: answered.map_or(GrantKind::Standing, |approval| approval.given),
             notes: Vec::new(),
             suspended: None,
+            remembered_as: None,
         };
         match self.run(&view, permitted, None).await? {
             RunResult::To(Outcome::Ready(ready)) => Ok(ready),
@@ -124,7 +125,9 @@ impl Proxy {
     /// Tells whether a request runs without asking a person.
     pub async fn simply_runs(&self, requested: RequestedItem<'_>) -> bool {
         self.learn_approvals().await;
-        let Ok(view) = self.view() else { return false };
+        let Ok(view) = self.current_view().await else {
+            return false;
+        };
         self.read_known(&view).await;
         let Ok(target) = self.target(&view, requested) else {
             return false;
@@ -147,7 +150,9 @@ impl Proxy {
     /// Returns the routes to all running servers that may have a resource of unknown owner and need no approval.
     pub async fn possible_routes(&self, uri: &str) -> Vec<Route> {
         self.learn_approvals().await;
-        let Ok(view) = self.view() else { return Vec::new() };
+        let Ok(view) = self.current_view().await else {
+            return Vec::new();
+        };
         let sessions = self.sessions();
         let route = |dependency: DependencyName| {
             let session = sessions

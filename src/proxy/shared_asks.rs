@@ -125,7 +125,7 @@ impl Proxy {
         if let Some(server) = view.server(plan.dependency()) {
             self.compare_tools(view, server, plan).await;
         }
-        if !self.still_asks(&new.ask, &new.call.tool, plan)? {
+        if !self.still_asks(&new.ask, &new.call.tool, plan).await? {
             open.remove(&key);
             return Ok(Sharing::Accepted);
         }
@@ -196,8 +196,8 @@ impl Proxy {
     }
 
     /// Tells whether what an ask is about still differs from what was accepted.
-    fn still_asks(&self, ask: &Ask, tool: &ToolName, plan: &Plan) -> Result<bool, Refusal> {
-        let view = self.view().map_err(Refusal::Config)?;
+    async fn still_asks(&self, ask: &Ask, tool: &ToolName, plan: &Plan) -> Result<bool, Refusal> {
+        let view = self.current_view().await.map_err(Refusal::Config)?;
         let change = match ask {
             Ask::Trust { file } => {
                 let unaccepted = view.config.project.unaccepted();

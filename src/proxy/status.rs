@@ -96,7 +96,7 @@ impl Proxy {
             answered,
             denied: Vec::new(),
         };
-        match self.view() {
+        match self.current_view().await {
             Err(error) => status.problem = Some(error.to_string()),
             Ok(view) => {
                 self.read_known(&view).await;

@@ -317,3 +317,37 @@ fn a_grant_for_the_session_ends_with_the_command_it_was_given_for() {
         "what was granted is granted"
     );
 }
+
+#[test]
+fn a_large_configuration_is_read_again_beside_the_thread_that_answers() {
+    let world = World::with_fake(&json!({ "allow": ["fake"] }), &[]);
+    let mut client = world.legacy();
+    assert!(!asks(&client.call("fake__echo", &json!({}))));
+    // Close to the bound of 1 MiB, and all of it is looked at.
+    let large = |last: &str| {
+        let mut allowed: Vec<String> = (0..4_500)
+            .map(|number| format!("{last}-{number}:{}", "x".repeat(190)))
+            .collect();
+        allowed.push(last.to_owned());
+        world.configure(&json!({
+            "permissions": { "allow": allowed },
+            "mcpServers": { "fake": world.fake(&[]) },
+        }));
+        assert!(world.read(".pml.json").len() > 900_000);
+    };
+    // A stall of the runtime thread fails the world at its end.
+    for _ in 0..3 {
+        large("other");
+        assert!(
+            asks(&client.call("fake__echo", &json!({}))),
+            "the edit counts for the next call"
+        );
+        large("fake");
+        assert!(!asks(&client.call("fake__echo", &json!({}))));
+        large("none");
+        client.tools();
+        large("fake");
+        client.request("prompts/list", &json!({}));
+        assert!(!asks(&client.call("fake__echo", &json!({}))));
+    }
+}

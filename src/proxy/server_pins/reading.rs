@@ -49,7 +49,7 @@ impl Proxy {
 
     /// Reads what is known of every server before a conversation begins.
     pub async fn read_ahead(&self) {
-        if let Ok(view) = self.view() {
+        if let Ok(view) = self.current_view().await {
             self.read_known(&view).await;
         }
     }
@@ -102,7 +102,9 @@ impl Proxy {
 
     /// Compares the tools of every server, before they are listed.
     pub async fn compare_all_tools(&self) {
-        let Ok(view) = self.view() else { return };
+        let Ok(view) = self.current_view().await else {
+            return;
+        };
         for (name, server) in view.config.servers.iter().filter(|(_, server)| !server.disabled) {
             if let Ok(plan) = view.plan(name, server, &self.0.environment) {
                 self.compare_tools(&view, server, &plan).await;

@@ -93,7 +93,10 @@ impl Conversation {
         link.spawn(async move {
             let mut report = ProgressReport::default();
             // Nothing more is sent for a cancelled call. Boxed: few calls need the asking of a person.
-            let resolving = Box::pin(conversation.resolve(&request, &mut report));
+            let resolving = Box::pin(async {
+                conversation.0.proxy.read_configuration().await;
+                conversation.resolve(&request, &mut report).await
+            });
             let Some(resolution) = cancelled.run_until_cancelled(resolving).await else {
                 return;
             };
