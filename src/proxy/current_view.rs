@@ -100,7 +100,7 @@ impl Proxy {
                     Some(known) => {
                         let generation = cached.watched.generation();
                         drop(cached);
-                        return self.made_of(known?, generation);
+                        return Ok(self.made_of(known?, generation));
                     }
                     None => cached.watched.pending_reading(),
                 }
@@ -112,19 +112,19 @@ impl Proxy {
                 (cached.watched.take(reading), cached.watched.generation())
             };
             if let Some(current) = taken {
-                return self.made_of(current?, generation);
+                return Ok(self.made_of(current?, generation));
             }
         }
     }
 
     /// Returns the view of a configuration, and tells what differs from the one before if it is new.
-    fn made_of(&self, config: Arc<Config>, generation: u64) -> ViewResult {
+    fn made_of(&self, config: Arc<Config>, generation: u64) -> Arc<View> {
         let known = |cached: &CachedView| {
             let (made, view) = cached.latest.as_ref()?;
             (*made >= generation).then(|| Arc::clone(view))
         };
         if let Some(view) = known(&self.cached_view()) {
-            return Ok(view);
+            return view;
         }
         let accepted = self.0.pins.accepted_pins();
         let read_only = read_only::tools(&config, accepted, &self.0.environment);
@@ -132,7 +132,7 @@ impl Proxy {
         let before = {
             let mut cached = self.cached_view();
             if let Some(made_meanwhile) = known(&cached) {
-                return Ok(made_meanwhile);
+                return made_meanwhile;
             }
             cached.latest.replace((generation, Arc::clone(&view)))
         };
@@ -148,6 +148,6 @@ impl Proxy {
             let proxy = self.clone();
             self.0.tasks.spawn(async move { proxy.reconcile().await });
         }
-        Ok(view)
+        view
     }
 }

@@ -97,45 +97,32 @@ impl Proxy {
                 return Err(Refusal::Load { dependency, source });
             }
         };
+        let ended = |result: Result<RunResult, Refusal>| {
+            started.session.settle();
+            result
+        };
         let notices = started.take_notes().into_iter();
         notes.extend(notices.map(|note| format!("pml: {note}")));
-        // A call that a rule allows does not wait for the approvals.
-        let now = self.current_view().await;
-        let rests_on_an_approval =
-            now.is_ok_and(|now| matches!(now.ruling(&target.tool), Ok(Ruling::Ask(_))));
-        if rests_on_an_approval {
-            match self.record_first_use(&target.tool, plan, &started).await {
-                Ok(note) => notes.extend(note),
-                Err(refusal) => {
-                    started.session.settle();
-                    return Ok(RunResult::NoLonger(refusal));
-                }
-            }
-            self.learn_approvals().await;
+        match self.record_reliance(&target.tool, plan, &started).await {
+            Ok(note) => notes.extend(note),
+            Err(refusal) => return ended(Ok(RunResult::NoLonger(refusal))),
         }
         let lists = started.session.list_changes();
         // Boxed: it holds what is written down, and every call would carry its size along.
         match Box::pin(self.check_tools(view, server, plan, &target.own, &started)).await {
             Ok(ToolCheck::Accepted(found)) => notes.extend(found),
             Ok(ToolCheck::Changed(change)) if is_tool(&target.tool) => {
-                started.session.settle();
-                return Ok(RunResult::Changed(change));
+                return ended(Ok(RunResult::Changed(change)));
             }
             Ok(ToolCheck::Changed(_)) => {}
-            Err(refusal) => {
-                started.session.settle();
-                return Err(refusal);
-            }
+            Err(refusal) => return ended(Err(refusal)),
         }
         let now = self.current_view().await.map_err(Refusal::Config);
         // From here on nothing waits: what is decided now is what is sent.
         let checked = now.and_then(|now| Ok((self.still_permitted(&now, &target.tool, plan, given)?, now)));
         let (ruling, now) = match checked.inspect_err(|_refusal| started.session.settle())? {
             (RunCheck::Permitted(ruling), now) => (ruling, now),
-            (RunCheck::NoLonger(refusal), _) => {
-                started.session.settle();
-                return Ok(RunResult::NoLonger(refusal));
-            }
+            (RunCheck::NoLonger(refusal), _) => return ended(Ok(RunResult::NoLonger(refusal))),
         };
         let known = started.known();
         if target.tool.tool() == CONNECT && !known.has_tool(CONNECT) {
@@ -166,6 +153,23 @@ impl Proxy {
             suspended,
             notes,
         })))
+    }
+
+    /// Records what was started under an approval, if the call rests on one; one that a rule allows does not wait for that.
+    async fn record_reliance(
+        &self,
+        tool: &ToolName,
+        plan: &Plan,
+        started: &Started,
+    ) -> Result<Option<String>, Refusal> {
+        let now = self.current_view().await;
+        let rests_on_an_approval = now.is_ok_and(|now| matches!(now.ruling(tool), Ok(Ruling::Ask(_))));
+        if !rests_on_an_approval {
+            return Ok(None);
+        }
+        let note = self.record_first_use(tool, plan, started).await?;
+        self.learn_approvals().await;
+        Ok(note)
     }
 
     /// Looks again whether a call may run, after everything that had to be waited for.
