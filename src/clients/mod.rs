@@ -5,6 +5,7 @@
 //! `.pml.json` is worked out by [`translate`], which is pure. The [`Journal`] holds what every file said before and after,
 //! so that an import can be taken back.
 
+mod clear_secret;
 mod clear_text;
 mod client;
 mod edit;
@@ -21,7 +22,7 @@ mod table;
 mod translation;
 mod variables_file;
 
-pub use clear_text::{ClearSecret, clear_address, clear_header, clear_variable, clear_word};
+pub use clear_secret::{ClearSecret, clear_address, clear_header, clear_variable, clear_word};
 pub use client::{Client, Editing, Scope, Shape};
 pub use edit::Edit;
 pub use error::ClientError;

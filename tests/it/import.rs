@@ -1,6 +1,7 @@
 //! `pml import`: servers of clients come behind pml, nothing bypasses it, and every byte comes back.
 
 mod claude_lines;
+mod clear_secrets;
 #[cfg(target_os = "linux")]
 mod kills;
 mod left;
