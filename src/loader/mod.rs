@@ -31,8 +31,9 @@ pub use catalog::{
     KnownResource, KnownTemplate, KnownTool, LeftOut, Nameless,
 };
 pub use install::{
-    Content, InstallError, InstallProgress, InstallStep, Installed, LockError, MaliciousServer, Packages,
-    Registries, ReleaseAge, StoredPackage, Tail, Uninstalled, Use, Used, VerifiedFiles, VerifiedInstallation,
+    Content, InstallError, InstallProgress, InstallStep, Installed, InstalledVersions, LockError,
+    MaliciousServer, Packages, Registries, ReleaseAge, StoredPackage, Tail, Uninstalled, Use, Used,
+    VerifiedFiles, VerifiedInstallation,
 };
 pub use lifecycle::{
     Gate, GateAnswer, LastFailure, Lease, LoadError, Loader, Occupied, Started, Steps, restart,

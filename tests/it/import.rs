@@ -5,6 +5,7 @@ mod clear_secrets;
 #[cfg(target_os = "linux")]
 mod kills;
 mod left;
+mod leftovers;
 mod real_clients;
 mod values;
 
