@@ -36,7 +36,8 @@ pub use install::{
     VerifiedFiles, VerifiedInstallation,
 };
 pub use lifecycle::{
-    Gate, GateAnswer, LastFailure, Lease, LoadError, Loader, Occupied, Started, Steps, restart,
+    Gate, GateAnswer, LastFailure, Lease, LoadError, Loader, Occupied, ServerVariables, Started, Steps,
+    restart,
 };
 pub use plan::{
     Address, AddressError, Ecosystem, NewerVersion, Package, PackageError, Plan, PlanError, PlanSource,

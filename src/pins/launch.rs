@@ -21,6 +21,9 @@ pub struct LaunchSurroundings {
     cwd: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     variables: BTreeMap<String, DeclaredValue>,
+    /// The file of further variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    variables_file: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, DeclaredValue>,
 }
@@ -156,6 +159,10 @@ impl LaunchSurroundings {
             kind: LaunchKind::of(&server.launch),
             cwd: (server.cwd != server.directory).then(|| Shown::path(&server.cwd)),
             variables: server.env.iter().map(value).collect(),
+            variables_file: server
+                .variables_file
+                .as_ref()
+                .map(|file| Shown::path(file.path())),
             headers,
         }
     }
@@ -165,9 +172,11 @@ impl LaunchSurroundings {
         let variables = self.variables.iter();
         let variables =
             variables.map(|(name, value)| format!("gets the variable {name}{}", value.in_words()));
+        let file = self.variables_file.iter();
+        let file = file.map(|file| format!("gets all variables of the file {file}"));
         let headers = self.headers.iter();
         let headers = headers.map(|(name, value)| format!("sends the header {name}{}", value.in_words()));
-        cwd.chain(variables).chain(headers).collect()
+        cwd.chain(variables).chain(file).chain(headers).collect()
     }
 }
 

@@ -132,6 +132,7 @@ mod uninstall;
 mod unreadable_definitions;
 mod upgrade_walk;
 #[cfg(target_os = "linux")]
+mod variables_file;
 mod verify;
 mod wall_clock;
 mod wheels;

@@ -8,7 +8,9 @@ use tokio_util::task::TaskTracker;
 use super::super::{CommandContext, Haste, forecast, handed};
 use super::tool::{Outlook, Tool};
 use crate::config::{Config, FilePosition, Server, Startup};
-use crate::loader::{Known, LastFailure, Loader, Package, Plan, PlanError, VersionSpec, plan};
+use crate::loader::{
+    Known, LastFailure, Loader, Package, Plan, PlanError, ServerVariables, VersionSpec, plan,
+};
 use crate::permissions::{CONNECT, Forecast, ForecastOutcome, Policy, Ruling};
 use crate::protocol::approval::ShownDependency;
 use crate::protocol::{DependencyName, Imitation, LaunchApproval, Shown, ToolName};
@@ -91,6 +93,7 @@ impl ServerSurvey {
             "scripts": shown.is_some_and(|shown| shown.scripts),
             "cwd": shown.and_then(|shown| shown.surroundings.cwd.as_deref()),
             "env": shown.map(|shown| &shown.surroundings.env),
+            "envFile": shown.and_then(|shown| shown.surroundings.env_file.as_deref()),
             "atStart": shown.map(|shown| shown.installation.at_start.as_slice()).unwrap_or_default(),
             "withdrawn": shown.and_then(|shown| shown.installation.withdrawn.as_deref()),
             "provenance": shown.and_then(|shown| shown.installation.provenance.as_ref()),
@@ -199,6 +202,11 @@ fn planned(
     approvals: &Result<Approvals, WorkflowError>,
 ) -> ServerSurvey {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
+    problems.extend(
+        ServerVariables::read(plan)
+            .err()
+            .map(|error| render_hinted(&error)),
+    );
     let resolved = loader.resolved(plan);
     let installed = plan.package().map(|_| match loader.packages().installed(plan) {
         Ok(installed) => installed.is_some(),
