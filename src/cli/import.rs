@@ -9,7 +9,6 @@ mod apply;
 mod claude_program;
 mod declarations;
 mod fate;
-mod handed;
 mod learning;
 mod leftovers;
 mod naming;
@@ -17,6 +16,7 @@ mod reason;
 mod survey;
 mod table;
 mod undo;
+mod value_names;
 mod versions;
 
 use std::path::PathBuf;

@@ -37,6 +37,8 @@ mod disguise;
 #[cfg(target_os = "linux")]
 mod disk;
 mod documents;
+#[cfg(target_os = "linux")]
+mod entry_variables;
 mod eras;
 mod executable_names;
 mod fake_server;
@@ -45,8 +47,6 @@ mod fault_sweep;
 mod fidelity;
 mod forecast;
 mod forms;
-#[cfg(target_os = "linux")]
-mod handed;
 mod hints;
 mod history;
 mod home;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use super::super::{CommandContext, Haste, forecast, handed};
+use super::super::{CommandContext, Haste, entry_variables, forecast};
 use super::tool::{Outlook, Tool};
 use crate::config::{Config, FilePosition, Server, Startup};
 use crate::loader::{
@@ -154,7 +154,9 @@ pub(super) fn servers(context: &CommandContext, config: &Config) -> Vec<ServerSu
                 Ok(plan) => planned(server, &plan, &loader, &policy, &approvals),
                 Err(error) => unplanned(name, server, &error),
             };
-            listed.notes.extend(handed::notes(context, &handed, server));
+            listed
+                .notes
+                .extend(entry_variables::notes(context, &handed, server));
             listed
         })
         .collect();

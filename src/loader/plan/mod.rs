@@ -7,6 +7,7 @@ mod address;
 mod compared_launch;
 mod digest;
 mod error;
+mod fetched_code;
 mod package;
 mod pin;
 mod resolved;
@@ -16,7 +17,6 @@ mod source;
 mod surroundings;
 #[cfg(test)]
 mod tests;
-mod unpinned;
 pub mod variables;
 
 pub use address::{Address, AddressError};
@@ -325,7 +325,7 @@ impl Plan {
                 left_out: left_out.map(|newer| newer.notice(now_unix_ms)),
                 provenance: resolved.and_then(Resolved::shown_provenance),
                 unpinned: match &self.source {
-                    PlanSource::Command { .. } => unpinned::notice(&self.line.words),
+                    PlanSource::Command { .. } => fetched_code::notice(&self.line.words),
                     PlanSource::Package(_) | PlanSource::Remote(_) => None,
                 },
                 ..ShownInstallation::default()
