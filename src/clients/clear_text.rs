@@ -34,9 +34,11 @@ pub(super) struct ClearPart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// A reference can take its place.
-    AsItIs,
+    Alone,
     /// It is the default of a reference, which can hold no other reference.
-    AsDefault,
+    Default,
+    /// It has signs of a shell, and may be a part of what runs: behind a reference nobody would see that.
+    MaybeCommand,
 }
 
 /// Finds the secret that is the value of a variable.
@@ -51,7 +53,7 @@ pub(super) fn in_variable(name: &str, value: &str) -> Vec<ClearPart> {
         variable: variable(name),
         what: what(),
         instead: instead(&variable(name)),
-        standing: Standing::AsItIs,
+        standing: Standing::Alone,
     });
     found.into_iter().collect()
 }
@@ -79,7 +81,7 @@ pub(super) fn in_header(server: &str, name: &str, value: &str) -> Vec<ClearPart>
         variable: variable.clone(),
         what: what(),
         instead: instead(&variable),
-        standing: Standing::AsItIs,
+        standing: Standing::Alone,
     });
     found.into_iter().collect()
 }
@@ -92,7 +94,7 @@ pub(super) fn in_address(server: &str, address: &str) -> Vec<ClearPart> {
         what,
         // The rest of the address is not repeated: it may hold another secret.
         instead: vec![instead],
-        standing: Standing::AsItIs,
+        standing: Standing::Alone,
     };
     let Some((scheme, _)) = address.split_once("://") else {
         return Vec::new();
@@ -141,7 +143,7 @@ fn in_defaults(
                 variable: name.to_owned(),
                 what: what(),
                 instead: instead(name),
-                standing: Standing::AsDefault,
+                standing: Standing::Default,
             });
         }
         at = end;

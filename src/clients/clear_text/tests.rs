@@ -115,10 +115,35 @@ fn a_secret_that_is_the_default_of_a_reference_is_known_as_such() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(
             (found[0].standing, found[0].variable.as_str()),
-            (Standing::AsDefault, "X")
+            (Standing::Default, "X")
         );
     }
     assert_eq!(in_variable("API_TOKEN", "${X:-basic}"), Vec::new());
+}
+
+#[test]
+fn what_may_be_a_part_of_what_runs_is_known_as_such() {
+    for (before, given, standing) in [
+        ("-e", "API_KEY=p@ss:w#rd%+/=,.!?*~^[]{}-_", Standing::Alone),
+        ("--token", "abc", Standing::Alone),
+        (
+            "-e",
+            "TOKEN=0;require('child_process').exec('x')",
+            Standing::MaybeCommand,
+        ),
+        ("-c", "TOKEN=x;/tmp/evil", Standing::MaybeCommand),
+        ("-c", "TOKEN=`/tmp/evil` npx foo", Standing::MaybeCommand),
+        ("-e", "PASSWORD=two words", Standing::MaybeCommand),
+        ("-e", "PASSWORD=a\nb", Standing::MaybeCommand),
+        ("--token", "$(evil)", Standing::MaybeCommand),
+    ] {
+        let found = in_word("s", before, given);
+        assert!(!found.is_empty(), "{given}");
+        assert!(
+            found.iter().all(|part| part.standing == standing),
+            "{given}: {found:?}"
+        );
+    }
 }
 
 #[test]

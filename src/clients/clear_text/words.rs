@@ -22,7 +22,18 @@ const VARIABLE_OPTIONS: [&str; 2] = ["--env", "-e"];
 
 /// Finds the secrets in a word of the command of a server, given the word before it.
 pub(in crate::clients) fn in_word(server: &str, before: &str, word: &str) -> Vec<ClearPart> {
-    in_word_at(server, before, word, DEPTH)
+    let mut found = in_word_at(server, before, word, DEPTH);
+    for part in &mut found {
+        if part.standing == Standing::Alone && word[part.range.clone()].contains(is_sign) {
+            part.standing = Standing::MaybeCommand;
+        }
+    }
+    found
+}
+
+/// Tells whether a character can separate commands or words, or make a shell run something; a `$` needs one of them for that.
+fn is_sign(found: char) -> bool {
+    found.is_whitespace() || found.is_control() || ";|&<>()`\"'\\".contains(found)
 }
 
 fn in_word_at(server: &str, before: &str, word: &str, depth: usize) -> Vec<ClearPart> {
@@ -87,7 +98,7 @@ fn in_operand(server: &str, role: Role<'_>, prefix: &str, value: &str) -> Vec<Cl
             what: what(),
             instead: line(&reference(&variable)),
             variable,
-            standing: Standing::AsItIs,
+            standing: Standing::Alone,
         }];
     }
     let of_defaults = in_defaults(value, &what, &|name| line(&reference(name)));
@@ -181,7 +192,7 @@ fn option_value(option: &str, prefix: &str, value: &str) -> Vec<ClearPart> {
             prefix => vec![format!("{prefix}{}", reference(&variable))],
         },
         variable,
-        standing: Standing::AsItIs,
+        standing: Standing::Alone,
     };
     vec![part.moved(prefix.len())]
 }

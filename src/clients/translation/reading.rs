@@ -100,7 +100,7 @@ impl<'a> Reading<'a> {
             Some(Meaning::Address(transport)) => {
                 let address = self.rewritten(text(key, value)?)?;
                 let found = clear_text::in_address(self.name, &address);
-                self.address = Some(self.without(address, found)?);
+                self.address = Some(self.without(&address, found)?);
                 self.transport = self.transport.or(transport);
             }
             Some(Meaning::Headers) => {
@@ -187,7 +187,7 @@ impl<'a> Reading<'a> {
         let word = self.rewritten(word)?;
         let before = self.arguments.last().map_or("", String::as_str);
         let found = clear_text::in_word(self.name, before, &word);
-        let word = self.without(word, found)?;
+        let word = self.without(&word, found)?;
         self.arguments.push(word);
         Ok(())
     }
@@ -252,27 +252,37 @@ impl<'a> Reading<'a> {
     fn valued(&mut self, name: &str, value: &str) -> Result<String, String> {
         let value = self.rewritten(value)?;
         let found = clear_text::in_variable(name, &value);
-        self.without(value, found)
+        self.without(&value, found)
     }
 
     /// Returns the value of a header, a secret as a reference, the word before a token as it is.
     fn header(&mut self, name: &str, value: &str) -> Result<String, String> {
         let value = self.rewritten(value)?;
         let found = clear_text::in_header(self.name, name, &value);
-        self.without(value, found)
+        self.without(&value, found)
     }
 
     /// Replaces the secrets that were found in a text by references.
-    fn without(&mut self, text: String, found: Vec<ClearPart>) -> Result<String, String> {
+    fn without(&mut self, text: &str, found: Vec<ClearPart>) -> Result<String, String> {
         let mut without = String::with_capacity(text.len());
         let mut at = 0;
         for part in found {
-            if part.standing == Standing::AsDefault {
-                return Err(format!(
-                    "a secret stands in the clear as the default of `${{{0}}}`; to take it as well, set `{0}` and take \
-                     the default out",
-                    Shown::line(&part.variable)
-                ));
+            match part.standing {
+                Standing::Alone => {}
+                Standing::Default => {
+                    return Err(format!(
+                        "a secret stands in the clear as the default of `${{{0}}}`; to take it as well, set `{0}` and \
+                         take the default out",
+                        Shown::line(&part.variable)
+                    ));
+                }
+                Standing::MaybeCommand => {
+                    return Err(format!(
+                        "{} may be a secret, and may be a part of what runs, which must be seen; to take it as well, give it \
+                         by `env`",
+                        part.what
+                    ));
+                }
             }
             without.push_str(&text[at..part.range.start]);
             let secret = as_in_client(self.client.references, &text[part.range.clone()]);

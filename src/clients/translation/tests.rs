@@ -181,18 +181,18 @@ fn a_secret_is_handed_over_as_the_client_spells_it() {
     for (id, declared) in [
         (
             "claude-desktop",
-            json!({ "command": "a", "args": ["-e", "API_KEY=k${x}y"] }),
+            json!({ "command": "a", "env": { "API_KEY": "k${x}y" } }),
         ),
-        ("zed", json!({ "command": "a", "args": ["-e", "API_KEY=k${x}y"] })),
+        ("zed", json!({ "command": "a", "env": { "API_KEY": "k${x}y" } })),
         (
             "opencode",
-            json!({ "type": "local", "command": ["a", "-e", "API_KEY=k${x}y"] }),
+            json!({ "type": "local", "command": ["a"], "environment": { "API_KEY": "k${x}y" } }),
         ),
     ] {
         let translation = of(id, declared).unwrap();
         assert_eq!(
-            translation.entry["args"],
-            json!(["-e", "API_KEY=${API_KEY}"]),
+            translation.entry["env"],
+            json!({ "API_KEY": "${API_KEY}" }),
             "{id}"
         );
         assert!(
@@ -238,6 +238,11 @@ fn what_cannot_be_taken_is_said_with_its_reason() {
             "claude",
             json!({ "command": "a", "env": { "KEY": "${KEY:-sk-0123456789ab}" } }),
             "a secret stands in the clear as the default of `${KEY}`",
+        ),
+        (
+            "cursor",
+            json!({ "command": "sh", "args": ["-c", "TOKEN=x;/tmp/evil"] }),
+            "the value of `TOKEN` may be a secret, and may be a part of what runs, which must be seen",
         ),
         ("cursor", json!({ "command": 1 }), "its `command` is not a text"),
         (
