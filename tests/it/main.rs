@@ -37,7 +37,6 @@ mod disguise;
 #[cfg(target_os = "linux")]
 mod disk;
 mod documents;
-#[cfg(target_os = "linux")]
 mod entry_variables;
 mod eras;
 mod executable_names;
@@ -47,6 +46,7 @@ mod fault_sweep;
 mod fidelity;
 mod forecast;
 mod forms;
+#[cfg(target_os = "linux")]
 mod hints;
 mod history;
 mod home;
@@ -131,8 +131,8 @@ mod two_clients;
 mod uninstall;
 mod unreadable_definitions;
 mod upgrade_walk;
-#[cfg(target_os = "linux")]
 mod variables_file;
+#[cfg(target_os = "linux")]
 mod verify;
 mod wall_clock;
 mod wheels;
