@@ -1,5 +1,6 @@
 //! `pml import`: servers of clients come behind pml, nothing bypasses it, and every byte comes back.
 
+mod carried_over;
 mod claude_lines;
 mod clear_secrets;
 #[cfg(target_os = "linux")]
